@@ -6,15 +6,14 @@ to the knowledge; what does not go together is refused here, in one sentence.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
 from advisor.advice import recommend
-from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Request, UnknownFact, clash
-from advisor.domain.patterns import lazy_re
+from advisor.advice.spoken import split_count, split_engine, without_size
+from advisor.domain.nouns import Advice, AdvisorError, Request, UnknownFact, clash
 from advisor.knowledge import store as knowledge
 
 if TYPE_CHECKING:
@@ -49,15 +48,15 @@ def no_mtp_answer(asked: Mapping[str, Any]) -> str | None:
     """The plain answer for an engine that has no MTP path."""
     if not asked.get("engine"):
         return None
-    return engines.no_mtp_answer(asked["engine"].partition("@")[0])
+    return engines.no_mtp_answer(split_engine(asked["engine"])[0])
 
 
 def request_from(asked: Mapping[str, Any]) -> Request:
     """Options as parsed -> Request. Raises AdvisorError for what does not go together."""
     told = {key: value for key, value in asked.items() if value is not None}
     hardware, gpus = _hardware(told)
-    engine, at, version = str(told.pop("engine", "")).partition("@")
-    if at and "engine_version" in told:
+    engine, version = split_engine(str(told.pop("engine", "")))
+    if version and "engine_version" in told:
         raise AdvisorError(
             "the engine's version is given twice: use either --engine NAME@VERSION or "
             "--engine-version"
@@ -95,24 +94,11 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
         found, count = _detection().detect()
         name, gpus = found.id, gpus or count
     else:
-        name = _id_of_driver_name(name)
+        name = _id_of_driver_name(without_size(name))
     gpus = gpus or tp
     if tp > gpus:
         raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")
     return name, gpus
-
-
-_COUNTED = lazy_re(r"(\d{1,4}) ?[x*] ?(\S.*)", re.IGNORECASE)
-
-
-def split_count(name: str) -> tuple[str, int | None]:
-    """A name with its number of GPUs apart: "2x3090" is two of "3090". None where no number, or
-    none from 1 to 1024, stands before the name, or where the whole is a name of its own.
-    """
-    found = _COUNTED.fullmatch(name.strip())
-    if found is None or not 1 <= int(found[1]) <= LIMITS["gpus"][1]:
-        return name, None
-    return found[2], int(found[1])
 
 
 def _id_of_driver_name(name: str) -> str:

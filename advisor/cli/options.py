@@ -6,6 +6,7 @@ they are nonsense.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -21,6 +22,7 @@ from advisor.domain.nouns import (
     Interconnect,
     Workload,
 )
+from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import excerpt
 from advisor.knowledge import store as knowledge
 from advisor.rules.registry import index
@@ -35,6 +37,25 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
 INTERCONNECTS: tuple[str, ...] = get_args(Interconnect)
 WORKLOADS: tuple[str, ...] = get_args(Workload)
+
+
+_RANGE = lazy_re(r"(\d+[km]?) ?(?:-|\.\.|to|\u2013) ?(\d+[km]?)", re.IGNORECASE)
+_UNIT = lazy_re(
+    r" ?(?:tokens?|toks?|users?|requests?|reqs?|streams?|clients?|slots?|gpus?|cards?|concurrent)"
+)
+_COUNT = lazy_re(r"(?:[cx] ?)?(\d{1,3}(?:[, ]\d{3})+|\d+)(?: ?x)?")
+
+
+def _plain_number(value: Any) -> Any:
+    """A count as people write it, bare: "8,192", "16 users", "c16", "32K tokens" -> "32k"."""
+    if not isinstance(value, str) or len(value) > 40:
+        return value
+    text = value.strip().lower()
+    unit = _UNIT.search(text)
+    if unit is not None and unit.end() == len(text):
+        value = text = text[: unit.start()]
+    counted = _COUNT.fullmatch(text)
+    return re.sub("[, ]", "", counted[1]) if counted else value
 
 
 class Number(NumberType):
@@ -54,6 +75,14 @@ class Number(NumberType):
     ) -> float | int:
         """Return the number; fail where it is none or outside the limits."""
         kind = "a whole number" if self.whole else "a number"
+        value = _plain_number(value) if self.whole else value
+        if self.whole and (ends := _RANGE.fullmatch(str(value).strip())):
+            self.fail(
+                f"'{excerpt(value, 40)}' is a range: give one number here, or ask `advisor sweep` "
+                f"for {ends[1]}..{ends[2]}",
+                param,
+                ctx,
+            )
         try:
             number = int(value) if self.whole else float(value)
         except (TypeError, ValueError, OverflowError):
@@ -75,7 +104,7 @@ class Tokens(Number):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | int:
         """Return a number of tokens; `8k` is 8192."""
-        text = str(value).strip().lower()
+        text = str(_plain_number(value)).strip().lower()
         factor = {"k": 1024, "m": 1024**2}.get(text[-1:])
         try:
             whole = float(text[:-1]) * factor if factor else None

@@ -1,0 +1,180 @@
+"""Machines, engines, models and sizes as people say them: each is read, or gets one sentence
+with the nearest words that are valid.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.advice.questions import request_from
+from advisor.advice.spoken import split_count, split_engine, without_size
+from advisor.cli.app import cli
+from advisor.knowledge import store as knowledge
+
+# written before the readers were looked at
+READ = """
+--hw 2x3090
+--hw 8xh100
+--hw "4 x a100 80gb"
+--hw "dgx spark"
+--hw "m3 ultra 512gb"
+--hw "rtx 6000 pro"
+--hw "RTX PRO 6000 Blackwell"
+--hw "NVIDIA GeForce RTX 4090"
+--hw "geforce 3090 ti"
+--hw "2 x RTX 5090"
+--hw "dual 3090"
+--hw "h200x8"
+--hw "H100 SXM"
+--hw "h100 pcie 80gb"
+--hw "h100-nvl"
+--hw "A100"
+--hw "a100 40GB"
+--hw "mi300x"
+--hw "8x MI355X"
+--hw "b200"
+--hw "gb200"
+--hw "strix halo"
+--hw "ryzen ai max+ 395"
+--hw "framework desktop"
+--hw "mac studio m2 ultra 192gb"
+--hw "m4 max"
+--hw "macbook pro m4 max 128gb"
+--hw "jetson thor"
+--hw "rtx 4060 ti 16gb"
+--hw "7900 xtx"
+--hw "intel arc b580"
+--hw "tesla v100"
+--hw "tesla t4"
+--hw "l40s"
+--hw "rtx a6000"
+--hw "6000 ada"
+--hw "RTX-4090"
+--hw "4090 24gb"
+--hw "p40"
+--hw "gtx 1080 ti"
+--hw h100 --model "qwen 3.6 35b"
+--hw h100 --model "Qwen/Qwen3.6-35B-A3B-FP8"
+--hw h100 --model "qwen3.6 27b"
+--hw h100 --model "Qwen3.6-35B-A3B-MTP-GGUF"
+--hw h100 --model "llama 3.3 70b instruct"
+--hw h100 --model "meta-llama/Llama-3.3-70B-Instruct"
+--hw h100 --model "gpt oss 120b"
+--hw h100 --model "gemma 4 31b"
+--hw h100 --gpus 8 --model "deepseek v3.2"
+--hw h100 --gpus 8 --model "glm 4.6"
+--hw h100 --model "mistral small"
+--hw h100 --model "unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_M"
+--hw h100 --model "qwen3-30b-a3b"
+--hw h100 --ctx 128k
+--hw h100 --ctx "32K tokens"
+--hw h100 --ctx 8,192
+--hw h100 --concurrency "16 users"
+--hw h100 --concurrency c16
+--hw h100 --engine "vllm 0.25.1"
+--hw h100 --engine vLLM==0.25.1
+--hw h100 --engine vllm/vllm-openai:v0.25.1
+--hw h100 --engine llama.cpp
+--hw h100 --engine ollama
+--hw h100 --engine "llama.cpp b9976"
+--hw h100 --quant fp4
+--hw h100 --quant int4
+--hw rtx3090 --quant Q4_K_M
+--hw h100 --quant 4bit
+--hw h100 --quant w4a16
+--hw rtx3090 --quant UD-Q4_K_XL
+--hw h100 --workload chat
+--hw h100 --workload rag
+--hw h100 --gpus 2x
+--hw "rtx 3090 x2"
+--hw "quad 3090"
+--hw "h100 80gb"
+--hw "2x 4090 24gb"
+--hw "macbook pro m3 max"
+--hw h100 --engine "sglang v0.5.12"
+--hw h100 --engine lmsysorg/sglang:v0.5.12-cu129
+--hw h100 --engine vllm-0.25.1
+--hw h100 --ctx "32 k"
+--hw h100 --concurrency "16 concurrent"
+"""
+REFUSED = {
+    "--hw h100 --ctx 4096-8192": "one number here, or ask `advisor sweep` for 4096..8192",
+    "--hw h100 --concurrency 1-16": "one number here, or ask `advisor sweep` for 1..16",
+    '--hw h100 --quant "4-bit awq"': "did you mean int4 or awq-int4",
+    "--hw h100 --goal latency": "is not one of 'throughput', 'tpot', 'ttft', 'balanced'",
+    '--hw h100 --goal "tokens/s"': "is not one of 'throughput', 'tpot', 'ttft', 'balanced'",
+    "--hw h100 --out-tokens 1k": "Did you mean '--output-tokens'?",
+    "--hw h100 --gpus two": "'two' is not a whole number",
+    '--hw "m4 max 36gb"': "Apple M4 Max is known with 128 GB, not 36",
+    '--hw "h100 pcie 94gb"': "is known with 80 GB, not 94",
+    '--hw "1080 x"': "did you mean",
+}
+
+
+@pytest.mark.parametrize("line", [line for line in READ.splitlines() if line])
+def test_it_is_read(line: str) -> None:
+    made = CliRunner().invoke(cli, ["recommend", *shlex.split(line), "--quiet"])
+    assert made.exit_code == 0, made.output
+
+
+@pytest.mark.parametrize("line", list(REFUSED))
+def test_or_refused_in_one_sentence(line: str) -> None:
+    made = CliRunner().invoke(cli, ["recommend", *shlex.split(line), "--quiet"])
+    said = made.output if made.exit_code == 2 else str(made.exception)
+    assert made.exit_code != 0 and REFUSED[line] in said
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "count"),
+    [
+        ("2x3090", "3090", 2),
+        ("4 x a100 80gb", "a100 80gb", 4),
+        ("dual 3090", "3090", 2),
+        ("h200x8", "h200", 8),
+        ("rtx 3090 x2", "rtx 3090", 2),
+        ("mi300x", "mi300x", None),
+        ("8x MI355X", "MI355X", 8),
+        ("ryzen ai max 395", "ryzen ai max 395", None),
+        ("0x3090", "0x3090", None),
+    ],
+)
+def test_the_number_of_gpus_is_apart(said: str, name: str, count: int | None) -> None:
+    assert split_count(said) == (name, count)
+
+
+@pytest.mark.parametrize(
+    ("said", "ident"),
+    [
+        ("4090 24gb", "rtx4090"),
+        ("h100 pcie 80gb", "h100-pcie"),
+        ("a100 40GB", "a100-40gb"),
+        ("mac studio m2 ultra 192gb", "apple-m2-ultra"),
+        ("macbook pro m4 max", "apple-m4-max"),
+    ],
+)
+def test_a_size_that_fits_is_left_out(said: str, ident: str) -> None:
+    assert knowledge.hardware(without_size(said)).id == ident
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "version"),
+    [
+        ("vllm", "vllm", ""),
+        ("vllm@0.25.1", "vllm", "0.25.1"),
+        ("vLLM==0.25.1", "vLLM", "0.25.1"),
+        ("vllm/vllm-openai:v0.25.1", "vllm", "v0.25.1"),
+        ("lmsysorg/sglang:v0.5.12-cu129", "sglang", "v0.5.12-cu129"),
+        ("llama.cpp b9976", "llama.cpp", "b9976"),
+        ("no such 1.0", "no such 1.0", ""),
+    ],
+)
+def test_an_engine_and_its_release(said: str, name: str, version: str) -> None:
+    assert split_engine(said) == (name, version)
+
+
+def test_numbers_are_the_same_number() -> None:
+    told = request_from({"hw": "2 x 4090 24gb", "engine": "vllm 0.25.1"})
+    assert (told.gpus, told.engine, told.engine_version) == (2, "vllm", "0.25.1")
