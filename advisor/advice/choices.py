@@ -147,7 +147,7 @@ def _gguf_instead(request: Request, hw: Hardware, model: LLM, engine: str) -> st
         )
         return (
             f"{engine} holds fewer than {slots} requests of {length} tokens here; with a GGUF "
-            f"they run at once"
+            f"they run at once ({_beside(hw, model)}); --engine {engine} keeps {engine}"
             if better
             else None
         )
@@ -157,6 +157,12 @@ def _gguf_instead(request: Request, hw: Hardware, model: LLM, engine: str) -> st
     if not checkpoints.available(model, other, "llama-server"):
         return None
     return f"no checkpoint that {engine} runs here is known; a GGUF is"
+
+
+def _beside(hw: Hardware, model: LLM) -> str:
+    """What is published of the speed of both engines on such hardware."""
+    words = hardware_words(hw) | {"family": model.family or ""}
+    return str(first_row("beside", words)["why"])
 
 
 def fits(

@@ -136,3 +136,15 @@ def test_a_drafter_that_is_off_does_not_cost_the_model() -> None:
     """Once iq4_xs for sixteen slots with a drafter that was then switched off."""
     advice = recommend(hardware="rtx3090", concurrency=16)
     assert advice.facts.quant is not None and advice.facts.quant.id == "q4_k_m"
+
+
+@pytest.mark.parametrize(
+    ("hardware", "said"),
+    [("rtx3090", "published with MTP on one RTX 3090"), ("rtx4090", "a choice for the room")],
+)
+def test_a_gguf_taken_for_its_room_says_what_is_known_of_its_speed(
+    hardware: str, said: str
+) -> None:
+    advice = recommend(hardware=hardware, model="qwen3.6-27b")
+    told = {field: why for field, _, why in advice.facts.defaults}
+    assert advice.facts.engine == "llama-server" and said in told["engine"]
