@@ -6,14 +6,17 @@ to the knowledge; what does not go together is refused here, in one sentence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
 from advisor.advice import recommend
-from advisor.advice.spoken import split_count, split_engine, without_size
-from advisor.domain.nouns import Advice, AdvisorError, Request, UnknownFact, clash
+from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Hardware, Request, UnknownFact, clash
+from advisor.domain.patterns import lazy_re
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 
 if TYPE_CHECKING:
@@ -94,11 +97,106 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
         found, count = _detection().detect()
         name, gpus = found.id, gpus or count
     else:
-        name = _id_of_driver_name(without_size(name))
+        name = _id_of_driver_name(strip_size(name))
     gpus = gpus or tp
     if tp > gpus:
         raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")
     return name, gpus
+
+
+_BEFORE = lazy_re(r"(\d{1,4}) ?[x*\u00d7] ?(\S.*)", re.IGNORECASE)
+# after a digit or a space only: "ai max 395" is no number of machines
+_AFTER = lazy_re(r"(\S.*(?:\d|(?<! ) ))[x*\u00d7] ?(\d{1,4})", re.IGNORECASE)
+_NUMBERS = (
+    "",
+    "single one",
+    "dual two twin",
+    "triple three",
+    "quad four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+)
+_WORDS = {word: count for count, words in enumerate(_NUMBERS) for word in words.split()}
+_MEMORY = lazy_re(r"(\S.*?)[ -](\d{1,4}) ?gi?b(?: (?:unified|v?ram|memory))?", re.IGNORECASE)
+_MAC = lazy_re(r"(?:apple )?i?mac(?:book)?(?: (?:pro|studio|mini|air))?[ ,:]+(\S.*)", re.IGNORECASE)
+MEMORY_SLACK = sourced(
+    0.1, "share", "own choice: GB and GiB, and sizes that vendors round", "assumed"
+)
+
+
+def split_count(name: str) -> tuple[str, int | None]:
+    """A name with its number of GPUs apart: "2x3090", "dual 3090" and "3090 x2" are two of "3090".
+    None where no number from 1 to 1024 stands beside the name.
+    """
+    text = name.strip()
+    word, _, rest = text.partition(" ")
+    if rest and word.lower() in _WORDS:
+        return rest.removeprefix("x ").strip(), _WORDS[word.lower()]
+    before, after = _BEFORE.fullmatch(text), _AFTER.fullmatch(text)
+    if before is not None:
+        found, count = before[2], int(before[1])
+    elif after is not None and not _find(text):
+        found, count = after[1].strip(), int(after[2])
+    else:
+        return name, None
+    return (found, count) if 1 <= count <= LIMITS["gpus"][1] else (name, None)
+
+
+def strip_size(name: str) -> str:
+    """The name without the kind of Mac before it and the size of memory behind it, where it is
+    known only without them. Raises AdvisorError where that machine is known with another size.
+    """
+    text = name.strip()
+    if _find(text):
+        return name
+    if (mac := _MAC.fullmatch(text)) is not None:
+        chip = _MEMORY.fullmatch(mac[1])
+        known = _find(chip[1] if chip else mac[1])
+        if known is None or known.vendor != "apple":
+            return name
+        text = mac[1]
+    sized = _MEMORY.fullmatch(text)
+    if sized is None:
+        return text
+    known = _find(sized[1])
+    if known is None:
+        return name
+    memory = known.memory_gb.value if known.memory_gb is not None else None
+    if memory is not None and abs(int(sized[2]) - memory) > MEMORY_SLACK * memory:
+        raise AdvisorError(
+            f"{known.name or known.id} is known with {memory:g} GB, not {sized[2]}: name the "
+            f"nearest of `advisor hardware list`, or add a file with your size (docs/"
+            f"your-hardware.md)"
+        )
+    return known.id
+
+
+@cache
+def _find(name: str) -> Hardware | None:
+    try:
+        return knowledge.hardware(name)
+    except UnknownFact:
+        return None
+
+
+_RELEASED = lazy_re(r"([a-z][a-z._ -]*?)(?:-cpp)?[ @:=-]+v?((?:b\d{4,5}|\d+\.\d[\w.+-]*))", re.I)
+_IMAGE = lazy_re(r"(?:[\w.-]+/)+([\w.-]+?)(?:-openai)?:(?:server-(?:[a-z]+-)?)?([\w.-]+)")
+
+
+def split_engine(text: str) -> tuple[str, str]:
+    """Name and version ("" where none is said) of "vllm@0.25.1", "vLLM==0.25.1", "llama.cpp b9976"
+    or an engine's image.
+    """
+    text = text.strip()
+    name, at, version = text.partition("@")
+    if at or engines.canonical(name) is not None:
+        return name, version
+    said = _IMAGE.fullmatch(text) or _RELEASED.fullmatch(text)
+    if said is not None and engines.canonical(said[1]) is not None:
+        return said[1].strip(), said[2]
+    return text, ""
 
 
 def _id_of_driver_name(name: str) -> str:

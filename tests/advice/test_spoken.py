@@ -9,8 +9,7 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from advisor.advice.questions import request_from
-from advisor.advice.spoken import split_count, split_engine, without_size
+from advisor.advice.questions import request_from, split_count, split_engine, strip_size
 from advisor.cli.app import cli
 from advisor.knowledge import store as knowledge
 
@@ -156,7 +155,7 @@ def test_the_number_of_gpus_is_apart(said: str, name: str, count: int | None) ->
     ],
 )
 def test_a_size_that_fits_is_left_out(said: str, ident: str) -> None:
-    assert knowledge.hardware(without_size(said)).id == ident
+    assert knowledge.hardware(strip_size(said)).id == ident
 
 
 @pytest.mark.parametrize(
