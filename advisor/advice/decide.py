@@ -94,7 +94,7 @@ def _by_estimate(estimate: Estimate, goal: Goal) -> Decision:
         span.p50,
         estimate.p_gain,
         goal == "ttft" and span.p10 <= 1.0 <= span.p90,
-        estimate.closeness,
+        estimate.measured_gain,
     )
 
 

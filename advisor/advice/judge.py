@@ -154,7 +154,7 @@ def estimate_beside(question: Question, beside: Beside) -> tuple[list[Estimate],
     """The estimates of a question's plans, and the medians that are asked beside them."""
     facts, plans = question.facts, question.plans
     if not plans:
-        return [], Told(beside, Medians(np.empty(0), {}))
+        return [], Told(beside, Medians(np.empty(0), {}, {}))
     views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
     cases = [(views[plan.tp, plan.dp], plan) for plan in plans]
     batch = estimates.predict_batch(cases, beside=beside.points)

@@ -179,7 +179,7 @@ class Estimate(Frozen):
     basis: Basis = "physics"
     terms: dict[str, float] = {}  # step-time parts in ms, for `why`
     notes: tuple[str, ...] = ()
-    closeness: float = 0.0  # how far this configuration itself was measured, 0 to 1
+    measured_gain: float = 0.0  # how far this configuration was measured and gained, 0 to 1
 
 
 class Edit(Frozen):

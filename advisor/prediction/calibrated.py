@@ -129,6 +129,7 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     own = ~off & (made.scale < OWN_SHARE)
     basis = np.where(own, 0, found.basis).astype(np.int8)
     closeness = np.where(own, 1.0, found.closeness)
+    seen = np.where(own, 1.0, found.measured_gain)  # the posterior itself holds what was measured
     likely = model.p_gain(mean, np.where(off, 1.0, sd), found.known)
     likely = chance(likely, found.evidence * made.scale, closeness)
     now = posterior(mean, mean - below, mean + above, likely)
@@ -143,6 +144,7 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
         below=below,
         above=above,
         closeness=closeness,
+        measured_gain=seen,
     )
 
 

@@ -64,7 +64,7 @@ def decide(
         is "measure", since P(gain) of this metric is not calibrated well enough to decide alone.
 
     measured : ndarray, shape (N,), optional
-        How far the configuration itself was measured, 0 to 1; default nowhere.
+        How far the configuration itself was measured and gained there, 0 to 1; default nowhere.
     on_from : ndarray, shape (N,), optional
         P(gain) from which each is on; default the two thresholds.
 
@@ -84,15 +84,15 @@ def decide(
 
 
 def bound(elsewhere: float, there: float, measured: Floats) -> Floats:
-    """P(gain) from which speculation is on: one bound where the configuration was measured, another
-    elsewhere, and between them by how far it was (N,).
+    """P(gain) from which speculation is on: one bound where the configuration was measured and
+    gained, another elsewhere, and between them by how far it was (N,).
 
     Parameters
     ----------
     elsewhere, there : float
         Bounds on P(gain): where nothing was measured, and where the configuration was.
     measured : Floats
-        How far it was measured, 0 to 1. (N,)
+        How far it was measured and gained there, 0 to 1. (N,)
 
     Returns
     -------

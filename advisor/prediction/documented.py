@@ -194,18 +194,20 @@ def move(found: Predicted, seen: Observed, model: Model) -> Predicted:
     sd = np.fmax((found.below + found.above) / (2 * Z10), 1e-3)
     share = 1 / (1 + (seen.sd / sd) ** 2)  # of the observation
     narrow = np.sqrt(1 - share)
+    # documented losses rest on measured pairs: their side of 1 does not count once more
+    evidence = np.where(found.evidence < 0, (1 - share) * found.evidence, found.evidence)
     mean = found.mean + share * (seen.log - found.mean)
     below, above, own = found.below * narrow, found.above * narrow, found.sd * narrow
     likely = chance(
         model.p_gain(mean, np.where(own > 0, own, 1.0), found.known),
-        found.evidence,
+        evidence,
         found.closeness,
     )
     made = posterior(mean, mean - below, mean + above, likely)
     p10, p50, p90 = (np.exp(value) for value in made[:3])
     new = found._replace(
         p10=p10, p50=p50, p90=p90, p_gain=made.p_gain, mean=mean, sd=own, below=below, above=above
-    )
+    )._replace(evidence=evidence)
     return pick(here, new, found)
 
 

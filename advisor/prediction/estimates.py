@@ -71,7 +71,7 @@ class Batch(NamedTuple):
             basis=basis,
             terms={name: round(float(value[i]), 4) for name, value in self.terms.items()},
             notes=_notes(facts, bool(self.known[i])),
-            closeness=float(self.found["output_tok_s"].closeness[i]),
+            measured_gain=float(self.found["output_tok_s"].measured_gain[i]),
         )
 
 

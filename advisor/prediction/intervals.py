@@ -19,6 +19,13 @@ SURE = 0.005  # no chance is nearer to 0 or 1
 LEAST_WIDTH = 1e-6  # of a half-width, in log
 HALVINGS = 14  # of a chance
 LEAST_SIDE = 1e-5  # of the probability of one side
+CLEAR_SIDE = sourced(
+    2.0,
+    "times",
+    "Evidence of a half and more is a gain: 1 needs a run of this very load by every owner; "
+    "left-out decisions are the same with 1 (notes.md)",
+    "measured",
+)
 QUANTILES = sourced((0.1, 0.5, 0.9), "probability", "the 80 % interval and its middle", "chosen")
 
 
@@ -35,11 +42,12 @@ class Predicted(NamedTuple):
     tau: Floats  # tokens per step, bonus token included
     mean: Floats  # of the log speed-up
     sd: Floats
-    evidence: Floats  # side of 1 of the pairs measured nearby, -1 to 1
+    evidence: Floats  # side of 1 by the pairs measured nearby, -1 to 1
     below: Floats  # from `mean` to the 10th percentile before the chance of a gain is known, in log
     above: Floats  # to the 90th
     known: npt.NDArray[np.bool_]  # whether an acceptance was stated
     closeness: Floats  # how far the configuration itself was measured, 0 to 1
+    measured_gain: Floats  # how far it was measured and gained, 0 to 1
     open: Floats  # variance of the log speed-up that acceptance leaves open
 
 
@@ -135,6 +143,25 @@ def chance_of_both(parts: Sequence[tuple[float, Predicted]]) -> Floats:
         )
         low, high = np.where(value > 0, low, share), np.where(value > 0, share, high)
     return np.asarray(1 - (low + high) / 2, dtype=np.float64)
+
+
+def measured_gain(closeness: Floats, evidence: Floats) -> Floats:
+    """How far a configuration itself was measured and gained there: 0 where the pairs say that it
+    loses (N,).
+
+    Parameters
+    ----------
+    closeness : Floats
+        How far it was measured, 0 to 1. (N,)
+    evidence : Floats
+        Side of 1 by the measured pairs, -1 to 1. (N,)
+
+    Returns
+    -------
+    Floats
+        0 to 1. (N,)
+    """
+    return np.asarray(closeness * np.clip(CLEAR_SIDE * evidence, 0.0, 1.0), dtype=np.float64)
 
 
 def chance(

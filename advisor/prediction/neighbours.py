@@ -6,15 +6,19 @@ is a cell of its own. What a model misses at another owner's pair says little ab
 leaving owners out, the best share of it to believe is 0 to 0.2. So a prediction leans by
 `stranger_weight` towards the misses of the nearest pairs, each owner one witness, and only towards
 what the cycle cost: pairs without a stated acceptance, whose miss may be what was accepted there,
-move nothing. Spreads are not narrowed. What did win or lose there says more: the side of 1 of the
-nearest pairs moves the odds of a gain by up to `measured_sign` in log, fading with their distance.
+move nothing. Spreads are not narrowed. What did win or lose there says more of the sign: with the
+whole miss of the nearest pairs a point lies on one side of 1, and that moves its odds of a gain by
+up to `measured_sign` in log, fading with their distance. So a loss measured at another k or load
+says of this one what both have in common (what a cycle costs and what is accepted), and physics
+says what differs. Where the point's own acceptance is stated, what was accepted elsewhere is left
+out of it.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +27,7 @@ import numpy.typing as npt
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
+from advisor.prediction.packed import pack, unpack
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -70,7 +75,9 @@ MEASURES = ("streams", "context", "log_k", "workload", "metric")
 SAME_K = 0.5  # draft tokens
 YES_OR_NO = 3  # measures from here on only differ or agree
 
-NUMBERS = (*MEASURES, "rig", "gain", "miss")
+NUMBERS = (*MEASURES, "rig", "whole", "miss")
+# Steps in one unit of each of them in the artefact, where they are 16 bit integers.
+STEPS = np.array([100.0] * len(MEASURES) + [1.0, 1000.0, 1000.0])
 CLEAR = sourced(
     0.05,
     "log ratio",
@@ -82,7 +89,7 @@ _FACTOR, _PRIME = 1_000_003, 1_099_511_627_689
 
 
 class Pull(NamedTuple):
-    """Result of the update, (N,) each. `evidence`: side of 1 of the nearest pairs, -1 to 1;
+    """Result of the update, (N,) each. `evidence`: side of 1 by the nearest pairs, -1 to 1;
     `closeness`: 1 where a pair of the cell at this k lies within a factor 2, falling to 0 at 4;
     `near`: any pair of the cell.
     """
@@ -130,11 +137,9 @@ class Nearby:
 
     @classmethod
     def build(
-        cls, keys: Ints, where: Floats, rigs: npt.NDArray[np.str_], gain: Floats, miss: Floats
+        cls, keys: Ints, where: Floats, rigs: npt.NDArray[np.str_], whole: Floats, miss: Floats
     ) -> Nearby:
-        """`gain` (E,): measured log speed-up; `miss` (E,): the same less the predicted one at a
-        stated
-        acceptance, else NaN.
+        """The measured rows in the order of their cells.
 
         Parameters
         ----------
@@ -144,8 +149,10 @@ class Nearby:
             Places of the measured rows. (E, D)
         rigs : array of str
             Whose they are. (E,)
-        gain, miss : Floats
-            Measured log speed-up, and the same less the predicted one. (E,) each
+        whole : Floats
+            Measured log speed-up less the one predicted without a stated acceptance. (E,)
+        miss : Floats
+            The same less the one predicted with the stated acceptance, NaN where none is. (E,)
 
         Returns
         -------
@@ -155,9 +162,9 @@ class Nearby:
         keep = keys >= 0
         order = np.argsort(keys[keep], kind="stable")
         rig = np.unique(rigs, return_inverse=True)[1].astype(np.float64)
-        return cls(keys[keep][order], np.column_stack([where, rig, gain, miss])[keep][order])
+        return cls(keys[keep][order], np.column_stack([where, rig, whole, miss])[keep][order])
 
-    def pull(self, keys: Ints, where: Floats, mean: Floats) -> Pull:
+    def pull(self, keys: Ints, where: Floats, mean: Floats, known: npt.NDArray[np.bool_]) -> Pull:
         """Update the `mean` of the points that share a cell with measured pairs.
 
         Parameters
@@ -168,6 +175,8 @@ class Nearby:
             Coordinates of the points. (N, C)
         mean : Floats
             Log speed-up. (N,)
+        known : array of bool
+            Whether the point's own acceptance is stated. (N,)
 
         Returns
         -------
@@ -186,9 +195,9 @@ class Nearby:
         starts = np.flatnonzero(np.diff(keys[order], prepend=-2))
         for rows in np.split(order, starts[1:]) if len(order) else []:
             first, last = np.searchsorted(self.keys, [keys[rows[0]], keys[rows[0]] + 1])
-            made = _whole_cell(self.rows[first:last], where[rows])
-            shift, evidence[rows], near[rows], closeness[rows] = made
-            out[rows] += shift
+            made = _whole_cell(self.rows[first:last], where[rows], mean[rows], known[rows])
+            evidence[rows], near[rows], closeness[rows] = made[1:]
+            out[rows] += made.shift
         return Pull(out, evidence, closeness, near)
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,7 +207,7 @@ class Nearby:
             "numbers": list(NUMBERS),
             "cells": cells.tolist(),
             "pairs": pairs.tolist(),
-            "packed": pack(self.rows),
+            "packed": pack(self.rows, STEPS),
         }
 
     @classmethod
@@ -208,31 +217,11 @@ class Nearby:
             np.array(state["cells"], dtype=np.int64), np.array(state["pairs"], dtype=np.int64)
         )
         rows = (
-            unpack(state["packed"])
+            unpack(state["packed"], STEPS)
             if "packed" in state
             else np.array(state["rows"], float).reshape(-1, len(NUMBERS))
         )
         return cls(keys, rows)
-
-
-# Units of one step of each column of `rows` in the artefact, where they are 16 bit integers.
-_STEPS = np.array([100.0] * len(MEASURES) + [1.0, 1000.0, 1000.0])
-_MOST = 32767  # of a 16 bit integer
-_UNKNOWN = -32768  # stands for NaN
-
-
-def pack(rows: Floats) -> str:
-    """Rows (E, D) as text: little-endian 16 bit integers, row by row, in base64."""
-    steps = np.round(rows * _STEPS)
-    whole = np.where(np.isnan(steps), _UNKNOWN, np.clip(steps, -_MOST, _MOST)).astype("<i2")
-    return b64encode(whole.tobytes()).decode()
-
-
-def unpack(text: str) -> Floats:
-    """The rows of `packed`. Raises ValueError for text that is none (E, len(NUMBERS))."""
-    steps = np.frombuffer(b64decode(text, validate=True), dtype="<i2").astype(np.float64)
-    steps[steps == _UNKNOWN] = np.nan
-    return np.asarray(steps.reshape(-1, len(NUMBERS)) / _STEPS)
 
 
 def _correlation(a: Floats, b: Floats, fades: Floats) -> Floats:
@@ -247,51 +236,83 @@ def _correlation(a: Floats, b: Floats, fades: Floats) -> Floats:
     return out
 
 
-def _whole_cell(pairs: Floats, where: Floats) -> tuple[Floats, Floats, Mask, Floats]:
-    """`_cell` and `_closeness` of many points: each place once, as many as the cache holds."""
+class Near(NamedTuple):
+    """What the pairs of one cell say of points, (N,) each. `shift`: what the mean moves by; the
+    others as in `Pull`.
+    """
+
+    shift: Floats
+    evidence: Floats
+    near: Mask
+    closeness: Floats
+
+
+def _whole_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near:
+    """`_cell` of many points: each place once, as many places as the cache holds."""
     if len(where) * len(pairs) > WORTH_SORTING:
         distinct, back = np.unique(where, axis=0, return_inverse=True)
     else:
         distinct, back = where, np.arange(len(where))
+    made = Near(*(np.zeros(len(where), dtype=kind) for kind in (float, float, bool, float)))
     step = max(1, BLOCK // max(1, len(pairs)))
-    parts = [distinct[i : i + step] for i in range(0, len(distinct), step)]
-    made = [(*_cell(pairs, part), _closeness(pairs, part)) for part in parts]
-    shift, evidence, near, closeness = (
-        np.concatenate(one)[back] for one in zip(*made, strict=True)
-    )
-    return shift, evidence, near, closeness
+    order = np.argsort(back, kind="stable")
+    cuts = np.searchsorted(back[order], np.arange(0, len(distinct) + step, step))
+    for i, (first, last) in enumerate(pairwise(cuts.tolist())):
+        places = distinct[i * step : (i + 1) * step]
+        shift, weights, near = _cell(pairs, places)
+        closeness = _closeness(pairs, places)
+        for start in range(first, last, step):
+            points = order[start : min(start + step, last)]
+            here = back[points] - i * step
+            made.shift[points], made.near[points] = shift[here], near[here]
+            made.closeness[points] = closeness[here]
+            made.evidence[points] = _side(pairs, weights[here], mean[points], known[points])
+    return made
+
+
+def _side(pairs: Floats, weights: Floats, mean: Floats, known: Mask) -> Floats:
+    """On which side of 1 points lie with the misses of the pairs, by how much these weigh (A, B):
+    -1 to 1 (A,).
+    """
+    whole, miss = pairs[:, -2], pairs[:, -1]
+    told = np.where(np.isfinite(miss), miss, whole)
+    missed = np.where(known[:, None], told, whole) if known.any() else whole[None, :]
+    side = np.clip((mean[:, None] + missed) / CLEAR, -1.0, 1.0)
+    return np.asarray(np.einsum("ij,ij->i", weights, side), dtype=np.float64)
 
 
 def _cell(pairs: Floats, where: Floats) -> tuple[Floats, Floats, Mask]:
-    """Shift of the points of one cell, side of 1 of its nearest pairs, and whether a pair is near
-    enough to say something.
+    """Shift at places of one cell, how much each pair weighs in the side of 1 there, and whether a
+    pair is near enough to say something.
     """
-    places, rig, gain, miss = pairs[:, : len(MEASURES)], pairs[:, -3], pairs[:, -2], pairs[:, -1]
+    places, rig, miss = pairs[:, : len(MEASURES)], pairs[:, -3], pairs[:, -1]
     # both fade alike but for the metric, the last measure
     alike = _correlation(where[:, :-1], places[:, :-1], FADE[:-1])
     other = where[:, -1, None] != places[None, :, -1]
     touch, sign = (np.where(other, np.exp(-fade), 1.0) * alike for fade in (FADE[-1], FADE_SIGN))
     near = touch.max(axis=1) >= NEAR
-    side, nearest = _owners(sign, rig, np.clip(gain / CLEAR, -1, 1))
-    evidence = nearest**2 * side
+    weights, nearest = _owners(sign, rig)
+    weights *= nearest[:, None] ** 2
     told = np.isfinite(miss)
     if not told.any():
-        return np.zeros(len(where)), evidence, near
-    missed, nearest = _owners(touch[:, told], rig[told], miss[told])
-    return knowledge.threshold("stranger_weight").value * nearest * missed, evidence, near
+        return np.zeros(len(where)), weights, near
+    share, nearest = _owners(touch[:, told], rig[told])
+    missed = share @ miss[told]
+    return knowledge.threshold("stranger_weight").value * nearest * missed, weights, near
 
 
-def _owners(touch: Floats, rig: Floats, value: Floats) -> tuple[Floats, Floats]:
-    """Mean over owners of a value of their nearest pairs, and how near the nearest of all is."""
-    total, weight, most = np.zeros(len(touch)), np.zeros(len(touch)), np.zeros(len(touch))
+def _owners(touch: Floats, rig: Floats) -> tuple[Floats, Floats]:
+    """Weights of pairs in a mean over owners of their nearest ones (A, B), and how near the nearest
+    of all is (A,).
+    """
+    weights, total = np.square(np.square(touch)), np.zeros(len(touch))
     for owner in sorted(set(rig.tolist())):
         mine = rig == owner
-        close = np.square(np.square(touch[:, mine]))
-        nearest = touch[:, mine].max(axis=1)
-        total += nearest**2 * (close @ value[mine]) / np.maximum(close.sum(axis=1), 1e-12)
-        weight += nearest**2
-        most = np.fmax(most, nearest)
-    return total / np.maximum(weight, 1e-12), most
+        nearest = touch[:, mine].max(axis=1) ** 2
+        sums = np.maximum(weights[:, mine].sum(axis=1), 1e-12)
+        weights[:, mine] *= (nearest / sums)[:, None]
+        total += nearest
+    return weights / np.maximum(total, 1e-12)[:, None], touch.max(axis=1)
 
 
 def _closeness(pairs: Floats, where: Floats) -> Floats:

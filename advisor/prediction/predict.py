@@ -21,7 +21,7 @@ from advisor.prediction import acceptance as acc
 from advisor.prediction import calibrated, documented, neighbours, step_terms
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
-from advisor.prediction.intervals import Predicted, chance, posterior
+from advisor.prediction.intervals import Predicted, chance, measured_gain, posterior
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
 from advisor.prediction.spread import REASONS, count_imputed
 from advisor.prediction.threads import one_thread
@@ -96,7 +96,8 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     evidence = np.zeros(len(mean))
     if model.nearby is not None:
         keys = neighbours.cell_keys(points, raw.full)
-        pull = model.nearby.pull(keys, neighbours.coordinates(points, raw.full), mean)
+        where = neighbours.coordinates(points, raw.full)
+        pull = model.nearby.pull(keys, where, mean, known)
         mean, evidence, closeness, near = pull
     low, high = model.interval(mean, sd, known)
     # an answer of one token ends with the prompt: no step follows that could be shorter
@@ -117,8 +118,10 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     sd = np.where(off, 0.0, sd)
     tau = raw.belief.tau
     doubt = np.where(off, 0.0, raw.reasons[:, REASONS.index("tokens")])
+    seen = measured_gain(closeness, evidence)
     return Predicted(
-        p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above, known, closeness, doubt
+        *(p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above, known),
+        *(closeness, seen, doubt),
     )
 
 
@@ -135,10 +138,13 @@ def _basis(
 
 
 class Medians(NamedTuple):
-    """Of M points: tokens per step, and the log speed-up of each metric. (M,) each."""
+    """Of M points: tokens per step, the log speed-up of each metric, and the same before the chance
+    of a gain is known, which causes add up in. (M,) each.
+    """
 
     tau: Floats
     logs: Mapping[str, Floats]
+    means: Mapping[str, Floats]
 
     def goal_logs(self, goal: Goal) -> Floats:
         """Log speed-up for a goal (balanced: the weighted mean) (M,)."""
@@ -146,8 +152,10 @@ class Medians(NamedTuple):
         return np.asarray(sum(w * self.logs[name] for w, name in parts), dtype=np.float64)
 
     def at(self, i: int) -> tuple[float, dict[str, float]]:
-        """Tokens per step, and the speed-up of each metric, of one point."""
-        return float(self.tau[i]), {name: float(np.exp(v[i])) for name, v in self.logs.items()}
+        """Tokens per step, and the speed-up of each metric before the chance of a gain is known, of
+        one point.
+        """
+        return float(self.tau[i]), {name: float(np.exp(v[i])) for name, v in self.means.items()}
 
 
 def medians(
@@ -155,7 +163,8 @@ def medians(
 ) -> Medians:
     """Those of the points from `start` to `stop`, of what `all_metrics` gives."""
     logs = {name: np.log(one.p50[start:stop]) for name, one in found.items()}
-    return Medians(belief.tau[start:stop], logs)
+    means = {name: one.mean[start:stop] for name, one in found.items()}
+    return Medians(belief.tau[start:stop], logs, means)
 
 
 class Story(NamedTuple):

@@ -41,7 +41,7 @@ def decisions(found: Predicted, metric: npt.NDArray[np.int16]) -> npt.NDArray[np
     DECISIONS (N,).
     """
     first = (metric == _TTFT) & (found.p10 <= 1.0) & (found.p90 >= 1.0)
-    return decide(found.p50, found.p_gain, first, found.closeness)
+    return decide(found.p50, found.p_gain, first, found.measured_gain)
 
 
 def predict_columns(

@@ -136,7 +136,7 @@ def why_back(turn: list[Advice]) -> str:
         for estimate, _, facts in told
         if estimate is not None
     }
-    near = [estimate.closeness for estimate, _, _ in told if estimate is not None]
+    near = [estimate.measured_gain for estimate, _, _ in told if estimate is not None]
     gains = [made.gain.p50 for made in turn if made.gain is not None]
     ways = {after > before for before, after in pairwise(gains) if abs(after / before - 1) > SAME}
     causes = {
@@ -162,7 +162,7 @@ def above_bound(made: Advice) -> float:
     assert made.estimate is not None
     names = ("decision_on_p_gain", "decision_on_p_gain_measured")
     elsewhere, there = (threshold(name).value for name in names)
-    closeness = np.array([made.estimate.closeness])
+    closeness = np.array([made.estimate.measured_gain])
     return made.estimate.p_gain - float(bound(elsewhere, there, closeness)[0])
 
 

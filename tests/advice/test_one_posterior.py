@@ -17,7 +17,7 @@ from advisor.domain.nouns import Advice, AdvisorError
 from advisor.prediction import documented
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, decide_one
-from advisor.prediction.documented import Observed
+from advisor.prediction.documented import Observed, move
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.intervals import posterior as split
 
@@ -51,7 +51,7 @@ def check(made: Advice) -> None:
     if made.decision == "off" and chance >= 0.8:
         assert named
     if not named:
-        assert made.decision == decide_one(median, chance, measured=made.estimate.closeness)
+        assert made.decision == decide_one(median, chance, measured=made.estimate.measured_gain)
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -131,7 +131,7 @@ def prediction(median: float, width: float) -> Predicted:
     made = split(log, log - side, log + side, model.p_gain(log, side / Z10, known))
     basis = np.array([1], dtype=np.int8)
     quantiles = (np.exp(part) for part in made[:3])
-    rest = (none, log, side / Z10, none, side, side, known, none, none)
+    rest = (none, log, side / Z10, none, side, side, known, none, none, none)
     return Predicted(*quantiles, made.p_gain, basis, *rest)
 
 
@@ -156,3 +156,19 @@ def test_ttft_decides_only_where_its_interval_excludes_one(hardware: str, concur
     span = advice.estimate.ttft_ms.speedup
     if span.p10 <= 1 <= span.p90 and not any(f.severity == "error" for f in advice.findings):
         assert advice.decision == "measure"
+
+
+@given(st.floats(0.5, 2), st.floats(0.05, 0.5), st.floats(-1, 0))
+def test_a_documented_loss_and_the_pair_it_came_from_count_once(
+    median: float, width: float, evidence: float
+) -> None:
+    """A loss that is documented for sure holds all that its own pair says of the sign; one that
+    says nothing leaves the pair alone.
+    """
+    alone = prediction(median, width)
+    pair = alone._replace(evidence=np.array([evidence]))
+    sure = Observed(np.log([0.5 * median]), np.array([1e-9]))
+    made, without = (move(one, sure, load()).p_gain[0] for one in (pair, alone))
+    assert made == pytest.approx(without, abs=1e-6)
+    vague = Observed(np.log([0.5 * median]), np.array([1e9]))
+    assert move(pair, vague, load()).evidence[0] == pytest.approx(evidence, abs=1e-6)

@@ -67,7 +67,7 @@ def test_a_measured_run_away_from_the_estimate_comes_with_its_causes(
     told = [reason.text for reason in advice.reasons if "measured" in reason.text.lower()]
     for row in runs[:1]:
         near = abs(row.speedup / expected - 1) <= 0.1
-        assert near or row.k != best.k or any("expected:" in text for text in told), (row, expected)
+        assert near or any("expected:" in text for text in told), (row, expected)
 
 
 @pytest.mark.parametrize("ctx_tokens", [1024, 2048, 8192])
@@ -90,10 +90,19 @@ def test_the_measured_gain_times_all_shares_is_the_expected_one(
     """
     advice = recommend(**setup, concurrency=concurrency, ctx_tokens=ctx_tokens)
     for text in (reason.text for reason in advice.reasons if "x expected: " in reason.text):
-        first, expected = (float(one) for one in re.findall(r"([\d.]+)x (?:here|expect)", text))
+        first, expected = (
+            float(one) for one in re.findall(r"([\d.]+)x (?:here|nearest|expect)", text)
+        )
         causes = text.split("expected: ")[1].split(". The run")[0]
         shares = [float(one) / 100 for one in re.findall(r"([+-]\d+) %(?:\)| is left)", causes)]
         product, off = first, 0.005 / first + 0.005 / expected
         for share in shares:
             product, off = product * (1 + share), off + 0.006 / (1 + share)
         assert product == pytest.approx(expected, rel=off), text
+
+
+def test_another_k_is_named_with_its_share() -> None:
+    advice = recommend(hardware="rtx5090", model="qwen3.8-27b", concurrency=8)
+    told = [reason.text for reason in advice.reasons if "x expected: " in reason.text]
+    assert advice.plan.k != 3 or advice.decision != "on"
+    assert any(re.search(r"k=\d instead of 3 \([+-]\d+ %\)", text) for text in told)

@@ -22,6 +22,7 @@ from advisor.prediction.decision import decide_one
 
 Floats = npt.NDArray[np.float64]
 HERE = (0.0, 10.0, 1.0, 10.0, 0.0)
+NOT_STATED = np.zeros(1, dtype=bool)
 
 
 def pull(
@@ -34,7 +35,7 @@ def pull(
     rigs = np.array([r for _, r, _ in pairs])
     cell = neighbours.Nearby.build(np.full(n, 7), where, rigs, np.zeros(n), miss)
     cell = neighbours.Nearby.from_dict(json.loads(json.dumps(cell.to_dict())))
-    found = cell.pull(np.array([7]), np.array([at]), np.zeros(1))
+    found = cell.pull(np.array([7]), np.array([at]), np.zeros(1), NOT_STATED)
     return float(found.mean[0]), bool(found.closeness[0] >= 1), bool(found.near[0])
 
 
@@ -60,7 +61,7 @@ def test_other_cells_are_left_alone() -> None:
     cell = neighbours.Nearby.build(
         np.array([7]), np.array([HERE]), np.array(["a"]), np.zeros(1), np.array([-0.3])
     )
-    found = cell.pull(np.array([8]), np.array([HERE]), np.array([0.1]))
+    found = cell.pull(np.array([8]), np.array([HERE]), np.array([0.1]), NOT_STATED)
     assert (found.mean[0], found.closeness[0]) == (0.1, False)
 
 
@@ -75,9 +76,10 @@ def test_many_points_of_a_cell_are_pulled_as_each_alone() -> None:
     )
     asked = np.round(draw.uniform(0, 4, (points, len(neighbours.MEASURES))), 0)
     keys = np.where(draw.uniform(size=points) < 0.9, 7, 8)
-    together = cell.pull(keys, asked, np.zeros(points))
+    mean, known = draw.normal(0, 0.2, points), draw.uniform(size=points) < 0.5
+    together = cell.pull(keys, asked, mean, known)
     for i in range(0, points, points // 50):
-        alone = cell.pull(keys[[i]], asked[[i]], np.zeros(1))
+        alone = cell.pull(keys[[i]], asked[[i]], mean[[i]], known[[i]])
         for one, many in zip(alone, together, strict=True):
             assert many[i] == pytest.approx(one[0], abs=1e-12)
 
@@ -100,12 +102,22 @@ def test_rows_of_one_owner_are_one_witness() -> None:
     assert alone[0] == pytest.approx(0.0, abs=1e-6)
 
 
-def evidence(gains: Sequence[float], at: tuple[float, ...] = HERE) -> float:
-    n = len(gains)
+def evidence(
+    whole: Sequence[float],
+    at: tuple[float, ...] = HERE,
+    expected: float = 0.0,
+    told: float = math.nan,
+    stated: bool = False,
+) -> float:
+    """Side of 1 of a question whose log gain is `expected`, by pairs with these whole misses; with
+    their stated acceptance they miss by `told`.
+    """
+    n = len(whole)
     rigs = np.array([f"rig{i}" for i in range(n)])
     where = np.array([HERE] * n)
-    cell = neighbours.Nearby.build(np.full(n, 7), where, rigs, np.array(gains), np.full(n, np.nan))
-    return float(cell.pull(np.array([7]), np.array([at]), np.zeros(1)).evidence[0])
+    cell = neighbours.Nearby.build(np.full(n, 7), where, rigs, np.array(whole), np.full(n, told))
+    asked = (np.array([7]), np.array([at]), np.array([expected]), np.array([stated]))
+    return float(cell.pull(*asked).evidence[0])
 
 
 def test_the_side_of_measured_pairs_moves_the_odds() -> None:
@@ -115,6 +127,21 @@ def test_the_side_of_measured_pairs_moves_the_odds() -> None:
     assert 0 < evidence([0.01]) < 0.5  # hardly on either side
     along = [evidence([-0.3], move(streams=d)) for d in (0.0, 1.0, 3.0, 8.0)]
     assert along == sorted(along)
+
+
+def test_a_miss_at_another_k_carries_over_and_what_differs_is_physics() -> None:
+    """A pair lost because of both: what a cycle costs everywhere (miss), and what its own k costs.
+    A question of another k loses where physics leaves less than that miss, and gains beyond it.
+    """
+    at = move(k=0.6)
+    assert evidence([-0.4], at, expected=0.2) < -0.5
+    assert evidence([-0.4], at, expected=0.6) > 0.5
+
+
+def test_a_stated_acceptance_leaves_out_what_was_accepted_elsewhere() -> None:
+    """The pair accepted little (whole miss -0.4) but cost what was expected (told miss 0)."""
+    assert evidence([-0.4], expected=0.2, told=0.0) == pytest.approx(-1.0)
+    assert evidence([-0.4], expected=0.2, told=0.0, stated=True) == pytest.approx(1.0)
 
 
 def test_request_speed_and_tpot_are_one_cell_and_ttft_is_not() -> None:

@@ -53,11 +53,12 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate, told: Told) -> list
     plan = best.plan
     runs = _runs(facts, goal, plan)
     covering = [rows for rows in runs if rows[0].covers][:COVERING]
+    difference = _difference(facts, runs[0], best, told) if runs else ""
     if covering:
         return [
             Reason(
                 text=(
-                    _difference(facts, rows, best, told)
+                    (difference if i == 0 else _difference(facts, rows, best, told))
                     or f"Measured here{_unlike(facts)}{_outside(rows, best)}: "
                 )
                 + evidence_text(rows),
@@ -68,7 +69,11 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate, told: Told) -> list
         ]
     return [
         Reason(
-            text=f"Nearest measurement{_elsewhere(facts, plan, rows[0])}: {evidence_text(rows)}",
+            text=(
+                ("" if i else difference)
+                or f"Nearest measurement{_elsewhere(facts, plan, rows[0])}: "
+            )
+            + evidence_text(rows),
             sources=(rows[0].source,),
             weight=1.0 - 0.1 * i,
         )
@@ -136,6 +141,8 @@ FAR = sourced(
     "from it on a measured run near the question is said to differ from what is expected",
     "chosen",
 )
+LOAD = ("concurrency", "ctx_tokens", "output_tokens")
+OTHER_K_FAR = sourced(log(1.1), "log ratio", "the same of a run at another k", "chosen")
 
 
 def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
@@ -143,9 +150,9 @@ def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
     goal: Goal = facts.goal or "balanced"
     found: list[tuple[Facts, Plan]] = []
     for plan in plans:
-        for rows in _runs(facts, goal, plan)[:COVERING]:
-            if rows[0].covers and _comparable(rows[0], plan):
-                found += [(one, plan) for one in _towards(facts, rows[0])]
+        for i, rows in enumerate(_runs(facts, goal, plan)[:COVERING]):
+            if (rows[0].covers or i == 0) and _comparable(facts, rows[0], plan):
+                found += _towards(facts, rows[0], plan)
     return found
 
 
@@ -166,39 +173,44 @@ def _runs(facts: Facts, goal: Goal, plan: Plan) -> list[list[Evidence]]:
     return list(runs.values())
 
 
-def _comparable(row: Evidence, plan: Plan) -> bool:
+def _comparable(facts: Facts, row: Evidence, plan: Plan) -> bool:
     """Whether a run's first metric can be set beside the plan's estimate."""
-    return row.k == plan.k and row.metric in _PRINTED and row.metric != "ttft"
+    same = row.method == plan.method and bool(row.k) and (row.covers or not _others(facts, row))
+    return same and row.metric in _PRINTED and row.metric != "ttft"
 
 
-def _towards(facts: Facts, row: Evidence) -> tuple[Facts, Facts, Facts, Facts]:
+def _towards(facts: Facts, row: Evidence, plan: Plan) -> list[tuple[Facts, Plan]]:
     """From the question to a measured run: as asked, without a stated acceptance, with the run's
-    text, and under its load.
+    text, under its load, and at its k.
     """
     unsaid = without_acceptance(facts)
     read = unsaid.model_copy(update={"workload": row.workload}) if row.workload else unsaid
     load = {
         "concurrency": int(row.concurrency or facts.concurrency or 1),
         "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or USUAL_PROMPT),
+        "output_tokens": int(row.output_tokens or facts.output_tokens or 0) or None,
     }
-    return facts, unsaid, read, read.model_copy(update=load)
+    there = read.model_copy(update=load)
+    own = plan if row.k == plan.k else plan.model_copy(update={"k": row.k})
+    return [(facts, plan), (unsaid, plan), (read, plan), (there, plan), (there, own)]
 
 
 def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: Told) -> str:
-    """Why the estimate is not what was measured here, by cause and share: the text, the load, and
-    what is left, so that the measured gain times all shares is the expected one. Nothing where
-    it lies near or is of another k.
+    """Why the estimate is not what was measured here, by cause and share: text, load, k, and what
+    is left, so that the measured gain times all shares is the expected one. Nothing where it
+    lies near, or where the run is of another setting.
     """
-    row, estimate = rows[0], best.estimate
+    row, estimate, plan = rows[0], best.estimate, best.plan
     printed = _PRINTED.get(row.metric)
-    if estimate is None or printed is None or not _comparable(row, best.plan):
+    if estimate is None or printed is None or not _comparable(facts, row, plan):
         return ""
     expected = getattr(estimate, printed).speedup.p50
-    if abs(log(expected / row.speedup)) < FAR:
+    if abs(log(expected / row.speedup)) < (FAR if row.k == plan.k else OTHER_K_FAR):
         return ""
     text = facts.workload or "this"
-    asked, unsaid, read, there = cases = _towards(facts, row)
-    found = [told.of_load(one, best.plan) for one in cases]
+    cases = _towards(facts, row, plan)
+    unsaid, read, there = (one for one, _ in cases[1:4])
+    found = [told.of_load(*case) for case in cases]
     tokens = [tau for tau, _ in found]
     alone, *gain = (gains[_LIKE.get(row.metric, row.metric)] for _, gains in found)
     shares: list[tuple[str, float]] = []
@@ -206,14 +218,22 @@ def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: T
         what = f"the acceptance that you state gives {tokens[0]:.2f} instead of {tokens[1]:.2f}"
         shares.append((f"{what} tokens a step", alone / gain[0]))
     if read.workload != facts.workload:
+        accepts, whole = round(tokens[1], 2) / round(tokens[2], 2), gain[0] / gain[1]
         what = f"{text} text accepts {tokens[1]:.2f} instead of {tokens[2]:.2f} tokens a step"
-        shares.append((what, gain[0] / gain[1]))
-    if (there.concurrency, there.ctx_tokens) != (asked.concurrency, asked.ctx_tokens):
+        shares.append((what, accepts))
+        # random prompts share no experts, and prompts are a part of the time
+        if abs(log(whole / accepts)) >= FAR / 2:
+            shares.append(("its steps and prompts cost otherwise", whole / accepts))
+    if any(getattr(there, name) != getattr(facts, name) for name in LOAD):
         shares.append(("the load is another", gain[1] / gain[2]))
     if abs(log(expected / alone)) >= FAR / 2:
         codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
-        what = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
+        waits = estimate.terms.get("requests_verify", 1) < estimate.terms.get("requests_base", 1)
+        what = f"documented losses ({', '.join(codes)})" if codes else "how sure the sign is"
+        what = "the requests that wait" if waits and not codes else what
         shares.append((what, expected / alone))
+    if row.k != plan.k:
+        shares.append((f"k={plan.k} instead of {row.k}", gain[2] / gain[3]))
     parts = [f"{what} ({_share(ratio)})" for what, ratio in shares]
     left = expected / (row.speedup * prod(ratio for _, ratio in shares))
     if _share(left) not in NOTHING:
@@ -224,8 +244,8 @@ def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: T
             f"{100 * (exp(spread) - 1):.0f} %"
         )
     how = f" with {row.workload} text" if row.workload else ""
-    why = "; ".join(parts)
-    return f"Measured {row.speedup:.2f}x here{how}, {expected:.2f}x expected: {why}. The run: "
+    why, place = "; ".join(parts), "here" if row.covers else "nearest"
+    return f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {why}. The run: "
 
 
 def _unlike(facts: Facts) -> str:

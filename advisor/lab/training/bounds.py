@@ -14,16 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.knowledge import store as knowledge
-from advisor.prediction.intervals import chance
+from advisor.prediction.intervals import chance, measured_gain
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 SIGNS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # log odds of one measured pair, tried
 ON = tuple(round(0.70 + 0.005 * i, 3) for i in range(48))  # bounds for "on", tried
+LEAST_MEASURED = 0.80  # of them where the configuration was measured: nothing is off from here on
 # Of the losses that may be on, where the bound is chosen: half a point below the target of the
 # card, since the sources that it judges are others.
 MOST_LOSSES_ON = 0.075
+SEEN = 0.5  # of `measured_gain`: rows that the bound for measured configurations is chosen from
 LOSS_WEIGHT = 2.0  # gains that a loss weighs, as in `decision_off_p_gain`
 SAME = {
     "on": 0.011,
@@ -34,7 +36,7 @@ SAME = {
 
 class Bounds(NamedTuple):
     """`on`: P(gain) from which speculation is on; `sign`: log odds of a measured pair nearby;
-    `measured`: the same as `on` where the configuration itself was measured.
+    `measured`: the same as `on` where the configuration itself was measured and gained.
     """
 
     on: float
@@ -86,8 +88,8 @@ def choose(cases: Sequence[Case]) -> Bounds:
     Bounds
         `sign` of the highest likelihood, and with it the lowest `on` that leaves at most
         MOST_LOSSES_ON of the losses of each case on, rows alike; the highest of ON where none does.
-        `measured` is the lowest of ON below it that puts at least LOSS_WEIGHT gains on for every
-        loss, of the measured configurations between the two.
+        `measured` is the lowest of ON between LEAST_MEASURED and it that puts at least LOSS_WEIGHT
+        gains on for every loss, of the measured configurations between the two.
     """
     sign = max(SIGNS, key=lambda one: sum(case.fit(one) for case in cases))
     lost = [case.chance(sign)[~case.gained] for case in cases]
@@ -95,13 +97,16 @@ def choose(cases: Sequence[Case]) -> Bounds:
         on for on in ON if all(np.mean(each >= on) <= MOST_LOSSES_ON for each in lost if len(each))
     )
     on = next(fine, ON[-1])
-    told = [(case.chance(sign), case.gained, case.measured >= 1) for case in cases]
+    told = [
+        (case.chance(sign), case.gained, measured_gain(case.measured, case.evidence) >= SEEN)
+        for case in cases
+    ]
 
     def pays(one: float) -> bool:
         between = [gained[here & (p >= one) & (p < on)] for p, gained, here in told]
         return all(each.sum() >= LOSS_WEIGHT * (~each).sum() for each in between)
 
-    same = (one for one in ON if one <= on and pays(one))
+    same = (one for one in ON if LEAST_MEASURED <= one <= on and pays(one))
     return Bounds(on, sign, next(same, on))
 
 

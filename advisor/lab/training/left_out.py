@@ -21,7 +21,7 @@ from advisor.lab.training.fitting import Setting, Slopes, fit
 from advisor.lab.training.folds import each
 from advisor.prediction import neighbours
 from advisor.prediction.decision import bound
-from advisor.prediction.intervals import chance, posterior
+from advisor.prediction.intervals import chance, measured_gain, posterior
 from advisor.prediction.model import TTFT, Calibration, Model, prepare
 from advisor.prediction.spread import Spread
 
@@ -49,7 +49,8 @@ class LeftOut:
     known: Flags
     closeness: Floats
     near: Flags
-    evidence: Floats  # side of 1 of other sources' pairs nearby, -1 to 1
+    evidence: Floats  # side of 1 by other sources' pairs nearby, -1 to 1
+    evidence_hidden: Floats
     median: Floats
     median_hidden: Floats
     low: Floats
@@ -162,18 +163,19 @@ def _raw(model: Model, rows: Examples) -> dict[str, npt.NDArray[Any]]:
         if model.nearby is not None:
             ready, full = prepare(rows.points)
             keys, where = neighbours.cell_keys(ready, full), neighbours.coordinates(ready, full)
-            mean, evidence, closeness, near = model.nearby.pull(keys, where, mean)
+            told = found.belief.known
+            mean, evidence, closeness, near = model.nearby.pull(keys, where, mean, told)
         made |= {
             f"mean{tail}": mean,
             f"reasons{tail}": found.reasons,
             f"tau{tail}": found.belief.tau,
+            f"evidence{tail}": evidence,
         }
         if not hide:
             made |= {
                 "known": found.belief.known,
                 "closeness": closeness,
                 "near": near,
-                "evidence": evidence,
             }
     return made
 
@@ -229,7 +231,8 @@ def _finish(
         spread, calibration = second_stage(part, others, weight[rest])
         model = Model.from_calibration(spread, calibration)
         chosen = _bounds(model, part, others, weight[rest])
-        made["on_from"][here] = bound(chosen.on, chosen.measured, raw["closeness"][here])
+        seen = measured_gain(raw["closeness"][here], raw["evidence"][here])
+        made["on_from"][here] = bound(chosen.on, chosen.measured, seen)
         made["sign"][here] = chosen.sign
         for tail, told in (("", raw["known"]), ("_hidden", nobody)):
             mean = raw[f"mean{tail}"][here]
@@ -237,7 +240,7 @@ def _finish(
             low, high = model.interval(mean, sd, told[here])
             likely = chance(
                 model.p_gain(mean, sd, told[here]),
-                raw["evidence"][here],
+                raw[f"evidence{tail}"][here],
                 raw["closeness"][here],
                 chosen.sign,
             )
@@ -259,7 +262,8 @@ def _bounds(
         ("_hidden", scored & ~rows.forced, nobody),
     ):
         likely = model.p_gain(raw[f"mean{tail}"], model.spread.sd(raw[f"reasons{tail}"]), told)
-        columns = (likely, raw["evidence"], raw["closeness"], rows.log_speedup > 0, np.sqrt(weight))
+        seen = (raw[f"evidence{tail}"], raw["closeness"])
+        columns = (likely, *seen, rows.log_speedup > 0, np.sqrt(weight))
         cases.append(bounds.Case(*(column[use] for column in columns)))
     return bounds.choose(cases)
 
@@ -283,7 +287,8 @@ def learn(
     tuple
         Spread, calibration and decision bounds.
     """
-    names = ("mean", "mean_hidden", "reasons", "reasons_hidden", "known", "evidence", "closeness")
+    both = ("mean", "reasons", "evidence")
+    names = ("known", "closeness", *both, *(f"{name}_hidden" for name in both))
     raw = {name: getattr(found, name) for name in names}
     weight = row_weight(labels)
     spread, calibration = second_stage(raw, examples, weight)

@@ -21,6 +21,7 @@ from advisor.perf.regimes.setting import (
     Mask,
     Number,
     Setting,
+    between,
     greater,
     lesser,
     matches,
@@ -76,7 +77,8 @@ def long_prefill(s: Setting) -> Strength:
     (SD402).
     """
     strength = long_prefill_nearness(s)
-    bound = nearness(s.ctx / s.output, of_regime("long_prefill_prompt_over_output"))
+    gained, lost = (of_regime(f"long_prefill_{name}_over_output") for name in ("gain", "prompt"))
+    bound = between(s.ctx / s.output, gained, lost)
     own = _any("long_prefill", s)  # kin, other models and unified machines, is warned of only
     return Strength(own * strength * bound, negate(own) * strength)
 

@@ -156,6 +156,15 @@ def nearness(value: Number, limit: float) -> Number:
     return near if isinstance(near, np.ndarray) else float(near)
 
 
+def between(value: Number, none: float, all_of_it: float) -> Number:
+    """The same between two measured values: 0 up to one that is free of it, 1 from the one that was
+    documented on, linear in the logarithm.
+    """
+    known = np.fmax(np.nan_to_num(value), 1e-9)
+    near = np.clip(np.log(known / none) / np.log(all_of_it / none), 0.0, 1.0)
+    return near if isinstance(near, np.ndarray) else float(near)
+
+
 def of_regime(key: str) -> float:
     """A number of knowledge/rules/regime.json."""
     return number("regime", key)

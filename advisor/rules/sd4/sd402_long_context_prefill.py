@@ -21,7 +21,11 @@ from advisor.rules.kit.policy import (
     engines=("vllm", "sglang"),
     needs=("hardware", "concurrency", "ctx_tokens"),
     sources=sources(
-        "regime", "long_prefill", "long_prefill_ctx_tokens", "long_prefill_prompt_over_output"
+        "regime",
+        "long_prefill",
+        "long_prefill_ctx_tokens",
+        "long_prefill_gain_over_output",
+        "long_prefill_prompt_over_output",
     ),
 )
 def long_context_prefill(case: Case) -> Iterator[Hit]:
