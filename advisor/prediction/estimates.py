@@ -170,5 +170,5 @@ def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
     if not known:
         out.append("acceptance is a prior from published measurements, not measured on this load")
     elif facts.request is not None:
-        out.append("acceptance as given was combined with the prior")
+        out.append("acceptance as given; later draft positions than it tells are inferred")
     return tuple(out)

@@ -18,7 +18,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf import arrays, schedule
 from advisor.perf.regimes.setting import Setting
 from advisor.prediction import acceptance as acc
-from advisor.prediction import calibrated, documented, neighbours, step_terms
+from advisor.prediction import calibrated, documented, neighbours, stated, step_terms
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
 from advisor.prediction.intervals import Predicted, chance, measured_gain, posterior
@@ -55,10 +55,9 @@ NO_GAIN = sourced(
 
 
 def predict_points(
-    points: arrays.Points, model: Model | None = None, hide: bool = False
+    points: arrays.Points, model: Model | None = None, hide: bool = False, exact: bool = False
 ) -> Predicted:
-    """Predict each point's own metric. `hide` ignores stated acceptances. No speculation (method
-    none) is exactly 1.
+    """Predict each point's own metric. No speculation (method none) is exactly 1.
 
     Parameters
     ----------
@@ -68,6 +67,8 @@ def predict_points(
         Default the shipped one.
     hide : bool
         Leave out stated acceptances.
+    exact : bool
+        Take stated acceptances as they are, which is for questions; published ones are noisy.
 
     Returns
     -------
@@ -75,9 +76,14 @@ def predict_points(
         (N,)
     """
     model = model or load()
+
+    def one(part: arrays.Points) -> Predicted:
+        raw = _raw_as_stated(model, part) if exact else model.raw(part, hide)
+        return _finish(model, part, raw)
+
     if len(points) <= PIECE:
         with one_thread():
-            return _finish(model, points, model.raw(points, hide))
+            return one(points)
     from concurrent.futures import ThreadPoolExecutor
 
     starts = range(0, len(points), PIECE)
@@ -86,7 +92,7 @@ def predict_points(
         one_thread(),
         ThreadPoolExecutor(2) as pool,
     ):  # numpy releases the lock; pieces also stay in the cache
-        found = list(pool.map(lambda part: _finish(model, part, model.raw(part, hide)), parts))
+        found = list(pool.map(one, parts))
     return Predicted(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
@@ -236,7 +242,13 @@ def as_one_story(
     found |= step_terms.crowded_gains(found, baselines, full, terms, tau, model)
     made = Story(found, baselines, terms, belief, others, more)
     seen = documented.observe(setting(full), points, full)
-    return made._replace(found=documented.take_in(found, seen, baselines, full, made.queues, model))
+    found = documented.take_in(found, seen, baselines, full, made.queues, model)
+    return made._replace(
+        found={
+            name: stated.within_tokens(one, np.full(count, name == "ttft"))
+            for name, one in found.items()
+        }
+    )
 
 
 def all_metrics(
@@ -251,17 +263,19 @@ def all_metrics(
     count = len(points)
     metric = np.repeat([arrays.METRICS.index(name) for name in ESTIMATED], count).astype(np.int16)
     asked = points.take(np.tile(np.arange(count), len(ESTIMATED))).replace(metric=metric)
-    ready, full = prepare(asked)
     with one_thread():
-        belief = acc.believe(model.acceptance, ready)
-        by_metric = log_physics(full, model.constants, belief.tau)
-        whole = _finish(
-            model,
-            asked,
-            model.with_doubt(asked, full, belief, of_metric(by_metric, full.metric)),
-        )
+        raw = _raw_as_stated(model, asked)
+        whole = _finish(model, asked, raw)
     found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(ESTIMATED)}
-    return found, full.take(np.arange(count)), belief
+    return found, raw.full.take(np.arange(count)), raw.belief
+
+
+def _raw_as_stated(model: Model, points: arrays.Points) -> Raw:
+    """`Model.raw` with each stated acceptance exactly as stated."""
+    ready, full = prepare(points)
+    belief = stated.as_stated(acc.believe(model.acceptance, ready), ready)
+    by_metric = log_physics(full, model.constants, belief.tau)
+    return model.with_doubt(points, full, belief, of_metric(by_metric, full.metric))
 
 
 def _part(whole: Predicted, start: int, stop: int) -> Predicted:

@@ -24,6 +24,7 @@ from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, ESTIMATED, decide
 from advisor.prediction.intervals import Predicted, posterior
 from advisor.prediction.model import Model, prepare
+from advisor.prediction.stated import within_tokens
 
 Floats = npt.NDArray[np.float64]
 
@@ -129,7 +130,7 @@ def predict_own_metric(points: arrays.Points, things: Things, model: Model) -> P
     Predicted
         (N,)
     """
-    found = predict.predict_points(points, model)
+    found = predict.predict_points(points, model, exact=True)
     ready, full = prepare(points)
     seen = documented.observe(setting(things, full), ready, full)
     waits = clients(full, True) < clients(full, False)
@@ -137,13 +138,13 @@ def predict_own_metric(points: arrays.Points, things: Things, model: Model) -> P
     found = documented.pick(steps & ~waits, documented.move(found, seen, model), found)
     rows = np.flatnonzero(waits & (points.metric != _REQUEST))
     if not len(rows):
-        return found
+        return within_tokens(found, ~steps)
     part, inside = points.take(rows), things.take(rows)
     story = predict.as_one_story(part, model, lambda filled: setting(inside, filled))
     for name in ESTIMATED:
         mine = part.metric == arrays.METRICS.index(name)
         found = documented.put(found, rows[mine], _take(story.found[name], mine))
-    return found
+    return within_tokens(found, ~steps)
 
 
 def _with_text(columns: Mapping[str, Sequence[Any]], count: int) -> Mapping[str, Sequence[Any]]:

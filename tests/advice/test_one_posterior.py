@@ -145,6 +145,8 @@ def test_an_observation_pulls_towards_itself_and_narrows(
         assert after.p50 == prior.p50 and after.p10 == prior.p10
         return
     assert np.log(seen) <= after.mean[0] <= np.log(median)
+    if median < seen * (1 + 1e-9):  # one number but for rounding
+        return
     assert after.mean[0] < np.log(median) and after.below[0] + after.above[0] < 2 * width
 
 

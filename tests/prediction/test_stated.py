@@ -1,0 +1,110 @@
+"""A stated acceptance is used as stated: both spellings are one fact, and nothing accepted is
+nothing gained.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor import recommend
+from advisor.advice.resolve import bare_facts
+from advisor.domain.nouns import Estimate
+from advisor.domain.question import Request
+from advisor.perf import arrays
+from advisor.perf.encoding import encode_rows
+from advisor.prediction import acceptance as acc
+from advisor.prediction import predict
+from advisor.prediction.estimates import estimate
+from advisor.prediction.predict_table import predict_dicts
+from advisor.prediction.stated import as_stated
+
+SETUPS: tuple[dict[str, Any], ...] = (
+    {"hardware": "gb10"},
+    {"hardware": "gb10", "concurrency": 16, "goal": "throughput"},
+    {"hardware": "rtx4090"},
+    {"hardware": "h100", "model": "qwen3.6-27b", "concurrency": 8, "goal": "tpot"},
+    {"hardware": "gb10", "concurrency": 16, "goal": "ttft"},
+    {"hardware": "h100", "model": "qwen3.6-27b", "concurrency": 64},
+)
+
+
+@pytest.mark.parametrize("given_k", [1.0, 2.0, 3.0, 8.0, 16.0])
+def test_the_stated_length_comes_back(given_k: float) -> None:
+    rows = [{"spec_method": "mtp", "k": f"{given_k:g}", "model": "qwen3.6-27b"}] * 9
+    points, _ = encode_rows.from_rows(rows)
+    lengths = 1 + given_k * np.array([0, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1])
+    points = points.replace(given_length=lengths, given_k=np.full(9, given_k))
+    belief = as_stated(acc.believe(predict.load().acceptance, points), points)
+    assert belief.tau == pytest.approx(lengths, rel=3e-3)
+
+
+def test_the_stated_rates_come_back() -> None:
+    rows = [{"spec_method": "mtp", "k": "2", "model": "qwen3.6-27b"}] * 3
+    points, _ = encode_rows.from_rows(rows)
+    rates = np.full((3, arrays.MAX_K), np.nan)
+    rates[:, :2] = [[0.0, 0.5], [1.0, 1.0], [0.6, 0.3]]
+    points = points.replace(given_conditional=rates)
+    belief = as_stated(acc.believe(predict.load().acceptance, points), points)
+    assert belief.tau == pytest.approx([1.0, 3.0, 1.78], rel=1e-6)
+
+
+def estimates_of(ks: tuple[int, ...], **asked: Any) -> list[Estimate]:
+    """Of plans with MTP at these k."""
+    bare = {name: asked[name] for name in asked if not name.startswith("acceptance")}
+    plan = recommend(**bare).candidate
+    assert plan is not None
+    facts = bare_facts(Request(**asked))
+    return estimate(facts, [plan.model_copy(update={"k": k}) for k in ks])
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.6, 0.97, 1.0])
+def test_rates_and_length_are_one_fact(rate: float) -> None:
+    """At k = 1 a length fixes the rate."""
+    (one,) = estimates_of((1,), hardware="gb10", acceptance=(rate,))
+    (other,) = estimates_of((1,), hardware="gb10", acceptance_length=1 + rate, acceptance_k=1)
+    assert one.accepted_length.p50 == pytest.approx(1 + rate, rel=1e-3)
+    assert other.accepted_length.p50 == pytest.approx(1 + rate, rel=1e-3)
+    assert other.output_tok_s.speedup.p50 == pytest.approx(one.output_tok_s.speedup.p50, rel=0.02)
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+@pytest.mark.parametrize(
+    "told", [{"acceptance_length": 1.0, "acceptance_k": 2}, {"acceptance": (0.0, 0.0)}]
+)
+def test_nothing_accepted_is_nothing_gained(setup: dict[str, Any], told: dict[str, Any]) -> None:
+    advice = recommend(**setup, **told)
+    assert advice.decision == "off"
+    for one in estimates_of((1, 2), **setup, **told):
+        assert one.accepted_length.p50 == pytest.approx(1)
+        assert one.p_gain < 1e-4
+        for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
+            assert getattr(one, name).speedup.p90 <= 1.0
+
+
+@pytest.mark.parametrize("length", [1.0, 1.1, 1.5, 2.0, 2.5, 3.0])
+def test_tokens_do_not_come_faster_than_by_a_cycle(length: float) -> None:
+    (one,) = estimates_of((2,), hardware="gb10", acceptance_length=length, acceptance_k=2)
+    assert one.accepted_length.p50 == pytest.approx(length, rel=1e-3)
+    for name in ("output_tok_s", "tpot_ms"):
+        assert getattr(one, name).speedup.p90 <= max(one.accepted_length.p90 * 1.02, 1.0)
+
+
+def test_a_row_says_the_same() -> None:
+    row = {
+        "hardware": "gb10",
+        "model": "qwen3.6-35b-a3b",
+        "quant": "fp8",
+        "engine": "vllm",
+        "spec_method": "mtp",
+        "k": "2",
+        "concurrency": "1",
+        "speedup_metric": "output_tok_s",
+    }
+    none, all_of_them = predict_dicts(
+        [row | {"acceptance_length": "1.0"}, row | {"acceptance_length": "3.0"}]
+    )
+    assert none["p_gain"] < 1e-4 and none["decision"] == "off" and none["speedup_p90"] <= 1
+    assert all_of_them["speedup_p50"] > 1.4
