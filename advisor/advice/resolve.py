@@ -5,6 +5,8 @@ What it does not know: whether the machine is free, and what the checkpoint real
 
 from __future__ import annotations
 
+from math import ceil
+
 from advisor.advice.choices import (
     Default,
     engine_for,
@@ -28,6 +30,7 @@ from advisor.domain.versions import parse_release
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
+from advisor.prediction.acceptance import USUAL_K
 from advisor.rules.kit.models import first_release
 
 BY_NAME = "model-name"  # source of a model of which no more than its name was read
@@ -185,7 +188,26 @@ def bare_facts(request: Request) -> Facts:
         interconnect=link,
         defaults=tuple(defaults),
     )
-    return facts.model_copy(update={"drafters": knowledge.drafters(model)})
+    return _with_acceptance_k(facts.model_copy(update={"drafters": knowledge.drafters(model)}))
+
+
+def _with_acceptance_k(facts: Facts) -> Facts:
+    """The facts with the k that a length was measured at, where only the length is stated: one k
+    for all plans, since the same length at each would make the shortest draft the best one.
+    """
+    request = facts.request
+    if request is None or request.acceptance_length is None or request.acceptance_k is not None:
+        return facts
+    methods = _measured_methods(facts)
+    usual = int(USUAL_K[methods[0]]) if methods else 1
+    k = max(usual, ceil(request.acceptance_length - 1), 1)
+    why = "--acceptance-length is taken as measured at this k: give --acceptance-k if it was not"
+    return facts.model_copy(
+        update={
+            "request": request.model_copy(update={"acceptance_k": k}),
+            "defaults": (*facts.defaults, ("acceptance_k", str(k), why)),
+        }
+    )
 
 
 def with_evidence(facts: Facts) -> Facts:

@@ -108,3 +108,16 @@ def test_a_row_says_the_same() -> None:
     )
     assert none["p_gain"] < 1e-4 and none["decision"] == "off" and none["speedup_p90"] <= 1
     assert all_of_them["speedup_p50"] > 1.4
+
+
+@pytest.mark.parametrize("length,taken", [(2.5, 2), (1.3, 2), (3.7, 3)])
+@pytest.mark.parametrize("hardware", ["h100", "gb10"])
+def test_a_length_without_its_k_says_which_one_is_taken(
+    hardware: str, length: float, taken: int
+) -> None:
+    alone = recommend(hardware=hardware, acceptance_length=length)
+    said = recommend(hardware=hardware, acceptance_length=length, acceptance_k=taken)
+    assert alone.decision == said.decision and alone.estimate == said.estimate
+    assert ("acceptance_k", str(taken)) in {default[:2] for default in alone.facts.defaults}
+    assert any(f"taken as measured at k={taken}" in reason.text for reason in alone.reasons)
+    assert not any("taken as measured" in reason.text for reason in said.reasons)

@@ -133,7 +133,9 @@ def _from_step(facts: Facts, best: Candidate) -> list[Reason]:
         f"while decoding{_what_else(best, decoding)}"
     )
     stated = without_acceptance(facts) is not facts
-    text = f"With the acceptance that you state, a{text[1:]}" if stated else text
+    taken = [value for field, value, _ in facts.defaults if field == "acceptance_k"]
+    at = f" (taken as measured at k={taken[0]}: --acceptance-k)" if taken else ""
+    text = f"With the acceptance that you state{at}, a{text[1:]}" if stated else text
     return [Reason(text=text, sources=(PHYSICS,), weight=2.7 if stated else 1.4)]
 
 
