@@ -38,6 +38,10 @@ class Flag(Frozen):
     )
     value_span: Span | None = None
     unresolved: bool = False  # the value contains a variable that the file does not set
+    # of a mapping of a Python or YAML file, which the value holds as JSON: where each of its
+    # characters stands in the file, or -1
+    places: tuple[int, ...] = ()
+    name_at: int = -1  # where the name stands, also where what follows is not editable
 
 
 class EnvVar(Frozen):

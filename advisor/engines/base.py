@@ -44,6 +44,7 @@ class Token(NamedTuple):
     column: int = 0
     span: Span | None = None  # None: built from variables, not editable
     unresolved: bool = False  # the text still contains a variable that the file does not set
+    places: tuple[int, ...] = ()  # of a mapping as JSON: where each character stands, or -1
 
 
 class Option(NamedTuple):

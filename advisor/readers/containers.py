@@ -13,9 +13,15 @@ from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.image_checks import image_slips, starts_nothing, tag_slip
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
-from advisor.readers.programs import BYSTANDERS, SHELLS, base_name, engine_start
+from advisor.readers.programs import (
+    BYSTANDERS,
+    ENGINE_TEXT,
+    SHELLS,
+    base_name,
+    engine_start,
+)
 from advisor.readers.reading import Reading
-from advisor.readers.slips import docker_option_slip
+from advisor.readers.slips import docker_option_slip, docker_value_slip
 from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
@@ -147,6 +153,7 @@ def _option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) ->
 
 def _set(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
     around = ran.around
+    docker_value_slip(name, value, reading)
     if name in ("-e", "--env"):
         add_env(ran.env, value, ran.scope)
     elif name == "--env-file":
@@ -197,6 +204,8 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     around, env = ran.around, ran.env
     tag_slip(around, reading)
     words = [*(ran.entrypoint or []), *ran.args]
+    if words and around.kind in ("compose", "kubernetes") and _in_one_word(words[0], reading):
+        words = [*split_words(words[0]), *words[1:]]
     before = len(reading.found)
     if words and reading.command(words, env, scope=_inside(ran), around=around, at=at, depth=depth):
         image_slips(around, words, not ran.entrypoint, reading.found[before:], reading)
@@ -238,6 +247,23 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     if not ran.entrypoint:
         starts_nothing(around, engine, given, reading)
     reading.add(found)
+    return True
+
+
+def _in_one_word(first: Mapped, reading: Reading) -> bool:
+    """Whether the first item of a list is a program with its arguments, which no shell splits."""
+    text, place = first.text, first.span()
+    if " " not in text or "\n" in text or not ENGINE_TEXT.match(text):
+        return False
+    said = f"the container looks for a program called '{text[:60]}': each word is an item"
+    quote = reading.source.text[place[0] - 1 : place[0]] if place is not None else ""
+    flow = (
+        quote in ("'", '"') and "[" in reading.source.text[: place[0]].rsplit("\n", 1)[-1]
+        if place
+        else False
+    )
+    meant = f"{quote}, {quote}".join(text.split())
+    reading.slip(said, first.first(), place[1] if place and flow else None, meant)
     return True
 
 

@@ -180,6 +180,7 @@ class LaunchMaker:
             column,
             Span(start=span[0], end=span[1]) if span else None,
             word.has_hole or left_open(word.text),
+            tuple(word.pos) if span is None and word.text.startswith("{") else (),
         )
 
     def _without_quotes(self, word: Mapped) -> tuple[int, int] | None:

@@ -39,6 +39,15 @@ _VALUE = lazy_re(
     r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|0x[\da-fA-F]+)|true|false|null|~", re.I
 )
 _MODULE = lazy_re(r"(?:vllm|sglang)(?:\.[\w-]+)+(?<!\.py)")
+_SIZES = ("--shm-size", "--memory", "-m", "--memory-swap")
+_SIZE = lazy_re(r"-1|\d+(?:\.\d+)?\s?(?:[kmgtpKMGTP]i?[bB]?|[bB])?")
+_WORDS = {
+    "--restart": ("no", "always", "on-failure", "unless-stopped"),
+    "--ipc": ("host", "private", "shareable", "none"),
+    "--network": ("host", "bridge", "none"),
+    "--runtime": ("nvidia", "runc"),
+    "--pull": ("always", "missing", "never"),
+}
 _OPEN = lazy_re(r"[$%{\ue000]")  # what something else is to fill in
 _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
 
@@ -196,3 +205,29 @@ def docker_option_slip(word: Mapped, reading: Reading) -> None:
     place = word.part(0, len(name)).span()
     said = f"docker run knows no option '{name}'; '--{near}' is meant"
     reading.slip(said, word.first(), place[1] if place else None, f"--{near}")
+
+
+def docker_value_slip(name: str, value: Mapped, reading: Reading) -> None:
+    """Say where an option of `docker run` takes no such value."""
+    from difflib import get_close_matches  # start-up: only for a word that is unknown
+
+    text, place = value.text, value.span()
+    if not text or _OPEN.search(text):
+        return
+    meant = said = None
+    if name in _SIZES and not _SIZE.fullmatch(text):
+        found = re.match(r"(\d+)\s*([kmgKMG])", text)
+        meant = f"{found[1]}{found[2].lower()}" if found else None
+        said = f"docker run does not read the size '{text}' of {name}"
+    elif name in _WORDS:
+        word = text.partition(":")[0]
+        near = get_close_matches(word.lower().replace("_", "-"), _WORDS[name], 1, 0.7)
+        if word not in _WORDS[name] and near:
+            meant, said = near[0] + text[len(word) :], f"{name} takes no '{word}' for docker run"
+    elif name == "--gpus" and re.fullmatch(r"device=[\w-]+(?:,[\w-]+)+", text):
+        before = reading.source.text[place[0] - 1 : place[0]] if place else ""
+        if before not in ("'", '"', "\\"):
+            meant = f"'\"{text}\"'"
+            said = "docker run ends the list of devices at a comma: it needs quotes of its own"
+    if said is not None:
+        reading.slip(said, value.first(), place[1] if place and meant else None, meant or "a size")

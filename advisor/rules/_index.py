@@ -118,6 +118,7 @@ ROWS: tuple[Row, ...] = (
     Row('SD276', 'quant-of-another-checkpoint', 'error', ('vllm', 'sglang'), (), False),
     Row('SD277', 'quantised-v-without-flash', 'error', ('llama-server', 'ik_llama.cpp'), (), False),
     Row('SD278', 'cache-type-of-model', 'error', ('vllm',), ('model',), False),
+    Row('SD279', 'options-at-odds', 'error', ('vllm', 'sglang', 'llama-server'), (), False),
     Row('SD301', 'weights-do-not-fit', 'error', (), ('hardware', 'shape', 'quant'), False),
     Row('SD302', 'kv-pool-too-small', 'warning', (), ('hardware', 'shape', 'quant', 'concurrency', 'ctx_tokens'), False),
     Row('SD303', 'context-exceeds-pool', 'error', ('vllm', 'sglang'), ('hardware', 'shape', 'quant'), False),

@@ -241,6 +241,8 @@ def make_flag(
         span=span,
         value_span=value_span,
         unresolved=token.unresolved or any(v.unresolved for v in values),
+        places=values[0].places if len(values) == 1 else (),
+        name_at=token.span.start if token.span is not None else -1,
     )
 
 

@@ -8,12 +8,17 @@ import re
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, EnvItem, Surroundings
+from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 
-_LINE = lazy_re(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD)[ \t]+(.*)$", re.I | re.S)
+_LINE = lazy_re(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD|EXPOSE|HEALTHCHECK)[ \t]+(.*)$", re.I | re.S)
+_INSTRUCTIONS = (
+    *("FROM", "ENV", "ARG", "ENTRYPOINT", "CMD", "RUN", "COPY", "ADD", "WORKDIR", "EXPOSE"),
+    *("LABEL", "USER", "VOLUME", "SHELL", "HEALTHCHECK", "STOPSIGNAL", "ONBUILD", "MAINTAINER"),
+)
 
 
 _HERE = lazy_re(
@@ -30,7 +35,7 @@ def read_dockerfile(reading: Reading) -> None:
     ran = ContainerRun(Surroundings(kind="dockerfile"))
     at = -1
     for line in _lines(reading.source.text):
-        found = _LINE.match(line.text)
+        found = _LINE.match(line.text) or _misspelt(line, reading)
         if not found or not reading.step():
             continue
         word, value = found.group(1).upper(), line.part(found.start(2), found.end(2))
@@ -43,8 +48,8 @@ def read_dockerfile(reading: Reading) -> None:
             ran = ContainerRun(
                 Surroundings(kind="dockerfile", image=image[0] if image else None), env=ran.env
             )
-        elif word in ("ENV", "ARG"):
-            _env(ran.env, interpolate(value, scope))
+        elif word in ("ENV", "ARG", "EXPOSE", "HEALTHCHECK"):
+            _about(word, ran, value, scope, reading)
         else:
             words = _command(value, word, reading)
             at = value.first()
@@ -52,6 +57,7 @@ def read_dockerfile(reading: Reading) -> None:
                 ran.args = words
             else:
                 ran.entrypoint = words
+    _passed_over(ran, reading)
     if ran.entrypoint == []:  # `ENTRYPOINT []` takes the image's own away: CMD is the program
         ran.entrypoint, ran.args = ran.args, []
     if ran.args or ran.entrypoint:
@@ -59,6 +65,33 @@ def read_dockerfile(reading: Reading) -> None:
     if not reading.found:  # the script that it starts may be written here
         for found in _HERE.finditer(reading.source.text):
             reading.inside(literal(found.group("body"), found.start("body")), 1)
+
+
+def _about(word: str, ran: ContainerRun, value: Mapped, scope: Scope, reading: Reading) -> None:
+    """Environment, ports and health of the image."""
+    if word == "EXPOSE":
+        for port in split_words(value, dollars=False):
+            ran.around.publish(port)
+    elif word == "HEALTHCHECK":
+        ran.around.ask(value, "healthcheck")
+    else:
+        _spaced(value, reading)
+        _env(ran.env, interpolate(value, scope))
+
+
+def _passed_over(ran: ContainerRun, reading: Reading) -> None:
+    """An entrypoint that a shell runs takes nothing from CMD."""
+    given = ran.entrypoint or []
+    if not ran.args or not given or given[0].text != "sh" or given[0].span() is not None:
+        return
+    value = given[-1]
+    if not ENGINE_TEXT.search(value.text):
+        return
+    place = value.part(0, len(value.text.rstrip())).span()
+    said = "ENTRYPOINT without brackets runs in a shell, which passes CMD over"
+    meant = json.dumps(value.text.split())
+    reading.slip(said, value.first(), place[1] if place else None, meant)
+    ran.entrypoint = split_words(value, dollars=False)
 
 
 def _env(env: Env, value: Mapped) -> None:
@@ -80,9 +113,83 @@ def _command(value: Mapped, word: str, reading: Reading) -> list[Mapped]:
             items = json.loads(value.text)
         except (ValueError, RecursionError):
             items = None
+        if not (isinstance(items, list) and all(isinstance(item, str) for item in items)):
+            items, value = _mend(value, word, reading)
         if isinstance(items, list) and all(isinstance(item, str) for item in items):
-            return _locate(items, value)
+            located = _locate(items, value)
+            first = located[0].text if located else ""
+            if " " in first and ENGINE_TEXT.search(first):
+                said = f"{word} looks for a program called '{first}': each word is an item"
+                place = located[0].span()
+                end = place[1] if place else None
+                reading.slip(said, located[0].first(), end, '", "'.join(first.split()))
+                located = [*split_words(located[0]), *located[1:]]
+            return located
     return [synthetic("sh", value.first()), synthetic("-c", value.first()), value]
+
+
+def _mend(value: Mapped, word: str, reading: Reading) -> tuple[list[str] | None, Mapped]:
+    """A list that is no JSON, read as it was meant: Docker gives it to a shell as it stands."""
+    text = value.text.rstrip()
+    tries = (
+        text.replace("'", '"'),
+        re.sub(r",(\s*\])", r"\1", text),
+        re.sub(r'"(\s+)"', r'",\1"', text),
+        re.sub(r"([\[,]\s*)(-?\d[\w.]*|[A-Za-z][\w.-]*)(?=\s*[,\]])", r'\1"\2"', text),
+        text.rstrip(",") + "]",
+        text.replace("\u201c", '"').replace("\u201d", '"'),
+    )
+    for meant in tries:
+        try:
+            items = json.loads(meant)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            continue
+        same = _shared(text, meant)
+        tail = _shared(text[same:][::-1], meant[same:][::-1])
+        at = value.pos[same] if same < len(text) else value.pos[len(text) - 1] + 1
+        cut = value.part(same, len(text) - tail)
+        place = cut.span() if len(cut) else (at, at)
+        said = f"the list of {word} is no JSON: Docker takes it for shell text"
+        reading.slip(said, at, place[1] if place else None, meant[same : len(meant) - tail])
+        pos = [*value.pos[:same], *[-1] * (len(meant) - tail - same)]
+        return items, Mapped(meant, [*pos, *value.pos[len(text) - tail : len(text)]])
+    return None, value
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts have in common from the beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _misspelt(line: Mapped, reading: Reading) -> re.Match[str] | None:
+    """An instruction that Docker does not know, read as the one that was meant."""
+    from difflib import get_close_matches  # start-up: only for a line that begins otherwise
+
+    found = re.match(r"[ \t]*([A-Z]{2,12})[ \t]+\S", line.text)
+    if found is None or found[1] in _INSTRUCTIONS:
+        return None
+    near = get_close_matches(found[1], _INSTRUCTIONS, 1, 0.7)
+    if not near:
+        return None
+    at = line.part(*found.span(1))
+    place = at.span()
+    said = f"Docker knows no instruction {found[1]}: {near[0]} is meant"
+    reading.slip(said, at.first(), place[1] if place else None, near[0])
+    line.text = line.text[: found.start(1)] + near[0] + line.text[found.end(1) :]
+    pad = [-1] * (len(near[0]))
+    line.pos = [*line.pos[: found.start(1)], *pad, *line.pos[found.end(1) :]]
+    return _LINE.match(line.text)
+
+
+def _spaced(value: Mapped, reading: Reading) -> None:
+    """`ENV NAME = value` sets NAME to `= value`."""
+    found = re.match(r"\w+([ \t]+=[ \t]*)(?=\S)", value.text)
+    if found is not None and (place := value.part(*found.span(1)).span()) is not None:
+        said = "blanks before = make it a part of the value"
+        reading.slip(said, *place, "=", stops=False)
 
 
 def _double_quotes(value: Mapped, word: str, reading: Reading) -> Mapped:

@@ -20,6 +20,12 @@ _SPACED = lazy_re(
     r"([ \t]+=[ \t]*|=[ \t]+)(?=[\w\"'/$])",
     re.M,
 )
+_SET = lazy_re(r"(?:^|[\s;(])(?:export[ \t]+|local[ \t]+|readonly[ \t]+)?([A-Za-z_]\w*)=", re.M)
+_NAME = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?")
+_USED = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?(?![:\w\[-])")
+_TYPESET = lazy_re(
+    r"^(?![ \t]*#|.*\becho\b).*?[ =](\u201c([^\u201c\u201d\n]*)\u201d)(?=[ \t]*\\?$|[ \t])", re.M
+)
 _ASKED = lazy_re(
     r"^#SBATCH[ \t]+--?(gpus-per-node|gres|gpus|G|nodes|N)(?:=|[ \t]+)(?:gpu:)?"
     r"(?:[\w.-]*[A-Za-z][\w.-]*:)?(\d+)",
@@ -49,6 +55,8 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
     reading.shell(text, around=around, depth=depth)
     if not depth or "export" in text.text:
         _spaced_settings(text, reading)
+    if not depth:
+        _quoted_names(text, reading)
     if "#SBATCH" in text.text:
         _slurm(text, reading)
     if "=(" in text.text and "zsh" not in text.text[:40]:
@@ -57,6 +65,36 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
         _bare_options(text, reading)
         if not reading.found and parse(text.text).type == "ERROR":
             reader("text")(reading)  # the grammar does not read it
+
+
+def _quoted_names(text: Mapped, reading: Reading) -> None:
+    """Names in single quotes, names that nothing sets but a letter away, quotes of a typesetter."""
+    from difflib import get_close_matches  # start-up: only for a script with variables
+
+    given = set(_SET.findall(text.text)[:1_000])
+    for word in (one for found in reading.found for one in found.words):
+        name, place = _NAME.fullmatch(word.text), word.span()
+        if name is not None and place is not None and name[1] in given:
+            start, end = place[0] - 1, place[1] + 1
+            if reading.source.text[start:end] == f"'{word.text}'":
+                said = f"single quotes keep {word.text} as it stands: no value takes its place"
+                reading.slip(said, start, end, f'"{word.text}"')
+    used = list(islice(_USED.finditer(text.text), 1_000))
+    names = {found[1] for found in used}
+    strict = re.search(r"^set -[a-z]*u|^set -o nounset", text.text, re.M) is not None
+    for found in used if given else ():
+        name, at = found[1], text.pos[found.start(1)]
+        if name in given or at < 0 or len(name) < 4 or not name.isupper():
+            continue
+        near = get_close_matches(name, given - names, 1, 0.8)
+        if near:
+            said = f"nothing here sets {name}: {near[0]} is meant"
+            reading.slip(said, at, at + len(name), near[0], stops=strict)
+    for found in islice(_TYPESET.finditer(text.text), MAX_NAMES):
+        at, end = text.pos[found.start(1)], text.pos[found.end(1) - 1] + 1
+        if at >= 0 and end - at == len(found[1]):
+            said = "a shell knows no typographic quotes: they are passed on as they stand"
+            reading.slip(said, at, end, f'"{found[2]}"')
 
 
 def _slurm(text: Mapped, reading: Reading) -> None:

@@ -151,9 +151,33 @@ def option_pairs(document: Node, reading: Reading) -> list[Pair]:
 
 def _json(node: Node, reading: Reading) -> Mapped:
     """A nested mapping as the JSON text that the command line would carry."""
-    return synthetic(
-        json.dumps(plain(node), ensure_ascii=False).replace(HOLE_OPEN, "?"), node.start
-    )
+    whole = json.dumps(plain(node), ensure_ascii=False).replace(HOLE_OPEN, "?")
+    parts = _parts(node, reading)
+    if parts.text != whole:  # merged keys, or a deep one
+        return synthetic(whole, node.start)
+    return parts
+
+
+def _parts(node: Node, reading: Reading, depth: int = 0) -> Mapped:
+    """The same JSON with the places of keys and plain values."""
+    if node.kind == "scalar" or depth > 8:
+        said = json.dumps(plain(node, depth), ensure_ascii=False)
+        inner = scalar(node, reading.source)
+        if said.strip('"') == inner.text and node.kind == "scalar":
+            quote = synthetic('"' if said.startswith('"') else "")
+            return join((quote, inner, quote))
+        return synthetic(said)
+    ends = "{}" if node.kind == "map" else "[]"
+    found: list[Mapped] = []
+    rows = node.entries() if node.kind == "map" else [(None, item) for item in node.items]
+    for key, value in rows[:2000]:
+        if found:
+            found.append(synthetic(", "))
+        if key is not None:
+            name = scalar(key, reading.source)
+            found += [synthetic('"'), name, synthetic('": ')]
+        found.append(_parts(value, reading, depth + 1))
+    return join((synthetic(ends[0], node.start), *found, synthetic(ends[1])))
 
 
 def plain(node: Node, depth: int = 0) -> object:

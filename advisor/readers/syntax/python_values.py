@@ -174,13 +174,41 @@ class PythonValues:
                 node.body, depth + 1
             )  # an option that a condition adds is read, as an `if` is
         if isinstance(node, ast.List | ast.Tuple) or is_dictionary(node):
-            return synthetic(json.dumps(self.plain(node)), at)
+            return self._as_json(node, at)
         if (steps := path_parts(node)) and depth < 8:
             texts = [self.text(step, depth + 1) for step in steps]
             return join([part for text in texts for part in (synthetic("/"), text)][1:])
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return join((synthetic("-", at), self.text(node.operand, depth + 1)))
         return hole(re.sub(r"[^\w.]", "", dotted_name(node)) or "...", at)
+
+    def _as_json(self, node: ast.expr, at: int) -> Mapped:
+        """A dictionary as JSON, with the places of its keys and plain values."""
+        whole = json.dumps(self.plain(node))
+        parts = self._json_parts(node, 0)
+        return parts if parts.text == whole else synthetic(whole, at)
+
+    def _json_parts(self, node: ast.expr, depth: int) -> Mapped:
+        node = self.follow(node)
+        if is_dictionary(node) and depth < 8:
+            found: list[Mapped] = []
+            for name, (at, value) in (self.entries(node, depth) or {}).items():
+                comma = [synthetic(", ")] if found else []
+                written = self.reading.source.text.startswith(name, at)
+                key = literal(name, at) if written and name else synthetic(json.dumps(name)[1:-1])
+                inner = self._json_parts(value, depth + 1)
+                found += [*comma, synthetic('"'), key, synthetic('": '), inner]
+            return join((synthetic("{", self.at(node)), *found, synthetic("}")))
+        said = json.dumps(self.plain(node, depth))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
+            inner = self._constant(node, self.at(node))
+            if said.strip('"') == inner.text:
+                quote = synthetic('"' if said.startswith('"') else "")
+                return join((quote, inner, quote))
+            if isinstance(node.value, bool):
+                at = self.at(node)
+                return Mapped(said, [at + i for i in range(len(said))])
+        return synthetic(said)
 
     def format_of(self, node: ast.expr) -> ast.expr | None:
         """The text that `"...{name}...".format(...)` fills; None for another call."""

@@ -164,12 +164,12 @@ def replace_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) ->
 
 def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool) -> Fix:
     """Replace a flag's name only, so that quotes, `=` and list items around it stay as they are."""
-    if found.span is None or not found.raw:
+    start = found.span.start if found.span is not None else found.name_at
+    if start < 0 or not found.raw:
         return Fix(text=what, safe=False)
     name = use if found.raw.startswith("-") else use.lstrip("-")
     if found.origin == "python" or "_" in found.raw:
         name = name[:2] + name[2:].replace("-", "_")
-    start = found.span.start
     return Fix(
         text=what,
         safe=safe,

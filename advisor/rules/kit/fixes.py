@@ -198,7 +198,11 @@ def _in_json(found: Flag | None, pattern: str, group: int) -> tuple[int, int] | 
     """Offsets in the file of a pattern's group in a flag's value, if the value stands there as read
     and matches once.
     """
-    if found is None or not found.value or found.value_span is None or found.origin == "python":
+    if found is None or not found.value:
+        return None
+    if found.places:
+        return _in_mapping(found, pattern, group)
+    if found.value_span is None or found.origin == "python":
         return None
     start = found.value_span.start
     if found.value_span.end - start != len(found.value):
@@ -207,6 +211,22 @@ def _in_json(found: Flag | None, pattern: str, group: int) -> tuple[int, int] | 
     if len(matches) != 1:
         return None
     return start + matches[0].start(group), start + matches[0].end(group)
+
+
+def _in_mapping(found: Flag, pattern: str, group: int) -> tuple[int, int] | None:
+    """The same for a mapping of the file, by the places of the characters."""
+    matches = list(re.finditer(pattern, found.value or ""))
+    if len(matches) != 1:
+        return None
+    start, end = matches[0].span(group)
+    if found.value and found.value[start : start + 1] == '"':
+        start, end = start + 1, end - 1  # the file has quotes of its own, or none
+    places = found.places[start:end]
+    whole = len(places) > 0 and places[0] >= 0 and places[-1] - places[0] == len(places) - 1
+    return (places[0], places[-1] + 1) if whole else None
+
+
+_WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
 def _at(
@@ -220,6 +240,9 @@ def _at(
 ) -> Fix:
     if found is None or place is None:
         return Fix(text=what)
+    if found.places:
+        text = text[1:-1] if text[:1] == '"' else text
+        text = _WORDS.get(text, text) if found.origin == "python" else text
     edit = Edit(file=case.launch.file, start=place[0], end=place[1], text=text)
     place_of = found.span or found.value_span
     return Fix(text=what, safe=safe and not is_shared(case, place_of), edits=(edit,))

@@ -75,6 +75,8 @@ def _look_up(engine: str, version: str | None, name: str, taken: bool) -> Standi
         or name.startswith(DYNAMO)
     ):
         return "taken"
+    if option is not None and not option.removed:
+        return "unknown"  # the engine's own, but for its underscores or its =
     return "foreign" if _owners(engine, name) else "unknown"
 
 

@@ -17,6 +17,22 @@ from advisor.rules.kit.flags import (
 from advisor.rules.kit.values import slip
 
 PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options beside
+# options of `docker run` that no engine has
+DOCKERS = frozenset(
+    (
+        "-e",
+        "--env",
+        "-v",
+        "--volume",
+        "--gpus",
+        "--ipc",
+        "--shm-size",
+        "--name",
+        "--rm",
+        "--restart",
+    )
+    + ("--network", "-p", "--publish", "-it", "-d", "--runtime", "--entrypoint", "--env-file")
+)
 _SIGN = lazy_re(r"(--?[A-Za-z][\w-]*)[:;,](.*)")
 _LEAD = lazy_re(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
@@ -40,6 +56,8 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
     """
     if any(found.raw in PLUGINS for found in flags(case)):
         return  # the options of an extension are not catalogued
+    yield from shortened(case)
+    yield from aliases(case)
     unknown = [found for found in flags(case) if option_at_release(case, found) == "unknown"]
     for found in unknown:
         if (cut := _SIGN.fullmatch(found.raw)) and catalogue(case).find(cut[1], None) is not None:
@@ -52,6 +70,9 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
         if match is not None:
             dashes = found.origin == "ini" or "_" in found.raw
             yield (underscore_hit if dashes else join_value)(case, found)
+            continue
+        if (behind := behind_the_image(case, found)) is not None:
+            yield behind
             continue
         near = nearest_option(case, lookup_spelling(found))
         near = near if near and close(lookup_spelling(found), near) else None
@@ -68,6 +89,62 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             everywhere=True,
             slip=misspelt,
         )
+
+
+def behind_the_image(case: Case, found: Flag) -> Hit | None:
+    """An option of `docker run` behind the image, where it is the server's."""
+    container, name = case.launch.container, found.raw.partition("=")[0]
+    short = not name.startswith("--") and case.plan.engine not in ("vllm", "sglang")
+    if container is None or container.kind != "docker-run" or name not in DOCKERS or short:
+        return None
+    return Hit(
+        f"{found.raw} is an option of docker run: behind the image it is passed to the server",
+        flag=found,
+        severity="info" if case.launch.fork else None,
+        fix=drop_fix(case, found, f"Move {found.raw} before the image."),
+        everywhere=True,
+        slip=True,
+    )
+
+
+def aliases(case: Case) -> Iterator[Hit]:
+    """Names of the command line that are no fields of SGLang's ServerArgs."""
+    for found in flags(case):
+        if case.plan.engine != "sglang" or found.origin != "python" or not found.known:
+            continue
+        option = catalogue(case).find(lookup_spelling(found), catalogued_version(case))
+        field = option.name.lstrip("-").replace("-", "_") if option is not None else found.raw
+        if (
+            field != found.raw
+            and option is not None
+            and f"--{found.raw}".replace("_", "-") in option.flags
+        ):
+            yield Hit(
+                f"sglang has no keyword {found.raw}: in Python it is {field}",
+                flag=found,
+                fix=rename_fix(case, found, option.name, f"Write {field}.", safe=False),
+                everywhere=True,
+                slip=True,
+            )
+
+
+def shortened(case: Case) -> Iterator[Hit]:
+    """Options that argparse completes: a letter or two are missing."""
+    for found in flags(case):
+        if found.origin != "cli" or not found.known or "." in found.name:
+            continue
+        match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
+        if match is None or not match.abbreviated:
+            continue
+        missing = len(match.spelling) - len(lookup_spelling(found))
+        if 0 < missing <= 2:
+            what = f"Write {match.spelling}."
+            yield Hit(
+                f"{found.raw} is read as {match.spelling} only while no other option begins so",
+                flag=found,
+                severity="warning",
+                fix=rename_fix(case, found, match.spelling, what, safe=False),
+            )
 
 
 def _weight(case: Case, misspelt: bool, strange: bool, several: bool) -> Severity | None:
@@ -150,7 +227,7 @@ def mend(case: Case, found: Flag, near: str | None, misspelt: bool) -> Fix:
     if near is None:
         return drop_fix(case, found, f"Remove {found.raw}.")
     what = f"Use {near} if that is meant."
-    if misspelt and found.origin != "env":
+    if (misspelt or found.origin != "cli" or len(near) > 6) and found.origin != "env":
         return rename_fix(case, found, near, what, safe=False)
     return Fix(text=what)
 

@@ -1,17 +1,61 @@
+import re
 from collections.abc import Container, Iterator
 from typing import Any
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid
+from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid, replace_fix
 from advisor.rules.kit.fixes import set_fix
 
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
 HF_WORDS = ("-fp8", "-awq", "-gptq", "-nvfp4", "-int4", "autoround")
 # ends like the name of a GGUF file, without the ending
 _CUT = lazy_re(r"/[^/]*[-_.](?:ud-)?(?:iq|q)\d(?:_(?:k|\d|nl|xxs|xs|s|m|l|xl))*$")
+
+
+_REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+-gguf(?::[\w.-]+)?")
+_ADDRESS = lazy_re(
+    r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)/?(?:tree/main/?)?"
+)
+_ENDING = lazy_re(r"(.*\.)(guff|ggfu|gguuf|ggfu|gufg|gguf[f.]|ggf|gguf_)", re.I)
+
+
+def no_name(case: Case, place: Flag | None) -> Hit | None:
+    """Return a hit for an address in the place of a repository, a file with a misspelt ending, a
+    known model without its owner.
+    """
+    given = (place.value if place is not None else None) or case.launch.model or ""
+    meant = said = None
+    stops: Severity | None = None
+    if found := _ADDRESS.fullmatch(given):
+        meant, said = found[1], f"{given} is an address: a model is named OWNER/NAME"
+    elif case.plan.engine in GGUF_ENGINES and (found := _ENDING.fullmatch(given)):
+        meant, said = f"{found[1]}gguf", f"{given} names no GGUF: its ending is misspelt"
+    elif case.plan.engine not in GGUF_ENGINES and "/" not in given and "." in given:
+        model = case.facts.model
+        whole = [
+            one.repository
+            for one in (model.checkpoints if model is not None else ())
+            if one.repository and one.repository.endswith(f"/{given}")
+        ]
+        if len(whole) == 1:
+            meant = whole[0]
+            said = f"{given} is a folder here, or nothing: the repository is {meant}"
+            container = case.launch.container
+            inside = container is not None and container.image and container.kind != "comment"
+            stops = None if inside else "info"
+    if said is None or meant is None:
+        return None
+    what = f"Write {meant}."
+    return Hit(
+        said,
+        flag=place,
+        line=case.launch.line if place is None else 0,
+        severity=stops,
+        fix=set_fix(case, place, meant, what) if place is not None else Fix(text=what),
+    )
 
 
 def repositories() -> Container[str]:
@@ -41,6 +85,9 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
     place = flag(case, *MODEL_FLAGS)
     if not name or (place is not None and place.unresolved) or "$" in name:
         return
+    if (hit := no_name(case, place)) is not None:
+        yield hit
+        return
     if case.plan.engine in GGUF_ENGINES:
         if place is None and not case.launch.emitted:
             return  # named elsewhere in the file
@@ -58,6 +105,13 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
                 f"for vLLM or SGLang",
                 flag=place,
                 fix=Fix(text="Give a GGUF file with -m, or a GGUF repository with -hf."),
+            )
+        elif place is not None and place.name == "--model" and _REPOSITORY.fullmatch(bare):
+            what = f"Write -hf {place.value}."
+            yield Hit(
+                f"-m takes a file, and {case.plan.model} is a repository: -hf takes one",
+                flag=place,
+                fix=replace_fix(case, place, f"-hf {place.value}", what, safe=False),
             )
         elif place is not None and place.name == "--model" and _CUT.search(bare):
             yield Hit(

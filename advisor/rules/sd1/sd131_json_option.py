@@ -28,6 +28,19 @@ CLASSES = {
 }
 # options that take an object and nothing else, whatever their value begins with
 OBJECTS = ("--compilation-config", "--kv-transfer-config", "--hf-overrides", "--attention-config")
+# the same, of any JSON
+PLAIN = (
+    *("--limit-mm-per-prompt", "--override-generation-config", "--mm-processor-kwargs"),
+    *("--media-io-kwargs", "--default-chat-template-kwargs"),
+)
+# keys of objects that no class of vLLM's describes; another one is passed over
+KEYS = {
+    "--override-generation-config": (
+        *("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_new_tokens"),
+        *("presence_penalty", "frequency_penalty", "do_sample", "eos_token_id", "stop_strings"),
+    ),
+    "--limit-mm-per-prompt": ("image", "video", "audio"),
+}
 TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
 
 
@@ -80,16 +93,26 @@ def takes_object(case: Case, found: Flag) -> bool:
     word can be a file or a class.
     """
     value = (found.value or "").strip()
-    if "." in found.name or not (value.startswith("{") or found.name in OBJECTS):
+    if "." in found.name or not (value.startswith("{") or found.name in (*OBJECTS, *PLAIN)):
         return False
     option = catalogue(case).find(found.name, catalogued_version(case))
     if option is None:
         return False
     wanted = catalogue(case).takes_json(option) or found.name in TEXT_OBJECTS
+    if wanted and option.type in ("json", "loads") and found.name in PLAIN and not _is_json(value):
+        return True
     return wanted and (
         value.startswith("{")
         or (found.name in OBJECTS and not value.isdigit() and value[:1] != "[")
     )
+
+
+def _is_json(value: str) -> bool:
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _scalar(value: str, key: str) -> Any:
@@ -104,6 +127,7 @@ def _scalar(value: str, key: str) -> Any:
 def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[Hit]:
     """Keys that the option's class lacks, and words that its fields do not take."""
     config = CLASSES.get(name)
+    yield from loose(case, found, name, given)
     if config is None or case.plan.engine != "vllm":
         return
     known, version = catalogue(case), catalogued_version(case)
@@ -156,6 +180,21 @@ def likely_json(kind: str, value: Any) -> str | None:
     if kind.startswith(("int", "float")) and isinstance(value, str):
         return likely_number("int" if kind.startswith("int") else "float", value)
     return None
+
+
+def loose(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[Hit]:
+    """A key that is nearly a known one, where others may stand."""
+    known = KEYS.get(name, ())
+    for key in given:
+        near = nearest(key, known) if known and key not in known else None
+        if near is not None and near not in given and slip(key, near):
+            yield Hit(
+                f"{name} has no key '{key}'; the nearest is '{near}'",
+                flag=found,
+                severity="warning",
+                fix=json_rename_fix(case, found, key, near, f"Use '{near}'."),
+                everywhere=True,
+            )
 
 
 def words(

@@ -117,7 +117,7 @@ def hosts(case: Case) -> Iterator[Hit]:
     if container is None or (given is not None and given.unresolved):
         return
     reached = [one for one in container.ports if one.probe != "healthcheck"]
-    if not reached or not container.image:
+    if not reached or not container.image or container.kind == "dockerfile":
         return
     kills = any(one.probe in KILLS for one in reached)
     if given is not None and (given.value or "").strip("[]") in ALONE:

@@ -1,0 +1,115 @@
+from collections.abc import Iterator
+from typing import Any
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, has_switch, unread
+from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
+from advisor.rules.kit.flags import CATALOGUED
+
+PAIRS = table("compatibility")["option_pairs"]
+
+
+@rule(
+    severity="error",
+    engines=CATALOGUED,
+    sources=tuple(dict.fromkeys(s for row in PAIRS for s in row["sources"])),
+)
+def options_at_odds(case: Case) -> Iterator[Hit]:
+    """Two options of which one refuses the other, does nothing beside it, or needs it.
+
+    Why: the server checks some pairs when it starts and stops; of others it follows one and passes
+    over the other.
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --disable-radix-cache
+        --enable-hierarchical-cache
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --enable-hierarchical-cache
+    """
+    for row in PAIRS:
+        if row["engine"] != case.plan.engine or not has_switch(case, row["option"]):
+            continue
+        given = flag(case, row["option"])
+        if given is not None:
+            yield from judge(case, row, given)
+    yield from experts(case)
+    yield from groups(case)
+
+
+def judge(case: Case, row: dict[str, Any], given: Flag) -> Iterator[Hit]:
+    """The hits of one pair."""
+    if "needs" in row and (case.launch.form == "helm-values" or unread(case)):
+        return  # a chart has keys of its own for some options
+    if row["option"] == "--enable-dp-lm-head" and case.plan.dp <= 1:
+        return  # switched off with the attention
+    if "needs" in row:
+        if any(flag(case, name) is not None for name in row["needs"]):
+            return
+        need = row["needs"][0]
+        what = f"Add {need}."
+        yield Hit(
+            f"{given.raw} {'is refused' if row['stops'] else 'does nothing'} without {need}",
+            flag=given,
+            severity=None if row["stops"] else "warning",
+            fix=add_fix(case, given, need, None, what) if row.get("switch") else Fix(text=what),
+        )
+        return
+    other = flag(case, row["excludes"])
+    if other is None or not has_switch(case, row["excludes"]):
+        return
+    idle = given if row.get("idle") != "other" else other
+    yield Hit(
+        f"{given.raw} and {other.raw} exclude each other: the server refuses both"
+        if row["stops"]
+        else f"{idle.raw} does nothing beside {(other if idle is given else given).raw}",
+        flag=given,
+        severity=None if row["stops"] else "warning",
+        fix=drop_fix(
+            case,
+            later(given, other),
+            f"Take one of the two away, {later(given, other).raw} or the other.",
+        ),
+    )
+
+
+def later(one: Flag, other: Flag) -> Flag:
+    """The one that stands behind the other."""
+    return max((one, other), key=lambda found: (found.line, found.column))
+
+
+def experts(case: Case) -> Iterator[Hit]:
+    """Expert parallelism of a model without experts."""
+    given, model = flag(case, "--enable-expert-parallel"), case.facts.model
+    if (
+        case.plan.engine != "vllm"
+        or given is None
+        or model is None
+        or model.is_moe
+        or not has_switch(case, "--enable-expert-parallel")
+    ):
+        return
+    yield Hit(
+        f"{model.name} has no experts: the server refuses expert parallelism",
+        flag=given,
+        fix=drop_fix(case, given, f"Remove {given.raw}."),
+    )
+
+
+def groups(case: Case) -> Iterator[Hit]:
+    """Data-parallel attention of SGLang, whose groups must divide the tensor-parallel ranks."""
+    given = flag(case, "--dp-size")
+    if (
+        case.plan.engine != "sglang"
+        or given is None
+        or given.unresolved
+        or not has_switch(case, "--enable-dp-attention")
+    ):
+        return
+    ranks, parts = case.plan.tp, case.plan.dp
+    if parts > 1 and ranks % parts:
+        fits = max(one for one in range(1, ranks + 1) if ranks % one == 0 and one <= parts)
+        yield Hit(
+            f"{parts} groups of data-parallel attention do not divide {ranks} tensor-parallel "
+            "ranks: the server refuses to start",
+            flag=given,
+            fix=set_fix(case, given, str(fits), f"Use a divisor of {ranks}, such as {fits}."),
+        )
