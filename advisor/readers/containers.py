@@ -11,11 +11,10 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines.base import PASSED_ENV
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
-from advisor.readers.image_checks import image_slips, starts_nothing, tag_slip
+from advisor.readers.form_checks import image_slips, in_one_word, starts_nothing, tag_slip
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
 from advisor.readers.programs import (
     BYSTANDERS,
-    ENGINE_TEXT,
     SHELLS,
     base_name,
     engine_start,
@@ -204,7 +203,7 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     around, env = ran.around, ran.env
     tag_slip(around, reading)
     words = [*(ran.entrypoint or []), *ran.args]
-    if words and around.kind in ("compose", "kubernetes") and _in_one_word(words[0], reading):
+    if words and around.kind in ("compose", "kubernetes") and in_one_word(words[0], reading):
         words = [*split_words(words[0]), *words[1:]]
     before = len(reading.found)
     if words and reading.command(words, env, scope=_inside(ran), around=around, at=at, depth=depth):
@@ -247,23 +246,6 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     if not ran.entrypoint:
         starts_nothing(around, engine, given, reading)
     reading.add(found)
-    return True
-
-
-def _in_one_word(first: Mapped, reading: Reading) -> bool:
-    """Whether the first item of a list is a program with its arguments, which no shell splits."""
-    text, place = first.text, first.span()
-    if " " not in text or "\n" in text or not ENGINE_TEXT.match(text):
-        return False
-    said = f"the container looks for a program called '{text[:60]}': each word is an item"
-    quote = reading.source.text[place[0] - 1 : place[0]] if place is not None else ""
-    flow = (
-        quote in ("'", '"') and "[" in reading.source.text[: place[0]].rsplit("\n", 1)[-1]
-        if place
-        else False
-    )
-    meant = f"{quote}, {quote}".join(text.split())
-    reading.slip(said, first.first(), place[1] if place and flow else None, meant)
     return True
 
 

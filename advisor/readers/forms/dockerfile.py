@@ -35,7 +35,7 @@ def read_dockerfile(reading: Reading) -> None:
     ran = ContainerRun(Surroundings(kind="dockerfile"))
     at = -1
     for line in _lines(reading.source.text):
-        found = _LINE.match(line.text) or _misspelt(line, reading)
+        found = _LINE.match(line.text) or _meant_instruction(line, reading)
         if not found or not reading.step():
             continue
         word, value = found.group(1).upper(), line.part(found.start(2), found.end(2))
@@ -57,7 +57,7 @@ def read_dockerfile(reading: Reading) -> None:
                 ran.args = words
             else:
                 ran.entrypoint = words
-    _passed_over(ran, reading)
+    _check_shell(ran, reading)
     if ran.entrypoint == []:  # `ENTRYPOINT []` takes the image's own away: CMD is the program
         ran.entrypoint, ran.args = ran.args, []
     if ran.args or ran.entrypoint:
@@ -75,11 +75,11 @@ def _about(word: str, ran: ContainerRun, value: Mapped, scope: Scope, reading: R
     elif word == "HEALTHCHECK":
         ran.around.ask(value, "healthcheck")
     else:
-        _spaced(value, reading)
+        _check_blanks(value, reading)
         _env(ran.env, interpolate(value, scope))
 
 
-def _passed_over(ran: ContainerRun, reading: Reading) -> None:
+def _check_shell(ran: ContainerRun, reading: Reading) -> None:
     """An entrypoint that a shell runs takes nothing from CMD."""
     given = ran.entrypoint or []
     if not ran.args or not given or given[0].text != "sh" or given[0].span() is not None:
@@ -146,8 +146,8 @@ def _mend(value: Mapped, word: str, reading: Reading) -> tuple[list[str] | None,
             continue
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             continue
-        same = _shared(text, meant)
-        tail = _shared(text[same:][::-1], meant[same:][::-1])
+        same = _common(text, meant)
+        tail = _common(text[same:][::-1], meant[same:][::-1])
         at = value.pos[same] if same < len(text) else value.pos[len(text) - 1] + 1
         cut = value.part(same, len(text) - tail)
         place = cut.span() if len(cut) else (at, at)
@@ -158,13 +158,13 @@ def _mend(value: Mapped, word: str, reading: Reading) -> tuple[list[str] | None,
     return None, value
 
 
-def _shared(one: str, other: str) -> int:
+def _common(one: str, other: str) -> int:
     """How many characters two texts have in common from the beginning."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def _misspelt(line: Mapped, reading: Reading) -> re.Match[str] | None:
+def _meant_instruction(line: Mapped, reading: Reading) -> re.Match[str] | None:
     """An instruction that Docker does not know, read as the one that was meant."""
     from difflib import get_close_matches  # start-up: only for a line that begins otherwise
 
@@ -184,7 +184,7 @@ def _misspelt(line: Mapped, reading: Reading) -> re.Match[str] | None:
     return _LINE.match(line.text)
 
 
-def _spaced(value: Mapped, reading: Reading) -> None:
+def _check_blanks(value: Mapped, reading: Reading) -> None:
     """`ENV NAME = value` sets NAME to `= value`."""
     found = re.match(r"\w+([ \t]+=[ \t]*)(?=\S)", value.text)
     if found is not None and (place := value.part(*found.span(1)).span()) is not None:

@@ -8,6 +8,7 @@ import re
 
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.engine_command import EngineCommand, Surroundings
+from advisor.readers.form_checks import tag_slip
 from advisor.readers.form_relations import attach_services, check_workload
 from advisor.readers.form_types import Checker
 from advisor.readers.forms.llmkube import option_words, read_llmkube
@@ -21,7 +22,6 @@ from advisor.readers.forms.pods import (
 )
 from advisor.readers.forms.recipes import read_scripts, read_task
 from advisor.readers.forms.settings_yaml import engine_of_settings
-from advisor.readers.image_checks import tag_slip
 from advisor.readers.reading import Reading
 from advisor.readers.slips import check_word, respell
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic

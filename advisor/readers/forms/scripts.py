@@ -56,7 +56,7 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
     if not depth or "export" in text.text:
         _spaced_settings(text, reading)
     if not depth:
-        _quoted_names(text, reading)
+        _check_quotes(text, reading)
     if "#SBATCH" in text.text:
         _slurm(text, reading)
     if "=(" in text.text and "zsh" not in text.text[:40]:
@@ -67,14 +67,14 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
             reader("text")(reading)  # the grammar does not read it
 
 
-def _quoted_names(text: Mapped, reading: Reading) -> None:
+def _check_quotes(text: Mapped, reading: Reading) -> None:
     """Names in single quotes, names that nothing sets but a letter away, quotes of a typesetter."""
     from difflib import get_close_matches  # start-up: only for a script with variables
 
     given = set(_SET.findall(text.text)[:1_000])
-    for word in (one for found in reading.found for one in found.words):
-        name, place = _NAME.fullmatch(word.text), word.span()
-        if name is not None and place is not None and name[1] in given:
+    for word in (one for command in reading.found for one in command.words):
+        named, place = _NAME.fullmatch(word.text), word.span()
+        if named is not None and place is not None and named[1] in given:
             start, end = place[0] - 1, place[1] + 1
             if reading.source.text[start:end] == f"'{word.text}'":
                 said = f"single quotes keep {word.text} as it stands: no value takes its place"

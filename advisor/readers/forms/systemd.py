@@ -11,6 +11,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, add_env, container_command, engine_by_options
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.form_checks import check_directive, check_type, programs
 from advisor.readers.reading import Reading
 from advisor.readers.slips import check_text, keys, likely_key, note_key
 from advisor.readers.syntax.cut_off import options_behind
@@ -24,7 +25,6 @@ from advisor.readers.syntax.mapped import (
 )
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
-from advisor.readers.unit_checks import check_directive, check_type, programs
 
 _SECTIONS = {"service": "Service", "container": "Container", "unit": "Unit", "install": "Install"}
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")

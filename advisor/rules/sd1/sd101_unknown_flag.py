@@ -56,7 +56,7 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
     """
     if any(found.raw in PLUGINS for found in flags(case)):
         return  # the options of an extension are not catalogued
-    yield from shortened(case)
+    yield from abbreviations(case)
     yield from aliases(case)
     unknown = [found for found in flags(case) if option_at_release(case, found) == "unknown"]
     for found in unknown:
@@ -128,7 +128,7 @@ def aliases(case: Case) -> Iterator[Hit]:
             )
 
 
-def shortened(case: Case) -> Iterator[Hit]:
+def abbreviations(case: Case) -> Iterator[Hit]:
     """Options that argparse completes: a letter or two are missing."""
     for found in flags(case):
         if found.origin != "cli" or not found.known or "." in found.name:
@@ -227,7 +227,7 @@ def mend(case: Case, found: Flag, near: str | None, misspelt: bool) -> Fix:
     if near is None:
         return drop_fix(case, found, f"Remove {found.raw}.")
     what = f"Use {near} if that is meant."
-    if (misspelt or found.origin != "cli" or len(near) > 6) and found.origin != "env":
+    if (misspelt or found.origin == "python") and found.origin != "env":
         return rename_fix(case, found, near, what, safe=False)
     return Fix(text=what)
 

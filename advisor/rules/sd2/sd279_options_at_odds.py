@@ -19,8 +19,8 @@ PAIRS = table("compatibility")["option_pairs"]
 def options_at_odds(case: Case) -> Iterator[Hit]:
     """Two options of which one refuses the other, does nothing beside it, or needs it.
 
-    Why: the server checks some pairs when it starts and stops; of others it follows one and passes
-    over the other.
+    Why: the server checks some combinations when it starts and stops; of others it follows one and
+    passes over the other.
     Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --disable-radix-cache
         --enable-hierarchical-cache
     Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --enable-hierarchical-cache
@@ -83,7 +83,8 @@ def experts(case: Case) -> Iterator[Hit]:
         case.plan.engine != "vllm"
         or given is None
         or model is None
-        or model.is_moe
+        or model.arch != "dense"
+        or model.experts
         or not has_switch(case, "--enable-expert-parallel")
     ):
         return
