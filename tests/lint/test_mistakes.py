@@ -35,8 +35,12 @@ _EXAM: dict[str, Any] = yaml.safe_load(
     Path(__file__).with_name("mistakes_exam.yaml").read_text(encoding="utf-8")
 )
 EXAM: list[dict[str, Any]] = _EXAM["mistakes"]
-BASES |= _FRESH["bases"] | _EXAM["bases"]
-ROWS = OWN + THREADS + FRESH + EXAM
+_SECOND: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("mistakes_second_exam.yaml").read_text(encoding="utf-8")
+)
+SECOND: list[dict[str, Any]] = _SECOND["mistakes"]
+BASES |= _FRESH["bases"] | _EXAM["bases"] | _SECOND["bases"]
+ROWS = OWN + THREADS + FRESH + EXAM + SECOND
 
 
 class Verdict(NamedTuple):
@@ -111,6 +115,7 @@ def test_the_table_is_what_it_says() -> None:
     assert len(THREADS) == 40 and all(row["source"] and row["codes"] for row in THREADS)
     assert len(FRESH) == 99 and len({row["kind"] for row in FRESH}) >= 18
     assert len(EXAM) == 182 and len({row["kind"] for row in EXAM}) >= 28
+    assert len(SECOND) == 72 and len({row["kind"] for row in SECOND}) == 57
     engines = {
         launch.engine for base in BASES.values() for launch in read_text(base["text"]).launches
     }

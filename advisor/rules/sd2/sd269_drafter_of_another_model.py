@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import LLM, Case, Fix, Flag, Severity
+from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, spec_flag
@@ -8,6 +9,7 @@ from advisor.rules.kit.fixes import json_fix, set_fix
 from advisor.rules.kit.models import target_of
 from advisor.rules.kit.policy import model_name
 
+_SIZE = lazy_re(r"(?<![a-z\d.])\d+(?:\.\d+)?b(?![a-z\d])")
 TRAINED = ("eagle", "eagle3", "dflash", "dspark")
 OWN = "Use a drafter of this very model, or no speculation."
 
@@ -58,7 +60,10 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
 def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
     """A drafter that no file lists, whose own name says another model."""
     target = target_of(draft)
-    if target is None or target.id == model.id or severity(model, target) is None:
+    if target is None:
+        yield from by_size(case, draft, model)
+        return
+    if target.id == model.id or severity(model, target) is None:
         return
     yield Hit(
         f"the drafter {draft} is named for {target.name or target.id}, not for {model_name(case)}: "
@@ -67,6 +72,19 @@ def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
         severity="error",
         fix=its_own(case, published_drafter(case, model)),
     )
+
+
+def by_size(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
+    """A drafter whose name says no known model, but the size of one."""
+    sizes = [set(_SIZE.findall(name.lower())) for name in (draft, model_name(case))]
+    if all(len(one) == 1 for one in sizes) and sizes[0] != sizes[1] and "eagle" in draft.lower():
+        yield Hit(
+            f"the drafter {draft} is named for a model of {sizes[0].pop().upper()}, and "
+            f"{model_name(case)} has {sizes[1].pop().upper()}: its drafts will be rejected",
+            flag=place(case),
+            severity="error",
+            fix=its_own(case, published_drafter(case, model)),
+        )
 
 
 def published_drafter(case: Case, model: LLM) -> str | None:

@@ -1,13 +1,15 @@
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, has_switch, unread
+from advisor.rules.kit.case import compute_arch, flag, has_switch, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED
 
+BLACKWELL = table("compatibility")["blackwell_backends"]
 PAIRS = table("compatibility")["option_pairs"]
 
 
@@ -32,6 +34,7 @@ def options_at_odds(case: Case) -> Iterator[Hit]:
         if given is not None:
             yield from judge(case, row, given)
     yield from experts(case)
+    yield from backends(case)
     yield from groups(case)
 
 
@@ -74,6 +77,23 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Iterator[Hit]:
 def later(one: Flag, other: Flag) -> Flag:
     """The one that stands behind the other."""
     return max((one, other), key=lambda found: (found.line, found.column))
+
+
+def backends(case: Case) -> Iterator[Hit]:
+    """An attention backend of SGLang that is written for Blackwell, on an older device."""
+    given, arch = flag(case, "--attention-backend"), compute_arch(case) or ""
+    if (
+        case.plan.engine != "sglang"
+        or given is None
+        or given.value not in BLACKWELL["value"]
+        or re.fullmatch(r"sm_[789]\d", arch) is None
+    ):
+        return
+    yield Hit(
+        f"{given.value} is for Blackwell: on {arch} the server refuses to start",
+        flag=given,
+        fix=Fix(text="Use fa3, flashinfer or triton, or leave the choice to SGLang."),
+    )
 
 
 def experts(case: Case) -> Iterator[Hit]:
