@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Engine = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
 
@@ -62,3 +62,14 @@ METHODS: tuple[Method, ...] = (
     "dflash",
     "dspark",
 )
+
+
+class RuleRow(NamedTuple):
+    """What the index knows of a rule without importing it: its code, name and what it asks for."""
+
+    code: str
+    slug: str
+    severity: Severity
+    engines: tuple[str, ...]  # empty: any engine
+    needs: tuple[str, ...]
+    speculative: bool  # only for plans that speculate

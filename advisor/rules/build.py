@@ -28,15 +28,15 @@ def outputs() -> dict[Path, str]:
 
 def index_text(rules: tuple[Rule, ...]) -> str:
     """Return the source of the rule index, which start-up reads in place of the rules."""
-    rows = [f"    Row{tuple(r.row)!r}," for r in rules]
+    rows = [f"    RuleRow{tuple(r.row)!r}," for r in rules]
     return "\n".join(
         [
             HEAD,
             "# fmt: off",
             "# ruff: noqa",
-            "from advisor.rules.row import Row",
+            "from advisor.domain.vocabulary import RuleRow",
             "",
-            "ROWS: tuple[Row, ...] = (",
+            "ROWS: tuple[RuleRow, ...] = (",
             *rows,
             ")",
             "",

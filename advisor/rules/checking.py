@@ -7,6 +7,7 @@ from functools import cache
 
 from advisor.domain.nouns import Case, Finding, Flag, Severity, Skipped
 from advisor.domain.versions import parse_release
+from advisor.domain.vocabulary import RuleRow
 from advisor.engines.base import OLDER
 from advisor.rules.registry import (
     FOUND,
@@ -18,7 +19,6 @@ from advisor.rules.registry import (
     index,
     load_row,
 )
-from advisor.rules.row import Row
 
 # Flags and their syntax. A launch of ours is written from the catalogue that these rules judge by,
 # so they have nothing to say of it; tests/rulebook/test_spelling_rules.py asks them all the same.
@@ -48,7 +48,9 @@ def decisive_findings(case: Case) -> tuple[Finding, ...]:
     return tuple(f for f in findings if f.severity == "error" or f.effect is not None)
 
 
-def _check_rows(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+def _check_rows(
+    case: Case, rows: Sequence[RuleRow]
+) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     file = case.launch.file
@@ -66,7 +68,7 @@ def _check_rows(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], t
     return tuple(sorted(set_like(findings), key=place)), tuple(dict.fromkeys(skipped))
 
 
-def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[Row]:
+def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[RuleRow]:
     """The rows that --select and --ignore leave. Raises UnknownFact for a code that does not
     exist.
     """
@@ -79,14 +81,14 @@ def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> I
             yield row
 
 
-def _is_named(row: Row, name: str) -> bool:
+def _is_named(row: RuleRow, name: str) -> bool:
     asked = name.strip().upper()
     family = asked.startswith("SD") and asked[2:].isdigit() and row.code.startswith(asked)
     return family or row.slug == name.strip().lower().replace("_", "-")
 
 
 @cache
-def _applicable(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
+def _applicable(engine: str, speculates: bool, emitted: bool) -> tuple[RuleRow, ...]:
     """The rules that can speak on a plan of this engine, with or without speculation, ours or read
     from a launch.
     """
@@ -94,12 +96,12 @@ def _applicable(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]
 
 
 @cache
-def _decisive(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
+def _decisive(engine: str, speculates: bool, emitted: bool) -> tuple[RuleRow, ...]:
     """Those of them that can change what is decided."""
     return tuple(row for row in decisive_rows() if _applies(row, engine, speculates, emitted))
 
 
-def _applies(row: Row, engine: str, speculates: bool, emitted: bool) -> bool:
+def _applies(row: RuleRow, engine: str, speculates: bool, emitted: bool) -> bool:
     if row.engines and engine not in row.engines:
         return False
     if row.speculative and not speculates:

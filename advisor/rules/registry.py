@@ -15,8 +15,8 @@ from importlib import import_module
 from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
+from advisor.domain.vocabulary import RuleRow
 from advisor.rules import _index
-from advisor.rules.row import Row
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 FAMILIES = ("sd1", "sd2", "sd3", "sd4", "sd5")  # one folder each
@@ -97,9 +97,11 @@ class Rule(NamedTuple):
     doc: str
 
     @property
-    def row(self) -> Row:
+    def row(self) -> RuleRow:
         """The rule's entry in the index."""
-        return Row(self.code, self.slug, self.severity, self.engines, self.needs, self.speculative)
+        return RuleRow(
+            self.code, self.slug, self.severity, self.engines, self.needs, self.speculative
+        )
 
     @property
     def text(self) -> Text:
@@ -177,7 +179,7 @@ def rule_files() -> tuple[str, ...]:
 
 
 @cache
-def index() -> tuple[Row, ...]:
+def index() -> tuple[RuleRow, ...]:
     """One row per rule, by code; from the generated index, and from the files themselves where it
     lacks them.
     """
@@ -187,7 +189,7 @@ def index() -> tuple[Row, ...]:
 
 
 @cache
-def decisive_rows() -> tuple[Row, ...]:
+def decisive_rows() -> tuple[RuleRow, ...]:
     """The rules that can change what is decided; one that is not yet in the generated index counts
     among them.
     """
@@ -204,12 +206,12 @@ def load(name: str) -> Rule:
     return FOUND[code]
 
 
-def module_name(row: Row) -> str:
+def module_name(row: RuleRow) -> str:
     """Return the name of the module that defines the rule."""
     return f"{row.code.lower()}_{row.slug.replace('-', '_')}"
 
 
-def load_row(row: Row) -> Rule:
+def load_row(row: RuleRow) -> Rule:
     """Import the rule of an index entry and return it."""
     return FOUND.get(row.code) or load(module_name(row))
 

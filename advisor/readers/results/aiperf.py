@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.readers.results import tables
-from advisor.readers.results.document import Document, Unreadable
+from advisor.readers.results.document import Document, Unreadable, has_table, table_cells
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency, Number
 
 FORMAT = "aiperf"
@@ -60,7 +59,7 @@ def matches(doc: Document) -> bool:
     if one:
         throughput = one.get("output_token_throughput")
         return isinstance(throughput, dict) and "unit" in throughput and "request_latency" in one
-    listed = "Output Token Throughput" in doc.text and tables.has(doc.text, _CSV_HEAD)
+    listed = "Output Token Throughput" in doc.text and has_table(doc.text, _CSV_HEAD)
     return not doc.values and listed
 
 
@@ -74,7 +73,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     if _is_server_metrics(doc.object):
         return [_server_metrics(doc)]
     row = doc.object or _table(doc.text)
-    old = not doc.object and not tables.has(doc.text, {*_CSV_HEAD, "std"})
+    old = not doc.object and not has_table(doc.text, {*_CSV_HEAD, "std"})
     made = Export.model_validate(row)
     raw = row.get("input_config")
     config: dict[str, Any] = raw if isinstance(raw, dict) else {}
@@ -118,7 +117,7 @@ def _table(text: str) -> dict[str, Any]:
     """
     rows: dict[str, Any] = {}
     columns: list[str] = []
-    for cells in tables.cells(text, _CSV_HEAD):
+    for cells in table_cells(text, _CSV_HEAD):
         if cells and cells[0] == "Metric":
             columns = [cell.strip() for cell in cells[1:]]
             continue

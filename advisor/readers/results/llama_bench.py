@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from advisor.readers.results import tables
-from advisor.readers.results.document import Document
+from advisor.readers.results.document import Document, has_table, table_records
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
 
 FORMAT = "llama-bench"
@@ -90,7 +89,7 @@ def matches(doc: Document) -> bool:
         rows = doc.objects
         return bool(rows) and all(row.keys() >= _NEEDED or _batch(row) for row in rows)
     return (
-        tables.has(doc.text, _CSV)
+        has_table(doc.text, _CSV)
         or bool(_table(doc.text))
         or bool(_BATCHED_TABLE.search(doc.text))
         or bool(_SWEEP_TABLE.search(doc.text))
@@ -114,7 +113,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     # a page of notes holds several tables, each of which is read
     if found := [*_batched_table(doc), *_sweep_table(doc), *_markdown(doc)]:
         return found
-    rows = tables.records(doc.text, _CSV)
+    rows = table_records(doc.text, _CSV)
     return [_run(doc, Test.model_validate(row)) for row in rows if row.get("avg_ts")]
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.readers.results import tables
-from advisor.readers.results.document import Document
+from advisor.readers.results.document import Document, has_table, table_records
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
 
 FORMAT = "llama-benchy"
@@ -66,7 +65,7 @@ def matches(doc: Document) -> bool:
         return {"latency_mode", "prefix_caching_enabled", "benchmarks"} <= doc.object.keys()
     if doc.values:
         return False
-    return tables.has(doc.text, _CSV_HEAD) or _TABLE.search(doc.text) is not None
+    return has_table(doc.text, _CSV_HEAD) or _TABLE.search(doc.text) is not None
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
@@ -130,7 +129,7 @@ def _run(
 
 def _csv(text: str) -> list[dict[str, Any]]:
     rows = []
-    for cells in tables.records(text, _CSV_HEAD):
+    for cells in table_records(text, _CSV_HEAD):
         rows.append(
             {
                 "model": cells.get("model") or "",
