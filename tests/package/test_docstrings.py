@@ -1,5 +1,6 @@
 """Public functions of perf/, prediction/ and lab/ that take or return arrays say their shapes, and
-those with three or more parameters have numpydoc's sections.
+those with three or more parameters have numpydoc's sections. A section names the very parameters,
+and what a function raises itself is said.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ SHAPE = re.compile(r"\((\.\.\.|[A-Za-z]\w*),[^)]*\)")
 COUNTED = re.compile(r"\b[A-Z] (points|examples|rows)\b")  # a table of arrays, one of each field
 
 
-def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
-    """(module:name, function) of each public function and method that has to do with arrays."""
+def public() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """(module:name, function) of each public function and method."""
     for room in ROOMS:
         for path in sorted((PACKAGE / room).rglob("*.py")):
             where = path.relative_to(PACKAGE).as_posix()
@@ -27,8 +28,13 @@ def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
             for owner in (tree, *classes):
                 prefix = f"{owner.name}." if isinstance(owner, ast.ClassDef) else ""
                 for node in owner.body:
-                    if isinstance(node, ast.FunctionDef) and has_arrays(node):
+                    if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                         yield f"{where}:{prefix}{node.name}", node
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Those of them that have to do with arrays."""
+    return ((name, node) for name, node in public() if has_arrays(node))
 
 
 def parameters(node: ast.FunctionDef) -> list[ast.arg]:
@@ -59,6 +65,31 @@ def faults(node: ast.FunctionDef) -> list[str]:
     return found
 
 
+def said(text: str) -> set[str]:
+    """The names that the section of parameters lists."""
+    section = text.partition("Parameters\n")[2]
+    section = re.split(r"\n\n?(?:Returns|Raises|Notes|Yields)\n-", section)[0]
+    lines = [line for line in section.splitlines()[1:] if line and line[0] != " "]
+    return {name.strip() for line in lines for name in line.split(" :")[0].split(",")}
+
+
+def gaps(node: ast.FunctionDef) -> list[str]:
+    text = ast.get_docstring(node) or ""
+    found = []
+    if "Parameters\n---" in text and said(text) != (own := {arg.arg for arg in parameters(node)}):
+        found.append(f"lists {sorted(said(text))} and takes {sorted(own)}")
+    for raised in (n.exc for n in ast.walk(node) if isinstance(n, ast.Raise) and n.exc):
+        name = ast.unparse(raised.func if isinstance(raised, ast.Call) else raised).split(".")[-1]
+        if name[0].isupper() and name not in text:
+            found.append(f"raises {name}")
+    return found
+
+
+def test_sections_name_what_is_taken_and_raised() -> None:
+    wrong = [f"{name} {', '.join(bad)}" for name, node in public() if (bad := gaps(node))]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_docstrings_say_shapes_in_sections() -> None:
     wrong = [f"{name} {', '.join(bad)}" for name, node in functions() if (bad := faults(node))]
     assert not wrong, "\n".join(wrong)
@@ -71,6 +102,12 @@ def test_the_check_sees_what_is_missing() -> None:
         "def g(a: Floats) -> Floats:\n"
         '    """Shares."""\n'
     )
+    odd = ast.parse(
+        'def f(a: int) -> None:\n    """Say.\n\n    Parameters\n    ----------\n    b : int\n'
+        '        No.\n    """\n    raise ValueError(a)\n'
+    ).body[0]
+    assert isinstance(odd, ast.FunctionDef)
+    assert gaps(odd) == ["lists ['b'] and takes ['a']", "raises ValueError"]
     assert [faults(node) for node in tree.body if isinstance(node, ast.FunctionDef)] == [
         ["has no Parameters", "has no Returns"],
         ["says no shape"],

@@ -19,7 +19,7 @@ Measured = dict[str, Any]
 
 def read_rows(folder: Path) -> list[Measured]:
     """All measured points of a folder. A line without a `key` holds what the later lines of its
-    label share.
+    label share. Raises AdvisorError where a line is no JSON or there are no points.
     """
     rows: list[Measured] = []
     for path in sorted(folder.glob("*.jsonl")):

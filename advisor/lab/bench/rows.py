@@ -282,6 +282,11 @@ def import_folder(
     -------
     tuple
         Source id and number of rows.
+
+    Raises
+    ------
+    AdvisorError
+        The folder holds no points or no description, or the source is there already.
     """
     import tempfile
 

@@ -48,7 +48,7 @@ def vocabulary(model: str) -> int:
 
 def config(model: str, quant: str, layers: int | None = None) -> dict[str, Any]:
     """A config.json as a dict for `model` at bf16 or fp8 (block 128x128); `layers` shortens it for
-    a smoke run.
+    a smoke run. Raises UnknownFact for a model or quantisation that is not benched.
     """
     if model not in SHAPES and model not in more_shapes.LAYERS:
         raise UnknownFact("bench model", model, (*SHAPES, *more_shapes.LAYERS))

@@ -66,7 +66,9 @@ async def stream(port: int, path: str, body: dict[str, Any], timeout: float = 12
 
 
 def parse(reads: list[tuple[float, bytes]]) -> list[Event]:
-    """Events of an HTTP reply given as (time, bytes) of each read; chunked or not."""
+    """Events of an HTTP reply given as (time, bytes) of each read; chunked or not. Raises
+    ServerError where it is no event stream.
+    """
     raw = b"".join(data for _, data in reads)
     ends, total = [], 0
     for _, data in reads:

@@ -72,6 +72,11 @@ def check(folder: Path, known: KnownIds | None = None) -> tuple[int, list[Proble
     -------
     tuple
         Number of good rows, and every problem found.
+
+    Raises
+    ------
+    AdvisorError
+        It is neither a measurements folder nor a table of runs.
     """
     if folder.is_file():
         return _check_file(folder, known)
