@@ -104,6 +104,14 @@ def test_only_the_span_in_which_all_decode_counts() -> None:
     assert row["decode_tok_s"] == pytest.approx(2 / 0.02, rel=0.05)
 
 
+def test_tokens_that_arrive_at_once_make_no_span() -> None:
+    """A busy client reads the last two steps together: no time lies between them."""
+    events = ((t, {"tokens": [1]}) for t in (0.1, 0.2, 0.2))
+    one = served.TimedRequest("llama-server", reply(*events), False)
+    with pytest.raises(streams.ServerError, match="no step lies in the span"):
+        served.decode_row([one])
+
+
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))

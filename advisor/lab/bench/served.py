@@ -95,7 +95,7 @@ def decode_row(served: Sequence[TimedRequest]) -> tuple[dict[str, Any], float, f
         gaps += [b - a for a, b in pairwise(inside)]
         cycles.append((inside[-1] - inside[0]) / count)
         advance.append(sum(inside[0] <= at < inside[-1] for at in one.at) / count)
-    if not gaps:
+    if not gaps or end <= begin:
         raise ServerError("no step lies in the span in which all requests decode")
     gaps.sort()
     total = sum(begin < at <= end for one in served for at in one.at)
