@@ -33,7 +33,11 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
     for row in rows("chips", "quant_needs"):
         if row["engine"] != case.plan.engine or quant.id not in row["quants"]:
             continue
-        applies = between(release(case), row.get("since"), None) if row.get("since") else True
+        applies = between(release(case), row.get("since"), row.get("until"))
+        if "since" not in row:
+            applies = True
+        elif applies is None and "until" in row:
+            applies = False  # a launch without a release runs a newer one
         if applies is False or not names_method(case, row) or not misses(case, row):
             continue
         least = f" below compute capability {row['below'] / 10:g}" if "below" in row else ""
