@@ -450,3 +450,49 @@ spec:
         (python3 -m vllm.entrypoints.openai.api_server), which the image requires.
 """
     assert read_text(text, "crd.yaml").launches == ()
+
+
+def test_an_expression_in_a_list_of_powershell_is_one_value() -> None:
+    text = """$args = @("--model",(Resolve-Path -LiteralPath $Model).Path,"--gpu-layers","all",
+  "--ctx-size", ($Slots * 4096), "--parallel", "$Slots")
+& $LlamaServer @args
+"""
+    (launch,) = read_text(text, "a.ps1").launches
+    assert launch.strays == ()
+    assert [flag.raw for flag in launch.flags] == [
+        "--model",
+        "--gpu-layers",
+        "--ctx-size",
+        "--parallel",
+    ]
+
+
+def test_options_that_a_condition_sets_are_not_given_twice() -> None:
+    text = """$args = @("-m", "a.gguf", "--jinja")
+if ($Think) { $args += @("--reasoning", "on") } else { $args += @("--reasoning", "off") }
+& llama-server.exe @args
+"""
+    assert not validate(text=text, name="a.ps1", select=("SD121",)).findings
+
+
+def test_words_in_braces_stand_for_a_value() -> None:
+    text = "```sh\nvllm serve {your model directory} --max-num-seqs 4\n{ echo a; }\n```\n"
+    (launch,) = read_text(text, "a.md").launches
+    assert launch.flag("--max-num-seqs") is not None
+    assert not validate(text=text, name="a.md", select=("SD133",)).findings
+
+
+def test_a_server_that_is_to_see_no_gpu() -> None:
+    text = "CUDA_VISIBLE_DEVICES= llama-server -m a.gguf --n-gpu-layers {}\n"
+    assert not validate(text=text.format(0), name="a.sh", select=("SD135",)).findings
+    assert validate(text=text.format(99), name="a.sh", select=("SD135",)).findings
+
+
+def test_a_function_that_starts_a_server_each_time_it_is_called() -> None:
+    text = """start() {
+  docker run --rm --gpus all --name "$1" vllm/vllm-openai:v0.25.1 m --gpu-memory-utilization 0.9
+}
+start a
+start b
+"""
+    assert not validate(text=text, name="a.sh", select=("SD306",)).findings

@@ -9,7 +9,7 @@ import re
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, hole, join
+from advisor.readers.syntax.mapped import HOLE, Mapped, hole, join
 
 MAX_LIST, MAX_LISTS = 20_000, 2_000
 TEXT = r"\"(?:[^\"\\`]|[\\`].|\"\"){0,1500}\"|'(?:[^'\\\n]|\\.){0,1500}'"
@@ -20,7 +20,9 @@ _GIVEN = lazy_re(
     r"([A-Za-z_][\w.-]*)[\"'\ue001]?[ \t]*(\+?[=:])[ \t]*(?:with [\w.]+;[ \t]*|\w+\([ "
     r"\t]*)?$|(?:^|[\s=(,{:])$"
 )
-_ENTRY = lazy_re(rf"(?P<text>{TEXT})|(?P<round>\((?:{TEXT}|[^()\"'])*\))|[^\s\"',;\[\]()]+", re.S)
+_ENTRY = lazy_re(
+    rf"(?P<text>{TEXT})|(?P<round>\((?:{TEXT}|[^()\"'])*\)(?:\.\w+)*)|[^\s\"',;\[\]()]+", re.S
+)
 _NAME = lazy_re(r"[^\w.]+")
 _VALUE = lazy_re(r"(?!(?:true|false|null)$)[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 _QUOTED = lazy_re(TEXT, re.S)
@@ -58,16 +60,20 @@ def bracket_lists(text: Mapped, reading: Reading) -> list[BracketList]:
 
 
 def _items(inside: Mapped) -> list[Mapped]:
-    """The items of a list. Among texts in quotes a bare name, or an expression in round brackets,
-    is a value that only its language knows: `[ "--port" (toString port) inst.model ]`.
+    """The items of a list. An expression in round brackets is a value that only its language knows,
+    as is a bare name among texts in quotes: `[ "--port" (toString port) inst.model ]`,
+    `@("--model", (Resolve-Path $model).Path)`.
     """
-    found = list(_ENTRY.finditer(inside.text))
-    named = inside.text[:1] == "[" and any(one["text"] for one in found)
+    square = inside.text[:1] == "["
+    body = inside if square else inside.part(2, len(inside) - 1)
+    found = list(_ENTRY.finditer(body.text))
+    if square and not any(one["text"] for one in found):
+        return [plain_word(body.part(*one.span())) for one in ITEM.finditer(body.text)]
     words: list[Mapped] = []
-    for one in found if named else ITEM.finditer(inside.text):
-        word = inside.part(*one.span())
-        if named and not word.has_hole and (one["round"] or _VALUE.fullmatch(one.group())):
-            word = hole(_NAME.sub("_", one.group()).strip("_"), word.first())
+    for one in found:
+        word = body.part(*one.span())
+        if one["round"] or (square and not word.has_hole and _VALUE.fullmatch(one.group())):
+            word = hole(_NAME.sub("_", HOLE.sub("_", one.group())).strip("_"), word.first())
         words.append(plain_word(word))
     return words
 

@@ -142,7 +142,9 @@ _ANGLE = (
 # afterwards
 _BRACES = r"\$?\{\{-?[ \t]*([A-Za-z_.$][^{}\n]{0,400})\}\}"
 
-_FOREIGN = lazy_re(f"{_ANGLE}|{_BRACES}")
+# `{your model directory}`, which is neither a group of commands nor a list of alternatives
+_NAMED = r"(?<![$\w{])\{([A-Za-z][\w-]*,?(?: [\w-]+,?){1,6})\}(?!\})"
+_FOREIGN = lazy_re(f"{_ANGLE}|{_BRACES}|{_NAMED}")
 
 _LEFT_OPEN = lazy_re(
     rf"{_ANGLE}|{_BRACES}|(?<!\w)__[A-Z][A-Z0-9_]*__(?!\w)|(?<!\$)\{{[A-Za-z_]\w*\}}|%\(\w+\)s|(?<![\w.])\.\.\.(?![\w.])"
@@ -174,12 +176,16 @@ def replace_matches(
 
 
 def placeholders_to_holes(text: Mapped) -> Mapped:
-    """A shell text whose placeholders (`<name>`) and templates (`{{ name }}`) are holes."""
-    if "<" not in text.text and "{{" not in text.text:
+    """A shell text whose placeholders (`<name>`, `{a name}`) and templates (`{{ name }}`) are
+    holes.
+    """
+    if "<" not in text.text and "{" not in text.text:
         return text
-    return replace_matches(
-        text, _FOREIGN, lambda found, at: hole(found.group(1) or found.group(2).rstrip(" \t-"), at)
-    )
+
+    def named(found: re.Match[str], at: int) -> Mapped:
+        return hole((found.group(1) or found.group(2) or found.group(3)).rstrip(" \t-"), at)
+
+    return replace_matches(text, _FOREIGN, named)
 
 
 def left_open(text: str) -> bool:

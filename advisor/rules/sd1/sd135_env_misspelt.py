@@ -6,6 +6,7 @@ from advisor.domain.nouns import Case, Edit, EnvVar, Fix
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import rename_env_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
 from advisor.rules.kit.values import nearest
@@ -160,11 +161,22 @@ def bad_value(case: Case, var: EnvVar) -> Hit | None:
     return hit(case, var, f"it takes {what}", meant, stops=case.plan.engine == "vllm")
 
 
+def _is_for_cpu(case: Case) -> bool:
+    """Whether the server is meant to see no GPU: no layer goes there, or its image says so."""
+    layers, image = (
+        flag(case, "--gpu-layers"),
+        case.launch.container and case.launch.container.image,
+    )
+    return (layers is not None and layers.value == "0") or "cpu" in (image or "").lower()
+
+
 def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
     """A list of devices that is none."""
     if _DEVICES.fullmatch(value) or value.strip().lower() in ("none", "void", "nodevfiles"):
         return None
     if not value.strip():
+        if _is_for_cpu(case):
+            return None
         return hit(case, var, "with nothing in it no GPU is seen", None, stops=True)
     parts = [part for part in _SPLIT.split(value.strip(" '\"[]()")) if part]
     numbers = [re.sub(r"^(?:cuda:?|gpu:?)", "", part, flags=re.I) for part in parts]

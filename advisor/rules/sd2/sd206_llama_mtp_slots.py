@@ -41,7 +41,7 @@ def llama_mtp_slots(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"MTP with {many}: builds up to mid-2026 support one slot only",
         flag=given or spec_flag(case),
-        severity=None if slots else "info",
+        severity=None if slots and affected else "info",
         fix=set_fix(case, given, "1", WHAT)
         if given
         else add_fix(case, spec_flag(case), "--parallel", "1", WHAT),

@@ -49,7 +49,8 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
         or is_node(mine)
     ):
         return
-    others = [other for other in case.siblings if other is not mine and together(mine, other)]
+    # a function that starts a server each time it is called is one line
+    others = [one for one in case.siblings if one.line != mine.line and together(mine, one)]
     total = own + sum(_share(other) or 0.0 for other in others)
     if total <= 1.0 or any(
         (_share(other) or 0.0) > own and other.line < mine.line for other in others
