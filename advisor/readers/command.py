@@ -154,8 +154,9 @@ def _starts_nothing(words: list[Mapped], i: int) -> bool:
     if verbs[:1] in (["compose"], ["container"]):
         verbs = verbs[1:]
     if verbs[:1] == ["exec"]:
-        return not any(engine_start(words, j) for j in range(i + 3, len(words))) or (
-            len(verbs) > 2 and verbs[2] in BYSTANDERS
+        inner = range(i + 3, len(words))
+        return (len(verbs) > 2 and verbs[2] in BYSTANDERS) or not any(
+            engine_start(words, j) or base_name(words[j]) in SHELLS for j in inner
         )
     return bool(verbs) and verbs[0] in _CONTAINER_CARE
 

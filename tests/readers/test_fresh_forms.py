@@ -328,8 +328,17 @@ def test_the_servers_path_as_an_option_of_another_program() -> None:
     assert read_text(text, "a.sh").launches == ()
 
 
-def test_a_server_that_is_started_in_a_container_that_runs() -> None:
-    text = "docker exec -d box vllm serve Qwen/Qwen3-8B --max-num-seqs 8\n"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docker exec -d box vllm serve Qwen/Qwen3-8B --max-num-seqs 8\n",
+        """podman exec --user me box bash -lc '
+  cd "$HOME" && VLLM_X=1 vllm serve Qwen/Qwen3-8B --port 1
+'\n""",
+        """ssh h 'docker exec box env A=1 zsh -lc "vllm serve Qwen/Qwen3-8B --port 1"'\n""",
+    ],
+)
+def test_a_server_that_is_started_in_a_container_that_runs(text: str) -> None:
     (launch,) = read_text(text, "a.sh").launches
     assert launch.model == "Qwen/Qwen3-8B"
 
@@ -496,3 +505,16 @@ start a
 start b
 """
     assert not validate(text=text, name="a.sh", select=("SD306",)).findings
+
+
+def test_a_default_of_a_parameter_ends_before_the_comma() -> None:
+    text = """param(
+  [int]$Port = 39203,
+  [string]$Name = "m"
+)
+$args = @("-m", "a.gguf", "--port", "$Port")
+& llama-server.exe @args
+"""
+    (launch,) = read_text(text, "a.ps1").launches
+    port = launch.flag("--port")
+    assert port is not None and port.value == "39203"

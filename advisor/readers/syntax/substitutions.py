@@ -45,6 +45,8 @@ def set_once(text: str, marked: Callable[[Mapped], Mapped]) -> dict[str, Mapped]
         value = None
         if told is not None and found.group(2) != "+=" and told.lastindex is not None:
             inner = told[told.lastindex].rstrip()
+            if told.lastindex == 3:  # bare: a comma behind it parts it from what follows
+                inner = inner.rstrip(",")
             value = marked(literal(inner, found.start(3) + told.start(told.lastindex)))
             if HOLE.fullmatch(value.text) and name in value.text:
                 continue  # image: "{{ image }}" is where it is used
