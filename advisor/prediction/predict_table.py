@@ -62,7 +62,8 @@ def predict_columns(
     }
     decided = decisions(found, points.metric)
     # a machine of which no bandwidth is known: there is nothing to price a step with
-    decided = np.where(np.isnan(points.bw), DECISIONS.index("measure"), decided)
+    open_ = np.isnan(points.bw) | (too_large(points) & (decided == DECISIONS.index("on")))
+    decided = np.where(open_, DECISIONS.index("measure"), decided)
     made["decision"] = np.array(DECISIONS)[decided].tolist()
     made["basis"] = np.array(predict.BASES)[found.basis].tolist()
     for i, error in enumerate(errors):
@@ -70,6 +71,16 @@ def predict_columns(
             for values in made.values():
                 values[i] = None
     return {**made, "error": errors}
+
+
+def too_large(points: arrays.Points) -> npt.NDArray[np.bool_]:
+    """Rows whose weights exceed the memory of all their GPUs: what moves the rest to and fro was
+    hardly measured, and `recommend` plans no such run as a gain (N,).
+    """
+    bits = np.where(np.isnan(points.quant_bits), LEAST_BITS, points.quant_bits)
+    gpus = np.where(np.isnan(points.gpus), np.fmax(points.tp, USUAL_GPUS[1]), points.gpus)
+    with np.errstate(invalid="ignore"):  # NaN: not known, so not too large
+        return np.asarray(points.total_params * bits / 8 > points.memory_bytes * gpus)
 
 
 def compute(
@@ -108,7 +119,8 @@ def compute(
 
         full = prepare(points)[1]
         held = count_held(points, full, things, table)
-        found = widen(points, full, predict_own_metric(held, things, learned), again)
+        counted = full.replace(held_base=held.held_base, held_spec=held.held_spec)
+        found = widen(points, counted, predict_own_metric(held, things, learned), again)
     return found, points, errors
 
 
@@ -186,6 +198,13 @@ USUAL_STREAMS = sourced(
     "vLLM or SGLang (2026-11-24); 156 of llama.cpp have one request at both",
     "measured",
 )
+LEAST_BITS = sourced(2.0, "bits a weight", "of the smallest GGUF files that are served", "assumed")
+NEAR_FULL = sourced(
+    0.5,
+    "share",
+    "Of the requests that memory holds, from which on what prefix caching takes of it is asked",
+    "chosen",
+)
 USUAL_GPUS = sourced(
     (1.0, 4.0),
     "GPUs",
@@ -204,14 +223,18 @@ class Blank(NamedTuple):
     ends: tuple[float, float]
 
 
-def blanks(points: arrays.Points) -> tuple[Blank, ...]:
-    """The blank cells of N points as they were read."""
+def blanks(points: arrays.Points, full: arrays.Points) -> tuple[Blank, ...]:
+    """The blank cells of N points as they were read; `full` are the filled ones, with the requests
+    that memory holds.
+    """
     server = points.is_path(*SERVERS)
     one = arrays.mask(points.hw_class, arrays.CLASSES, ONE_CHIP)
+    tight = full.concurrency > NEAR_FULL * full.held_spec
     lone = np.isnan(points.gpus) & np.isnan(points.tp) & ~one
     return (
         Blank("concurrency", np.isnan(points.concurrency) & server, USUAL_STREAMS),
         Blank("gpus", lone & server, USUAL_GPUS),
+        Blank("prefix_caching", np.isnan(points.prefix_caching) & server & tight, (0.0, 1.0)),
     )
 
 
@@ -244,7 +267,7 @@ def widen(
         (N,)
     """
     out = found
-    for blank in blanks(points):
+    for blank in blanks(points, full):
         rows = np.flatnonzero(blank.where & (points.method > 0))
         if not len(rows):
             continue

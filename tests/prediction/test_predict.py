@@ -167,7 +167,6 @@ def test_errors_only_where_said(change: dict[str, str], word: str) -> None:
     [
         {"hardware": "unknown"},
         {"hardware": ""},
-        {"hardware": "tachyon-9"},
         {"k": ""},
         {"quant": ""},
         {"quant": "q4_k_xxl"},

@@ -1,0 +1,75 @@
+"""What a table says wrongly, leaves out or cannot run: `predict` answers as `recommend` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor import recommend
+from advisor.advice.resolve import bare_facts
+from advisor.domain.nouns import AdvisorError
+from advisor.domain.question import Request
+from advisor.prediction.predict_table import predict_dicts
+
+ROW = {
+    "hardware": "h100",
+    "model": "qwen3.6-35b-a3b",
+    "quant": "fp8",
+    "engine": "vllm",
+    "spec_method": "mtp",
+    "k": "2",
+    "gpu_count": "1",
+    "input_tokens": "2048",
+    "output_tokens": "512",
+    "workload": "mixed",
+    "speedup_metric": "output_tok_s",
+}
+
+
+def one(**change: str) -> dict[str, Any]:
+    return predict_dicts([ROW | change])[0]
+
+
+@pytest.mark.parametrize("name", ["gb99", "tachyon-9", "rtx4990", "cpu", "tpu-v5"])
+def test_a_hardware_that_is_not_known_is_an_error_as_in_recommend(name: str) -> None:
+    found = one(hardware=name)
+    with pytest.raises(AdvisorError) as refused:
+        bare_facts(Request(hardware=name))
+    assert str(refused.value) in str(found["error"])
+    assert found["decision"] is None and found["speedup_p50"] is None
+    assert one(hardware="")["error"] is None and one(hardware="unknown")["error"] is None
+
+
+@pytest.mark.parametrize(
+    "hardware,model,quant",
+    [
+        ("4090", "deepseek-v3.1", ""),
+        ("4090", "deepseek-v3.1", "q4_k_m"),
+        ("h100", "deepseek-v3.1", "fp8"),
+        ("rtx3090", "qwen3.6-27b", "bf16"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_not_on(hardware: str, model: str, quant: str) -> None:
+    for gpus in ("1", ""):
+        found = one(hardware=hardware, model=model, quant=quant, gpu_count="1" if quant else gpus)
+        assert found["error"] is None and found["decision"] != "on"
+
+
+@pytest.mark.parametrize("concurrency", ["64", "128", "256"])
+@pytest.mark.parametrize("model", ["qwen3.6-35b-a3b", "qwen3.6-27b"])
+def test_a_missing_column_widens_where_memory_binds(model: str, concurrency: str) -> None:
+    """Prefix caching takes of the memory that requests run in: left out, both are thought of."""
+    asked = {"model": model, "concurrency": concurrency}
+    open_ = one(**asked)
+    ends = [one(**asked, prefix_caching=word) for word in ("true", "false")]
+    low, high = sorted(end["speedup_p50"] for end in ends)
+    assert low * 0.99 <= open_["speedup_p50"] <= high * 1.01 or high / low < 1.02
+    assert open_["p_gain"] <= max(end["p_gain"] for end in ends) + 0.01
+    if min(end["p_gain"] for end in ends) < 0.75:
+        assert open_["decision"] == "measure"
+
+
+def test_the_case_of_256_requests_is_not_on() -> None:
+    asked = recommend(hardware="h100", concurrency=256, goal="throughput")
+    assert asked.decision == "measure" and one(concurrency="256")["decision"] == "measure"
