@@ -10,16 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import floor, isfinite, log10
 
+from advisor.advice.decide import p_objective
 from advisor.advice.explain.reasons import EXPECTED
 from advisor.advice.plans.checkpoints import own_name
 from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Reason, Source
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import LOOPBACK, traits
+from advisor.knowledge import store as knowledge
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
 from advisor.render.notes import placeholder
 from advisor.render.text_sections import METHOD_NAMES, details
 
 SCREEN_LINES = 24
 LONG_MS = 1e4  # from here on times are told in seconds
+LONGER = sourced(1.5, "ratio", "of the time to first token, told in the second line", "chosen")
+EVEN = sourced(0.5, "probability", "an objective met with less is probably missed", "chosen")
 _TABLE_WIDTH = 76  # the narrowest page that takes the gains as a table
 SourceLookup = Callable[[str], Source | None]
 
@@ -118,18 +123,48 @@ def _verdict(advice: Advice) -> str:
         return "No speculative method can run here, so there is no gain to estimate."
     goal = advice.facts.goal or advice.request.goal
     if goal == "ttft" and advice.decided_by == "unsure" and not predictable(estimate.ttft_ms):
+        if seen := measured_ttft(advice):
+            return (
+                "The time to first token hangs on how requests arrive, which one run does not "
+                f"tell{seen}: measure it with yours."
+            )
         return "Which way the time to first token goes cannot be predicted here: measure it."
     text = (
         f"Expected {_percent(gain.p50)} for the goal {goal} (80 % interval {_percent(gain.p10)} "
         f"to {_percent(gain.p90)}), chance of a gain {_chance(estimate)}{beyond(gain, estimate)}"
     )
-    small = advice.decision == "off" and advice.decided_by == "estimate" and gain.p50 > 1
-    return f"{text}{_BECAUSE.get('small' if small else advice.decided_by, '')}."
+    if advice.decision == "off" and advice.decided_by == "estimate" and gain.p50 > 1:
+        least = knowledge.threshold("decision_off_p_gain").value
+        return f"{text}: up to {100 * least:.0f} % it stays off, since a loss weighs twice a gain."
+    return f"{text}{_BECAUSE.get(advice.decided_by, '')}{_missed(advice)}{_price(advice)}."
+
+
+def _missed(advice: Advice) -> str:
+    """That the objective that decides is probably missed even so."""
+    chances = [p_objective(advice.request, advice.estimate, run) for run in ("value", "baseline")]
+    on, off = chances
+    if advice.decided_by != "objective" or on is None or off is None or max(on, off) >= EVEN:
+        return ""
+    return (
+        f", though it is probably missed: met at {100 * on:.0f} % with, {100 * off:.0f} % without"
+    )
+
+
+def _price(advice: Advice) -> str:
+    """What the first token pays where the answer is on."""
+    estimate = advice.estimate
+    if advice.decision != "on" or estimate is None or not predictable(estimate.ttft_ms):
+        return ""
+    longer = 1 / estimate.ttft_ms.speedup.p50
+    if longer < LONGER:
+        return ""
+    now, then = (round(estimate.terms.get(f"requests_{run}", 0)) for run in ("base", "verify"))
+    fewer = f" ({then} instead of {now} requests run at once)" if then < now else ""
+    return f"; the time to first token is {two_digits(longer)} times as long{fewer}"
 
 
 _BECAUSE = {
     "rule": "; a rule forbids it nevertheless",
-    "small": ": the gain is too uncertain to turn it on",
     "objective": "; the latency objective decides",
     "one_token": "; an answer of one token has no step to shorten",
     "unsure": ": too uncertain to turn it on without a benchmark",
@@ -208,11 +243,13 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
         ("TTFT", estimate.ttft_ms, " ms"),
     )
     if paper.width < _TABLE_WIDTH:
-        return [
-            line
-            for name, metric, _ in metrics
-            for line in paper.wrap(f"{name}: {_gain(advice, name, metric)}")
-        ]
+        rows = ["Without, with, speed-up and its 80 % interval:"]
+        for name, metric, unit in metrics:
+            levels = [word.split(" (")[0].strip() for word in _levels(metric, unit)]
+            known = all(levels) and (predictable(metric) or name != "TTFT")
+            both = f"{' -> '.join(levels)}, " if known else ""
+            rows.append(f"{name}: {both}{_gain(advice, name, metric)}")
+        return [line for words in rows for line in paper.wrap(words)]
     k = advice.candidate.k
     run = f"with k = {k}" if advice.decision != "off" else f"k = {k}, if it ran"
     table = [f"{'80 % intervals':15}{'speed-up':23}{'without':20}{run}"]

@@ -195,6 +195,8 @@ def _experts(facts: Facts) -> list[Reason]:
         f"speculation, with {offload.difference(found)}"
     )
     known = Reason(
-        text=offload.MEASURED, sources=(*offload.LOSSES, *offload.EVEN, *offload.GAINS), weight=0.6
+        text=offload.measured_words(offload.drafts(facts, found.plan)),
+        sources=(*offload.LOSSES, *offload.EVEN, *offload.GAINS),
+        weight=0.6,
     )
     return [Reason(text=text, sources=offload.SOURCES, weight=1.25), known]

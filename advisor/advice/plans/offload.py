@@ -48,8 +48,9 @@ GAINS = ("lc22673b", "moe3060cpu", "corral9070xt", "gemma26maxq")
 MEASURED = (
     "Experts in system memory, as measured: MTP gave 0.43x to 0.86x in four reports, 0.88x to "
     "1.06x in two and 1.04x to 1.32x "
-    "in four: start without speculation, then test k = 2"
+    "in four"
 )
+
 SOURCES = ("llamacpp15077",)
 
 
@@ -107,6 +108,13 @@ def drafts(facts: Facts, plan: Plan) -> Plan | None:
     """The plan with the model's own head; None where there is none to run."""
     able = methods.has_mtp(facts) and propose.no_path(facts, plan, "mtp") is None
     return propose.with_method(facts, plan, "mtp", BEGIN) if able else None
+
+
+def measured_words(arm: Plan | None) -> str:
+    """What was measured so, and what to do with it: to test drafts where the model has any."""
+    if arm is None:
+        return f"{MEASURED}; here nothing can draft, so start without speculation"
+    return f"{MEASURED}: start without speculation, then test k = {arm.k}"
 
 
 def _holds_drafts(facts: Facts, plan: Plan) -> bool:

@@ -38,12 +38,13 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     reasons = (
         Reason(
             text=f"Nothing fits {name} whole; {offload.words(found)} does, at a speed that goes by "
-            f"the processor's memory and is not estimated here",
+            f"the processor's memory and is not estimated here; a machine with less "
+            f"memory cannot run it",
             sources=offload.SOURCES,
             weight=3.0,
         ),
         Reason(
-            text=offload.MEASURED,
+            text=offload.measured_words(drafted),
             sources=(*offload.GAINS, *offload.EVEN, *offload.LOSSES),
             weight=2.5,
         ),

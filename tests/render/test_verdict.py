@@ -1,0 +1,83 @@
+"""The second line of the first screen: what it says holds, and what it costs is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor import recommend
+from advisor.advice.decide import p_objective
+from advisor.domain.nouns import Advice
+from advisor.engines import no_mtp_answer
+from advisor.render.text import advice_text
+
+
+def screen(advice: Advice, width: int = 80) -> str:
+    return " ".join(advice_text(advice, width).split())
+
+
+@pytest.mark.parametrize("limit", [10.0, 100.0, 400.0])
+@pytest.mark.parametrize("concurrency", [1, 16, 64])
+def test_an_objective_that_is_probably_missed_is_said_to_be(limit: float, concurrency: int) -> None:
+    advice = recommend(hardware="gb10", concurrency=concurrency, max_tpot_ms=limit)
+    chances = [p_objective(advice.request, advice.estimate, run) for run in ("value", "baseline")]
+    likely = max(chance or 0.0 for chance in chances) >= 0.5
+    if advice.decided_by == "objective":
+        assert ("probably missed" in screen(advice)) != likely
+    else:
+        assert "probably missed" not in screen(advice)
+
+
+@pytest.mark.parametrize("concurrency", [8, 32, 64, 96])
+@pytest.mark.parametrize("model", ["qwen3.6-27b", "qwen3.6-35b-a3b"])
+def test_a_first_token_that_takes_much_longer_is_said_where_it_is_on(
+    model: str, concurrency: int
+) -> None:
+    advice = recommend(hardware="h100", model=model, concurrency=concurrency)
+    assert advice.estimate is not None
+    span = advice.estimate.ttft_ms.speedup
+    costs = advice.decision == "on" and span.p90 < 1 and 1 / span.p50 >= 1.5
+    assert ("the time to first token is" in screen(advice)) == costs
+
+
+def test_a_measured_first_token_is_not_called_unknown() -> None:
+    text = screen(recommend(hardware="gb10", concurrency=16, goal="ttft"))
+    assert "one run does not tell; measured here" in text and "cannot be predicted" not in text
+
+
+@pytest.mark.parametrize("concurrency", [4, 64, 128, 256])
+@pytest.mark.parametrize(
+    "setup",
+    [
+        {"hardware": "h100", "gpus": 8, "model": "deepseek-v3.2"},
+        {"hardware": "h200", "gpus": 8, "model": "gpt-oss-120b"},
+        {"hardware": "gb10", "ctx_tokens": 8192},
+    ],
+)
+def test_off_and_measure_do_not_share_a_reason(setup: dict[str, Any], concurrency: int) -> None:
+    advice = recommend(**setup, concurrency=concurrency)
+    text = screen(advice)
+    assert ("too uncertain to turn it on" in text) <= (advice.decision == "measure")
+    assert ("it stays off, since a loss" in text) <= (advice.decision == "off")
+
+
+@pytest.mark.parametrize("model,drafts", [("deepseek-v3.1", False), ("qwen3.6-35b-a3b", True)])
+def test_nobody_is_told_to_test_drafts_that_cannot_run(model: str, drafts: bool) -> None:
+    advice = recommend(hardware="rtx4090" if not drafts else "rtx3060", model=model)
+    told = " ".join(reason.text for reason in advice.reasons)
+    if advice.candidate is None and advice.decided_by == "no_method":
+        assert "then test k" not in told
+    if not drafts:
+        assert "nothing can draft" in told and "less memory cannot run it" in told
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_screen_keeps_levels_and_interval(width: int) -> None:
+    text = screen(recommend(hardware="rtx4090"), width)
+    assert "80 % interval:" in text and " -> " in text.split("TPOT")[0] and "ms -> " in text
+
+
+def test_tensorrt_llm_is_not_said_to_lack_mtp_for_every_model() -> None:
+    said = no_mtp_answer("tensorrt-llm") or ""
+    assert "MTP is published for DeepSeek-R1 there" in said and "Where it has no MTP" in said
