@@ -18,7 +18,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf import arrays, schedule
 from advisor.perf.regimes.setting import Setting
 from advisor.prediction import acceptance as acc
-from advisor.prediction import calibrated, documented, neighbours, stated, step_terms
+from advisor.prediction import calibrated, documented, intervals, neighbours, step_terms
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
 from advisor.prediction.intervals import Predicted, chance, measured_gain, posterior
@@ -78,7 +78,7 @@ def predict_points(
     model = model or load()
 
     def one(part: arrays.Points) -> Predicted:
-        raw = _raw_as_stated(model, part) if exact else model.raw(part, hide)
+        raw = _exact_raw(model, part) if exact else model.raw(part, hide)
         return _finish(model, part, raw)
 
     if len(points) <= PIECE:
@@ -245,7 +245,7 @@ def as_one_story(
     found = documented.take_in(found, seen, baselines, full, made.queues, model)
     return made._replace(
         found={
-            name: stated.within_tokens(one, np.full(count, name == "ttft"))
+            name: intervals.within_tokens(one, np.full(count, name == "ttft"))
             for name, one in found.items()
         }
     )
@@ -264,16 +264,16 @@ def all_metrics(
     metric = np.repeat([arrays.METRICS.index(name) for name in ESTIMATED], count).astype(np.int16)
     asked = points.take(np.tile(np.arange(count), len(ESTIMATED))).replace(metric=metric)
     with one_thread():
-        raw = _raw_as_stated(model, asked)
+        raw = _exact_raw(model, asked)
         whole = _finish(model, asked, raw)
     found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(ESTIMATED)}
     return found, raw.full.take(np.arange(count)), raw.belief
 
 
-def _raw_as_stated(model: Model, points: arrays.Points) -> Raw:
+def _exact_raw(model: Model, points: arrays.Points) -> Raw:
     """`Model.raw` with each stated acceptance exactly as stated."""
     ready, full = prepare(points)
-    belief = stated.as_stated(acc.believe(model.acceptance, ready), ready)
+    belief = intervals.pin_acceptance(acc.believe(model.acceptance, ready), ready)
     by_metric = log_physics(full, model.constants, belief.tau)
     return model.with_doubt(points, full, belief, of_metric(by_metric, full.metric))
 

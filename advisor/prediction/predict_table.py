@@ -22,9 +22,8 @@ from advisor.perf.load import clients
 from advisor.prediction import documented, predict
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, ESTIMATED, decide
-from advisor.prediction.intervals import Predicted, posterior
+from advisor.prediction.intervals import Predicted, posterior, within_tokens
 from advisor.prediction.model import Model, prepare
-from advisor.prediction.stated import within_tokens
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,7 +61,7 @@ def predict_columns(
     }
     decided = decisions(found, points.metric)
     # a machine of which no bandwidth is known: there is nothing to price a step with
-    open_ = np.isnan(points.bw) | (too_large(points) & (decided == DECISIONS.index("on")))
+    open_ = np.isnan(points.bw) | (overflow(points) & (decided == DECISIONS.index("on")))
     decided = np.where(open_, DECISIONS.index("measure"), decided)
     made["decision"] = np.array(DECISIONS)[decided].tolist()
     made["basis"] = np.array(predict.BASES)[found.basis].tolist()
@@ -73,7 +72,7 @@ def predict_columns(
     return {**made, "error": errors}
 
 
-def too_large(points: arrays.Points) -> npt.NDArray[np.bool_]:
+def overflow(points: arrays.Points) -> npt.NDArray[np.bool_]:
     """Rows whose weights exceed the memory of all their GPUs: what moves the rest to and fro was
     hardly measured, and `recommend` plans no such run as a gain (N,).
     """
@@ -202,7 +201,7 @@ LEAST_BITS = sourced(2.0, "bits a weight", "of the smallest GGUF files that are 
 NEAR_FULL = sourced(
     0.5,
     "share",
-    "Of the requests that memory holds, from which on what prefix caching takes of it is asked",
+    "Load, of the requests that memory holds, from which on prefix caching counts",
     "chosen",
 )
 USUAL_GPUS = sourced(

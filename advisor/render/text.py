@@ -23,7 +23,7 @@ from advisor.render.text_sections import METHOD_NAMES, details
 
 SCREEN_LINES = 24
 LONG_MS = 1e4  # from here on times are told in seconds
-LONGER = sourced(1.5, "ratio", "of the time to first token, told in the second line", "chosen")
+LONGER = sourced(1.5, "ratio", "a time to first token that grows so much is told with the decision", "chosen")
 EVEN = sourced(0.5, "probability", "an objective met with less is probably missed", "chosen")
 _TABLE_WIDTH = 76  # the narrowest page that takes the gains as a table
 SourceLookup = Callable[[str], Source | None]
@@ -136,10 +136,10 @@ def _verdict(advice: Advice) -> str:
     if advice.decision == "off" and advice.decided_by == "estimate" and gain.p50 > 1:
         least = knowledge.threshold("decision_off_p_gain").value
         return f"{text}: up to {100 * least:.0f} % it stays off, since a loss weighs twice a gain."
-    return f"{text}{_BECAUSE.get(advice.decided_by, '')}{_missed(advice)}{_price(advice)}."
+    return f"{text}{_BECAUSE.get(advice.decided_by, '')}{_miss(advice)}{_price(advice)}."
 
 
-def _missed(advice: Advice) -> str:
+def _miss(advice: Advice) -> str:
     """That the objective that decides is probably missed even so."""
     chances = [p_objective(advice.request, advice.estimate, run) for run in ("value", "baseline")]
     on, off = chances

@@ -18,8 +18,8 @@ from advisor.perf.encoding import encode_rows
 from advisor.prediction import acceptance as acc
 from advisor.prediction import predict
 from advisor.prediction.estimates import estimate
+from advisor.prediction.intervals import pin_acceptance
 from advisor.prediction.predict_table import predict_dicts
-from advisor.prediction.stated import as_stated
 
 SETUPS: tuple[dict[str, Any], ...] = (
     {"hardware": "gb10"},
@@ -37,7 +37,7 @@ def test_the_stated_length_comes_back(given_k: float) -> None:
     points, _ = encode_rows.from_rows(rows)
     lengths = 1 + given_k * np.array([0, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1])
     points = points.replace(given_length=lengths, given_k=np.full(9, given_k))
-    belief = as_stated(acc.believe(predict.load().acceptance, points), points)
+    belief = pin_acceptance(acc.believe(predict.load().acceptance, points), points)
     assert belief.tau == pytest.approx(lengths, rel=3e-3)
 
 
@@ -47,7 +47,7 @@ def test_the_stated_rates_come_back() -> None:
     rates = np.full((3, arrays.MAX_K), np.nan)
     rates[:, :2] = [[0.0, 0.5], [1.0, 1.0], [0.6, 0.3]]
     points = points.replace(given_conditional=rates)
-    belief = as_stated(acc.believe(predict.load().acceptance, points), points)
+    belief = pin_acceptance(acc.believe(predict.load().acceptance, points), points)
     assert belief.tau == pytest.approx([1.0, 3.0, 1.78], rel=1e-6)
 
 

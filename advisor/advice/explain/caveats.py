@@ -195,7 +195,7 @@ def _experts(facts: Facts) -> list[Reason]:
         f"speculation, with {offload.difference(found)}"
     )
     known = Reason(
-        text=offload.measured_words(offload.drafts(facts, found.plan)),
+        text=offload.measurement(offload.drafts(facts, found.plan)),
         sources=(*offload.LOSSES, *offload.EVEN, *offload.GAINS),
         weight=0.6,
     )

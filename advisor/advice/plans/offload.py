@@ -110,7 +110,7 @@ def drafts(facts: Facts, plan: Plan) -> Plan | None:
     return propose.with_method(facts, plan, "mtp", BEGIN) if able else None
 
 
-def measured_words(arm: Plan | None) -> str:
+def measurement(arm: Plan | None) -> str:
     """What was measured so, and what to do with it: to test drafts where the model has any."""
     if arm is None:
         return f"{MEASURED}; here nothing can draft, so start without speculation"

@@ -44,7 +44,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
             weight=3.0,
         ),
         Reason(
-            text=offload.measured_words(drafted),
+            text=offload.measurement(drafted),
             sources=(*offload.GAINS, *offload.EVEN, *offload.LOSSES),
             weight=2.5,
         ),

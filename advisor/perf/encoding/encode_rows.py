@@ -221,7 +221,7 @@ def _hardware_error(name: str) -> str | None:
     try:
         knowledge.hardware(name.strip())
     except AdvisorError as error:
-        return f"{error}; leave the cell empty for one that is not there"
+        return f"{error}; leave it empty for one that is not listed"
     return None
 
 
