@@ -250,12 +250,12 @@ def _with_length(mean: Floats, length: Floats, k: Floats) -> Floats:
 
     moved, target = np.zeros(len(mean)), odds(length)
 
-    def told(shift: Floats) -> Floats:
+    def place(shift: Floats) -> Floats:
         return odds(acc.tokens_per_step(acc.sigmoid(mean + drafted * shift[:, None]), k))
 
     for _ in range(ROUNDS):
-        here = told(moved)
-        slope = np.fmax((told(moved + CHANGE) - here) / CHANGE, LEAST_SLOPE)
+        here = place(moved)
+        slope = np.fmax((place(moved + CHANGE) - here) / CHANGE, LEAST_SLOPE)
         moved = moved + np.clip((target - here) / slope, -acc.STEP, acc.STEP)
     shifted = np.where(drafted, mean + moved[:, None], mean)
     return np.where(drafted & (ends != 0)[:, None], ends[:, None], shifted)

@@ -23,7 +23,7 @@ from advisor.render.text_sections import METHOD_NAMES, details
 
 SCREEN_LINES = 24
 LONG_MS = 1e4  # from here on times are told in seconds
-LONGER = sourced(1.5, "ratio", "a time to first token that grows so much is told with the decision", "chosen")
+LONGER = sourced(1.5, "ratio", "growth of TTFT that goes with the decision", "chosen")
 EVEN = sourced(0.5, "probability", "an objective met with less is probably missed", "chosen")
 _TABLE_WIDTH = 76  # the narrowest page that takes the gains as a table
 SourceLookup = Callable[[str], Source | None]
