@@ -65,7 +65,7 @@ def faults(node: ast.FunctionDef) -> list[str]:
     return found
 
 
-def said(text: str) -> set[str]:
+def section_names(text: str) -> set[str]:
     """The names that the section of parameters lists."""
     section = text.partition("Parameters\n")[2]
     section = re.split(r"\n\n?(?:Returns|Raises|Notes|Yields)\n-", section)[0]
@@ -76,8 +76,10 @@ def said(text: str) -> set[str]:
 def gaps(node: ast.FunctionDef) -> list[str]:
     text = ast.get_docstring(node) or ""
     found = []
-    if "Parameters\n---" in text and said(text) != (own := {arg.arg for arg in parameters(node)}):
-        found.append(f"lists {sorted(said(text))} and takes {sorted(own)}")
+    if "Parameters\n---" in text and section_names(text) != (
+        own := {arg.arg for arg in parameters(node)}
+    ):
+        found.append(f"lists {sorted(section_names(text))} and takes {sorted(own)}")
     for raised in (n.exc for n in ast.walk(node) if isinstance(n, ast.Raise) and n.exc):
         name = ast.unparse(raised.func if isinstance(raised, ast.Call) else raised).split(".")[-1]
         if name[0].isupper() and name not in text:

@@ -91,12 +91,7 @@ def table(rows: Sequence[Measured], hardware: str = "h200") -> tuple[P.Points, F
     Returns
     -------
     tuple
-        Filled points, and tokens per step (N,).
-
-    Raises
-    ------
-    ValueError
-        A row that cannot be encoded.
+        Filled points, and tokens per step (N,). ValueError: a row that cannot be encoded.
     """
     texts = [
         runs_columns(row, hardware) | {"k": str(max(row["k"], 1)), "spec_method": "mtp"}
