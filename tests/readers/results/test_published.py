@@ -1,5 +1,5 @@
-"""Outputs that people published, as excerpts, each with its place: what clients and releases print
-that no file of our own has.
+"""Outputs in shapes that people published, cut to what is read, each with its place: what clients
+and releases print that no file of our own has. Numbers that a comment calls ours are not theirs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from advisor.readers.results.document import parse
 from advisor.readers.results.formats import read_document
 from advisor.readers.results.run import BenchmarkRun
 
-# ggml-org/llama.cpp#16894
+# ggml-org/llama.cpp#16894; of the second table some columns are cut and the t/s is ours
 NOTES = """\
 |    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |
 |-------|--------|------|--------|----------|----------|----------|----------|----------|----------|
@@ -62,7 +62,7 @@ prompt eval time =     648.99 ms /   133 tokens (    4.88 ms per token,   204.94
 draft acceptance rate = 0.98260 ( 1186 accepted /  1207 generated)
 statistics mtp: #calls(b,g,a) = 1 861 690, #gen drafts = 690, #acc drafts = 690, #gen tokens = 1207, #acc tokens = 1186, dur(b,g,a) = 0.006, 3112.317, 0.287 ms
 """
-# vllm-project/vllm#10880: the progress bar has no end of line
+# vllm-project/vllm#10880: the progress bar has no end of line; the latencies are cut
 BAR = """\
 Maximum request concurrency: None
 100%|█████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████| 128/128 [00:09<00:00, 13.97it/s]============ Serving Benchmark Result ============
@@ -94,7 +94,7 @@ Mean TTFT (ms):                          112043.40
 Mean ITL (ms):                           569.94
 ==================================================
 """
-# vllm-project/vllm#15902: releases 0.8.3 and 0.8.4
+# vllm-project/vllm#15902: before and after it; the counts of the second line are ours
 RATES = """\
 INFO SpecDecoding metrics: Draft acceptance rate: 100.0%, Accepted: 66 tokens, Drafted: 66 tokens
 Speculative metrics: Draft acceptance rate: 0.500, Number of accepted tokens: 33, Number of draft tokens: 66,
