@@ -311,11 +311,9 @@ def _first_fit(
 
 
 def quant_of_repository(request: Request) -> Quant | None:
-    """The quantisation that the name of a repository tells; for one of GGUF files that names none,
-    the usual step.
+    """The quantisation that the name of a model or repository tells; for one of GGUF files that
+    names none, the usual step.
     """
-    if "/" not in request.model:
-        return None
     named = knowledge.quant_from_text(request.model)
     if named is None and "gguf" in request.model.lower():
         return knowledge.quant(str(first_row("quant", {"engine": "llama-server"})["quants"][0]))

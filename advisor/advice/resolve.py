@@ -24,12 +24,14 @@ from advisor.domain.nouns import (
     Hardware,
     Quant,
     Request,
+    UnknownFact,
 )
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
+from advisor.knowledge.names import find_name, more_than, squeeze
 from advisor.prediction.acceptance import USUAL_K
 from advisor.rules.kit.models import first_release
 
@@ -45,10 +47,26 @@ def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Qua
         return knowledge.quant(request.quant), []
     named = quant_of_repository(request)
     if named is not None:
-        return named, [("quant", named.id, "read from the repository name")]
+        return named, [("quant", named.id, "read from the name")]
     length = request.ctx_tokens + request.output_tokens
     chosen, why = quant_default(hw, model, engine, request.gpus, length, request.concurrency)
     return chosen, [("quant", chosen.id, why)]
+
+
+def asked_model(name: str) -> LLM:
+    """The model of a launch. Raises UnknownFact for a bare name that says more than a known
+    model's: a sibling or a fine-tune, whose weights no repository tells.
+    """
+    found, text = knowledge.llm(name), name.strip()
+    whole = find_name(text, knowledge.index()["llms_keys"]) is not None
+    if whole or "/" in text or found.source == "config":
+        return found
+    forms = [form for form, ident, _ in knowledge.index()["llm_forms"] if ident == found.id]
+    forms += [squeeze(c.repository.rsplit("/", 1)[-1]) for c in knowledge.checkpoints(found)]
+    if not more_than(text, forms):
+        return found
+    hint = f"(what is not listed, by its repository or folder: --model ORG/{text[:60]})"
+    raise UnknownFact("model", text[:80], (found.id,), hint)
 
 
 def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Checkpoint | None:
@@ -135,7 +153,7 @@ def bare_facts(request: Request) -> Facts:
     AdvisorError.
     """
     hw, defaults = _machine(request)
-    model = knowledge.llm(request.model)
+    model = asked_model(request.model)
     if model.is_class:
         raise AdvisorError(
             f"'{model.id}' stands for measured models whose names are not known, so no launch can "

@@ -199,6 +199,30 @@ def quant_word(text: str) -> str | None:
     return None
 
 
+_NEUTRAL = lazy_re(  # words that leave the model what it is: its form, file and maker
+    r"(?:instruct|chat|it|hf|gguf|mtp|nextn|dynamic|hybrid|fp8|meta|nvidia|google|microsoft|openai"
+    r"|mistralai|moonshotai|deepseekai|zaiorg|zai|thudm|unsloth|[.+:])*"
+)
+
+
+def more_than(text: str, forms: Iterable[str]) -> bool:
+    """Whether a name says more than one of these spellings of a model, a quantisation and words of
+    form: then it is that of another model ("phi-4-mini" is no "phi-4").
+    """
+    plain = re.sub(r"\.gguf$", "", text.lower())
+    plain = _GGUF.sub("", plain)
+    for words, _ in _WORDS:
+        plain = words.sub("", plain)
+    left = squeeze(plain)
+    hays = {left, left.replace(".", "")}
+    return not any(
+        _NEUTRAL.fullmatch(hay.replace(form, "", 1))
+        for hay in hays
+        for form in forms
+        if form in hay
+    )
+
+
 def architecture_among(entries: dict[str, Any], name: str) -> str:
     """The word of the entry that names this architecture; see `imputed.architecture`."""
     text = name.lower().replace("-", "_")

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from advisor.advice import recommend as recommend_module
+from advisor.advice import resolve
+from advisor.advice.choices import quant_of_repository
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Advice, AdvisorError, Request
+from advisor.domain.nouns import Advice, AdvisorError, Request, UnknownFact
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import weights
@@ -288,3 +290,48 @@ def test_neither_default_nor_way_out_names_what_nobody_publishes(
         assert set(ways) <= known
         return
     assert made.facts.quant is not None and made.facts.quant.id in known
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "glm-4.6v",
+        "glm-4.6-flash",
+        "glm-4.5v",
+        "glm-4.7-air",
+        "phi-4-mini",
+        "qwen3-next-80b-a3b-thinking",
+        "deepseek-v3.1-terminus",
+        "zai-org/GLM-4.6V",
+        "microsoft/Phi-4-mini-instruct",
+    ],
+)
+def test_a_name_that_says_more_than_a_known_one_is_another_model(name: str) -> None:
+    with pytest.raises(UnknownFact, match="did you mean"):
+        recommend(hardware="h200", gpus=8, model=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "ident", "quant"),
+    [
+        ("Qwen3.6-35B-A3B-NVFP4", "qwen3.6-35b-a3b", "nvfp4"),
+        ("qwen3-32b-awq", "qwen3-32b", "awq-int4"),
+        ("qwen3.6-27b-gguf", "qwen3.6-27b", "q4_k_m"),
+        ("qwen3.6-35b-a3b-instruct", "qwen3.6-35b-a3b", "fp8"),
+        ("qwen3-235b-a22b-instruct-2507", "qwen3-235b-a22b", "fp8"),
+        ("glm-4.7-flash", "glm-4.7-flash", "fp8"),
+        ("gpt-oss-120b", "gpt-oss-120b", "mxfp4"),
+    ],
+)
+def test_a_bare_name_may_tell_its_quantisation(name: str, ident: str, quant: str) -> None:
+    facts = facts_for_request(Request(hardware="h200", gpus=8, model=name))
+    assert facts.model is not None and facts.model.id == ident
+    assert facts.quant is not None and facts.quant.id == quant
+
+
+def test_every_listed_name_is_its_own_model() -> None:
+    for ident in knowledge.llm_ids():
+        model = knowledge.llm(ident)
+        for name in (ident, *model.aliases):
+            assert resolve.asked_model(name).id == (name if name in knowledge.llm_ids() else ident)
+            assert quant_of_repository(Request(hardware="h200", model=name)) is None
