@@ -335,3 +335,27 @@ def test_every_listed_name_is_its_own_model() -> None:
         for name in (ident, *model.aliases):
             assert resolve.asked_model(name).id == (name if name in knowledge.llm_ids() else ident)
             assert quant_of_repository(Request(hardware="h200", model=name)) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "hardware", "gpus", "tensors"),
+    [
+        ("glm-4.6", "a100-80gb", 8, "mtp.*"),
+        ("bartowski/Qwen_Qwen3.6-27B-GGUF", "rtx4090", 1, "nextn"),
+        ("my-org/my-qwen3.6-27b-ft", "h100", 1, "mtp.*"),
+    ],
+)
+def test_a_head_that_nobody_saw_is_said_on_the_first_screen(
+    model: str, hardware: str, gpus: int, tensors: str
+) -> None:
+    made = recommend(hardware=hardware, model=model, gpus=gpus)
+    assert made.decision != "off"
+    text = " ".join(advice_text(made).split())
+    assert "keeps the MTP head is not known" in text and tensors in text
+    kept = " ".join(advice_text(recommend(hardware="h100", model="qwen3.6-27b")).split())
+    assert "MTP head is not known" not in kept
+
+
+def test_checkpoints_reported_to_draft_nothing_are_named() -> None:
+    made = recommend(hardware="gb10", model="qwen3-next-80b-a3b", quant="nvfp4")
+    assert any("vllm-project/vllm#35031" in found.sources for found in made.findings)

@@ -8,10 +8,11 @@ What it does not know: the decision; these hold whichever way it goes.
 from __future__ import annotations
 
 from advisor.advice.choices import engine_default
-from advisor.advice.plans import limits, offload, placement, propose, topology
+from advisor.advice.plans import checkpoints, limits, offload, placement, propose, topology
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
+from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 
 _COUPLED = (
@@ -39,6 +40,24 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
         _beyond_all_runs(facts),
     )
     return [*(reason for reason in found if reason is not None), *_experts(facts)]
+
+
+def head(facts: Facts, plan: Plan) -> Reason | None:
+    """That nobody is known to have looked whether the checkpoint keeps the model's own head, with
+    which the plan drafts.
+    """
+    if plan.method != "mtp" or plan.draft_model not in (None, plan.model) or facts.model is None:
+        return None
+    known = (c for c in knowledge.checkpoints(facts.model) if checkpoints.address(c) == plan.model)
+    found = next(known, None)
+    if found is None or found.keeps_mtp is not None or "mtp" in found.repository.lower():
+        return None
+    names = "blk.*.nextn" if gguf_engine(plan.engine) else "mtp.* (or one more layer)"
+    text = (
+        f"Whether {found.repository} keeps the MTP head is not known: look for {names} among its "
+        f"tensors; without them the server does not start, or no draft is accepted"
+    )
+    return Reason(text=text, sources=("knowledge/llms",), weight=2.68)
 
 
 def _engine(facts: Facts) -> Reason | None:

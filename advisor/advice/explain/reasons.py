@@ -60,6 +60,8 @@ def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
     told += [*_from_objectives(facts, verdict, best), *_from_queue(verdict, best)]
     told += _from_memory(facts, verdict.candidates[0].plan)
     told += caveats.around(facts, verdict.candidates[0].plan)
+    if verdict.decision != "off" and (unseen := caveats.head(facts, best.plan)) is not None:
+        told.append(unseen)
     return tuple(sorted(told, key=lambda reason: -reason.weight))
 
 
