@@ -18,9 +18,9 @@ from advisor.cli.options import question_options
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
 from advisor.render.forms import FORMS, STARTS
-from advisor.render.notes import placeholder
+from advisor.render.notes import placeholder, reach
 from advisor.render.schema import SCHEMAS, named_schema
-from advisor.render.text import advice_text, quiet_line, reach
+from advisor.render.text import advice_text, quiet_line
 
 machine_option = click.option(
     "--machine",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG
+from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG, own_name
 from advisor.domain.nouns import Advice
+from advisor.engines.traits import LOOPBACK, traits
 
 # option -> (code of the rule behind it or "", why it is written out)
 NOTES: dict[str, tuple[str, str]] = {
@@ -135,3 +136,23 @@ def note_for(advice: Advice, option: str) -> str:
     published = advice.plan.draft_model is not None and advice.plan.method != "mtp"
     code, text = ((DRAFTER_NOTES if published else {}).get(name)) or NOTES.get(name, ("", ""))
     return f"{code}: {text}" if code else text
+
+
+def unknown_checkpoint(advice: Advice) -> str:
+    """That the launch names a checkpoint nobody is known to publish, and what to do about it."""
+    quant = advice.facts.quant.id if advice.facts.quant is not None else "this quantisation"
+    own = own_name(advice.request)
+    if own is None:
+        return f"no {quant} checkpoint is known: see its model card"
+    head = " with its MTP head" if advice.plan.method == "mtp" else ""
+    return f"no {quant} file of {own} is known: convert it{head}"
+
+
+def reach(advice: Advice) -> str:
+    """Who reaches the launch as it is printed, and how to ask for a key where that is everyone."""
+    habits = traits(advice.plan.engine)
+    host = advice.plan.host
+    if host == LOOPBACK or (host is None and habits.listens_locally):
+        return "this machine only"
+    key = f"set {habits.api_key_env}" if habits.api_key_env else "pass --api-key"
+    return f"every address, no API key: {key}"

@@ -15,10 +15,9 @@ from advisor.advice.explain.reasons import EXPECTED
 from advisor.advice.plans.checkpoints import own_name
 from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Reason, Source
 from advisor.domain.sourced import sourced
-from advisor.engines.traits import LOOPBACK, traits
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
-from advisor.render.notes import placeholder
+from advisor.render.notes import placeholder, reach, unknown_checkpoint
 from advisor.render.text_sections import METHOD_NAMES, details
 
 SCREEN_LINES = 24
@@ -334,23 +333,3 @@ def _run_heading(advice: Advice) -> str:
         "measure": "Run until measured",
     }[advice.decision]
     return f"{head} ({', '.join(notes)})"
-
-
-def unknown_checkpoint(advice: Advice) -> str:
-    """That the launch names a checkpoint nobody is known to publish, and what to do about it."""
-    quant = advice.facts.quant.id if advice.facts.quant is not None else "this quantisation"
-    own = own_name(advice.request)
-    if own is None:
-        return f"no {quant} checkpoint is known: see its model card"
-    head = " with its MTP head" if advice.plan.method == "mtp" else ""
-    return f"no {quant} file of {own} is known: convert it{head}"
-
-
-def reach(advice: Advice) -> str:
-    """Who reaches the launch as it is printed, and how to ask for a key where that is everyone."""
-    habits = traits(advice.plan.engine)
-    host = advice.plan.host
-    if host == LOOPBACK or (host is None and habits.listens_locally):
-        return "this machine only"
-    key = f"set {habits.api_key_env}" if habits.api_key_env else "pass --api-key"
-    return f"every address, no API key: {key}"

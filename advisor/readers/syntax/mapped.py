@@ -182,10 +182,10 @@ def placeholders_to_holes(text: Mapped) -> Mapped:
     if "<" not in text.text and "{" not in text.text:
         return text
 
-    def named(found: re.Match[str], at: int) -> Mapped:
+    def as_hole(found: re.Match[str], at: int) -> Mapped:
         return hole((found.group(1) or found.group(2) or found.group(3)).rstrip(" \t-"), at)
 
-    return replace_matches(text, _FOREIGN, named)
+    return replace_matches(text, _FOREIGN, as_hole)
 
 
 def left_open(text: str) -> bool:
