@@ -32,17 +32,20 @@ def predict(rows: Path, out: Path) -> None:
 
     The columns spec_method and model (or total_params_b) are required; speedup_metric defaults
     to output_tok_s. All other columns and values may be missing: unknown values widen the
-    interval, but a hardware name that is not in the catalogue is an error. Beside those columns are
-    read memory_fraction (of the device, for the engine; default the engine's) and max_model_len (of
-    a llama-server slot), since memory says how many requests run. The output adds speedup_p10,
-    speedup_p50, speedup_p90, p_gain, decision (on, off or measure, as in recommend; not on where
-    the weights do not fit), basis and error, which says why a row cannot be predicted.
+    interval; hardware that is not in the catalogue is said on standard error, and its decision is
+    measure. Beside those columns are read memory_fraction (of the device, for the engine; default
+    the engine's) and max_model_len (of a llama-server slot), since memory says how many requests
+    run. The output adds speedup_p10, speedup_p50, speedup_p90, p_gain, decision (on, off or
+    measure, as in recommend; not on where the weights do not fit), basis and error, which says why
+    a row cannot be predicted.
 
     Exit status: 0 done, 1 every row has an error, 2 unusable input.
     """
     rows, out = (_STANDARD[i] if str(path) == "-" else path for i, path in enumerate((rows, out)))
     done = predict_rows(rows, out)
     say(f"{done.rows} rows, {done.errors} with an error, written to {out}", err=is_stream(out))
+    for name in done.strange:
+        say(f"{name}; its rows are predicted as unknown hardware", err=True)
     if done.rows and done.errors == done.rows:
         say(f"Error: no row could be predicted; the first: {done.first}", err=True)
         click.get_current_context().exit(1)

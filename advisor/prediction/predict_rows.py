@@ -19,9 +19,13 @@ from typing import Any, NamedTuple, TextIO
 from advisor.domain.files import MAX_LINE, lines_safely, open_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import csv_cell, printable
+from advisor.domain.sourced import sourced
+from advisor.knowledge import store as knowledge
 from advisor.prediction import predict_table
 
 BATCH = 16384
+SHOWN_NAMES = sourced(5, "names", "own choice: as much as a terminal shows at a glance", "chosen")
+UNKNOWN = "unknown"  # hardware of which nothing is known
 STANDARD_OUTPUT = Path("/dev/stdout")
 MODEL_COLUMNS = ("model", "total_params_b")
 _DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'"}
@@ -34,6 +38,7 @@ class RowCount(NamedTuple):
     rows: int
     errors: int
     first: str | None = None  # the first row's error, of those with one
+    strange: tuple[str, ...] = ()  # what is wrong with names of hardware that nobody knows
 
 
 def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -190,6 +195,7 @@ def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> RowCoun
     writer.writerow(header.line)
     rows = errors = 0
     first: str | None = None
+    strange: dict[str, str] = {}
     for batch in _batches(reader):
         found = predict_table.predict_columns(header.by_column(batch), len(batch))
         kept = [list(map(csv_cell, header.cells(batch, i))) for i in header.kept]
@@ -199,7 +205,19 @@ def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> RowCoun
         errors += len(wrong)
         first = first or next(iter(wrong), None)
         rows += len(batch)
-    return RowCount(rows, errors, first)
+        for name in set(header.cells(batch, header.columns.get("hardware", MAX_LINE))) - {*strange}:
+            if len(strange) < SHOWN_NAMES and (wrong_name := _strange(name)):
+                strange[name] = wrong_name
+    return RowCount(rows, errors, first, tuple(strange.values()))
+
+
+def _strange(name: str) -> str | None:
+    """Why a name says no hardware; None where it says one or the cell is empty."""
+    try:
+        knowledge.hardware(name.strip() or UNKNOWN)
+    except AdvisorError as error:
+        return printable(str(error))
+    return None
 
 
 def _plain(value: Any) -> Any:

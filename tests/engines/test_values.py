@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from advisor import engines, recommend, validate
+from advisor.domain.nouns import AdvisorError
 
 LISTED = (
     "--attention-backend",
@@ -75,5 +76,5 @@ def test_a_tokenizer_mode_is_written_where_the_release_has_it() -> None:
     asked = {"hardware": "b300", "gpus": 8, "model": "deepseek-v4-flash", "engine": "vllm"}
     new = recommend(**asked, engine_version="0.32.0", what_if=False)
     assert "deepseek_v4" in new.launch.argv
-    old = recommend(**asked, engine_version="0.19.1", what_if=False)
-    assert "deepseek_v4" not in old.launch.argv
+    with pytest.raises(AdvisorError, match="cannot load DeepSeek-V4-Flash"):
+        recommend(**asked, engine_version="0.19.1", what_if=False)

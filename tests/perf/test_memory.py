@@ -257,7 +257,7 @@ def test_a_drafters_layer_is_one_more_of_those_that_see_the_whole_context() -> N
             "gpus": 4,
             "model": "qwen3.5-122b-a10b",
             "engine": "sglang",
-            "quant": "nvfp4",
+            "quant": "fp8",
             "concurrency": 1024,
         },
         {"hardware": "l40s", "concurrency": 512},

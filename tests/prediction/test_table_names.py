@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from advisor import recommend
 from advisor.advice.resolve import bare_facts
+from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.question import Request
 from advisor.prediction.predict_table import predict_dicts
@@ -31,14 +34,25 @@ def one(**change: str) -> dict[str, Any]:
     return predict_dicts([ROW | change])[0]
 
 
-@pytest.mark.parametrize("name", ["gb99", "tachyon-9", "rtx4990", "cpu", "tpu-v5"])
-def test_a_hardware_that_is_not_known_is_an_error_as_in_recommend(name: str) -> None:
-    found = one(hardware=name)
+@pytest.mark.parametrize("name", ["gb99", "tachyon-9", "rtx4990", "tpu-v5"])
+def test_hardware_that_is_not_known_is_said_and_measured(name: str, tmp_path: Path) -> None:
+    """The sentence is that of recommend; the row is measured first, as unknown hardware is."""
     with pytest.raises(AdvisorError) as refused:
         bare_facts(Request(hardware=name))
-    assert str(refused.value) in str(found["error"])
-    assert found["decision"] is None and found["speedup_p50"] is None
-    assert one(hardware="")["error"] is None and one(hardware="unknown")["error"] is None
+    asked = tmp_path / "asked.csv"
+    asked.write_text(f"spec_method,model,hardware,k\nmtp,qwen3.6-27b,{name},2\n" * 2)
+    told = CliRunner().invoke(cli, ["predict", "--rows", str(asked), "--out", str(tmp_path / "o")])
+    assert told.exit_code == 0
+    assert told.stderr.count(str(refused.value)) == 1
+    assert one(hardware=name)["decision"] == "measure" and one(hardware=name)["error"] is None
+
+
+@pytest.mark.parametrize("name", ["", "unknown", "GB10"])
+def test_an_empty_cell_or_a_known_name_is_not_remarked(name: str, tmp_path: Path) -> None:
+    asked = tmp_path / "asked.csv"
+    asked.write_text(f"spec_method,model,hardware,k\nmtp,qwen3.6-27b,{name},2\n")
+    told = CliRunner().invoke(cli, ["predict", "--rows", str(asked), "--out", str(tmp_path / "o")])
+    assert told.exit_code == 0 and not told.stderr
 
 
 @pytest.mark.parametrize(

@@ -258,6 +258,7 @@ def test_who_pipes_a_file_with_a_placeholder_hears_of_it(form: str) -> None:
     asked = ["recommend", "--hw", "strix-halo", "--format", form, "--engine", "llama-server"]
     if form in ("helm", "ray"):  # written for vLLM only, and no container without a known image
         asked = ["recommend", "--hw", "rtx3060", "--format", form, "--engine", "vllm"]
+        asked += ["--quant", "awq-int4"]
     unknown, known = (
         CliRunner().invoke(cli, [*asked, "--model", model])
         for model in ("apertus-1.5-8b", "qwen3-4b")

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.domain.nouns import METHODS, AdvisorError
+from advisor.domain.nouns import METHODS
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
-from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf.encoding.cells import (
@@ -214,17 +213,6 @@ def _model_error(model: str) -> float:
     return float(model_of(model.strip())[1])
 
 
-def _hardware_error(name: str) -> str | None:
-    """Why a name says no hardware, None where it says one or the cell is empty."""
-    if not name.strip():
-        return None
-    try:
-        knowledge.hardware(name.strip())
-    except AdvisorError as error:
-        return f"{error}; leave it empty for one that is not listed"
-    return None
-
-
 def _first(errors: list[str | None], bad: npt.NDArray[np.bool_], say: Callable[[int], str]) -> None:
     """Write an error for the rows that are bad and have none."""
     for i in np.flatnonzero(bad).tolist():
@@ -303,12 +291,6 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
         ),
     )
     _first(named, ~known_model & np.isnan(own["total_params_b"]), lambda _: NAMELESS)
-    machine = word["hardware"]
-    _first(
-        named,
-        machine.each(lambda text: float(_hardware_error(text) is not None)) > 0,
-        lambda i: printable(_hardware_error(machine.of(i)) or ""),
-    )
     for i, reason in ways.items():
         named[i] = named[i] or reason
     return P.build(count, made), named

@@ -3,8 +3,10 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.fixes import json_add_fix
-from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.flags import spec_config, spec_keys
+from advisor.rules.kit.values import nearest
 
+K = "num_speculative_tokens"
 OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
 # drafters of their own, whose configuration holds no n_predict
 NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
@@ -28,10 +30,13 @@ def spec_config_without_k(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":2}'
     """
     read = spec_config(case)
-    if read is None or read.data is None or "num_speculative_tokens" in read.data:
+    if read is None or read.data is None or K in read.data:
         return
     if read.data.get("method") in OWN_DEFAULT or not read.data:
         return
+    keys = spec_keys(case)
+    if any(key not in keys and nearest(key, keys) == K for key in read.data):
+        return  # misspelt: SD110 says so
     needed = read.data.get("method") in NEED_K and bool(read.data.get("model"))
     yield Hit(
         "no num_speculative_tokens: the server refuses a drafter without it"
@@ -42,7 +47,7 @@ def spec_config_without_k(case: Case) -> Iterator[Hit]:
         fix=json_add_fix(
             case,
             read.flag,
-            "num_speculative_tokens",
+            K,
             "3" if needed else "2",
             'Add "num_speculative_tokens":3.'
             if needed
