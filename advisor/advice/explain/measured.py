@@ -223,15 +223,16 @@ def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: T
         shares.append((what, accepts))
         # random prompts share no experts, and prompts are a part of the time
         if abs(log(whole / accepts)) >= FAR / 2:
-            shares.append(("its steps and prompts cost otherwise", whole / accepts))
+            cheaper = "less" if whole > accepts else "more"
+            shares.append((f"its steps cost {cheaper} than with that text", whole / accepts))
     if any(getattr(there, name) != getattr(facts, name) for name in LOAD):
         shares.append(("the load is another", gain[1] / gain[2]))
     if abs(log(expected / alone)) >= FAR / 2:
         codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
         waits = estimate.terms.get("requests_verify", 1) < estimate.terms.get("requests_base", 1)
-        what = f"documented losses ({', '.join(codes)})" if codes else "how sure the sign is"
-        what = "the requests that wait" if waits and not codes else what
-        shares.append((what, expected / alone))
+        if codes or waits:  # else the pairs nearby moved the median: a part of what is left
+            what = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
+            shares.append((what, expected / alone))
     if row.k != plan.k:
         shares.append((f"k={plan.k} instead of {row.k}", gain[2] / gain[3]))
     parts = [f"{what} ({_share(ratio)})" for what, ratio in shares]
