@@ -111,7 +111,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD269', 'drafter-of-another-model', 'warning', ('vllm', 'sglang'), ('model',), True),
     RuleRow('SD270', 'drafter-k-too-high', 'warning', ('vllm', 'sglang'), (), True),
     RuleRow('SD271', 'structured-output-staging', 'info', ('vllm',), (), False),
-    RuleRow('SD272', 'quant-below-device', 'error', ('vllm', 'sglang'), ('hardware', 'quant'), False),
+    RuleRow('SD272', 'quant-below-device', 'error', ('vllm', 'sglang'), ('hardware',), False),
     RuleRow('SD273', 'remote-code', 'error', ('vllm', 'sglang'), (), False),
     RuleRow('SD274', 'draft-vocabulary', 'error', ('vllm', 'sglang', 'llama-server', 'ik_llama.cpp'), (), True),
     RuleRow('SD275', 'sglang-drafter-missing', 'error', ('sglang',), (), True),

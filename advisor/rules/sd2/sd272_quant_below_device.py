@@ -5,7 +5,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import compute_arch, flag, model_text
-from advisor.rules.kit.fixes import drop_fix
+from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.policy import hardware_name, rows, sources
 from advisor.rules.kit.releases import between, release
@@ -13,14 +13,18 @@ from advisor.rules.kit.releases import between, release
 Row = Mapping[str, Any]
 
 
+BFLOAT16_FROM = 80  # compute capability in tenths; vLLM refuses the type below
+BFLOAT16_SOURCE = "vllm-project/vllm#1157"
+
+
 @rule(
     severity="error",
     engines=("vllm", "sglang"),
-    needs=("hardware", "quant"),
-    sources=sources("chips", "quant_needs"),
+    needs=("hardware",),
+    sources=(*sources("chips", "quant_needs"), BFLOAT16_SOURCE),
 )
 def quant_below_device(case: Case) -> Iterator[Hit]:
-    """A quantisation that the engine has no kernel for on the device.
+    """A quantisation or a type that the engine has no kernel for on the device.
 
     Why: the engine compares the method's least compute capability, or its platform's list, with the
     device while it loads, and stops: "not supported for the current GPU".
@@ -28,7 +32,10 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
     Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     """
     quant, hw = case.facts.quant, case.facts.hardware
-    if quant is None or hw is None or case.launch.fork is not None:
+    if hw is None or case.launch.fork is not None:
+        return
+    yield from of_type(case)
+    if quant is None:
         return
     for row in rows("chips", "quant_needs"):
         if row["engine"] != case.plan.engine or quant.id not in row["quants"]:
@@ -51,6 +58,20 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
         return
 
 
+def of_type(case: Case) -> Iterator[Hit]:
+    """bfloat16 asked for on a device below 8.0, which vLLM refuses; SGLang takes float16 itself."""
+    asked = flag(case, "--dtype")
+    if asked is None or asked.value != "bfloat16" or case.plan.engine != "vllm":
+        return
+    if below(case, BFLOAT16_FROM):
+        yield Hit(
+            f"{hardware_name(case)} has no bfloat16: vllm asks for compute capability 8.0",
+            flag=asked,
+            fix=set_fix(case, asked, "half", "Write --dtype half."),
+            sources=(BFLOAT16_SOURCE,),
+        )
+
+
 def names_method(case: Case, row: Row) -> bool:
     """Whether the launch names the very method that a row is about."""
     name, asked = model_text(case).lower(), flag(case, "--quantization")
@@ -63,8 +84,13 @@ def misses(case: Case, row: Row) -> bool:
     """Whether the device is the vendor, or below the compute capability, of the row."""
     if "vendor" in row:
         return case.facts.hardware is not None and case.facts.hardware.vendor == row["vendor"]
+    return below(case, row["below"])
+
+
+def below(case: Case, tenths: int) -> bool:
+    """Whether the device's compute capability is known and lies below one, in tenths."""
     digits = re.match(r"sm_(\d+)", compute_arch(case) or "")
-    return digits is not None and int(digits[1]) < row["below"]
+    return digits is not None and int(digits[1]) < tenths
 
 
 def otherwise(case: Case) -> Fix:
