@@ -140,7 +140,7 @@ def test_a_drafter_that_is_off_does_not_cost_the_model() -> None:
 
 @pytest.mark.parametrize(
     ("hardware", "said"),
-    [("rtx3090", "published with MTP on one RTX 3090"), ("rtx4090", "a choice for the room")],
+    [("rtx3090", "published with MTP on RTX 3090s"), ("rtx4090", "a choice for the room")],
 )
 def test_a_gguf_taken_for_its_room_says_what_is_known_of_its_speed(
     hardware: str, said: str
