@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, cast, overload
 
 
@@ -24,6 +25,21 @@ class _LazyRe:
         made = getattr(re.compile(self.pattern, self.flags), name)
         setattr(self, name, made)
         return made
+
+
+@cache
+def alternatives(text: str, opening: str, closing: str) -> tuple[str, ...]:
+    """`a|b[c|d]` taken apart at the bars outside its brackets, which are letters of `opening` and
+    `closing`.
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in opening) - (letter in closing)
+        if letter == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return tuple(part.strip() for part in parts)
 
 
 class Later(Sequence[str]):

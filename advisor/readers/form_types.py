@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from advisor.domain.paths import read_data
-from advisor.domain.patterns import lazy_re
+from advisor.domain.patterns import alternatives, lazy_re
 from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Checker:
     def _value(self, key: str, node: Node, wanted: str, depth: int) -> None:
         if wanted == "any" or node.is_null:
             return
-        kinds = _alternatives(wanted)
+        kinds = alternatives(wanted, "[{<", "]}>")
         if node.kind == "map":
             self._mapping(key, node, kinds, depth)
         elif node.kind == "seq":
@@ -278,19 +278,6 @@ _SPOKEN = {
     "bool": "true or false",
     "[text]": "a list of texts",
 }
-
-
-@cache
-def _alternatives(wanted: str) -> tuple[str, ...]:
-    """`text|[text|{volumes}]` taken apart at the bars outside its brackets."""
-    parts, depth = [""], 0
-    for letter in wanted:
-        depth += (letter in "[{<") - (letter in "]}>")
-        if letter == "|" and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return tuple(parts)
 
 
 def _inside(keys: dict[str, str], other: str) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from advisor import engines
-from advisor.domain.patterns import lazy_re
+from advisor.domain.patterns import alternatives, lazy_re
 from advisor.engines import Option
 from advisor.knowledge.rule_data import table
 
@@ -37,7 +37,7 @@ def wrong_type(kind: str, value: Any) -> str | None:
     """
     if found := _NONE.match(kind):
         kind = f"{found[1]} | None"
-    kinds = _alternatives(kind)
+    kinds = alternatives(kind, "[(", "])")
     if value is None:
         return None if "None" in kinds or len(kinds) > 1 else _in_words(kinds)
     known = [one for one in kinds if one != "None"]
@@ -53,17 +53,6 @@ def _in_words(kinds: Iterable[str]) -> str | None:
 
 def _family(kind: str) -> str:
     return re.split(r"\W", kind, maxsplit=1)[0]
-
-
-def _alternatives(kind: str) -> list[str]:
-    parts, depth = [""], 0
-    for letter in kind:
-        depth += (letter in "[(") - (letter in "])")
-        if letter == "|" and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
 
 
 def _fits(kind: str, value: Any) -> bool:
