@@ -94,7 +94,9 @@ def test_the_measured_gain_times_all_shares_is_the_expected_one(
             float(one) for one in re.findall(r"([\d.]+)x (?:here|nearest|expect)", text)
         )
         causes = text.split("expected: ")[1].split(". The run")[0]
-        shares = [float(one) / 100 for one in re.findall(r"([+-]\d+) %(?:\)| is left)", causes)]
+        shares = [
+            float(one) / 100 for one in re.findall(r"([+-]\d+) %(?:\)| is unexplained)", causes)
+        ]
         product, off = first, 0.005 / first + 0.005 / expected
         for share in shares:
             product, off = product * (1 + share), off + 0.006 / (1 + share)

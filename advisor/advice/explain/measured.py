@@ -241,7 +241,7 @@ def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: T
         spread = knowledge.threshold("owner_sd_same_regime").value
         more = "" if abs(log(left)) <= spread else "only "
         parts.append(
-            f"{_share(left)} is left: owners of one setting differ by {more}"
+            f"{_share(left)} is unexplained: owners of one setting differ by {more}"
             f"{100 * (exp(spread) - 1):.0f} %"
         )
     how = f" with {row.workload} text" if row.workload else ""
