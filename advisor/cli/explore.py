@@ -27,7 +27,7 @@ from advisor.cli.recommend import machine_option, page_width, takes_unicode, wan
 from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.side_by_side import side_by_side
-from advisor.render.compare import (
+from advisor.render.explore.compare import (
     comparison_json_text,
     comparison_text,
     files_json_text,
@@ -35,10 +35,10 @@ from advisor.render.compare import (
     why_not_json_text,
     why_not_text,
 )
-from advisor.render.plan.answer import mix_plan_json_text, plan_text
-from advisor.render.plan.folder import FORMS, folder
-from advisor.render.sweep.json_out import sweep_csv, sweep_json_text
-from advisor.render.sweep.text import sweep_text
+from advisor.render.explore.json_out import sweep_csv, sweep_json_text
+from advisor.render.explore.plan import mix_plan_json_text, plan_text
+from advisor.render.explore.plan_folder import FORMS, folder
+from advisor.render.explore.text import sweep_text
 
 
 def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,7 +123,7 @@ def sweep(
 
 def _save(place: Path, found: Sweep) -> None:
     """Write the picture and name it on standard error, so that the answer can be piped."""
-    from advisor.render.sweep.plot import picture_bytes  # start-up: matplotlib
+    from advisor.render.explore.plot import picture_bytes  # start-up: matplotlib
 
     picture = picture_bytes(found, place)
     try:

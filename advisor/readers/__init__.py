@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from advisor.domain.nouns import Launch
-from advisor.readers.detect import form_of
-from advisor.readers.dispatch import reader
+from advisor.readers.dispatch import form_of, reader
 from advisor.readers.images import diffusion_note
 from advisor.readers.launches import LaunchMaker
 from advisor.readers.reading import Reading

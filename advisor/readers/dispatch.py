@@ -1,5 +1,5 @@
-"""Which function reads which form: the one place where a reader is found, and loaded when a file
-needs it.
+"""Which form a text has, from its name and, above all, from what it says; and which function reads
+that form: the one place where a reader is found, and loaded when a file needs it.
 
 Readers nest: a compose file holds a shell script that writes a preset. They ask each other by these
 names, through `Reading`, and import nothing of one another that leads back.
@@ -7,10 +7,14 @@ names, through `Reading`, and import nothing of one another that leads back.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Any
+
+from advisor.domain.patterns import lazy_re
 
 _FORMS = "advisor.readers.forms."
 READERS = {
@@ -44,3 +48,162 @@ def reader(name: str) -> Callable[..., Any]:
     module, _, function = READERS[name].partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)
     return found
+
+
+_YAML_START = lazy_re(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t\r]|$))", re.M)
+_PYTHON = lazy_re(
+    r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class "
+    r"\w+|@\w+)",
+    re.M,
+)
+_INI_SECTION = lazy_re(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
+_INI_PAIR = lazy_re(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
+_ENV_LINE = lazy_re(r"^[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=", re.M)
+_UNIT = lazy_re(r"^[ \t]*\[(Services?|Containers?)\][ \t]*\r?$", re.M)
+_DOCKERFILE_NAME = lazy_re(r"(^|[/\\.])(docker|container)file", re.I)
+_FROM = lazy_re(r"^FROM [\w./:${}@-]+", re.M)
+_STARTS = lazy_re(r"^(CMD|ENTRYPOINT)[ \t]", re.M)
+# what only a command file of Windows says; without it `.cmd` holds a plain command line
+_WINDOWS = lazy_re(
+    r"\^[ \t]*\r?$|^\s*@|^\s*(?:set|setlocal|rem|call|start)\b|^\s*::|%\w+%|\.exe\b"
+    r"|(?<![\w/])[A-Za-z]:[\\/]",
+    re.M | re.I,
+)
+_CARET = lazy_re(r"(?<=[ \t])\^[ \t]*\r?$", re.M)
+_UNFINISHED = lazy_re(
+    r"\.(?:j2|jinja2?|tmpl|tpl|template|example|sample|dist|bak|orig|in)$"
+)  # vllm.service.j2
+_HERE_DOCUMENT = lazy_re(r"<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[ \t]*(?:\r?$|[|>;&])", re.M)
+_FENCE = lazy_re(r"^[ \t]*```", re.M)
+_FRONT_MATTER = lazy_re(r"\s*---[ \t]*\r?\n(?:(?!---)[^\n]*\n){0,200}---[ \t]*\r?\n")
+_MAKEFILE_NAME = lazy_re(r"(^|[/\\])(gnu)?makefile([._-][\w.-]+)?$|\.mk$", re.I)
+_JUSTFILE_NAME = lazy_re(r"(^|[/\\])\.?justfile$|\.just$", re.I)
+_MAKE_RULE = lazy_re(
+    r"^[A-Za-z.][\w./%$() -]*:(?!=)[^\n]*\n(?:[ \t]*#[^\n]*\n|[ \t]*\n)*\t[ \t]*\S", re.M
+)  # YAML has no tabs there
+_JUST_RULE = lazy_re(
+    r"^@?[A-Za-z_][\w-]*(?:[ \t][^:\n]*)?:[^=\n]*\n(?:[ \t][^\n]*\n){0,200}?[ \t][^\n]*\{\{", re.M
+)  # one blank begins a line: with `+` each line could be split in as many ways as it has blanks
+_JUST_ASSIGN = lazy_re(r"^(?:export[ \t]+)?[A-Za-z_][\w-]*[ \t]*:=|^set [a-z-]+", re.M)
+
+BY_SUFFIX = {
+    ".sh": "script",
+    ".bash": "script",
+    ".zsh": "script",
+    ".service": "unit",
+    ".container": "unit",
+    ".ini": "ini",
+    ".py": "python",
+    ".cmd": "batch",
+    ".bat": "batch",
+    ".plist": "plist",
+    ".ps1": "text",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "yaml",
+    ".ipynb": "yaml",
+    ".env": "env",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".mdx": "markdown",
+    ".rst": "rst",
+    ".nix": "text",
+    ".tf": "text",
+    ".hcl": "text",
+    ".nomad": "text",
+    ".tofu": "text",
+}
+
+
+def form_of(name: str, text: str) -> str:
+    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst,
+    nix, makefile, justfile, hcl.
+    """
+    by_name = BY_SUFFIX.get(os.path.splitext(_UNFINISHED.sub("", name.lower()))[1])
+    first = text.lstrip()[:300]
+    if first.startswith("#!"):
+        return "python" if "python" in first.split("\n", 1)[0] else "script"
+    if by_name in (None, "unit", "ini") and _UNIT.search(text) and not _HERE_DOCUMENT.search(text):
+        return "unit"
+    if by_name:
+        return _correct_form(by_name, text)
+    if _MAKEFILE_NAME.search(name):
+        return "text"
+    if _JUSTFILE_NAME.search(name):
+        return "text"
+    if _DOCKERFILE_NAME.search(name) or (_FROM.search(text) and _STARTS.search(text)):
+        return "dockerfile"
+    if re.search(r"(^|[/\\])\.env(\.|$)", name):
+        return "env"
+    return _by_content(text, first)
+
+
+def _correct_form(form: str, text: str) -> str:
+    """A suffix that the content contradicts plainly: a shell line in a .yaml, YAML in a .sh."""
+    if form == "script" and re.match(r"\s*(?:#[^\n]*\n\s*)*(apiVersion|services|models)\s*:", text):
+        return "yaml"
+    if form == "batch" and not _WINDOWS.search(text):
+        return "script"
+    if (
+        form == "script"
+        and re.match(r"\s*\[[^\]\[\s$\"'][^\]\[\n$\"']*\][ \t]*\r?\n", text)
+        and _INI_PAIR.search(text)
+    ):
+        return "ini"  # a preset of llama-server that a document calls bash
+    if form == "script" and _CARET.search(text) and "\\\n" not in text:
+        return "batch"  # a command of Windows that a document calls bash
+    if form == "yaml" and not _YAML_START.search(text) and text.lstrip()[:1] not in "[{-":
+        return "script"
+    return form
+
+
+def _by_content(text: str, first: str) -> str:
+    if first.startswith("---") and _FRONT_MATTER.match(text) and _FENCE.search(text):
+        return "markdown"
+    if _JUST_ASSIGN.search(text) and _JUST_RULE.search(text):
+        return "text"
+    if _MAKE_RULE.search(text) and not _FENCE.search(text):
+        return "text"
+    if first.startswith(("{", "[")) and not _INI_SECTION.match(first):
+        return "yaml"
+    if re.search(r"^\s*(@echo off|setlocal\b)", text, re.M | re.I) or (
+        _CARET.search(text) and "\\\n" not in text
+    ):
+        return "batch"
+    if (
+        re.search(r"`[ \t]*\r?$", text, re.M)
+        and re.search(r"^\s*(&|\$\w+|[\w./\\-]+)", first)
+        and not _FENCE.search(text)
+    ):
+        return "text"
+    if (
+        _INI_SECTION.search(text)
+        and _INI_PAIR.search(text)
+        and not re.search(r"^\s*(if|for|while)\b|\[\[", text, re.M)
+    ):
+        return "ini"
+    if re.match(
+        r"(?:\s*#[^\n]*\n|\s)*(?:---|[\w\"'-]+:(?:[ \t\r]*\n|[ \t]+[^\s]))", text
+    ) and not re.match(r"\s*[\w.-]+://", text):
+        return "yaml"
+    if _FENCE.search(text):
+        return "markdown"
+    if _PYTHON.search(text) and re.search(
+        r"\b(LLM|Engine|AsyncEngineArgs|EngineArgs|ServerArgs|subprocess)\b\s*[.(]", text
+    ):
+        return "python"
+    return "env" if _only_assignments(text) else "script"
+
+
+def _only_assignments(text: str) -> bool:
+    """Whether every line is NAME=value, and none holds a command (`CMD="vllm serve ..."` is a
+    script's).
+    """
+    lines = [
+        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
+    ]
+    return (
+        bool(lines)
+        and all(_ENV_LINE.match(line) for line in lines)
+        and not re.search(r"(?:vllm|sglang)\s+serve|launch_server|llama-server\s", text)
+    )

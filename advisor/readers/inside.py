@@ -7,8 +7,7 @@ from __future__ import annotations
 import re
 
 from advisor.domain.nouns import AdvisorError
-from advisor.readers.detect import form_of
-from advisor.readers.dispatch import reader
+from advisor.readers.dispatch import form_of, reader
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading

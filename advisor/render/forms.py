@@ -60,7 +60,7 @@ _DEPLOY = "advisor.render.deploy."
 FORMS: dict[str, Form] = {
     "json": Form("advisor.render.json_out:advice_json_text"),
     "flags": Form("advisor.render.deploy.env_file:flags_text"),
-    "docker-run": Form(_DEPLOY + "docker_run:docker_run", "docker-run.sh", True),
+    "docker-run": Form(_DEPLOY + "compose:docker_run", "docker-run.sh", True),
     "compose": Form(
         _DEPLOY + "compose:compose_yaml",
         "docker-compose.yml",
@@ -71,7 +71,7 @@ FORMS: dict[str, Form] = {
     "quadlet": Form(_DEPLOY + "units:quadlet", "llm-server.container", True),
     "k8s": Form(_DEPLOY + "k8s:deployment_yaml", "deployment.yaml", True),
     "helm": Form(
-        _DEPLOY + "helm:helm_values",
+        _DEPLOY + "k8s:helm_values",
         "values.yaml",
         True,
         engines=("vllm",),

@@ -26,7 +26,7 @@ TOLERANCES = {
     "advice/explore/compare.py": {"MOST"},
     "advice/explore/k_ranges.py": {"NOTHING"},
     "advice/explore/mix.py": {"MOST_BYTES", "MOST_CLASSES", "MOST_MODELS", "RATES"},
-    "advice/explore/mix_loads.py": {"GRID", "STEPS"},
+    "advice/explore/mixing.py": {"GRID", "STEPS"},
     "advice/explore/sharing.py": {"STEP", "MOST_PARTS"},
     "advice/explore/why_not.py": {"MOST"},
     "advice/explore/within.py": {"MOST"},
@@ -124,7 +124,7 @@ INSIDE = {
     "advice/explain/caveats.py": {"_link"},  # the order of reasons
     "advice/explain/reasons.py": {"_from_rules", "_from_decision"},  # the same
     "advice/explore/compare.py": {"_default"},  # how much is shown
-    "advice/explore/mix_loads.py": {"loads"},  # rounding
+    "advice/explore/mixing.py": {"loads"},  # rounding
     "advice/own_runs/machine.py": {"save"},  # rights of a file
     "advice/plans/checkpoints.py": {"own_name"},  # how much is read
     "prediction/predict_rows.py": {"_write"},  # bytes of a random name

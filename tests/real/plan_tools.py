@@ -14,7 +14,7 @@ from pathlib import Path
 from advisor.advice.explore.mix import Mix, WorkClass
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.domain.nouns import AdvisorError
-from advisor.render.plan.folder import FORMS, folder
+from advisor.render.explore.plan_folder import FORMS, folder
 from tests.real import deploy_tools
 
 LONG = WorkClass(name="documents", concurrency=4, ctx_tokens=8192, workload="rag")

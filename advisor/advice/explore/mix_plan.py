@@ -14,7 +14,7 @@ from itertools import combinations
 from math import log
 from typing import NamedTuple
 
-from advisor.advice.explore import instances, mix_loads, sharing
+from advisor.advice.explore import instances, mixing, sharing
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.instances import Server, ServerResult
 from advisor.advice.explore.layout_gains import Measure, build_layout, relative
@@ -55,9 +55,9 @@ def drafts(mix: Mix) -> list[Draft]:
     Raises AdvisorError where not even that one can run.
     """
     check_mix(mix)
-    known = mix_loads.curves(mix)
+    known = mixing.curves(mix)
     everyone = tuple(range(len(mix.classes)))
-    loads = mix_loads.loads(mix, everyone, known)
+    loads = mixing.loads(mix, everyone, known)
     whole = instances.build_server(mix, everyone, loads.each)
     made = [Draft("off", "one server without speculation", mix.models[0], (whole,), (1.0,))]
     made.append(_schedule_draft(mix, whole))
@@ -104,7 +104,7 @@ def _schedule_draft(mix: Mix, whole: Server) -> Draft:
     return draft._replace(asked=(own,), slow=(1.0,), k_ranges=ranges)
 
 
-def _splits(mix: Mix, whole: Server, known: dict[int, mix_loads.Curve]) -> list[Draft]:
+def _splits(mix: Mix, whole: Server, known: dict[int, mixing.Curve]) -> list[Draft]:
     """Two servers, for every way to part the classes: on the same GPUs, and on their own."""
     out = []
     for first, second in _parts(len(mix.classes)):
@@ -130,23 +130,22 @@ def _split_draft(
     whole: Server,
     parts: tuple[tuple[int, ...], ...],
     names: Sequence[str],
-    known: dict[int, mix_loads.Curve],
+    known: dict[int, mixing.Curve],
 ) -> Draft:
     gpus = "the same GPU" if mix.gpus == 1 else f"the same {mix.gpus} GPUs"
     draft = Draft("shared", f"{names[0]} | {names[1]}, two servers on {gpus}", mix.models[0])
     slow = [1.0 for _ in parts]
-    loads = [mix_loads.loads(mix, part, known) for part in parts]
+    loads = [mixing.loads(mix, part, known) for part in parts]
     for _ in range(8):  # a slower server holds more requests, and so is busier
         busies = [
             sharing.busy(
-                sum(one.each), all(mix_loads.closed_concurrency(mix, i) is None for i in part)
+                sum(one.each), all(mixing.closed_concurrency(mix, i) is None for i in part)
             )
             for one, part in zip(loads, parts, strict=True)
         ]
         slow = sharing.slowdowns(busies)
         loads = [
-            mix_loads.loads(mix, part, known, factor)
-            for part, factor in zip(parts, slow, strict=True)
+            mixing.loads(mix, part, known, factor) for part, factor in zip(parts, slow, strict=True)
         ]
     try:
         asked = [
@@ -165,11 +164,11 @@ def _apart(
     parts: tuple[tuple[int, ...], ...],
     gpus: tuple[int, ...],
     names: Sequence[str],
-    known: dict[int, mix_loads.Curve],
+    known: dict[int, mixing.Curve],
 ) -> Draft:
     title = f"{names[0]} on {gpus[0]} GPU{'s' * (gpus[0] > 1)} | {names[1]} on {gpus[1]}"
     draft = Draft("gpus", title, mix.models[0], slow=(1.0,) * len(parts))
-    loads = [mix_loads.loads(mix, part, known) for part in parts]
+    loads = [mixing.loads(mix, part, known) for part in parts]
     try:
         asked = [
             instances.build_server(mix, part, one.each, gpus=count)

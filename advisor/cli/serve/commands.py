@@ -1,25 +1,32 @@
-"""`advisor serve`, `advisor page`, `advisor mcp`: started by the command line's table of commands.
+"""`advisor serve`, `advisor page`, `advisor mcp`: started by the command line's table of commands,
+on an address of this machine, which they say.
 
 The libraries that they need come with the extras `serve` and `mcp`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+import webbrowser
+from collections.abc import Callable, Iterable
 from importlib import import_module
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.domain.nouns import AdvisorError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 HELP = {"help_option_names": ["-h", "--help"]}
 PORT = click.IntRange(0, 65535)
 
 
 def _needs(extra: str, module: str) -> Any:
-    """A module of this room. Raises AdvisorError where its libraries are not installed."""
+    """A module of this room or a library. Raises AdvisorError where it is not installed."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -66,11 +73,11 @@ def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
     By default it is reachable from this machine only. It connects to no other host and stores
     nothing that is pasted or sent.
     """
-    running = _needs("serve", "advisor.cli.serve.running")
+    uvicorn = _needs("serve", "uvicorn")
     app = _needs("serve", "advisor.cli.serve.app")
-    made = app.create_app(running.names(host, hosts))
+    made = app.create_app(names(host, hosts))
     app.warm()
-    running.run(made, host, port, opens=opens)
+    run(made, uvicorn, host, port, opens=opens)
 
 
 @click.command(context_settings=HELP)
@@ -108,6 +115,77 @@ def mcp(http: bool, host: str, port: int, hosts: tuple[str, ...]) -> None:
     if not http:
         tools.server().run("stdio")
         return
-    running = _needs("mcp", "advisor.cli.serve.running")
-    app = tools.http_app(running.names(host, hosts))
-    running.run(app, host, port, path="/mcp")
+    uvicorn = _needs("mcp", "uvicorn")
+    app = tools.http_app(names(host, hosts))
+    run(app, uvicorn, host, port, path="/mcp")
+
+
+def names(host: str, more: Iterable[str]) -> tuple[str, ...]:
+    """The names under which a server at an address is reached, beside those of the loopback.
+
+    Raises AdvisorError where it listens on every address and no name is told: a server that
+    answers under any name can be reached by pages of other sites.
+    """
+    given = tuple(name.strip().lower() for name in more if name.strip())
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return (*given, host.lower())
+    if address.is_unspecified and not given:
+        raise AdvisorError(
+            f"--host {host} is every address of this machine: say with --allow-host NAME under "
+            "which name it is reached"
+        )
+    return (*given, f"[{address}]" if address.version == 6 else str(address))
+
+
+def run(
+    app: ASGIApp, uvicorn: Any, host: str, port: int, path: str = "/", opens: bool = False
+) -> None:
+    """Serve with the uvicorn library until Ctrl-C. Raises AdvisorError where the address cannot be
+    had.
+    """
+    listener = listen(host, port)
+    found = listener.getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{found}{path}"
+    click.echo(f"{address}   (Ctrl-C ends it)", err=True)
+    if not is_local(host):
+        click.echo("Anyone who reaches this address can ask; there is no login.", err=True)
+    if opens:
+        webbrowser.open(address)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=10,
+        limit_concurrency=100,
+        ws="none",
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises AdvisorError in one sentence."""
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, proto)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(128)  # who reads the address may connect at once
+    except OSError as error:
+        raise AdvisorError(
+            f"cannot listen on {host}:{port} ({error.strerror or error}): choose another --port"
+        ) from None
+    return made
+
+
+def is_local(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -30,18 +30,18 @@ from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.choices import Doubt, Sides, compare_choices, explain_why_not
 from advisor.cli.serve.sheets.texts import MixForm, PastedText, checkup, make_plan
 from advisor.domain.nouns import AdvisorError
-from advisor.render.compare import (
+from advisor.render.explore.compare import (
     compare_schema,
     comparison_json,
     why_not_json,
     why_not_schema,
 )
+from advisor.render.explore.json_out import sweep_json, sweep_schema
+from advisor.render.explore.plan import mix_plan_json, plan_schema
 from advisor.render.findings.json_out import report_json, validate_schema
 from advisor.render.json_out import advice_json
 from advisor.render.own_runs import ab_json, ab_schema
-from advisor.render.plan.answer import mix_plan_json, plan_schema
 from advisor.render.schema import recommend_schema
-from advisor.render.sweep.json_out import sweep_json, sweep_schema
 
 FILE_CHARACTERS = 4_000_000
 INSTRUCTIONS = (

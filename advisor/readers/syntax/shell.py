@@ -23,14 +23,8 @@ from advisor.readers.syntax.cut_off import (
 )
 from advisor.readers.syntax.mapped import HOLE, Mapped, hole, placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
-from advisor.readers.syntax.shell_builtins import BUILTINS
+from advisor.readers.syntax.shell_builtins import BUILTINS, assign, declaration, prefix, unset
 from advisor.readers.syntax.shell_state import MAX_NESTING, ShellState, here_text
-from advisor.readers.syntax.shell_variables import (
-    assign,
-    declaration,
-    prefix,
-    unset,
-)
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

@@ -1,14 +1,130 @@
-"""What the shell's own commands do to what is known: `set`, `shift`, `read`, `eval`, `source`,
-`exit`, `return`.
+"""What the shell's own commands and its assignments do to what is known: `set`, `shift`, `read`,
+`eval`, `source`, `exit`, `return`, `NAME=value`, `export`, `unset`; and how values grow and stay
+small.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from advisor.readers.syntax.mapped import Mapped, hole, join, literal
+from advisor.readers.engine_command import Env, EnvItem
+from advisor.readers.syntax.mapped import Mapped, hole, join, literal, synthetic
+from advisor.readers.syntax.scope import Value
 from advisor.readers.syntax.shell_state import ShellState
+from advisor.readers.syntax.words import expand_value
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_ITEMS, MAX_VALUE = 2_000, 100_000
+
+
+def bound(value: Value, name: str) -> Value:
+    """A value of a sane size; one that a hostile script grew is not known."""
+    if isinstance(value, list):
+        return value[:MAX_ITEMS]
+    return value if len(value) < MAX_VALUE else hole(name)
+
+
+def append(old: Value | None, new: Value) -> Value:
+    """What `+=` makes of a variable."""
+    if isinstance(new, list):
+        return [
+            *(old if isinstance(old, list) else [old] if old is not None and old.text else []),
+            *new,
+        ]
+    if isinstance(old, list):
+        return [*old[:-1], join((old[-1], new))] if old else [new]
+    return new if old is None else join((old, new))
+
+
+def assign(shell: ShellState, node: Node, export: bool = False) -> bool:
+    """Set a variable or an element of an array; never ends the script."""
+    target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    if target is None:
+        return False
+    adds = any(child.type == "+=" for child in node.children)
+    if target.type == "subscript":
+        return _assign_element(shell, target, value)
+    name = shell.text(target).text
+    asked = shell.scope.asked[0]
+    new: Value = (
+        _array(shell, value) if value is not None and value.type == "array" else shell.value(value)
+    )
+    if adds:
+        new = append(shell.scope.get(name), new)
+    shell.scope.values[name] = bound(new, name)
+    if shell.scope.asked[0] != asked:
+        shell.scope.open.add(name)
+    elif not adds:
+        shell.scope.open.discard(name)
+    shell.scope.unset.discard(name)
+    if export or name in shell.scope.exported:
+        shell.scope.exported[name] = shell.text(target).first()
+    return False
+
+
+def _array(shell: ShellState, node: Node) -> list[Mapped]:
+    return shell.words([child for child in node.named_children if child.type != "comment"])
+
+
+def _assign_element(shell: ShellState, target: Node, value: Node | None) -> bool:
+    """`NAME[key]=value`: kept as an entry `[key]=value`, appended for a number beyond the
+    end.
+    """
+    name, _, key = shell.text(target).text.partition("[")
+    key, new, old = key.rstrip("]").strip("\"'"), shell.value(value), shell.scope.values.get(name)
+    items = list(old) if isinstance(old, list) else []
+    if key.isdigit() and int(key[:6]) < len(items):
+        items[int(key[:6])] = new
+    else:
+        items.append(new if key.isdigit() else join((synthetic(f"[{key}]="), new)))
+    shell.scope.values[name] = items
+    return False
+
+
+def prefix(shell: ShellState, node: Node, env: Env) -> None:
+    """Add an assignment in front of a command to the command's environment."""
+    target = node.child_by_field_name("name")
+    if target is not None:
+        env[shell.text(target).text] = EnvItem(
+            shell.value(node.child_by_field_name("value")), shell.text(target).first()
+        )
+
+
+def declaration(shell: ShellState, node: Node) -> bool:
+    """Run `export`, `declare`, `local` or `readonly`; never ends the script."""
+    text = shell.text(node).text
+    export = text.startswith("export") or bool(re.match(r"(declare|typeset)\s+-\w*x", text))
+    for child in node.named_children:
+        if child.type == "variable_assignment":
+            assign(shell, child, export)
+        elif child.type == "variable_name" and export:
+            shell.scope.exported.setdefault(shell.text(child).text, shell.text(child).first())
+        elif child.type == "concatenation":  # export NAME="a"b: seen as one word
+            _word_assignment(shell, child, export)
+    return False
+
+
+def _word_assignment(shell: ShellState, node: Node, export: bool) -> None:
+    word = expand_value(shell.text(node), shell.scope)
+    name, equals, _ = word.text.partition("=")
+    if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
+        shell.scope.values[name] = word.part(len(name) + 1, len(word))
+        if export:
+            shell.scope.exported[name] = word.first()
+
+
+def unset(shell: ShellState, node: Node) -> bool:
+    """Run `unset`; never ends the script."""
+    for child in node.named_children:
+        name = shell.text(child).text
+        shell.scope.values.pop(name, None)
+        shell.scope.exported.pop(name, None)
+        shell.scope.unset.add(name)
+    return False
 
 
 def do_exit(shell: ShellState, words: list[Mapped], at: int) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from advisor import engines
 from advisor.domain.nouns import Advice, Flag, Plan
 from advisor.render.deploy import serving
-from advisor.render.deploy.helm import typed_value
+from advisor.render.deploy.k8s import typed_value
 from advisor.render.deploy.quoting import NotedValue, document
 from advisor.render.deploy.serving import Server
 

@@ -18,7 +18,7 @@ from advisor.advice.recommend import recommend
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
 from advisor.lint.side_by_side import side_by_side
-from advisor.render.compare import comparison_text, files_text
+from advisor.render.explore.compare import comparison_text, files_text
 
 GB10 = Request(hardware="gb10", engine="vllm")
 

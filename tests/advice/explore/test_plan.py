@@ -21,7 +21,7 @@ from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.perf import memory
 from advisor.perf.sizes import device
-from advisor.render.plan.answer import mix_plan_json, plan_text
+from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.schema import named_schema
 from tests.advice.explore.test_sweep import questions
 

@@ -20,8 +20,8 @@ from advisor.advice.explore.values import Sweep
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
 from advisor.prediction import estimates
+from advisor.render.explore.json_out import sweep_csv, sweep_json
 from advisor.render.schema import named_schema
-from advisor.render.sweep.json_out import sweep_csv, sweep_json
 from tests.grid import HARDWARE, LOADS, MODELS
 
 GB10 = Request(hardware="gb10")

@@ -17,9 +17,9 @@ import pytest
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Sweep
 from advisor.domain.nouns import AdvisorError, Request
-from advisor.render.sweep.chart import charts
-from advisor.render.sweep.plot import page, picture_bytes, png, svg
-from advisor.render.sweep.text import sweep_text
+from advisor.render.explore.chart import charts
+from advisor.render.explore.plot import page, picture_bytes, png, svg
+from advisor.render.explore.text import sweep_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 LOADS = [1, 2, 4, 8, 16, 32, 64, 128]

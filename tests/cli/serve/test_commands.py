@@ -8,7 +8,7 @@ import sys
 import pytest
 from cli_run import run
 
-from advisor.cli.serve import running
+from advisor.cli.serve import commands
 from advisor.domain.nouns import AdvisorError
 
 
@@ -23,13 +23,13 @@ from advisor.domain.nouns import AdvisorError
     ],
 )
 def test_the_names_of_an_address(host: str, more: tuple[str, ...], names: tuple[str, ...]) -> None:
-    assert running.names(host, more) == names
+    assert commands.names(host, more) == names
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_every_address_needs_a_name(host: str) -> None:
     with pytest.raises(AdvisorError, match="--allow-host"):
-        running.names(host, ())
+        commands.names(host, ())
     assert run("serve", "--host", host).code == 2
 
 
@@ -38,18 +38,18 @@ def test_an_address_that_is_taken_is_said() -> None:
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(AdvisorError, match="choose another --port"),
     ):
-        running.listen("127.0.0.1", taken.getsockname()[1])
+        commands.listen("127.0.0.1", taken.getsockname()[1])
 
 
 def test_only_the_loopback_is_local() -> None:
-    assert all(map(running.is_local, ("127.0.0.1", "::1", "localhost", "127.9.9.9")))
-    assert not any(map(running.is_local, ("192.168.1.5", "0.0.0.0", "box.lan")))
+    assert all(map(commands.is_local, ("127.0.0.1", "::1", "localhost", "127.9.9.9")))
+    assert not any(map(commands.is_local, ("192.168.1.5", "0.0.0.0", "box.lan")))
 
 
 @pytest.mark.parametrize(
     ("command", "module", "lacks"),
     [
-        (("serve",), "advisor.cli.serve.running", "uvicorn"),
+        (("serve",), "advisor.cli.serve.commands", "uvicorn"),
         (("page", "--out", "no-such-folder"), "advisor.cli.serve.html", "jinja2"),
         (("mcp",), "advisor.cli.serve.tools", "mcp.server"),
     ],

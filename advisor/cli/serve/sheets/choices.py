@@ -16,7 +16,7 @@ from advisor.advice.questions import question as request_of
 from advisor.advice.questions import request_from
 from advisor.cli.serve.question import Question
 from advisor.domain.nouns import AdvisorError
-from advisor.render.compare import comparison_rows
+from advisor.render.explore.compare import comparison_rows
 
 
 def _names(value: Any) -> Any:

@@ -34,7 +34,7 @@ from advisor.cli.serve.sheets.texts import (
 )
 from advisor.cli.serve.sheets.views import check_view, results_view, sheet_fields
 from advisor.domain.nouns import AdvisorError
-from advisor.render.plan.folder import FORMS
+from advisor.render.explore.plan_folder import FORMS
 
 router = APIRouter(include_in_schema=False)
 

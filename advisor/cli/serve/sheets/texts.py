@@ -22,9 +22,9 @@ from advisor.lint.fixes import redacted_diff
 from advisor.lint.report import Report, no_launch_message
 from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
+from advisor.render.explore.plan import server_words
+from advisor.render.explore.plan_folder import FORMS, folder
 from advisor.render.layout import number
-from advisor.render.plan.answer import server_words
-from advisor.render.plan.folder import FORMS, folder
 
 TEXT_CHARACTERS = 500_000
 

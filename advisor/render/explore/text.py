@@ -12,16 +12,7 @@ from math import log2
 
 from advisor.advice.explore.values import KRanges, Load, Rate, Sweep
 from advisor.domain.nouns import Interval, LaunchText
-from advisor.render.layout import (
-    MIN_WIDTH,
-    Paper,
-    finish,
-    heading,
-    number,
-    pack_launch,
-    within_lines,
-)
-from advisor.render.sweep.chart import (
+from advisor.render.explore.chart import (
     AXIS_NAMES,
     GOAL_NAMES,
     METRIC_NAMES,
@@ -32,6 +23,15 @@ from advisor.render.sweep.chart import (
     documented_losses,
     setting_words,
     title,
+)
+from advisor.render.layout import (
+    MIN_WIDTH,
+    Paper,
+    finish,
+    heading,
+    number,
+    pack_launch,
+    within_lines,
 )
 
 PLOT_LINES = 16

@@ -18,7 +18,7 @@ from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.deploy import compose, k8s, ray_serve, router, serving, units
 from advisor.render.deploy.router import Route
 from advisor.render.deploy.serving import Server
-from advisor.render.plan.answer import plan_text
+from advisor.render.explore.plan import plan_text
 
 FORMS = ("compose", "k8s", "quadlet", "ray")
 

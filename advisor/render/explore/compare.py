@@ -12,11 +12,11 @@ from advisor.advice.explore.why_not import WhyNot
 from advisor.domain.nouns import Estimate, Interval
 from advisor.lint.side_by_side import SideBySide
 from advisor.render import schema_parts as part
+from advisor.render.explore.json_out import within_schema
 from advisor.render.json_out import advice_json, finite, memory_json
 from advisor.render.layout import MIN_WIDTH, Paper, Rows, columns, finish, heading, number
 from advisor.render.schema import recommend_schema
 from advisor.render.schema_parts import Schema
-from advisor.render.sweep.json_out import within_schema
 
 
 def comparison_text(

@@ -17,9 +17,9 @@ from typing import Any
 
 from advisor.advice.explore.values import Sweep
 from advisor.domain.nouns import AdvisorError
+from advisor.render.explore.chart import METRIC_NAMES, Chart, charts, documented_losses
+from advisor.render.explore.json_out import sweep_csv
 from advisor.render.layout import number
-from advisor.render.sweep.chart import METRIC_NAMES, Chart, charts, documented_losses
-from advisor.render.sweep.json_out import sweep_csv
 
 # Okabe and Ito (2008): told apart by people with any kind of colour vision
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

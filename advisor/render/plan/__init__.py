@@ -1,1 +1,0 @@
-"""A plan for several workloads as text, JSON and a folder of files."""

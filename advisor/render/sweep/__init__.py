@@ -1,1 +1,0 @@
-"""A sweep as text, JSON, CSV and a plot."""
