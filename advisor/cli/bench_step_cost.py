@@ -11,6 +11,7 @@ import click
 
 from advisor.cli.base import say
 from advisor.domain.nouns import AdvisorError
+from advisor.engines.traits import gguf_engine
 from advisor.lab.bench import served_worker
 from advisor.lab.bench import step_cost as driver
 from advisor.lab.bench.cells import Job
@@ -115,7 +116,7 @@ def step_cost(
     given by --gguf. Acceptance is forced and an input: only step costs are measured.
     """
     version = ""
-    if engine != "llama-server":
+    if not gguf_engine(engine):
         version = _version(engine, list_only)
     elif gguf is not None:
         version = served_worker.llama_version(server)

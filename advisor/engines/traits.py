@@ -47,6 +47,11 @@ class EngineTraits:
     model_first: bool = False  # the model stands before the options, without a flag
     json_speculation: bool = False  # one JSON option says all of speculation
     diffusion: str | None = None  # its other server, which the same command may start
+    graphs_per_k: bool = False  # captures CUDA graphs for every k of its schedule, each on its own
+    schedule_in_pieces: bool = False  # a k per batch size costs it the FULL CUDA graphs
+    counts_drafts: bool = True  # its metrics count draft tokens: none counted, none were made
+    settings_file: bool = False  # reads its options from a YAML file, too
+    image_command: str = ""  # what has to stand before the options, where its image starts nothing
 
 
 _LLAMA = EngineTraits(
@@ -99,6 +104,8 @@ _TRAITS: dict[Engine, EngineTraits] = {
         api_key_env="VLLM_API_KEY",
         model_first=True,
         json_speculation=True,
+        schedule_in_pieces=True,
+        settings_file=True,
         caches=("huggingface", "vllm"),
         linked=(
             ("--nnodes", "{count}"),
@@ -125,6 +132,10 @@ _TRAITS: dict[Engine, EngineTraits] = {
         outside_share=True,
         running=(256, 48),
         diffusion="sglang-diffusion",
+        graphs_per_k=True,
+        counts_drafts=False,
+        settings_file=True,
+        image_command="python3 -m sglang.launch_server",
         quantizes_at_load=("fp8",),
         runs_repository_code=True,
         cache_types=("fp8_e4m3", "fp8_e5m2"),

@@ -186,7 +186,7 @@ def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> i
     elif engine in engines_with("replicas"):
         name = f"{engine}-cuda" if nvidia else "mlx" if word.startswith("apple") else "vllm-other"
     else:
-        name = "mlx" if engine == "mlx" else "other"
+        name = engine if engine in P.PATHS else "other"
     return P.PATHS.index(name)
 
 

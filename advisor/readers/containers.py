@@ -240,8 +240,8 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         return False
     found = EngineCommand(engine, words, env, at, reading.form, around, fork=fork_of_image(image))
     found.said = PASSED_ENV if passed else ""
-    if engine == "vllm" and is_official(image) and not ran.entrypoint:
-        # the image's entrypoint is `vllm serve`: a second one is taken for the model's name
+    if traits(engine).model_first and is_official(image) and not ran.entrypoint:
+        # the image's entrypoint is the command: a second one is taken for the model's name
         found.strays = [word for word in given[: len(given) - len(words)] if word.text != "--"]
     if not ran.entrypoint:
         starts_nothing(around, engine, given, reading)

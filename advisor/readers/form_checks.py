@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
+from advisor.engines.traits import traits
 from advisor.readers.images import engine_of_image, is_official, split_image
 from advisor.readers.programs import ENGINE_TEXT, SHELLS, base_name
 from advisor.readers.syntax.words import split_words
@@ -146,10 +147,10 @@ def starts_nothing(
     name, tag = split_image(around.image_text())
     if not words or not words[0].text.startswith("-") or not is_official(name):
         return
-    start = ""
-    if engine == "sglang":
-        start = "python3 -m sglang.launch_server "
-        said = f"{name} starts no server by itself: its command begins with {start.strip()}"
+    start, command = "", traits(engine).image_command
+    if command:
+        start = f"{command} "
+        said = f"{name} starts no server by itself: its command begins with {command}"
     elif engine == "llama-server" and tag and tag.startswith(("full", "light")):
         if words[0].text in _PROGRAMS or tag.startswith("light"):
             return

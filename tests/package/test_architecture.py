@@ -38,6 +38,7 @@ MOST_LINES = 350
 MOST_FILES = 20  # in a folder, rules apart: each rule is a file
 MOST_ROOMS = 14  # twelve packages, __init__.py and py.typed
 MOST_INSIDE = 40  # imports of our own inside functions
+MOST_COMPARED = 15  # lines that compare engine names where traits are asked elsewhere
 RULE = re.compile(r"sd\d+_")
 
 
@@ -102,6 +103,19 @@ def test_few_imports_hide_inside_functions_each_with_its_reason() -> None:
                     found[f"{path.relative_to(ROOT)}:{node.lineno}"] = reason
     assert len(found) <= MOST_INSIDE, f"{len(found)} imports inside functions"
     assert [place for place, reason in found.items() if not reason] == []
+
+
+def test_engine_names_are_compared_in_few_places() -> None:
+    """Traits say what sets engines apart; engines/ and rules/ know them by name."""
+    compared = re.compile(r'engine (==|!=) "|engine in \("')
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in FILES
+        if path.relative_to(PACKAGE).parts[0] not in ("engines", "rules")
+        for line in path.read_text().splitlines()
+        if compared.search(line)
+    ]
+    assert len(found) <= MOST_COMPARED, "\n".join(found)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

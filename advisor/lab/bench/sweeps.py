@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.nouns import AdvisorError
+from advisor.engines.traits import gguf_engine
 from advisor.lab.bench import cells, served_cells
 from advisor.lab.bench.cells import Job
 from advisor.lab.bench.served_cells import ServedJob
@@ -49,7 +50,7 @@ def engine_starts(
         raise AdvisorError(
             f"{engine} has no sweep '{name}'; its sweeps are {', '.join(SWEEPS[engine])}."
         )
-    if engine == "llama-server":
+    if gguf_engine(engine):
         if gguf is None:
             raise AdvisorError("llama-server needs a model file; give --gguf FILE.")
         about: dict[str, Any] = {"model": model, "quant": quant, "server": server}

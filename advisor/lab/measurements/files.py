@@ -18,6 +18,7 @@ from typing import Any
 
 from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError, UnknownFact
+from advisor.engines import canonical
 from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.lab.measurements import bounds
@@ -258,7 +259,7 @@ def _entry(row: Row, metric: str, speedup: float, date: str) -> dict[str, Any]:
         "model": run.model,
         "quant": _quant_id(run.quant),
         "kv_cache_dtype": run.kv_cache_dtype,
-        "engine": "llama-server" if run.engine == "llama.cpp" else run.engine,
+        "engine": canonical(run.engine) or run.engine,
         "engine_version": run.engine_version,
         "method": run.spec_method,
         "k": run.k,

@@ -130,7 +130,8 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     columns["eager"] = [1.0 if without_graphs(plan) else cells.NAN for plan in plans]
     # vLLM's schedule by batch size gives up FULL graphs on the V1 runner
     columns["piecewise"] = [
-        1.0 if plan.k_schedule and plan.engine == "vllm" else cells.NAN for plan in plans
+        1.0 if plan.k_schedule and traits(plan.engine).schedule_in_pieces else cells.NAN
+        for plan in plans
     ]
     columns["tp"] = [float(plan.tp) for plan in plans]
     columns["prefix_caching"] = [names.scaled_value(plan.prefix_caching) for plan in plans]

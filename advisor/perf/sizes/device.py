@@ -9,6 +9,7 @@ from __future__ import annotations
 from advisor.domain.nouns import LLM, Facts, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import release
+from advisor.engines.traits import traits
 from advisor.perf.sizes import pools
 from advisor.perf.sizes.weights import GIB, USUAL_WIDTH
 
@@ -114,7 +115,7 @@ def _draft_lengths(plan: Plan) -> tuple[int, ...]:
     """
     if plan.method == "none":
         return (0,)
-    if plan.engine == "sglang" and plan.k_schedule:
+    if plan.k_schedule and traits(plan.engine).graphs_per_k:
         return tuple(sorted({k for _, _, k in plan.k_schedule}))
     return (plan.k,)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 from advisor import engines
+from advisor.engines.traits import engines_with
 from advisor.readers.engine_command import EngineCommand, Env, Surroundings
 from advisor.readers.forms.pods import environment
 from advisor.readers.forms.presets import Pair
@@ -75,7 +76,7 @@ def _is_foreign(names: set[str], engine: str) -> bool:
 
 def engine_of_settings_under(document: Node) -> tuple[str, Node] | None:
     """The settings of one engine that stand under its name, as in KAITO's inference_config.yaml."""
-    for name in ("vllm", "sglang"):
+    for name in engines_with("settings_file"):
         inner = document.get(name)
         if inner is not None and inner.kind == "map" and engine_of_settings(inner) == name:
             return name, inner
@@ -88,7 +89,7 @@ def read_recipe(document: Node, reading: Reading) -> bool:
     """
     backend, found = document.get("backend"), False
     image = document.path("model.container")
-    for engine in ("sglang", "vllm"):
+    for engine in engines_with("settings_file"):
         workers = (
             backend.get(f"{engine}_config")
             if backend is not None and backend.kind == "map"

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from advisor.engines.traits import engines_with
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency, per_request
 
@@ -201,6 +202,7 @@ def run_of(
         acceptance = Acceptance(length=length)
     requests = counters.get("requests") or (made.sums["ttft"][1] if "ttft" in made.sums else None)
     tokens = counters.get("output_tokens")
+    counts = made.engine is None or made.engine in engines_with("counts_drafts")
     return BenchmarkRun(
         file=file,
         format=FORMAT,
@@ -211,7 +213,7 @@ def run_of(
         model=made.model,
         k=len(made.positions) or None,
         requests=round(requests) if requests else None,
-        method=None if acceptance or made.engine == "sglang" else "none",
+        method=None if acceptance or not counts else "none",
         input_tokens=per_request(counters.get("prompt_tokens"), requests),
         output_tokens=per_request(tokens, requests),
         duration_s=seconds,
