@@ -17,7 +17,7 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
 from advisor.perf.sizes import pools as kv_sizes
-from advisor.perf.sizes.device import overhead_gib, release_of, usable_gib
+from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Length, Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
 
@@ -119,6 +119,7 @@ def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     usable = usable_gib(facts)
     if usable is None:
         return None
+    usable -= kept_gib(facts, plan, usable)
     fraction = plan.memory_fraction or default_fraction(plan.engine, plan.engine_version)
     return min(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
 

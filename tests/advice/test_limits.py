@@ -148,3 +148,33 @@ def test_a_gguf_taken_for_its_room_says_what_is_known_of_its_speed(
     advice = recommend(hardware=hardware, model="qwen3.6-27b")
     told = {field: why for field, _, why in advice.facts.defaults}
     assert advice.facts.engine == "llama-server" and said in told["engine"]
+
+
+@pytest.mark.parametrize("hardware", ["gb10", "strix-halo"])
+def test_the_system_keeps_its_part_of_a_shared_memory(hardware: str) -> None:
+    """llama-server has no option for its share: it was given all 119.68 of 119.7 GiB."""
+    advice = recommend(hardware=hardware, engine="llama-server", what_if=False)
+    bill = memory.bill(advice.facts, advice.plan)
+    assert bill.available_gib == pytest.approx(119.68 - 8, abs=0.01)
+    with pytest.raises(AdvisorError, match=r"does not fit.*111\.7 GiB usable"):
+        recommend(hardware=hardware, model="glm-4.6", engine="llama-server", quant="ud-iq2_m")
+
+
+def test_a_mac_and_a_card_keep_what_they_had() -> None:
+    """Metal has its own limit, three quarters; a card's memory is not the system's."""
+    mac, card = (
+        recommend(hardware=name, engine="llama-server", what_if=False)
+        for name in ("m4-max", "rtx5090")
+    )
+    assert memory.bill(mac.facts, mac.plan).available_gib == pytest.approx(96)
+    assert (memory.bill(card.facts, card.plan).available_gib or 0) > 31
+
+
+def test_the_kernel_parameter_of_strix_halo_is_named_where_it_is_needed() -> None:
+    large = recommend(hardware="strix-halo", model="glm-4.5-air", what_if=False)
+    first = [reason.text for reason in large.reasons if "ttm.pages_limit" in reason.text]
+    assert first and "ttm.pages_limit=29097984 (111 GiB)" in first[0]
+    small = recommend(hardware="strix-halo", what_if=False)
+    other = recommend(hardware="gb10", model="glm-4.5-air", what_if=False)
+    for advice in (small, other):
+        assert not [reason for reason in advice.reasons if "ttm" in reason.text]

@@ -8,12 +8,21 @@ What it does not know: the decision; these hold whichever way it goes.
 from __future__ import annotations
 
 from advisor.advice.choices import engine_default
-from advisor.advice.plans import checkpoints, limits, offload, placement, propose, topology
+from advisor.advice.plans import (
+    checkpoints,
+    limits,
+    methods,
+    offload,
+    placement,
+    propose,
+    topology,
+)
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.perf.sizes import device
 
 _COUPLED = (
     "The replicas of a mixture of experts are not independent in vLLM: --data-parallel-size {dp} "
@@ -29,6 +38,8 @@ MOST_MEASURED = sourced(
     "measured",
 )
 
+PAGES_PER_GIB = sourced(262_144, "pages", "of 4 KiB each (Linux on x86-64)", "read")
+
 
 def around(facts: Facts, base: Plan) -> list[Reason]:
     """All that holds here."""
@@ -38,6 +49,7 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
         _idle(facts, base),
         _data_parallel_experts(facts, base),
         _beyond_all_runs(facts),
+        _kernel_limit(facts, base),
     )
     return [*(reason for reason in found if reason is not None), *_experts(facts)]
 
@@ -94,6 +106,28 @@ def _beyond_all_runs(facts: Facts) -> Reason | None:
     if not told:
         return None
     return Reason(text="; ".join(told), sources=("knowledge/measurements",), weight=2.65)
+
+
+def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
+    """What Linux must be told before an AMD processor's graphics may take as much of the system's
+    memory as the plan does: its default is half (drivers/gpu/drm/ttm).
+    """
+    hardware = facts.hardware
+    if hardware is None or not hardware.unified_memory or hardware.vendor != "amd":
+        return None
+    arms = [propose.with_method(facts, base, m, 1) for m in methods.methods(facts)]
+    bills = [memory.bill(facts, arm) for arm in (base, *arms)]
+    most = max(b.weights_gib + b.spec_gib + b.state_gib + b.overhead_gib + (b.kv_gib or 0.0)
+               for b in bills)  # fmt: skip
+    usable, allowed = device.usable_gib(facts), bills[0].available_gib
+    if usable is None or allowed is None or most <= usable / 2:
+        return None
+    text = (
+        f"This takes {most:.0f} GiB, and Linux gives the graphics half of the memory unless the "
+        f"kernel is started with more: ttm.pages_limit={int(allowed) * PAGES_PER_GIB} "
+        f"({int(allowed)} GiB)"
+    )
+    return Reason(text=text, sources=("rocm-strix-halo",), weight=2.75)
 
 
 def _link(facts: Facts, base: Plan) -> Reason | None:

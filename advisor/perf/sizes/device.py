@@ -31,6 +31,17 @@ USABLE_APPLE = sourced(
     "Metal's recommendedMaxWorkingSetSize unless iogpu.wired_limit_mb is set",
     "read",
 )
+SYSTEM_GIB = sourced(
+    8.0,
+    "GiB",
+    "a GB10 froze with 0.3, 6.1 and 7.7 GiB left of its memory "
+    "(AEON-7/vllm-ultimate-dgx-spark#9): what stays with the system where an engine has no option "
+    "for its share",
+    "derived",
+)
+SYSTEM_SHARE = sourced(
+    0.25, "share", "own choice: no more of a small one, as its systems have no display", "chosen"
+)
 UNIFIED_EXTRA_GIB = sourced(
     2.5,
     "GiB",
@@ -135,6 +146,30 @@ def loses_full_graphs(facts: Facts, plan: Plan) -> bool:
         and fp8_kv
         and old
     )
+
+
+def kept_gib(facts: Facts, plan: Plan, usable: float) -> float:
+    """What the system keeps of the `usable` GiB that it shares with the accelerator, where the
+    engine has no option for its share; Metal's own limit leaves it more.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is known of the hardware, the model and the load.
+    plan : Plan
+        What is launched.
+    usable : float
+        GiB of one device.
+
+    Returns
+    -------
+    float
+        GiB of one device.
+    """
+    hw = facts.hardware
+    shared = hw is not None and hw.unified_memory and hw.vendor != "apple"
+    told = traits(plan.engine).memory_share
+    return min(SYSTEM_GIB, SYSTEM_SHARE * usable) if shared and not told else 0.0
 
 
 def usable_gib(facts: Facts) -> float | None:
