@@ -74,22 +74,13 @@ def version_for(request: Request, engine: str, hw: Hardware) -> tuple[str | None
                 )
             ]
         return match.version, []
-    for version in reversed(adapter.versions):
-        if adapter.image(version, hw) is not None:
-            return version, [
-                (
-                    "engine_version",
-                    version,
-                    "newest catalogued version that has an image for this hardware",
-                )
-            ]
-    return adapter.newest, [
-        (
-            "engine_version",
-            adapter.newest,
-            "newest catalogued version; no image is known for this hardware",
-        )
-    ]
+    version, has_image = adapter.usual(hw)
+    why = (
+        "newest catalogued version that has an image for this hardware"
+        if has_image
+        else "newest catalogued version with an image; none is known for this hardware"
+    )
+    return version, [("engine_version", adapter.label(version), why)]
 
 
 def engine_for(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Default]]:

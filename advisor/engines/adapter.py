@@ -183,6 +183,21 @@ class Adapter(LaunchReader):
         """The container image of a release, only where a source shows that it exists; else None."""
         return image(self.catalogue, version or self.newest, hardware)
 
+    def usual(self, hardware: object = None) -> tuple[str, bool]:
+        """The release that launches are written for unless told, and whether it has an image for
+        this hardware: the newest with one, else the newest with any, so that all machines of
+        one question name the same release.
+        """
+        for known in (hardware, None):
+            for version in reversed(self.versions):
+                if self.image(version, known) is not None:
+                    return version, known is hardware
+        return self.newest, False
+
+    def label(self, version: str | None) -> str:
+        """A release as its server names it."""
+        return version or ""
+
     def benchmark_command(self, plan: Plan, request: object) -> str:
         """Return the engine's own benchmark command for the load of the request."""
         from advisor.engines.benchmarks import command  # start-up: only some forms

@@ -63,7 +63,7 @@ def command(
     load += ["--random-output-len", str(output), "--num-prompts", str(count)]
     load += ["--max-concurrency", str(concurrency), "--seed", str(seed)]
     if plan.engine == "sglang":
-        words = ["python", "-m", _sglang_module(plan.engine_version)]
+        words = ["python3", "-m", _sglang_module(plan.engine_version)]
         words += ["--backend", "sglang-oai-chat", "--host", "127.0.0.1"]
         words += ["--port", str(port), "--model", model, *load, "--random-range-ratio", "1.0"]
         return shlex.join([*words, *(["--output-file", result] if result else [])])

@@ -330,7 +330,7 @@ def image(catalogue: Catalogue, version: str, hardware: object = None) -> str | 
     if not row:
         return None
     arch = str(getattr(hardware, "arch", "") or "")
-    if arch and arch not in table.get("archs", (arch,)):
+    if arch and arch not in row and arch not in table.get("archs", (arch,)):
         return None
     tag = row.get(arch, row.get("tag"))
     return f"{table['repository']}:{tag}" if tag else None

@@ -93,6 +93,14 @@ class LlamaServerAdapter(Adapter):
             )
         return resolve_build(self.catalogue.notes["builds"], text)[0]
 
+    def label(self, version: str | None) -> str:
+        """The build, which `llama-server --version` prints, and the version that it belongs to."""
+        for row in self.catalogue.notes["builds"]:
+            if row["id"] == version and "build" in row:
+                base = f" ({row['base']})" if "base" in row else ""
+                return f"b{row['build']}{base}"
+        return version or ""
+
     def _reader(self, version: VersionMatch) -> Reader:
         if self._engine == "ik_llama.cpp":
             return Reader(self.catalogue, None, None, IK_SWITCHES, IK_VALUES)

@@ -1,5 +1,5 @@
-"""SGLang: `python -m sglang.launch_server --model-path MODEL`, speculation as steps, topk and draft
-tokens.
+"""SGLang: `python3 -m sglang.launch_server --model-path MODEL`, speculation as steps, topk and
+draft tokens.
 
 What it does not know: checks the server makes after parsing (they are rules), and `sglang serve`
 wrappers' own options.
@@ -64,7 +64,7 @@ class SglangAdapter(Adapter):
 
     name = "sglang"
     UNDERSCORES = False
-    PROGRAM = ("python", "-m", "sglang.launch_server")
+    PROGRAM = ("python3", "-m", "sglang.launch_server")  # Debian has no python
     ENTRY = lazy_re(r"(\S*/)?python[\d.]* -m sglang\.launch_server|(\S*/)?sglang serve")
     MODEL_FLAGS = ("--model-path",)
     FIELDS: ClassVar[Mapping[str, Field]] = {

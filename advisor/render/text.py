@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import floor, isfinite, log10
 
+from advisor import engines
 from advisor.advice.decide import p_objective
 from advisor.advice.explain.reasons import EXPECTED
 from advisor.advice.plans.checkpoints import own_name
@@ -217,6 +218,11 @@ def schedule_words(plan: Plan) -> str:
     return "k by batch size " + ", ".join(spans)
 
 
+def release(advice: Advice) -> str:
+    """The release of the engine, as its server names it; "" where none is known."""
+    return engines.get(advice.plan.engine).label(advice.plan.engine_version)
+
+
 def _setting(advice: Advice) -> str:
     facts, request = advice.facts, advice.request
     hardware = (facts.hardware.name or facts.hardware.id) if facts.hardware else request.hardware
@@ -224,7 +230,7 @@ def _setting(advice: Advice) -> str:
     own = own_name(request)
     model = f"{own} (assumed to be {model} inside)" if own else model
     quant = facts.quant.id if facts.quant else request.quant or ""
-    engine = f"{advice.plan.engine} {advice.plan.engine_version or ''}".strip()
+    engine = f"{advice.plan.engine} {release(advice)}".strip()
     count = f"{facts.gpus} x " if facts.gpus > 1 else ""
     many = "request" if request.concurrency == 1 else "requests"
     load = f"{request.concurrency} {many} of {request.ctx_tokens} + {request.output_tokens} tokens"

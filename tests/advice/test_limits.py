@@ -9,6 +9,8 @@ import pytest
 from advisor import recommend
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.perf import memory
+from advisor.render.deploy.compose import compose_yaml
+from advisor.render.text import advice_text
 
 
 def limits(advice: Advice) -> tuple[int | None, int | None]:
@@ -178,3 +180,18 @@ def test_the_kernel_parameter_of_strix_halo_is_named_where_it_is_needed() -> Non
     other = recommend(hardware="gb10", model="glm-4.5-air", what_if=False)
     for advice in (small, other):
         assert not [reason for reason in advice.reasons if "ttm" in reason.text]
+
+
+@pytest.mark.parametrize("hardware", ["rtx4090", "m4-max", "arc-b580", "strix-halo", "rtx3060"])
+def test_one_release_of_llama_server_is_named_on_all_machines(hardware: str) -> None:
+    """Once 0.5.0 here, b11312 in the image and b11434 there; --version prints a build."""
+    advice = recommend(hardware=hardware, engine="llama-server", what_if=False)
+    assert advice.plan.engine_version == "0.5.0"
+    assert "llama-server b11312 (0.5.0);" in " ".join(advice_text(advice).split())
+
+
+def test_integrated_radeon_starts_the_vulkan_that_the_reason_names() -> None:
+    advice = recommend(hardware="strix-halo", what_if=False)
+    told = {field: why for field, _, why in advice.facts.defaults}
+    assert "Vulkan" in told["engine"]
+    assert "ghcr.io/ggml-org/llama.cpp:server-vulkan-" in compose_yaml(advice)

@@ -237,6 +237,8 @@ def test_images_are_claimed_only_where_a_source_names_them() -> None:
         ("vllm", "0.31.0", "gfx1030", None),
         ("llama-server", "0.5.0", "gfx1030", "server-rocm-b11312"),
         ("llama-server", "0.5.0", "gfx906", None),
+        ("llama-server", "0.5.0", "gfx1151", "server-vulkan-b11347"),
+        ("llama-server", "0.5.0", "gfx1103", "server-vulkan-b11347"),
     ],
 )
 def test_no_image_of_another_amd_architecture(

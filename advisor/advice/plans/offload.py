@@ -186,7 +186,9 @@ def _is_published(facts: Facts, quant: Quant) -> bool:
 
 
 def _version(facts: Facts) -> str | None:
-    return facts.engine_version if gguf_engine(facts.engine) else engines.get("llama-server").newest
+    if gguf_engine(facts.engine):
+        return facts.engine_version
+    return engines.get("llama-server").usual(facts.hardware)[0]
 
 
 def _plan(facts: Facts) -> Plan | None:

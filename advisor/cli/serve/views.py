@@ -24,6 +24,9 @@ from advisor.render.text import (
     strongest,
     two_digits,
 )
+from advisor.render.text import (
+    release as label,
+)
 from advisor.render.text_sections import METHOD_NAMES, candidate_words
 
 FORM_NAMES = {
@@ -128,7 +131,7 @@ def setting(advice: Advice) -> list[tuple[str, str]]:
     return [
         ("Hardware", f"{count}{hardware}"),
         ("Model", f"{model} {facts.quant.id if facts.quant else ''}".strip()),
-        ("Engine", f"{advice.plan.engine} {advice.plan.engine_version or ''}".strip()),
+        ("Engine", f"{advice.plan.engine} {label(advice)}".strip()),
         (
             "Load",
             f"{request.concurrency:,} {many} of {request.ctx_tokens:,} + "

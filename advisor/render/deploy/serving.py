@@ -288,8 +288,9 @@ def title(advice: Advice, command: str, plan: Plan | None = None) -> list[str]:
     """Comment lines for the top of a file: what it is for, and how to make it again."""
     request, plan = advice.request, plan or advice.plan
     spec = f"{plan.method}, k = {plan.k}" if plan.method != "none" else "no speculation"
+    release = engines.get(plan.engine).label(plan.engine_version)
     return [
-        f"{plan.engine} {plan.engine_version or ''} for {request.hardware}, {request.model}: "
+        f"{plan.engine} {release} for {request.hardware}, {request.model}: "
         f"{spec} (decision: {advice.decision})",
         f"load: {request.concurrency} at once, {request.ctx_tokens} prompt and "
         f"{request.output_tokens} output tokens",
