@@ -85,6 +85,7 @@ class Slip(Frozen):
     span: Span | None = None
     text: str = ""
     stops: bool = True  # nothing starts; else it is passed over
+    sole: bool = False  # and nothing else than the text can be meant
 
 
 class Container(Frozen):
@@ -99,6 +100,7 @@ class Container(Frozen):
     shm_volume: bool | None = None  # a memory-backed /dev/shm volume is mounted
     gpus: str | None = None  # as written: "all", "2", device ids "0,1"
     startup_budget_s: float | None = None  # how long a probe waits before it kills the server
+    budget_probe: str = ""  # startup, or liveness where there is no startup probe
     rollout_surge: bool | None = None  # a rolling update needs a second GPU
     rollout_default: bool = False  # and the file leaves the strategy to the cluster
     ports: tuple[Port, ...] = ()  # empty also where the container uses the host's network

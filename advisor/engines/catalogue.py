@@ -226,6 +226,10 @@ class Catalogue(Records):
             "loads",
         )
 
+    def spellings(self, version: str | None = None) -> tuple[str, ...]:
+        """What a release takes as the name of an option; of any release without one."""
+        return tuple(self._table(version or ANY))
+
     def nearest(self, name: str, version: str | None = None) -> str | None:
         """The known spelling that an unknown one most likely meant."""
         from difflib import get_close_matches

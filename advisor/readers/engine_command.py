@@ -51,6 +51,7 @@ class Surroundings:
         self.shm_volume: bool | None = None
         self.gpus: str | None = None
         self.startup_budget_s: float | None = None
+        self.budget_probe = ""
         self.rollout_surge: bool | None = None
         self.rollout_default = False
         self.host = False  # the container uses the host's network

@@ -86,7 +86,7 @@ def _note_absence(node: Node, name: str, kind: str, known: list[str], reading: R
     start = node.start + (0 if node.style is None else 1)
     written = reading.source.text.startswith(name, start)
     if near and written:
-        reading.slip(said, start, start + len(name), near)
+        reading.slip(said, start, start + len(name), near, among=known)
     else:
         where = f"{name} under {kind}s"
         reading.slip(said, node.start, text=where, stops=bool(known))
@@ -199,7 +199,7 @@ def _mounts(container: Node, known: list[str], reading: Reading) -> None:
         near = _near(name.text, known)
         said = f"the pod has no volume '{name.text}'" + (f"; '{near}' is meant" if near else "")
         if near:
-            reading.slip(said, name.start, name.end, near)
+            reading.slip(said, name.start, name.end, near, among=known)
         else:
             reading.slip(said, name.start, text=f"a volume {name.text} under volumes")
 

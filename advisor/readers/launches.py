@@ -279,6 +279,7 @@ class LaunchMaker:
             shm_volume=around.shm_volume,
             gpus=around.gpus,
             startup_budget_s=around.startup_budget_s,
+            budget_probe=around.budget_probe,
             rollout_surge=around.rollout_surge,
             rollout_default=around.rollout_default,
             ports=tuple(self._port(*one) for one in around.ports) if not around.host else (),

@@ -6,11 +6,12 @@ bound the work that a hostile file can cause.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import Slip, Span
-from advisor.domain.patterns import lazy_re
+from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, is_ik, key_of
@@ -68,14 +69,35 @@ class Reading:
             self.notes.append(text)
 
     def slip(
-        self, message: str, at: int, end: int | None = None, text: str = "", stops: bool = True
+        self,
+        message: str,
+        at: int,
+        end: int | None = None,
+        text: str = "",
+        stops: bool = True,
+        among: Iterable[str] = (),
     ) -> None:
-        """Keep a slip once; `text` is what should stand between the offsets, if both are known."""
+        """Keep a slip once; `text` is what should stand between the offsets, if both are known, and
+        `among` what else could be meant.
+        """
         line, column = self.source.place(at)
         span = Span(start=at, end=end) if end is not None and at >= 0 else None
-        one = Slip(message=message, line=line, column=column, span=span, text=text, stops=stops)
+        sole = stops and span is not None and self._is_sole(span, text, among)
+        one = Slip(
+            message=message, line=line, column=column, span=span, text=text, stops=stops, sole=sole
+        )
         if one not in self.slips and len(self.slips) < MAX_SLIPS:
             self.slips.append(one)
+
+    def _is_sole(self, span: Span, text: str, among: Iterable[str]) -> bool:
+        """Whether the text says what stands there, but for a letter or two, quotes and signs."""
+        written = self.source.text[span.start : span.end]
+        bare = re.sub(r"[\W_]", "", written)
+        if not bare:
+            return bool(text.strip() and written) and not re.search(r"\w", text)
+        return bool(text) and (
+            bare == re.sub(r"[\W_]", "", text) or is_only_near(written, text, among)
+        )
 
     def step(self) -> bool:
         """Spend one unit of the budget; False when it is spent (noted once)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from advisor.domain.nouns import Case, Finding, Flag, Severity, Skipped
+from advisor.domain.nouns import Case, Finding, Fix, Flag, Severity, Skipped, Span
 from advisor.domain.versions import parse_release
 from advisor.domain.vocabulary import RuleRow
 from advisor.engines.base import OLDER
@@ -152,7 +152,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         column=flag.column if flag else 0,
         engine=case.plan.engine,
         flag=flag.name if flag else hit.flag if isinstance(hit.flag, str) else None,
-        fix=hit.fix,
+        fix=certain_fix(hit, case) if hit.sole and severity == "error" else hit.fix,
         sources=hit.sources or found.sources,
         conflicts=hit.conflicts,
         effect=hit.effect,
@@ -160,6 +160,22 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         k_max=hit.k_max,
         k_best=hit.k_best,
     )
+
+
+def certain_fix(hit: Hit, case: Case) -> Fix | None:
+    """The fix of what no server runs with, where one word alone can be meant: no server that works
+    is changed by it, so it is safe; but not where a launch of another engine or release shares the
+    place.
+    """
+    from advisor.rules.kit.fixes import is_shared  # start-up: only for a hit with such a fix
+
+    fix = hit.fix
+    if fix is None or not fix.edits or fix.safe:
+        return fix
+    places = (Span(start=edit.start, end=edit.end) for edit in fix.edits)
+    if case.launch.emitted or any(is_shared(case, place) for place in places):
+        return fix
+    return fix.model_copy(update={"safe": True})
 
 
 def catalogue_speaks(case: Case) -> bool:

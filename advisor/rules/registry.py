@@ -46,6 +46,7 @@ class Hit(NamedTuple):
     k_best: int | None = None
     everywhere: bool = False  # every catalogued release refuses it: an error without a pinned one
     slip: bool = False  # and so does any other build: a misspelling of what all of them take
+    sole: bool = False  # the server stops as it is, and the fix writes all that can be meant
 
 
 class Lacking(NamedTuple):

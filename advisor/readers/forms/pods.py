@@ -144,7 +144,7 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
         if host_ipc is not None and host_ipc.truth:
             around.ipc_host = True
     around.gpus = _gpu_count(node.path("resources.limits") or node.path("resources.requests"))
-    around.startup_budget_s = _probe_budget(node)
+    around.startup_budget_s, around.budget_probe = _probe_budget(node)
     mounts = node.get("volumeMounts")
     for one in mounts.items if mounts is not None else []:
         if (path := one.get("mountPath")) is not None and path.kind == "scalar":
@@ -173,12 +173,14 @@ def _gpu_count(limits: Node | None) -> str | None:
     return None
 
 
-def _probe_budget(node: Node) -> float | None:
-    """Seconds until a startup probe, or without one a liveness probe, kills the server."""
+def _probe_budget(node: Node) -> tuple[float | None, str]:
+    """Seconds until a startup probe, or without one a liveness probe, kills the server; and which
+    of the two it is.
+    """
     probes = node.get("probes", "probeOverrides")
     startup = node.get("startupProbe") or (probes.get("startup") if probes is not None else None)
     liveness = node.get("livenessProbe") or (probes.get("liveness") if probes is not None else None)
-    for probe in (startup, liveness):
+    for name, probe in (("startup", startup), ("liveness", liveness)):
         if probe is None or probe.kind != "map":
             continue
         enabled = probe.get("enabled")
@@ -186,15 +188,15 @@ def _probe_budget(node: Node) -> float | None:
             continue
         spec = probe.get("spec") or probe
         if not any(
-            spec.get(name) for name in ("httpGet", "tcpSocket", "exec", "grpc", "failureThreshold")
+            spec.get(key) for key in ("httpGet", "tcpSocket", "exec", "grpc", "failureThreshold")
         ):
             continue
         delay, period, failures = (
             _number(spec, *of)
             for of in (("initialDelaySeconds", 0), ("periodSeconds", 10), ("failureThreshold", 3))
         )
-        return delay + period * failures
-    return None
+        return delay + period * failures, name
+    return None, ""
 
 
 def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag
-from advisor.domain.patterns import lazy_re
+from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
@@ -240,4 +240,5 @@ def not_a_choice(
         versions=versions,
         everywhere=everywhere,
         slip=slip(given, near),
+        sole=is_only_near(given, near, choices),
     )

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag, Severity
-from advisor.domain.patterns import lazy_re
+from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix, replace_fix
 from advisor.rules.kit.fixes import drop_fix, is_release_pinned
@@ -88,7 +88,13 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             versions="all catalogued releases",
             everywhere=True,
             slip=misspelt,
+            sole=misspelt and is_only_near(lookup_spelling(found), near, spellings(case)),
         )
+
+
+def spellings(case: Case) -> tuple[str, ...]:
+    """The options that the case's release takes, as they are written."""
+    return catalogue(case).spellings(catalogued_version(case))
 
 
 def behind_the_image(case: Case, found: Flag) -> Hit | None:
@@ -125,6 +131,7 @@ def aliases(case: Case) -> Iterator[Hit]:
                 fix=rename_fix(case, found, option.name, f"Write {field}.", safe=False),
                 everywhere=True,
                 slip=True,
+                sole=True,
             )
 
 
@@ -167,6 +174,7 @@ def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
         fix=fix if found.origin == "cli" and not found.unresolved else Fix(text=what),
         everywhere=True,
         slip=True,
+        sole=True,
     )
 
 
@@ -190,6 +198,7 @@ def underscore_hit(case: Case, found: Flag) -> Hit:
         fix=Fix(text=what, edits=edits),
         everywhere=True,
         slip=True,
+        sole=True,
     )
 
 
@@ -202,6 +211,7 @@ def short_hit(case: Case, found: Flag, full: str) -> Hit:
         fix=rename_fix(case, found, full, f"Write {name}.", safe=False),
         everywhere=True,
         slip=True,
+        sole=True,
     )
 
 
@@ -219,6 +229,7 @@ def join_value(case: Case, found: Flag) -> Hit:
         else Fix(text=what),
         everywhere=True,
         slip=True,
+        sole=True,
     )
 
 

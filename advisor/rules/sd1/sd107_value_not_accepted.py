@@ -2,7 +2,7 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
-from advisor.domain.patterns import lazy_re
+from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines import Option
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flags
@@ -209,6 +209,7 @@ def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
         versions=f"the newest catalogued release ({catalogue(case).newest})",
         everywhere=never,
         slip=misspelt,
+        sole=misspelt and is_only_near(wrong, near, allowed.here),
     )
 
 

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.domain.patterns import is_only_near
 from advisor.rules import Hit, rule
 from advisor.rules.kit.fixes import json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config, spec_keys
@@ -68,6 +69,7 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
             else Fix(text=f"Use '{near}'." if near else f"Remove '{key}'."),
             everywhere=ever is None,
             slip=ever is None and slip(key, near),
+            sole=ever is None and is_only_near(key, near, keys),
             versions="the catalogued releases 0.19.1 to " + catalogue(case).newest
             if catalogued_version(case) is None
             else "",

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.domain.patterns import is_only_near
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
@@ -52,6 +53,7 @@ def spec_type_too_new(case: Case) -> Iterator[Hit]:
                 versions="all catalogued builds",
                 everywhere=True,
                 slip=slip(word, near),
+                sole=is_only_near(word, near, KNOWN),
             )
 
 

@@ -1,9 +1,9 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Flag
+from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.fixes import drop_fix
+from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, lookup_spelling
 
 
@@ -51,13 +51,24 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{found.raw} is set twice: {found.value} is used, {earlier.value} is not",
             flag=found,
-            fix=drop_fix(
+            fix=together(case, earlier, found)
+            if option.name in LISTS
+            else drop_fix(
                 case,
                 earlier,
                 f"Remove the first one ({earlier.value}), or the last if the first was meant.",
                 safe=case.plan.engine in ("vllm", "sglang"),
             ),
         )
+
+
+def together(case: Case, earlier: Flag, later: Flag) -> Fix:
+    """Both values of an option that takes a list, in one."""
+    words = dict.fromkeys(f"{earlier.value},{later.value}".split(","))
+    what = f"Write {later.raw} {','.join(words)} once."
+    first, last = drop_fix(case, earlier, what), set_fix(case, later, ",".join(words), what)
+    both = bool(first.edits and last.edits)
+    return Fix(text=what, edits=(*first.edits, *last.edits) if both else ())
 
 
 def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
@@ -71,6 +82,7 @@ def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
     return later.line - earlier.line > 2 * between + 2  # other lines than the command's lie between
 
 
+LISTS = ("--spec-type",)  # takes several values with commas between them
 REPEATABLE = (
     "--lora",
     "--control-vector",

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.domain.patterns import is_only_near
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
@@ -67,4 +68,5 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
         fix=value_fix(case, found, near, text, safe=word in MEANT) if near else Fix(text=text),
         everywhere=word in MEANT or slip(word, near),
         slip=word in MEANT or slip(word, near),
+        sole=is_only_near(word, near, TAKEN),
     )

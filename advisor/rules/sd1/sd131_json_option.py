@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.patterns import is_only_near
 from advisor.engines.catalogue import Catalogue
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
@@ -147,6 +148,7 @@ def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[
                 versions="all catalogued releases",
                 everywhere=ever is None,
                 slip=ever is None and slip(key, near),
+                sole=ever is None and is_only_near(key, near, fields),
             )
 
 

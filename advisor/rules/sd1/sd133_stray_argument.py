@@ -50,6 +50,7 @@ def stray_argument(case: Case) -> Iterator[Hit]:
                 fix=replace_fix(case, stray, name + word[len(_word(word)) :], what, safe=False),
                 everywhere=True,
                 slip=True,
+                sole=True,
             )
             continue
         if stray is taken:

@@ -40,4 +40,5 @@ def form_slip(case: Case) -> Iterator[Hit]:
             severity=None if slip.stops else "warning",
             fix=Fix(text=f"Write {written}." if written else "Leave it out.", edits=edits),
             everywhere=True,
+            sole=slip.sole,
         )
