@@ -65,7 +65,7 @@ def probe_budget(case: Case) -> Iterator[Hit]:
                     failureThreshold: 180
     """
     container = case.launch.container
-    budget = container.startup_budget_s if container is not None else "warning"
+    budget = container.startup_budget_s if container is not None else None
     if (
         container is None
         or budget is None
