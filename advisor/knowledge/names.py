@@ -57,6 +57,8 @@ def _near_with_same_digits(key: str, keys: Mapping[str, str]) -> str | None:
     """The only id one typing slip away; the slip must lie in a word of four letters or more
     (rtx6000 is not rtxa6000).
     """
+    if len(_held_by(key, keys)) > 1:
+        return None  # a part of several names ("orin") is no slip in one of them
     digits, words = _DIGITS.findall(key), _LETTERS.findall(key)
     best: dict[str, float] = {}
     for form, ident in keys.items():
@@ -98,6 +100,22 @@ def nearest(name: str, keys: Mapping[str, str], count: int = 3) -> tuple[str, ..
         else [*inside, *close]
     )
     return tuple(dict.fromkeys(keys[form] for form in order))[:count]
+
+
+MOST_NAMES = 6  # that an answer to an unclear name lists; of more, the nearest
+
+
+def likely(name: str, keys: Mapping[str, str]) -> tuple[str, ...]:
+    """What an unclear name may stand for: all ids that it is a part of where these are two to six
+    ("orin"), else the nearest.
+    """
+    found = _held_by(key_of(name), keys)
+    return found if 1 < len(found) <= MOST_NAMES else nearest(name, keys)
+
+
+def _held_by(key: str, keys: Mapping[str, str]) -> tuple[str, ...]:
+    """The ids with a name that a key is a part of, in the order of the table."""
+    return tuple(dict.fromkeys(ident for form, ident in keys.items() if key and key in form))
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import read_data, unseal, user_dirs
-from advisor.knowledge.names import find_model, find_name, key_of, nearest, quant_word
+from advisor.knowledge.names import find_model, find_name, key_of, likely, nearest, quant_word
 from advisor.knowledge.shapes import approximate, quant_by_rule
 
 Index = dict[str, Any]
@@ -65,7 +65,7 @@ def _find(kind: str, table: str, name: str) -> str:
         )
         hint = "`advisor hardware list` shows all" if table == "hardware" else OWN_MODEL
         hint = "(give the number of GPUs with --gpus)" if several else hint
-        raise UnknownFact(kind, str(name)[:80], nearest(str(name), keys), hint)
+        raise UnknownFact(kind, str(name)[:80], likely(str(name), keys), hint)
     return found
 
 

@@ -135,6 +135,19 @@ def test_unknown_hardware_names_the_nearest(name: str, nearest: str) -> None:
     assert nearest in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("orin", {"jetson-agx-orin-32gb", "jetson-agx-orin-64gb", "jetson-orin-nano-8gb"}),
+        ("Jetson Orin", {"jetson-agx-orin-64gb", "jetson-orin-nx-16gb", "jetson-orin-nano-8gb"}),
+    ],
+)
+def test_a_part_of_several_names_stands_for_none_of_them(name: str, names: set[str]) -> None:
+    with pytest.raises(UnknownFact) as caught:
+        knowledge.hardware(name)
+    assert names <= set(caught.value.nearest)
+
+
 @pytest.mark.parametrize(("name", "ident"), NAMES["model_spellings"].items())
 def test_model_spellings(name: str, ident: str) -> None:
     assert knowledge.llm(name).id == ident
