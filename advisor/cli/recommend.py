@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import click
@@ -70,11 +69,7 @@ def recommend(
         raise click.UsageError(
             "--out needs a form that starts a server, and writes both runs itself"
         )
-    answer = no_mtp_answer(asked)
-    if answer and form == "text":
-        write(fill(answer, page_width(), break_long_words=False, break_on_hyphens=False) + "\n")
-        return
-    if answer:
+    if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
     advice = advice_for(asked)
     if folder is not None:

@@ -77,7 +77,6 @@ READ = """
 --hw h100 --engine vLLM==0.25.1
 --hw h100 --engine vllm/vllm-openai:v0.25.1
 --hw h100 --engine llama.cpp
---hw h100 --engine ollama
 --hw h100 --engine "llama.cpp b9976"
 --hw h100 --quant fp4
 --hw h100 --quant int4
@@ -100,6 +99,7 @@ READ = """
 --hw h100 --concurrency "16 concurrent"
 """
 REFUSED = {
+    "--hw h100 --engine ollama": "Ollama has no documented MTP option",
     "--hw h100 --ctx 4096-8192": "one number here, or ask `advisor sweep` for 4096..8192",
     "--hw h100 --concurrency 1-16": "one number here, or ask `advisor sweep` for 1..16",
     '--hw h100 --quant "4-bit awq"': "did you mean int4 or awq-int4",
