@@ -199,11 +199,14 @@ def serial_verify(s: Setting) -> Strength:
 
 
 def triton_mla(s: Setting) -> Strength:
-    """Latent attention with vLLM's Triton kernel alone (SD426)."""
+    """Latent attention with vLLM's Triton kernel alone (SD426): a loss where it was measured, and a
+    caution for other models and chips, which read another share of context and weights.
+    """
     kernel = s.backend.each(lambda name: not name or name == "TRITON_MLA")
     here = _any("triton_mla", s) & negate(s.method.among(("ngram",))) & kernel
-    (row,) = _rows("triton_mla")
-    return Strength(1.0 * here, size=float(row["value"]))
+    measured = _rows("triton_mla")[0]
+    own = matches(measured, s)
+    return Strength(1.0 * (here & own), 1.0 * (here & negate(own)), float(measured["value"]))
 
 
 def sparse_draft(s: Setting) -> Strength:
