@@ -19,13 +19,17 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
 from advisor.render.notes import placeholder, reach, unknown_checkpoint
-from advisor.render.text_sections import METHOD_NAMES, details
+from advisor.render.text_sections import METHOD_NAMES, beyond, chance_words, details
 
 SCREEN_LINES = 24
 LONG_MS = 1e4  # from here on times are told in seconds
 LONGER = sourced(1.5, "ratio", "growth of TTFT that goes with the decision", "chosen")
 EVEN = sourced(0.5, "probability", "an objective met with less is probably missed", "chosen")
 _TABLE_WIDTH = 76  # the narrowest page that takes the gains as a table
+NEAR = sourced(
+    0.12, "probability", "a chance that other answers call enough: the reader compares", "chosen"
+)
+ROUNDED = 0.005  # what whole percent hide
 SourceLookup = Callable[[str], Source | None]
 
 _HEAD = {
@@ -64,7 +68,7 @@ def quiet_line(advice: Advice, *, unicode: bool = True) -> str:
     if plan is not None and gain is not None and advice.estimate is not None:
         parts.append(f"{METHOD_NAMES.get(plan.method, plan.method)} k={plan.k}")
         parts.append(f"{_times(gain.p50)} ({number(gain.p10)} to {number(gain.p90)})")
-        parts.append(f"chance of a gain {_chance(advice.estimate)}")
+        parts.append(f"chance of a gain {chance_words(gain, advice.estimate)}")
     return finish([", ".join(parts)], color=False, unicode=unicode) + "\n"
 
 
@@ -131,12 +135,13 @@ def _verdict(advice: Advice) -> str:
         return "Which way the time to first token goes cannot be predicted here: measure it."
     text = (
         f"Expected {_percent(gain.p50)} for the goal {goal} (80 % interval {_percent(gain.p10)} "
-        f"to {_percent(gain.p90)}), chance of a gain {_chance(estimate)}{beyond(gain, estimate)}"
+        f"to {_percent(gain.p90)}), chance of a gain {chance_words(gain, estimate)}"
+        f"{beyond(gain, estimate)}"
     )
     if advice.decision == "off" and advice.decided_by == "estimate" and gain.p50 > 1:
         least = knowledge.threshold("decision_off_p_gain").value
         return f"{text}: up to {100 * least:.0f} % it stays off, since a loss weighs twice a gain."
-    return f"{text}{_BECAUSE.get(advice.decided_by, '')}{_miss(advice)}{_price(advice)}."
+    return f"{text}{_because(advice, estimate)}{_miss(advice)}{_price(advice)}."
 
 
 def _miss(advice: Advice) -> str:
@@ -163,6 +168,21 @@ def _price(advice: Advice) -> str:
     return f"; the time to first token is {two_digits(longer)} times as long{fewer}"
 
 
+def _because(advice: Advice, estimate: Estimate) -> str:
+    """What decided where that is not the estimate, and the bound where the chance lies near it: a
+    setting that was measured to gain takes less than others.
+    """
+    least = knowledge.threshold("decision_on_p_gain").value
+    near = least - NEAR <= estimate.p_gain < least + ROUNDED
+    if advice.decided_by == "longer_gained" and advice.candidate is not None:
+        return f", enough where a gain was measured with k = {advice.candidate.k + 1}"
+    if advice.decided_by == "estimate" and advice.decision == "on" and near:
+        return ", enough where a gain was measured" if estimate.p_gain < least else ""
+    if advice.decided_by == "unsure" and near:
+        return f": too uncertain; without a benchmark of this setting it takes {100 * least:.0f} %"
+    return _BECAUSE.get(advice.decided_by, "")
+
+
 _BECAUSE = {
     "rule": "; a rule forbids it nevertheless",
     "objective": "; the latency objective decides",
@@ -174,25 +194,6 @@ _BECAUSE = {
 
 def _percent(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.0f} %"
-
-
-def beyond(gain: Interval, estimate: Estimate) -> str:
-    """Why the chance lies beyond what the interval alone would give: measured pairs move the odds
-    of a gain, and leave the size of it open.
-    """
-    if estimate.p_gain > 0.9 and gain.p10 < 1:
-        return " (similar benchmarks gained)"
-    if estimate.p_gain < 0.1 and gain.p90 > 1:
-        return " (similar benchmarks lost)"
-    return ""
-
-
-def _chance(estimate: Estimate) -> str:
-    """In whole percent; nothing is certain."""
-    if not isfinite(estimate.p_gain):
-        return "unknown"
-    share = round(estimate.p_gain * 100)
-    return "over 99 %" if share == 100 else "under 1 %" if share == 0 else f"{share} %"
 
 
 def strongest(reasons: Sequence[Reason]) -> list[Reason]:

@@ -6,10 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
+from math import isfinite, log
 
-from advisor.domain.nouns import Advice, Candidate, Evidence, Finding, MemoryBill, Source
+from advisor.domain.normal import Z10, cdf
+from advisor.domain.nouns import (
+    Advice,
+    Candidate,
+    Estimate,
+    Evidence,
+    Finding,
+    Interval,
+    MemoryBill,
+    Source,
+)
+from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import own_prompts
 from advisor.engines.traits import traits
+from advisor.knowledge import store as knowledge
 from advisor.render.layout import Paper, heading, number, pack_command, pack_launch, source_tag
 
 METHOD_NAMES = {
@@ -27,6 +40,49 @@ _METRIC_NAMES = {
     "tpot": "TPOT",
     "ttft": "TTFT",
 }
+
+GAP = sourced(0.02, "probability", "from it on a chance is said to end at its bound", "chosen")
+
+
+def chance_words(gain: Interval, estimate: Estimate) -> str:
+    """The chance of a gain in whole percent; nothing is certain, and where no benchmark is near it
+    ends at a bound that the interval goes beyond.
+    """
+    chance = estimate.p_gain
+    if not isfinite(chance):
+        return "unknown"
+    share = round(chance * 100)
+    if bound := _bounded(gain, chance):
+        return f"{bound} {share} %"
+    needed = 100 * knowledge.threshold("decision_on_p_gain").value
+    if 100 * chance < needed <= share:  # a chance that is not enough never reads as if it were
+        return f"{100 * chance:.1f} %"
+    return "over 99 %" if share == 100 else "under 1 %" if share == 0 else f"{share} %"
+
+
+def _bounded(gain: Interval, chance: float) -> str:
+    """What bounds the chance, "at least" or "at most": where it stands at the largest or smallest
+    that is claimed without a benchmark near, and the interval by itself says more.
+    """
+    side = gain.p50 / gain.p10 if gain.p50 > 1 else gain.p90 / gain.p50
+    alone = cdf(Z10 * log(gain.p50) / max(log(side), 1e-9))
+    least, most = (knowledge.threshold(name).value for name in ("chance_least", "chance_most"))
+    if abs(chance - most) < GAP / 2 and alone > chance + GAP:
+        return "at least"
+    return "at most" if abs(chance - least) < GAP / 2 and alone < chance - GAP else ""
+
+
+def beyond(gain: Interval, estimate: Estimate) -> str:
+    """Why the chance is another than the interval alone would give: no benchmark is near, or
+    measured pairs move the odds of a gain and leave the size of it open.
+    """
+    if _bounded(gain, estimate.p_gain):
+        return " (no benchmark near, so no more is claimed)"
+    if estimate.p_gain > 0.9 and gain.p10 < 1:
+        return " (similar benchmarks gained)"
+    if estimate.p_gain < 0.1 and gain.p90 > 1:
+        return " (similar benchmarks lost)"
+    return ""
 
 
 def details(

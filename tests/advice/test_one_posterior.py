@@ -50,7 +50,7 @@ def check(made: Advice) -> None:
         assert median > 1
     if made.decision == "off" and chance >= 0.8:
         assert named
-    if not named:
+    if not named and made.decided_by != "longer_gained":
         assert made.decision == decide_one(median, chance, measured=made.estimate.measured_gain)
 
 
@@ -174,3 +174,32 @@ def test_a_documented_loss_and_the_pair_it_came_from_count_once(
     assert made == pytest.approx(without, abs=1e-6)
     vague = Observed(np.log([0.5 * median]), np.array([1e9]))
     assert move(pair, vague, load()).evidence[0] == pytest.approx(evidence, abs=1e-6)
+
+
+@pytest.mark.parametrize("concurrency", [60, 64])
+def test_a_wait_for_slots_is_weighed_against_a_few_percent(concurrency: int) -> None:
+    """k = 2 lets requests wait five times as long for 5 points more: k = 1 holds them all. Who asks
+    for throughput gets them.
+    """
+    asked = {"hardware": "h100", "model": "qwen3.6-27b", "concurrency": concurrency}
+    made, fast = recommend(**asked), recommend(**asked, goal="throughput")
+    assert made.decision == "on" and made.candidate is not None and made.candidate.k == 1
+    assert made.estimate is not None and made.estimate.ttft_ms.speedup.p50 > 0.7
+    assert fast.candidate is not None and fast.candidate.k == 2
+
+
+def test_a_gain_measured_with_a_longer_draft_counts_for_a_shorter() -> None:
+    made = recommend(hardware="h100", model="qwen3.6-27b", concurrency=64)
+    seen = {c.plan.k: c.estimate.measured_gain for c in made.runners_up if c.estimate is not None}
+    assert made.decided_by == "longer_gained" and seen[2] > 0.8 > seen[3]
+    assert any(
+        "with one draft token more it was measured" in reason.text for reason in made.reasons
+    )
+
+
+def test_a_loss_that_was_measured_elsewhere_does_not_turn_the_sign() -> None:
+    """SD426 rests on one model and one chip: a caution for others, a loss there."""
+    made = recommend(hardware="a100", gpus=8, model="deepseek-v3")
+    assert made.decision != "off" and made.gain is not None and made.gain.p50 > 1
+    found = {f.code: f.effect for f in made.findings}
+    assert found["SD426"] == "caution"

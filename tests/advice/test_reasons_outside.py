@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from advisor import recommend
+from advisor.advice.decide import p_objective
 from advisor.advice.explain import measured
 from advisor.render.text import advice_text
 
@@ -108,3 +109,28 @@ def test_another_k_is_named_with_its_share() -> None:
     told = [reason.text for reason in advice.reasons if "x expected: " in reason.text]
     assert advice.plan.k != 3 or advice.decision != "on"
     assert any(re.search(r"k=\d instead of 3 \([+-]\d+ %\)", text) for text in told)
+
+
+def test_a_measured_loss_beside_an_expected_gain_says_how_much_it_counts() -> None:
+    made = recommend(hardware="a100")
+    text = " ".join(advice_text(made).split())
+    assert made.decision == "on" and "gave -9.3 %" in text
+    assert "against the estimate, which follows 20 % of the miss of such a run" in text
+
+
+@pytest.mark.parametrize("hardware", ["gb10", "apple-m4-max"])
+def test_missed_objectives_name_a_load_that_meets_them(hardware: str) -> None:
+    """And that load is met where it is asked for."""
+    asked = recommend(hardware=hardware, concurrency=64, max_tpot_ms=100)
+    told = next(reason.text for reason in asked.reasons if "at most: met" in reason.text)
+    found = re.search(r"with about (\d+) at once it would probably be met", told)
+    assert found is not None and int(found[1]) < 64
+    fewer = recommend(hardware=hardware, concurrency=int(found[1]), max_tpot_ms=100)
+    run = "value" if asked.decision == "on" else "baseline"
+    chance = p_objective(fewer.request, fewer.estimate, run)
+    assert chance is not None and chance > 0.4  # its own launch may take another k
+
+
+def test_one_request_that_misses_is_not_told_to_ask_for_fewer() -> None:
+    made = recommend(hardware="gb10", max_tpot_ms=10)
+    assert not any("at once it would" in reason.text for reason in made.reasons)

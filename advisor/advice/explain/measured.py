@@ -73,12 +73,25 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate, told: Told) -> list
                 ("" if i else difference)
                 or f"Nearest measurement{_elsewhere(facts, plan, rows[0])}: "
             )
-            + evidence_text(rows),
+            + evidence_text(rows)
+            + ("" if difference and not i else _against(rows[0], best)),
             sources=(rows[0].source,),
             weight=1.0 - 0.1 * i,
         )
         for i, rows in enumerate(runs[:2])
     ]
+
+
+def _against(row: Evidence, best: Candidate) -> str:
+    """How much a run says that lies on the other side of 1 than what is expected."""
+    printed = _PRINTED.get(row.metric)
+    if best.estimate is None or printed is None or row.metric == "ttft":
+        return ""
+    expected = getattr(best.estimate, printed).speedup.p50
+    if (expected - 1) * (row.speedup - 1) >= 0:
+        return ""
+    share = knowledge.threshold("stranger_weight").value
+    return f"; against the estimate, which follows {100 * share:.0f} % of the miss of such a run"
 
 
 _PRINTED = {

@@ -13,6 +13,7 @@ from advisor.advice.decide import Verdict, goal_interval, meets, p_objective, ve
 from advisor.advice.explain import caveats
 from advisor.advice.explain.measured import Told, from_evidence, whole_percent, without_acceptance
 from advisor.advice.explain.no_method import from_drafter, no_method
+from advisor.advice.judge import estimate_questions
 from advisor.domain.nouns import (
     Candidate,
     Facts,
@@ -28,6 +29,7 @@ from advisor.perf import memory
 
 PHYSICS = "physics core"
 EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
+FEWER = tuple(sorted({round(2 ** (step / 3)) for step in range(37)}))  # requests at once to try
 SAME_GAIN = sourced(
     0.05,
     "log ratio",
@@ -150,13 +152,14 @@ def _what_else(best: Candidate, decoding: float) -> str:
         return ""
     terms = estimate.terms
     crowded = terms.get("requests_verify", 1) < terms.get("requests_base", 1)
-    codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
+    effects = {f.code: f.effect for f in best.findings if f.effect in ("loss", "caution")}
+    what = "documented losses" if "loss" in effects.values() else "losses documented nearby"
     parts = [
         f"{terms['requests_verify']:.0f} instead of {terms['requests_base']:.0f} requests at once"
         if crowded
         else "",
         "prefill and nearby benchmarks",
-        f"documented losses ({', '.join(codes)})" if codes else "",
+        f"{what} ({', '.join(sorted(effects))})" if effects else "",
     ]
     said = " and ".join(part for part in parts if part)
     return f"; with {said}, {estimate.output_tok_s.speedup.p50:.2f}x overall"
@@ -204,11 +207,12 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
     expected = f"{EXPECTED} '{goal}' is {whole_percent(interval.p50)} ({span}, {gain})"
     texts = {
         "rule": "A rule forbids speculation here",
-        "objective": _objective_text(facts, best),
+        "objective": _objective_text(facts, best) + _kept_by(facts, verdict, best),
         "one_token": "An answer of one token ends with the prompt: there is no step that "
         "speculation could shorten",
         "unsure": f"{expected}: too uncertain to choose without a benchmark",
         "estimate": expected,
+        "longer_gained": f"{expected}: with one draft token more it was measured to gain here",
         "unknown_hardware": "This accelerator is unknown: the ratio is that of other "
         "accelerators, and absolute speeds cannot be predicted",
     }
@@ -237,7 +241,7 @@ def _from_objectives(facts: Facts, verdict: Verdict, best: Candidate) -> list[Re
     why = "neither is likely to meet it" if neither else "the two hardly differ"
     return [
         Reason(
-            text=f"{text}: {why}, so it does not decide",
+            text=f"{text}: {why}, so it does not decide{_kept_by(facts, verdict, best)}",
             sources=("models/speedup.md",),
             weight=2.8,
         )
@@ -273,6 +277,23 @@ def _objective_text(facts: Facts, best: Candidate) -> str:
         f"{asked} at most: met with a chance of {100 * on:.0f} % with speculation, "
         f"{100 * off:.0f} % without"
     )
+
+
+def _kept_by(facts: Facts, verdict: Verdict, best: Candidate) -> str:
+    """How many requests at once the run to start would keep the objectives with, where it probably
+    misses them with as many as were asked for.
+    """
+    run = "value" if verdict.decision == "on" else "baseline"
+    asked, request = facts.concurrency or 1, facts.request
+    if asked == 1 or meets(request, best.estimate, run):
+        return ""
+    loads = [n for n in FEWER if n < asked]
+    fewer = [facts.model_copy(update={"concurrency": n}) for n in loads]
+    told = estimate_questions([(one, (best.plan,), ()) for one in fewer])
+    kept = [n for n, made in zip(loads, told, strict=True) if meets(request, made()[0], run)]
+    if not kept:
+        return "; one request at a time would probably miss it too"
+    return f"; with about {max(kept)} at once it would probably be met"
 
 
 def strongest(findings: Sequence[Finding]) -> tuple[Finding, ...]:

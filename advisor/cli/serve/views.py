@@ -17,7 +17,6 @@ from advisor.render.json_out import advice_json_text
 from advisor.render.layout import number
 from advisor.render.notes import placeholder
 from advisor.render.text import (
-    beyond,
     measured_ttft,
     predictable,
     schedule_words,
@@ -27,7 +26,7 @@ from advisor.render.text import (
 from advisor.render.text import (
     release as label,
 )
-from advisor.render.text_sections import METHOD_NAMES, candidate_words
+from advisor.render.text_sections import METHOD_NAMES, beyond, candidate_words
 
 FORM_NAMES = {
     "flags": "Command",
