@@ -57,7 +57,7 @@ def _near_with_same_digits(key: str, keys: Mapping[str, str]) -> str | None:
     """The only id one typing slip away; the slip must lie in a word of four letters or more
     (rtx6000 is not rtxa6000).
     """
-    if len(_held_by(key, keys)) > 1:
+    if len(_ids_that_hold(key, keys)) > 1:
         return None  # a part of several names ("orin") is no slip in one of them
     digits, words = _DIGITS.findall(key), _LETTERS.findall(key)
     best: dict[str, float] = {}
@@ -109,11 +109,11 @@ def likely(name: str, keys: Mapping[str, str]) -> tuple[str, ...]:
     """What an unclear name may stand for: all ids that it is a part of where these are two to six
     ("orin"), else the nearest.
     """
-    found = _held_by(key_of(name), keys)
+    found = _ids_that_hold(key_of(name), keys)
     return found if 1 < len(found) <= MOST_NAMES else nearest(name, keys)
 
 
-def _held_by(key: str, keys: Mapping[str, str]) -> tuple[str, ...]:
+def _ids_that_hold(key: str, keys: Mapping[str, str]) -> tuple[str, ...]:
     """The ids with a name that a key is a part of, in the order of the table."""
     return tuple(dict.fromkeys(ident for form, ident in keys.items() if key and key in form))
 

@@ -52,7 +52,7 @@ def chance_words(gain: Interval, estimate: Estimate) -> str:
     if not isfinite(chance):
         return "unknown"
     share = round(chance * 100)
-    if bound := _bounded(gain, chance):
+    if bound := _bound_words(gain, chance):
         return f"{bound} {share} %"
     needed = 100 * knowledge.threshold("decision_on_p_gain").value
     if 100 * chance < needed <= share:  # a chance that is not enough never reads as if it were
@@ -60,7 +60,7 @@ def chance_words(gain: Interval, estimate: Estimate) -> str:
     return "over 99 %" if share == 100 else "under 1 %" if share == 0 else f"{share} %"
 
 
-def _bounded(gain: Interval, chance: float) -> str:
+def _bound_words(gain: Interval, chance: float) -> str:
     """What bounds the chance, "at least" or "at most": where it stands at the largest or smallest
     that is claimed without a benchmark near, and the interval by itself says more.
     """
@@ -76,7 +76,7 @@ def beyond(gain: Interval, estimate: Estimate) -> str:
     """Why the chance is another than the interval alone would give: no benchmark is near, or
     measured pairs move the odds of a gain and leave the size of it open.
     """
-    if _bounded(gain, estimate.p_gain):
+    if _bound_words(gain, estimate.p_gain):
         return " (no benchmark near, so no more is claimed)"
     if estimate.p_gain > 0.9 and gain.p10 < 1:
         return " (similar benchmarks gained)"

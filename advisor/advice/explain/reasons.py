@@ -207,7 +207,7 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
     expected = f"{EXPECTED} '{goal}' is {whole_percent(interval.p50)} ({span}, {gain})"
     texts = {
         "rule": "A rule forbids speculation here",
-        "objective": _objective_text(facts, best) + _kept_by(facts, verdict, best),
+        "objective": _objective_text(facts, best) + _load_that_meets(facts, verdict, best),
         "one_token": "An answer of one token ends with the prompt: there is no step that "
         "speculation could shorten",
         "unsure": f"{expected}: too uncertain to choose without a benchmark",
@@ -241,7 +241,7 @@ def _from_objectives(facts: Facts, verdict: Verdict, best: Candidate) -> list[Re
     why = "neither is likely to meet it" if neither else "the two hardly differ"
     return [
         Reason(
-            text=f"{text}: {why}, so it does not decide{_kept_by(facts, verdict, best)}",
+            text=f"{text}: {why}, so it does not decide{_load_that_meets(facts, verdict, best)}",
             sources=("models/speedup.md",),
             weight=2.8,
         )
@@ -279,7 +279,7 @@ def _objective_text(facts: Facts, best: Candidate) -> str:
     )
 
 
-def _kept_by(facts: Facts, verdict: Verdict, best: Candidate) -> str:
+def _load_that_meets(facts: Facts, verdict: Verdict, best: Candidate) -> str:
     """How many requests at once the run to start would keep the objectives with, where it probably
     misses them with as many as were asked for.
     """
