@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from math import ceil
 
-from advisor.advice.choices import (
-    Default,
-    engine_for,
-    quant_default,
-    quant_of_repository,
-    version_for,
-)
+from advisor.advice.choices import Default, engine_for, version_for
 from advisor.advice.plans import checkpoints, topology
+from advisor.advice.quantisations import quant_default, quant_of_repository
 from advisor.domain.nouns import (
     AS_ASKED,
     LLM,

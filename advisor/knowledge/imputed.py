@@ -1,10 +1,13 @@
-"""Values for what a row or a question does not say: knowledge/imputation.yaml, as compiled."""
+"""Values for what a row or a question does not say, as compiled: knowledge/imputation.yaml for
+numbers, knowledge/defaults.yaml for choices in their order of preference.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
+from advisor.domain.nouns import Hardware
 from advisor.knowledge.names import architecture_among
 from advisor.knowledge.store import index
 
@@ -45,3 +48,27 @@ def architecture(name: str) -> str:
         Where no entry names it: its rates would otherwise be guessed in silence.
     """
     return architecture_among(index()["imputation"]["architectures"], name)
+
+
+def first_row(table: str, facts: dict[str, str]) -> dict[str, Any]:
+    """The first row of a table of defaults ("quant", "engine" or "beside") that holds for these
+    words.
+    """
+    rows: list[dict[str, Any]] = index()["defaults"][table]
+    return next(
+        row for row in rows if _matches(row["when"], facts)
+    )  # the last row has no condition
+
+
+def hardware_words(hw: Hardware) -> dict[str, str]:
+    """What the conditions ask of the hardware."""
+    return {"vendor": hw.vendor, "arch": hw.arch, "hardware_class": hw.hardware_class}
+
+
+def _matches(when: dict[str, list[str]], facts: dict[str, str]) -> bool:
+    for name, allowed in when.items():
+        value = facts.get(name, "")
+        fits = any(value.startswith(a) for a in allowed) if name == "arch" else value in allowed
+        if not fits:
+            return False
+    return True

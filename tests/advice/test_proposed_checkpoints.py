@@ -11,8 +11,8 @@ import pytest
 
 from advisor.advice import recommend as recommend_module
 from advisor.advice import resolve
-from advisor.advice.choices import quant_of_repository
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG
+from advisor.advice.quantisations import quant_of_repository
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request, UnknownFact
 from advisor.knowledge import store as knowledge

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.advice.choices import engine_default, quant_default
+from advisor.advice.choices import engine_default
+from advisor.advice.quantisations import quant_default
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import LLM, AdvisorError, Facts, Quantity, Request, UnknownFact
 from advisor.domain.paths import knowledge_dir
@@ -66,7 +67,7 @@ def test_every_quant_method_and_threshold_has_a_known_source() -> None:
     for ident in knowledge.quant_ids():
         assert knowledge.source(knowledge.quant(ident).source).title, ident
     for method, row in knowledge.index()["methods"].items():
-        for source in knowledge.method_info(method)["sources"]:
+        for source in row["sources"]:
             assert knowledge.source(source).title, method
         assert row["id"] == method
     for ident in knowledge.index()["thresholds"]:
