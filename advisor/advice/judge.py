@@ -53,7 +53,7 @@ def candidate_plans(facts: Facts, judging: Judge | None = None) -> Question:
     speculation can run.
     """
     base = workable_base(facts, judging)
-    fit = _plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
+    fit = plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
     plans = tuple(plan for plan, _ in fit)
     bills = tuple(
         made if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
@@ -228,12 +228,7 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     return Candidate(plan=plan, estimate=estimate, findings=findings)
 
 
-def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """The plans whose memory bill fits."""
-    return tuple(plan for plan, _ in _plans_that_fit(facts, plans))
-
-
-def _plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, MemoryBill]]:
+def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, MemoryBill]]:
     """The plans whose memory bill fits, each with that bill."""
     made = [(plan, memory.bill(facts, plan)) for plan in plans]
     return [(plan, bill) for plan, bill in made if bill.fits is not False]

@@ -133,9 +133,7 @@ def _save(place: Path, found: Sweep) -> None:
     say(f"wrote {place}", err=True)
 
 
-@click.command(context_settings=HELP)
-@click.argument("mix", type=click.Path(allow_dash=True))
-@click.option(
+form_option = click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -143,6 +141,11 @@ def _save(place: Path, found: Sweep) -> None:
     show_default=True,
     help="Output format.",
 )
+
+
+@click.command(context_settings=HELP)
+@click.argument("mix", type=click.Path(allow_dash=True))
+@form_option
 @click.option(
     "--out",
     "place",
@@ -190,16 +193,6 @@ def _index(made: MixPlan, kind: str | None) -> int | None:
     if not same:
         raise AdvisorError(f"this mix has no layout of the kind {kind}")
     return max(gains, key=gains.__getitem__) if gains else same[0]
-
-
-form_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
 
 
 def rate_of(per_hour: str | None, watts: float | None) -> Rate:

@@ -308,18 +308,6 @@ def quant_from_text(text: str) -> Quant | None:
 # ---------------------------------------------------------------- methods, sources, thresholds
 
 
-def method_info(method: str) -> dict[str, Any]:
-    """What is known of a speculative method: title, needs_drafter, usual_k by engine, summary,
-    sources.
-    """
-    found: dict[str, Any] | None = index()["methods"].get(method)
-    if found is None:
-        raise UnknownFact(
-            "method", method[:80], nearest(method, {key_of(m): m for m in index()["methods"]})
-        )
-    return found
-
-
 def source(ident: str) -> Source:
     """A citation by id. Raises UnknownFact."""
     found = index()["sources"].get(ident)

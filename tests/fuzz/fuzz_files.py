@@ -19,7 +19,6 @@ import random
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -275,11 +274,7 @@ def run(name: str, count: int, seed: int, keep: Path | None = None) -> Counter[s
                 spent = time.process_time() - begun
                 assert spent < SLOW_S, f"took {spent:.1f} s"
             except Exception as error:
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                key = (
-                    f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: "
-                    f"{str(error)[:100]}"
-                )
+                key = fuzz_readers.key_of(error)
                 failures[key] += 1
                 if failures[key] == 1:
                     print(f"{name} {number}: {key!a}", flush=True)

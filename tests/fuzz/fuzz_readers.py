@@ -321,6 +321,13 @@ def _judge(read: FileRead) -> None:
         assert SECRET not in text, "a secret is printed"
 
 
+def key_of(error: Exception) -> str:
+    """What tells one failure from another: its kind, its place and how its message begins."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(where.filename).name}:{where.lineno}"
+    return f"{type(error).__name__} at {place}: {str(error)[:100]}"
+
+
 def run(
     count: int,
     seed: int,
@@ -338,11 +345,7 @@ def run(
         try:
             check(data, name, number % deep_every == 0)
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            key = (
-                f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: "
-                f"{str(error)[:100]}"
-            )
+            key = key_of(error)
             failures[key] += 1
             if failures[key] == 1:
                 print(f"input {number}: {key}", flush=True)

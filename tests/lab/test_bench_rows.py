@@ -1,25 +1,20 @@
-"""Step-cost points become measured runs, and the fits that the H200 card rests on do what they
-say.
-"""
+"""Step-cost points become measured runs."""
 
 from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from advisor.cli.bench import bench
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench import fit, row_files, rows
+from advisor.lab.bench import row_files, rows
 from advisor.lab.measurements import files
 from advisor.lab.measurements import schema as m
-from advisor.perf import prompt_cost
 
 SOURCE = "h200-vllm-0251"
 RAW = m.measurements_dir() / "raw" / SOURCE
@@ -115,9 +110,12 @@ def test_long_prompts_have_no_decode_step_of_their_own() -> None:
     assert {r["use"] for r in found if r.get("output_tok_s")} == {"train"}
 
 
-def test_compact_lines_give_the_same_points_back(tmp_path: Path) -> None:
-    points = [point(0), point(0, concurrency=4, key="4:2048:128:0"), point(2)]
-    (tmp_path / "a.jsonl").write_text(row_files.compact(points))
+def test_what_points_share_may_stand_once(tmp_path: Path) -> None:
+    points = [point(0), point(0, concurrency=4, key="4:2048:128:0")]
+    own = ("label", "key", "concurrency")
+    shared = {name: value for name, value in points[0].items() if name not in own[1:]}
+    lines = [shared, *({name: one[name] for name in own} for one in points)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert row_files.read_rows(tmp_path) == points
 
 
@@ -162,73 +160,3 @@ def test_shipped_rows_follow_from_the_raw_points() -> None:
         shipped = [{k: v for k, v in row.items() if v} for row in csv.DictReader(handle)]
     made = rows.runs(row_files.read_rows(RAW), row_files.read_about(RAW, {}))
     assert shipped == [{k: v for k, v in row.items() if v} for row in made]
-
-
-# ---------------------------------------------------------------- fits
-
-
-def clean() -> list[dict[str, Any]]:
-    """Rows of the run on one GPU alone, caching off, whose configuration has a run without
-    drafts.
-    """
-    kept = [
-        row
-        for row in row_files.read_rows(RAW)
-        if re.fullmatch(r"qwen3\.6-35b-a3b-fp8-k\d-single", row["label"])
-    ]
-    plain = {row["key"] for row in kept if row["k"] == 0}
-    kept = [row for row in kept if row["key"] in plain]
-    return sorted(kept, key=lambda row: (*fit.cell_of(row), row["k"]))
-
-
-def test_halves_share_no_cell_and_keep_arms_together() -> None:
-    alone = clean()
-    seen = fit.even_cells(alone)
-    cells = {fit.cell_of(row) for row in alone}
-    assert (len(seen), len(cells)) == (8, 15)
-
-
-def test_non_negative_least_squares() -> None:
-    rng = np.random.default_rng(1)
-    matrix = rng.uniform(size=(40, 3))
-    assert fit.non_negative(matrix, matrix @ np.array([2.0, 0.0, 0.5])) == pytest.approx(
-        [2.0, 0.0, 0.5], abs=1e-6
-    )
-    assert fit.non_negative(matrix, matrix @ np.array([2.0, -1.0, 0.5])).min() == 0.0
-
-
-def test_step_law_explains_the_clean_run() -> None:
-    law = fit.step_law(clean())
-    assert law.error[0] < 4 and law.error[4] < 3
-    assert 3 < law.coefficients["fixed"] < 5 and 6 < law.coefficients["all experts"] < 10
-
-
-def test_refit_finds_the_constants_that_made_the_data() -> None:
-    """Rows rewritten with the prediction of shifted constants: the fit's predictions come back to
-    them.
-    """
-    sweep = fit.Sweep.of(clean())
-    truth = fit.shift_constants(
-        fit.random_routing(), {"spec_step_s": 0.4, "prefill_call_s": 0.8, "expert_bw": -0.2}
-    )
-    said = sweep.predict(truth)
-    made = [
-        row
-        | {
-            ("decode_step_p50_ms" if q == "decode_step_ms" else q): float(said[q][i])
-            for q in fit.QUANTITIES
-        }
-        for i, row in enumerate(sweep.rows)
-    ]
-    again = fit.Sweep.of(made)
-    found = fit.refit(again)
-    errors = [
-        fit.mape(fit.log_errors(again, again.predict(found.constants()), q)) for q in fit.QUANTITIES
-    ]
-    assert max(errors) < 1.0
-    calls = [
-        prompt_cost.call_seconds(again.points, c, np.full(len(made), 2048.0))
-        for c in (truth, found.constants())
-    ]  # launches per call and per recurrent layer cannot be told apart on one model: their sum can
-    assert calls[1] == pytest.approx(calls[0], rel=0.05)
-    assert found.shifts["expert_bw[vllm-cuda]"] == pytest.approx(-0.2, abs=0.1)

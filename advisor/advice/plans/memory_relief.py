@@ -1,13 +1,8 @@
-"""What to do when memory is short: which lever to lower first, and what would fit instead.
-
-Levers come cheapest first in speed and quality. Alternatives are tried with the real bill, not
-guessed.
-"""
+"""What to do when memory is short: what would fit instead, tried with the real bill."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from advisor.advice.plans import checkpoints, offload, propose, topology
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
@@ -16,10 +11,6 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.perf.sizes import device
-from advisor.perf.sizes import pools as kv_sizes
-from advisor.perf.sizes.device import USUAL_BUDGET
-from advisor.perf.sizes.weights import GIB
 
 GPU_COUNTS = sourced(
     (2, 4, 8),
@@ -53,19 +44,6 @@ CONTEXT_STEPS = sourced(
     "context lengths that are tried where memory is short, halved each time",
     "chosen",
 )
-LEAST_BUDGET = sourced(
-    2048, "tokens", "vLLM engine/arg_utils.py: default of its API server on a small device", "read"
-)
-LEAST_GIB = sourced(0.005, "GiB", "own choice: what is shown as 0.00 is no relief", "chosen")
-
-
-class Relief(NamedTuple):
-    """One thing to lower when memory is short, and what it frees."""
-
-    lever: str  # a field of Plan, or "quant", "gpus"
-    to: str
-    frees_gib: float
-    cost: str
 
 
 def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
@@ -205,54 +183,3 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
         )
         if runs and quant.bits is not None and (bits is None or quant.bits < bits + more):
             yield quant
-
-
-def reliefs(facts: Facts, plan: Plan) -> tuple[Relief, ...]:
-    """What to lower first when memory is short: cheapest in speed and quality first, each with the
-    GiB it frees per GPU.
-    """
-    made = memory.bill(facts, plan)
-    shape = facts.shape or facts.model
-    found: list[Relief] = []
-    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype) if shape else None
-    if kv_token and shape:
-        kv_token *= kv_sizes.copies(shape, plan)
-    asked = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    gpus = memory.replica_gpus(facts, plan)
-    slots = plan.max_num_seqs or facts.concurrency or 1
-    if kv_token and plan.max_model_len and plan.max_model_len > asked:
-        held = slots if plan.engine not in memory.SERVERS else 1
-        freed = (plan.max_model_len - asked) * kv_token * held / GIB / gpus
-        found.append(Relief("max_model_len", str(asked), freed, "longer requests are refused"))
-    if shape and shape.state_mb_per_seq and slots > (facts.concurrency or slots):
-        spare = slots - (facts.concurrency or slots)
-        freed = spare * shape.state_mb_per_seq * 1e6 * (1 + plan.k) / GIB / gpus
-        found.append(Relief("max_num_seqs", str(facts.concurrency), freed, "more requests queue"))
-    if kv_token and plan.kv_cache_dtype in (None, "auto", "bf16", "f16") and made.kv_gib:
-        to = "fp8" if plan.engine in memory.SERVERS else "q8_0"
-        found.append(
-            Relief("kv_cache_dtype", to, made.kv_gib / 2, "a little accuracy at long context")
-        )
-    if (
-        plan.engine in memory.SERVERS
-        and (plan.max_num_batched_tokens or USUAL_BUDGET) > LEAST_BUDGET
-        and shape
-        and shape.hidden
-    ):
-        freed = (
-            ((plan.max_num_batched_tokens or USUAL_BUDGET) - LEAST_BUDGET)
-            * shape.hidden
-            * device.ACTIVATION_BYTES
-            / GIB
-        )
-        found.append(
-            Relief("max_num_batched_tokens", "2048", freed, "longer prompts take more steps")
-        )
-    if plan.method != "none":
-        freed = (
-            made.spec_gib
-            + made.state_gib * plan.k / (1 + plan.k)
-            + device.GRAPHS_PER_DRAFT_GIB * plan.k
-        )
-        found.append(Relief("method", "none", freed, "no speculation"))
-    return tuple(item for item in found if item.frees_gib > LEAST_GIB)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,33 +42,6 @@ def read_rows(folder: Path) -> list[Measured]:
             f"{folder} holds no measured points (*.jsonl of `advisor bench step-cost`)."
         )
     return rows
-
-
-def compact(rows: Iterable[Measured]) -> str:
-    """JSON lines with what all points of one engine start share written once; `read_rows` gives the
-    same rows back.
-    """
-    by_label: dict[str, list[Measured]] = {}
-    for row in rows:
-        by_label.setdefault(row["label"], []).append(row)
-    lines = []
-    for label, points in by_label.items():
-        shared = {
-            name: value
-            for name, value in points[0].items()
-            if all(p.get(name) == value for p in points)
-        }
-        shared = {
-            name: value
-            for name, value in shared.items()
-            if name not in ("key", "concurrency", "input_tokens")
-        }
-        lines.append({**shared, "label": label})
-        lines += [
-            {"label": label} | {n: v for n, v in point.items() if n not in shared}
-            for point in points
-        ]
-    return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
 
 def read_about(folder: Path, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,13 +83,6 @@ def is_decode_biased(row: Measured) -> bool:
     )
 
 
-def plain_elsewhere(row: Measured) -> bool:
-    """The plain arm of this row's point ran on another machine of the same kind: only its decode
-    step compares.
-    """
-    return fnmatch.fnmatch(row["label"], "*-k[1368]-single")
-
-
 def decode_tok_s(row: Measured) -> float | None:
     """One request's decode speed while no prompt is computed: tokens per step over the median
     decode step.
