@@ -9,6 +9,7 @@ from math import ceil
 
 from advisor.advice.choices import Default, engine_for, version_for
 from advisor.advice.plans import checkpoints, topology
+from advisor.advice.plans.limits import FOUR_BITS
 from advisor.advice.quantisations import quant_default, quant_of_repository
 from advisor.domain.nouns import (
     AS_ASKED,
@@ -31,6 +32,8 @@ from advisor.prediction.acceptance import USUAL_K
 from advisor.rules.kit.models import first_release
 
 BY_NAME = "model-name"  # source of a model of which no more than its name was read
+LAYOUT_OPEN = "int4"  # four bits whose layout a user leaves open
+FOUR_BIT = ("awq-int4", "nvfp4", "mxfp4", "q4_k_m", "ud-q4_k_xl", "iq4_xs")  # the usual first
 SHOWN_OF_ONE = sourced(6, "A/B runs", "own choice: as many are shown", "chosen")
 SHOWN_OF_EACH = sourced(
     4, "pairs", "own choice: of each method, where several were measured", "chosen"
@@ -46,6 +49,31 @@ def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Qua
     length = request.ctx_tokens + request.output_tokens
     chosen, why = quant_default(hw, model, engine, request.gpus, length, request.concurrency)
     return chosen, [("quant", chosen.id, why)]
+
+
+def _published_four(request: Request, hw: Hardware, model: LLM) -> tuple[Request, list[Default]]:
+    """The request with a published checkpoint of four bits, where "int4" or "4bit" was asked for
+    and nobody publishes one by that name.
+    """
+    if request.quant is None or knowledge.quant(request.quant).id != LAYOUT_OPEN:
+        return request, []
+    if LAYOUT_OPEN in {found.quant for found in knowledge.checkpoints(model)}:
+        return request, []
+    free = request.model_copy(update={"quant": None})
+    engine = engine_for(free, hw, model)[0]
+    length = request.ctx_tokens + request.output_tokens
+    usual = quant_default(hw, model, engine, request.gpus, length, request.concurrency)[0]
+    four = [found for name in FOUR_BIT if (found := knowledge.quant(name))]
+    for found in (usual, *four):
+        runs = request.engine is None or not found.engines or engine in found.engines
+        known = any(
+            checkpoints.available(model, found, name, hw, request.gpus)
+            for name in found.engines or (engine,)
+        )
+        if FOUR_BITS <= (found.bits or 0.0) < FOUR_BITS + 1 and runs and known:
+            why = f"four bits, as {request.quant} was asked for: a published checkpoint"
+            return request.model_copy(update={"quant": found.id}), [("quant", found.id, why)]
+    return request, []
 
 
 def asked_model(name: str) -> LLM:
@@ -166,6 +194,8 @@ def bare_facts(request: Request) -> Facts:
         )
         defaults.append(("model", own, what))
         model = checkpoints.with_own(model, own)
+    request, more = _published_four(request, hw, model)
+    defaults += more
     engine, more = engine_for(request, hw, model)
     defaults += more
     version, more = version_for(request, engine, hw)

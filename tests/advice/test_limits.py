@@ -195,3 +195,19 @@ def test_integrated_radeon_starts_the_vulkan_that_the_reason_names() -> None:
     told = {field: why for field, _, why in advice.facts.defaults}
     assert "Vulkan" in told["engine"]
     assert "ghcr.io/ggml-org/llama.cpp:server-vulkan-" in compose_yaml(advice)
+
+
+@pytest.mark.parametrize("word", ["int4", "4bit"])
+@pytest.mark.parametrize("hardware", ["rtx4090", "h100", "gb10", "m4-max"])
+def test_four_bits_without_a_layout_are_a_published_checkpoint(hardware: str, word: str) -> None:
+    """Once `vllm serve YOUR-ORG/Qwen3.6-35B-A3B-INT4`."""
+    advice = recommend(hardware=hardware, quant=word, what_if=False)
+    assert advice.facts.quant is not None and 4 <= (advice.facts.quant.bits or 0) < 5
+    for plan in (advice.plan, advice.plan_off, advice.candidate):
+        assert plan is None or "YOUR-ORG" not in (plan.model or "")
+
+
+@pytest.mark.parametrize("model", ["kimi-k2.6", "kimi-k2.7-code"])
+def test_the_public_drafters_of_kimi_are_known(model: str) -> None:
+    advice = recommend(hardware="b200", gpus=8, model=model, what_if=False)
+    assert advice.candidate is not None and advice.candidate.method == "eagle3"
