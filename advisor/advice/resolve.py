@@ -71,7 +71,7 @@ def _published_four(request: Request, hw: Hardware, model: LLM) -> tuple[Request
             for name in found.engines or (engine,)
         )
         if FOUR_BITS <= (found.bits or 0.0) < FOUR_BITS + 1 and runs and known:
-            why = f"four bits, as {request.quant} was asked for: a published checkpoint"
+            why = f"{request.quant} means four bits: a published checkpoint"
             return request.model_copy(update={"quant": found.id}), [("quant", found.id, why)]
     return request, []
 
