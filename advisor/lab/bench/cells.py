@@ -136,7 +136,8 @@ def paths_sweep() -> tuple[Job, ...]:
         for path, gib, points, settings in paths
         for k, method in arms
     ]
-    return (*jobs, _beside(llama, "bf16", 2, 19, points_shape(), method="ngram"))
+    few = tuple(Point(c, 2048, 128, rounds=2) for c in (1, 4, 16))
+    return (*jobs, _beside(llama, "bf16", 2, 6, few, method="ngram"))
 
 
 def _beside(

@@ -16,6 +16,12 @@ from advisor.lab.bench.shapes import vocabulary as vocabulary_of
 LLAMA_PORT, SGLANG_PORT = 9100, 9200
 KS = (0, 2, 4, 1, 3, 8, 6)  # most valuable first
 HEADROOM = 2048  # tokens that a slot may grow by over its points
+LOOKUP_TOKENS = 2  # of the text that a lookup searches for; fewer drafts than these are not made
+WORDS = 8  # with so few, the last two tokens nearly always stand in the text before
+# Slots that decode of eight: neighbours are one group, and each group beyond is a pass of its own
+# where every slot has a KV buffer (llama.cpp #25840).
+PLACES = ((0, 1), (0, 4), (0, 1, 2, 3), (0, 1, 4, 5), (0, 1, 3, 5), (0, 2, 4, 6))
+FEW = ("-b", "2048", "-ub", "2048")
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,8 @@ class ServedPoint:
 
     `decode`: slots that are filled to `input_tokens` once and then decode `length` steps side by
     side. `closed`: clients that send one prompt after the other, `length` tokens each +- 50 %.
+    `places` are the slots that decode, as many as `concurrency`; empty: the first ones, side by
+    side.
     """
 
     kind: Literal["decode", "closed"]
@@ -32,11 +40,18 @@ class ServedPoint:
     length: int
     rounds: int = 2
     sampling: str = ""  # a name of SAMPLING; empty: the server's default
+    places: tuple[int, ...] = ()
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The slots that decode."""
+        return self.places or tuple(range(self.concurrency))
 
     @property
     def key(self) -> str:
         """The load as text, the key of its rows."""
         tail = f":{self.sampling}" if self.sampling else ""
+        tail += f":at{'.'.join(map(str, self.places))}" if self.places else ""
         return f"{self.concurrency}:{self.input_tokens}:{self.length}:0{tail}"
 
 
@@ -52,7 +67,11 @@ SAMPLING: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ServedJob:
-    """One server start and its points. `settings` says what differs from the server's defaults."""
+    """One server start and its points. `settings` says what differs from the server's defaults.
+
+    `words`: how many token ids prompts and answers are made of, so that lookups find their drafts;
+    0: the whole vocabulary.
+    """
 
     label: str
     engine: str
@@ -68,6 +87,7 @@ class ServedJob:
     env: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     start_s: float = 300.0
+    words: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return the job as JSON data."""
@@ -104,25 +124,32 @@ def llama_job(
     flags: tuple[str, ...] = (),
     vocabulary: int = VOCAB,
     part: str = "",
+    method: str = "mtp",
 ) -> ServedJob:
-    """A llama-server with as many slots as its points need, with the model's own MTP head for k >
-    0.
+    """A llama-server with as many slots as its points need. For k > 0 it drafts with the model's
+    own MTP head or, as `ngram`, by looking up the last two tokens in the text so far.
 
     Acceptance is forced by `--spec-synth-rates`. Prompt caches beyond the slots' own are off: a
     point must not pay for copies of other points' states.
     """
-    slots = max(p.concurrency for p in points)
+    slots = 1 + max(max(p.slots) for p in points)
     depth = max(p.input_tokens for p in points) + HEADROOM
+    lookup = bool(k) and method == "ngram"
     command = [server, "-m", str(gguf), "-ngl", "99", "-fa", "on", "-np", str(slots)]
     command += ["-c", str(slots * depth), "--no-warmup", "--cache-ram", "0"]
     command += ["--ctx-checkpoints", "0", "--no-ui", "--host", "127.0.0.1"]
     command += ["--port", str(LLAMA_PORT), *flags]
     rates = RATES[:k]
-    if k:
+    if lookup:
+        command += ["--spec-type", "ngram-simple", "--spec-ngram-simple-size-m", str(k)]
+        command += ["--spec-ngram-simple-size-n", str(LOOKUP_TOKENS)]
+    elif k:
         command += ["--spec-type", "draft-mtp", "--spec-draft-n-max", str(k)]
+    if k:
         command += ["--spec-synth-rates", ",".join(map(str, rates))]
+    settings = {"slots": slots, "context": slots * depth, "flags": list(flags)}
     return ServedJob(
-        f"{campaign}-k{k}{part}",
+        f"{campaign}-k{k}{part}" + ("-ngram" if lookup else ""),
         "llama-server",
         version,
         model,
@@ -133,13 +160,14 @@ def llama_job(
         LLAMA_PORT,
         vocabulary,
         rates,
-        settings={"slots": slots, "context": slots * depth, "flags": list(flags)},
+        settings=settings | ({"method": "ngram"} if lookup else {}),
+        words=WORDS if lookup else 0,
     )
 
 
 def llama_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
     """Server starts in order of value: k, then one KV buffer for all slots, closed loops."""
-    few, wide = ("-b", "2048", "-ub", "2048"), (1, 4, 8, 16)
+    few, wide = FEW, (1, 4, 8, 16)
     plain = decode((1, 2, 4, 6, 8, 9, 12, 16)) + decode((4, 16), sampling="greedy")
     plain += decode((4, 16), sampling="device") + decode((32, 64))
     jobs = [llama_job(k, gguf, plain if not k else decode(wide), flags=few, **about) for k in KS]
@@ -156,7 +184,7 @@ def llama_depth_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
     """Server starts at 16,384 tokens of context, in order of value: draft lengths at 1 to 16 slots,
     a q8_0 KV cache, no flash attention, one KV buffer for all slots.
     """
-    few = ("-b", "2048", "-ub", "2048")
+    few = FEW
     made: list[tuple[int, str, tuple[str, ...], tuple[int, ...]]] = [
         (k, "", (), (1, 4, 8, 16)) for k in (0, 2, 4)
     ]
@@ -167,6 +195,28 @@ def llama_depth_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
         llama_job(k, gguf, decode(at, 16_384), flags=(*few, *flags), part=f"-deep{part}", **about)
         for k, part, flags, at in made
     )
+
+
+def llama_places_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
+    """Eight slots of which some decode, side by side and apart, with a KV buffer for each slot and
+    with one for all, plain and at k = 2.
+    """
+    points = tuple(ServedPoint("decode", len(at), 2048, 48, places=at) for at in PLACES)
+    points += decode((8,))
+    return tuple(
+        llama_job(k, gguf, points, flags=(*FEW, *flags), part=f"-places{part}", **about)
+        for part, flags in (("", ()), ("-unified", ("--kv-unified",)))
+        for k in (0, 2)
+    )
+
+
+def llama_ngram_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
+    """Drafts by lookup in a text of few words beside MTP's and none: what a lookup saves, and what
+    a model with recurrent states pays to go back behind a refused draft.
+    """
+    loads = decode((1, 4, 8))
+    made = ((0, "mtp"), (2, "mtp"), (2, "ngram"), (4, "ngram"))
+    return tuple(llama_job(k, gguf, loads, flags=FEW, method=m, **about) for k, m in made)
 
 
 # ---------------------------------------------------------------- SGLang

@@ -33,6 +33,7 @@ from advisor.lab.bench.worker import JITTER, LEAST_PROMPTS, finished_keys
 from advisor.lab.processes import EngineProcess
 
 STOP_S = 10.0  # a server that has not ended by then is killed
+WORD_BIAS = 100.0  # added to a word's logit: no other token is sampled
 SLACK = 64  # tokens by which a slot may be shorter than the depth asked
 
 
@@ -57,12 +58,19 @@ class Driver:
 
     def ids(self, count: int) -> list[int]:
         """Random token ids; the first thousand (bytes) and the last (control) are left out."""
-        top = self.job.vocabulary
-        edge = min(1000, top // 8)
-        return [self.random.randrange(edge, top - edge) for _ in range(count)]
+        edge = self._edge
+        end = edge + self.job.words if self.job.words else self.job.vocabulary - edge
+        return [self.random.randrange(edge, end) for _ in range(count)]
+
+    @property
+    def _edge(self) -> int:
+        return min(1000, self.job.vocabulary // 8)
 
     async def ask(self, prompt: list[int], length: int, extra: dict[str, Any]) -> TimedRequest:
         """Send one request to the server and return its streamed reply."""
+        if self.job.words:  # answers keep to the words of the prompts
+            words = range(self._edge, self._edge + self.job.words)
+            extra = {**extra, "logit_bias": [[word, WORD_BIAS] for word in words]}
         path, body = request(self.job.engine, prompt, length, extra)
         reply = await stream(self.job.port, path, body)
         return TimedRequest(self.job.engine, reply, self.job.k > 0)
@@ -107,7 +115,7 @@ class Driver:
         return {"prompt_tokens": tokens, "prompt_wall_s": round(wall, 3)}
 
     async def _decode(self, point: ServedPoint) -> dict[str, Any]:
-        slots, extra = list(range(point.concurrency)), SAMPLING[point.sampling]
+        slots, extra = list(point.slots), SAMPLING[point.sampling]
         tau = 1 + sum(self.job.rates)
         filled = await self._fill(slots, point.input_tokens)
         await self._continue(slots, 1 + round(6 * tau), extra)
@@ -227,6 +235,7 @@ async def measure(
                 "sampling": point.sampling,
             }
             place |= {"concurrency": point.concurrency, "input_tokens": point.input_tokens}
+            place |= {"busy_slots": list(point.places)} if point.places else {}
             with out.open("a") as sink:
                 sink.write(json.dumps(shared | place | row) + "\n")
             tell(f"{job.label} {point.key}")

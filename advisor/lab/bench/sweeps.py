@@ -17,7 +17,7 @@ from advisor.lab.bench.shapes import VOCAB, config
 SWEEPS = {
     "vllm": ("full", "shapes", "paths"),
     "sglang": ("full", "shapes"),
-    "llama-server": ("full", "depth"),
+    "llama-server": ("full", "depth", "places", "ngram"),
 }
 NAMES = tuple(dict.fromkeys(name for names in SWEEPS.values() for name in names))
 Jobs = tuple[Job, ...] | tuple[ServedJob, ...]
@@ -55,8 +55,13 @@ def engine_starts(
             raise AdvisorError("llama-server needs a model file; give --gguf FILE.")
         about: dict[str, Any] = {"model": model, "quant": quant, "server": server}
         about |= {"campaign": gguf.stem, "vocabulary": vocabulary, "version": version}
-        made = served_cells.llama_depth_sweep if name == "depth" else served_cells.llama_sweep
-        return made(gguf, **about)
+        made = {
+            "full": served_cells.llama_sweep,
+            "depth": served_cells.llama_depth_sweep,
+            "places": served_cells.llama_places_sweep,
+            "ngram": served_cells.llama_ngram_sweep,
+        }
+        return made[name](gguf, **about)
     config(model, quant)
     match engine, name:
         case "sglang", "shapes":
