@@ -253,3 +253,45 @@ def wait_for(met: Callable[[], bool]) -> None:
             return
         time.sleep(0.05)
     raise AssertionError("waited half a minute")
+
+
+def test_slots_apart_stand_in_the_key_and_make_room() -> None:
+    jobs = served_cells.llama_places_sweep(Path("m.gguf"), model="qwen3.6-27b", quant="q8_0")
+    assert [job.label for job in jobs] == [
+        "gguf-k0-places",
+        "gguf-k2-places",
+        "gguf-k0-places-unified",
+        "gguf-k2-places-unified",
+    ]
+    assert ["--kv-unified" in job.command for job in jobs] == [False, False, True, True]
+    for job in jobs:
+        assert job.settings["slots"] == 8
+        assert len({point.key for point in job.points}) == len(job.points)
+        assert all(len(point.slots) == point.concurrency for point in job.points)
+    apart = next(p for p in jobs[0].points if p.places == (0, 2, 4, 6))
+    assert apart.key == "4:2048:48:0:at0.2.4.6"
+    # one point alone takes as many slots as its highest place needs
+    only = served_cells.llama_job(0, Path("m.gguf"), (apart,), model="qwen3.6-27b", quant="q8_0")
+    assert only.command[only.command.index("-np") + 1] == "7"
+
+
+def test_slots_apart_are_the_ones_that_decode(tmp_path: Path) -> None:
+    point = served_cells.ServedPoint("decode", 2, 128, 12, places=(0, 3))
+    job = mock_job("llama-server", 0, (point,))
+    assert served_worker.run([job], tmp_path).done == 1
+    row = json.loads(served_worker.rows_file(tmp_path, job).read_text())
+    assert row["busy_slots"] == [0, 3]
+    assert row["prompts"] == 2
+
+
+def test_lookups_keep_to_few_words() -> None:
+    about: dict[str, Any] = {"model": "qwen3.6-27b", "quant": "q8_0"}
+    jobs = served_cells.llama_ngram_sweep(Path("m.gguf"), **about)
+    assert [job.label for job in jobs] == ["gguf-k0", "gguf-k2", "gguf-k2-ngram", "gguf-k4-ngram"]
+    lookup = jobs[2]
+    assert "ngram-simple" in lookup.command
+    assert "draft-mtp" not in lookup.command
+    assert lookup.settings["method"] == "ngram"
+    driver = served_worker.Driver(lookup, Meter())
+    assert len(set(driver.ids(500))) == lookup.words == served_cells.WORDS
+    assert len(set(served_worker.Driver(jobs[1], Meter()).ids(500))) > 400
