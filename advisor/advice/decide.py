@@ -6,18 +6,20 @@ regret over the joint uncertainty of the candidates; (3) the user's latency obje
 the probability of meeting them differs clearly between the two runs; (4) otherwise the posterior of
 the goal's metric decides (prediction/decision.py), and a gain that was measured with one draft
 token more. Measured runs and what is documented are part of that posterior or explain it; they do
-not overrule it. Answers of one token end with the prompt: off. What it does not know: why
-(reasons.py says), and how the estimate was made (predict.py).
+not overrule it. Answers of one token end with the prompt: off. A checkpoint whose MTP head nobody
+is known to have seen is measured first. What it does not know: why (reasons.py says), and how the
+estimate was made (predict.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.advice.explain import caveats
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
     Candidate,
@@ -44,6 +46,7 @@ GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
     "ttft": ("ttft",),
     "balanced": ("output_tok_s", "request_tok_s", "tpot"),
 }
+UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
 WAIT_WEIGHT = sourced(
     0.1, "share", "Policy: ten times as long a wait for the first token weighs a fifth", "chosen"
 )
@@ -66,6 +69,23 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
 
     Returns the verdict with utilities and regrets filled in. Pure and deterministic.
     """
+    found = _by_preference(facts, candidates)
+    if found.best is None:
+        return found
+    decision = after_a_look(facts, found.candidates[found.best].plan, found.decision)
+    return found if decision == found.decision else replace(found, decision=decision, rule=UNSEEN)
+
+
+def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:
+    """The decision, but measure instead of on where nobody is known to have seen the head that the
+    plan drafts with: without it the server does not start, or accepts no draft.
+    """
+    unseen = decision == "on" and caveats.head(facts, plan) is not None
+    return "measure" if unseen else decision
+
+
+def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
+    """The verdict where every checkpoint holds what its plan drafts with."""
     goal: Goal = facts.goal or "balanced"
     scored = _score(candidates, goal)
     eligible = allowed_candidates(scored)

@@ -274,7 +274,8 @@ class Advice(Frozen):
     estimate: Estimate | None = None
     gain: Interval | None = None  # speed-up of the candidate for the goal
     decided_by: str = (
-        ""  # estimate, unsure, rule, objective, one_token, no_method, unknown_hardware
+        ""  # estimate, unsure, rule, objective, one_token, no_method, unknown_hardware,
+        # unseen_head
     )
     findings: tuple[
         Finding, ...

@@ -57,7 +57,7 @@ SAME = 0.005  # of P(gain): the noise of the schedule's own steps
 # memory sets the number of requests, one more of them is a step. Of 1,400 lines 57 come
 # back, at most 10 of the 60 of one machine, RTX PRO 6000 (2026-11-25).
 BACK = 0.19
-ALLOWED_BY = {"rule", "objective", "one_token", "no_method", "unknown_hardware"}
+ALLOWED_BY = {"rule", "objective", "one_token", "no_method", "unknown_hardware", "unseen_head"}
 
 
 def ask(**asked: Any) -> Advice | None:

@@ -30,7 +30,7 @@ GRID = [
     for i, (h, m, (c, n)) in enumerate(itertools.product(HARDWARE, MODELS, LOADS))
 ]
 # what may decide against an estimate, by name
-CONSTRAINTS = ("forbids", "latency objective", "one token")
+CONSTRAINTS = ("forbids", "latency objective", "one token", "keeps the MTP head is not known")
 
 
 def answer(asked: dict[str, Any]) -> Advice | None:

@@ -11,10 +11,11 @@ import pytest
 
 from advisor.advice import recommend as recommend_module
 from advisor.advice import resolve
+from advisor.advice.decide import after_a_look
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG
 from advisor.advice.quantisations import quant_of_repository
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Advice, AdvisorError, Request, UnknownFact
+from advisor.domain.nouns import Advice, AdvisorError, OwnRun, Request, UnknownFact
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import weights
@@ -341,6 +342,8 @@ def test_every_listed_name_is_its_own_model() -> None:
     ("model", "hardware", "gpus", "tensors"),
     [
         ("glm-4.6", "a100-80gb", 8, "mtp.*"),
+        ("deepseek-v3", "a100-80gb", 8, "mtp.*"),
+        ("deepseek-v3", "h100", 8, "mtp.*"),
         ("bartowski/Qwen_Qwen3.6-27B-GGUF", "rtx4090", 1, "nextn"),
         ("my-org/my-qwen3.6-27b-ft", "h100", 1, "mtp.*"),
     ],
@@ -349,11 +352,26 @@ def test_a_head_that_nobody_saw_is_said_on_the_first_screen(
     model: str, hardware: str, gpus: int, tensors: str
 ) -> None:
     made = recommend(hardware=hardware, model=model, gpus=gpus)
-    assert made.decision != "off"
+    assert (made.decision, made.decided_by) == ("measure", "unseen_head")
+    assert "speculative" not in made.launch.text and "draft-mtp" not in made.launch.text
     text = " ".join(advice_text(made).split())
     assert "keeps the MTP head is not known" in text and tensors in text
     kept = " ".join(advice_text(recommend(hardware="h100", model="qwen3.6-27b")).split())
     assert "MTP head is not known" not in kept
+
+
+@pytest.mark.parametrize(("accepted", "decision"), [(2.6, "on"), (1.0, "measure")])
+def test_own_drafts_that_were_accepted_have_seen_the_head(accepted: float, decision: str) -> None:
+    made = recommend(hardware="h100", model="deepseek-v3", gpus=8)
+    facts, plan = made.facts, made.candidate
+    assert facts.model is not None and facts.quant is not None and plan is not None
+    run = OwnRun(
+        hardware="h100", model=facts.model.id, engine=plan.engine, method="mtp", k=3,
+        quant=facts.quant.id, accepted_length=accepted,
+    )  # fmt: skip
+    own = facts.model_copy(update={"own_runs": (run,)})
+    assert after_a_look(own, plan, "on") == decision
+    assert after_a_look(own, plan, "off") == "off"
 
 
 def test_checkpoints_reported_to_draft_nothing_are_named() -> None:

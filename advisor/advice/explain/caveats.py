@@ -17,7 +17,7 @@ from advisor.advice.plans import (
     propose,
     topology,
 )
-from advisor.domain.nouns import Facts, Plan, Reason
+from advisor.domain.nouns import Facts, OwnRun, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
@@ -60,6 +60,8 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
     """
     if plan.method != "mtp" or plan.draft_model not in (None, plan.model) or facts.model is None:
         return None
+    if any(_accepts(run, facts) for run in facts.own_runs):
+        return None
     known = (c for c in knowledge.checkpoints(facts.model) if checkpoints.address(c) == plan.model)
     found = next(known, None)
     if found is None or found.keeps_mtp is not None or "mtp" in found.repository.lower():
@@ -70,6 +72,15 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
         f"tensors; without them the server does not start, or no draft is accepted"
     )
     return Reason(text=text, sources=("knowledge/llms",), weight=2.68)
+
+
+def _accepts(run: OwnRun, facts: Facts) -> bool:
+    """Whether the user's own run drafted with the head of this model in these weights, and drafts
+    were accepted.
+    """
+    here = facts.model is not None and run.model == facts.model.id
+    same = here and facts.quant is not None and run.quant == facts.quant.id
+    return same and run.method == "mtp" and (run.accepted_length or 0.0) > 1
 
 
 def _engine(facts: Facts) -> Reason | None:

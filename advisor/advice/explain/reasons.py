@@ -212,6 +212,7 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "speculation could shorten",
         "unsure": f"{expected}: too uncertain to choose without a benchmark",
         "estimate": expected,
+        "unseen_head": f"{expected}, if the checkpoint keeps the MTP head",
         "longer_gained": f"{expected}: with one draft token more it was measured to gain here",
         "unknown_hardware": "This accelerator is unknown: the ratio is that of other "
         "accelerators, and absolute speeds cannot be predicted",
@@ -223,6 +224,7 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "unknown_hardware": 3.0,
         "unsure": 1.5,
         "estimate": 1.5,
+        "unseen_head": 1.5,
     }
     return Reason(
         text=texts[verdict.rule],

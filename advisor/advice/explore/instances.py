@@ -251,11 +251,11 @@ def _decide(one: Server, columns: Sequence[Sequence[Candidate]]) -> tuple[Decisi
         low, middle, high = np.log(np.array([[gain.p10], [gain.p50], [gain.p90]]))
         samples.append(utility.utilities(low, middle, high, utility.deviates(i))[0])
     best = choices[int(utility.regrets(np.stack(samples))[1:].argmin())]
-    objective = _objective(one, columns, best)
-    if objective is not None:
-        return objective, best
     chances = [_estimate(column[best]).p_gain for column in columns]
-    return decide_one(gains[best].p50, chance_of_all(chances, one.weights)), best
+    decision = _objective(one, columns, best) or decide_one(
+        gains[best].p50, chance_of_all(chances, one.weights)
+    )
+    return decide.after_a_look(one.each[0], columns[0][best].plan, decision), best
 
 
 def _gain(one: Server, columns: Sequence[Sequence[Candidate]], index: int) -> Interval:
