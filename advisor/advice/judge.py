@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -253,7 +255,8 @@ class Beside:
             batch = np.repeat(np.array(self.sizes, dtype=np.float64), len(self.plans))
             parts.append(own.take(rows).replace(concurrency=batch))
         if self.loads:
-            parts.append(from_questions([(facts, [plan]) for facts, plan in self.loads]))
+            asked = groupby(self.loads, key=itemgetter(0))
+            parts.append(from_questions([(facts, [p for _, p in each]) for facts, each in asked]))
         return arrays.concat(parts) if parts else None
 
 

@@ -119,9 +119,26 @@ def quantile(
     Floats
         Log speed-ups. (N,)
     """
+    return _quantile_of(mean, *_sides(mean, below, above), p_gain, share)
+
+
+def _sides(mean: Floats, below: Floats, above: Floats) -> tuple[Floats, Floats, Floats]:
+    """Standard deviations below and above the median, and the chance of a gain before it is known
+    (N,): the same at every share.
+    """
     below, above = (np.fmax(side, LEAST_WIDTH) / Z10 for side in (below, above))
     gained = 1 - spread.cdf(-mean / np.where(mean > 0, below, above))
-    gained = np.clip(gained, LEAST_SIDE, 1 - LEAST_SIDE)
+    return below, above, np.clip(gained, LEAST_SIDE, 1 - LEAST_SIDE)
+
+
+def _quantile_of(
+    mean: Floats,
+    below: Floats,
+    above: Floats,
+    gained: Floats,
+    p_gain: Floats,
+    share: Floats | float,
+) -> Floats:
     lost = share < 1 - p_gain
     fails, gains = np.where(lost, 1 - p_gain, 1.0), np.where(lost, 1.0, p_gain)
     there = np.where(lost, share * (1 - gained) / fails, 1 - (1 - share) * gained / gains)
@@ -146,11 +163,15 @@ def chance_of_both(parts: Sequence[tuple[float, Predicted]]) -> Floats:
     """
     sides = np.stack([1 - found.p_gain for _, found in parts])
     low, high = sides.min(axis=0), sides.max(axis=0)
+    weights = np.array([[weight] for weight, _ in parts])
+    mean, below, above, p_gain = (
+        np.stack([getattr(found, name) for _, found in parts])
+        for name in ("mean", "below", "above", "p_gain")
+    )
+    below, above, gained = _sides(mean, below, above)
     for _ in range(HALVINGS):
         share = (low + high) / 2
-        value = sum(
-            weight * quantile(f.mean, f.below, f.above, f.p_gain, share) for weight, f in parts
-        )
+        value = (weights * _quantile_of(mean, below, above, gained, p_gain, share)).sum(axis=0)
         low, high = np.where(value > 0, low, share), np.where(value > 0, share, high)
     return np.asarray(1 - (low + high) / 2, dtype=np.float64)
 

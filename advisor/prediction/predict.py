@@ -264,18 +264,22 @@ def all_metrics(
     metric = np.repeat([arrays.METRICS.index(name) for name in ESTIMATED], count).astype(np.int16)
     asked = points.take(np.tile(np.arange(count), len(ESTIMATED))).replace(metric=metric)
     with one_thread():
-        raw = _exact_raw(model, asked)
+        raw = _exact_raw(model, asked, len(ESTIMATED))
         whole = _finish(model, asked, raw)
     found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(ESTIMATED)}
     return found, raw.full.take(np.arange(count)), raw.belief
 
 
-def _exact_raw(model: Model, points: arrays.Points) -> Raw:
-    """`Model.raw` with each stated acceptance exactly as stated."""
+def _exact_raw(model: Model, points: arrays.Points, times: int = 1) -> Raw:
+    """`Model.raw` with each stated acceptance exactly as stated. Of points that come `times` times,
+    once for each metric, the physics is worked out once.
+    """
     ready, full = prepare(points)
     belief = intervals.pin_acceptance(acc.believe(model.acceptance, ready), ready)
-    by_metric = log_physics(full, model.constants, belief.tau)
-    return model.with_doubt(points, full, belief, of_metric(by_metric, full.metric))
+    once = np.arange(len(points) // times)
+    by_metric = log_physics(full.take(once), model.constants, belief.tau[once])
+    each = {name: np.tile(values, times) for name, values in by_metric.items()}
+    return model.with_doubt(points, full, belief, of_metric(each, full.metric))
 
 
 def _part(whole: Predicted, start: int, stop: int) -> Predicted:

@@ -124,9 +124,10 @@ def _without(constants: Constants, switch: Switch) -> Constants:
 def _median(gap: Floats, share: float) -> Floats:
     """Median of a normal at 0 with probability `share`, else at `gap`; both with sd ROW_SD."""
     low, high = np.fmin(gap, 0.0), np.fmax(gap, 0.0)
+    states = np.stack([np.zeros_like(gap), gap])
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        below = share * spread.cdf(middle / ROW_SD)
-        below += (1 - share) * spread.cdf((middle - gap) / ROW_SD)
+        at, other = spread.cdf((middle - states) / ROW_SD)
+        below = share * at + (1 - share) * other
         low, high = np.where(below < 0.5, middle, low), np.where(below < 0.5, high, middle)
     return np.where(np.abs(gap) < LEAST_GAP, 0.0, (low + high) / 2)

@@ -159,13 +159,17 @@ OTHER_K_FAR = sourced(log(1.1), "log ratio", "the same of a run at another k", "
 
 
 def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
-    """What `from_evidence` asks of plans under the loads that were measured nearby."""
+    """What `from_evidence` asks of plans under the loads that were measured nearby, each once."""
     goal: Goal = facts.goal or "balanced"
     found: list[tuple[Facts, Plan]] = []
     for plan in plans:
+        of_plan: list[tuple[Facts, Plan]] = []
         for i, rows in enumerate(_runs(facts, goal, plan)[:COVERING]):
             if (rows[0].covers or i == 0) and _comparable(facts, rows[0], plan):
-                found += _towards(facts, rows[0], plan)
+                for case in _towards(facts, rows[0], plan):
+                    if case not in of_plan:
+                        of_plan.append(case)
+        found += of_plan
     return found
 
 

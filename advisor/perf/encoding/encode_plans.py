@@ -42,7 +42,7 @@ def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
     Points
         N points, in the order of the plans.
     """
-    return P.build(len(plans), _columns(facts, plans, _machine(facts)))
+    return P.build(len(plans), _columns(facts, plans, _machine(facts), {}))
 
 
 def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Points:
@@ -62,13 +62,14 @@ def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Point
     parts: list[dict[str, object]] = []
     machine: dict[str, object] = {}
     before: Facts | None = None
+    counts_seen: Counts = {}
     for facts, plans in questions:
         if before is None or any(
             getattr(facts, part) is not getattr(before, part) for part in _MACHINE
         ):
             machine = _machine(facts)
         before = facts
-        parts.append(_columns(facts, plans, machine))
+        parts.append(_columns(facts, plans, machine, counts_seen))
     counts = [len(plans) for _, plans in questions]
     return P.build(
         sum(counts),
@@ -98,6 +99,12 @@ def _join_column(
 
 
 _MACHINE = ("hardware", "model", "shape", "quant")
+# what the count of requests that fit (memory.max_requests) reads beside them, the drafters and the
+# plan; not how many are sent
+_COUNTED = ("engine", "engine_version", "gpus", "thinking", "ctx_tokens", "output_tokens")
+# plan and facts, by identity -> requests without speculation and with it; kept while the questions
+# that hold both are encoded, no longer
+Counts = dict[tuple[int, tuple[object, ...]], tuple[float, float]]
 
 
 def _machine(facts: Facts) -> dict[str, object]:
@@ -112,7 +119,9 @@ def _machine(facts: Facts) -> dict[str, object]:
     return made
 
 
-def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) -> dict[str, object]:
+def _columns(
+    facts: Facts, plans: Sequence[Plan], machine: dict[str, object], seen: Counts
+) -> dict[str, object]:
     """The columns of some plans of one question: a list with a value for each, or one value for
     all.
     """
@@ -135,7 +144,7 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     ]
     columns["tp"] = [float(plan.tp) for plan in plans]
     columns["prefix_caching"] = [names.scaled_value(plan.prefix_caching) for plan in plans]
-    columns |= _limits(facts, plans)
+    columns |= _limits(facts, plans, seen)
     columns["max_num_batched_tokens"] = [
         names.scaled_value(plan.max_num_batched_tokens) for plan in plans
     ]
@@ -150,10 +159,11 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     return columns
 
 
-def _limits(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
+def _limits(facts: Facts, plans: Sequence[Plan], seen: Counts) -> dict[str, object]:
     """Slots of each plan, and the requests that its memory holds without its speculation and with
     it. Where the memory is what limits a plan's slots, it limits the arm without speculation by
-    that arm's own count; plans that differ in k alone share that one.
+    that arm's own count; plans that differ in k alone share that one. `seen`: both counts of the
+    questions before, which differ in the load that they ask about more than in what fits.
     """
     slots: list[float] = []
     before: list[float] = []
@@ -161,18 +171,26 @@ def _limits(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
     last: Plan | None = None
     plain_count = cells.NAN
     given = facts.request.max_num_seqs if facts.request is not None else None
+    room = (
+        *(id(getattr(facts, part)) for part in (*_MACHINE, "drafters")),
+        *(getattr(facts, part) for part in _COUNTED),
+    )
     for plan in plans:
-        plain = plan.model_copy(
-            update={"method": "none", "k": 0, "k_schedule": (), "max_num_seqs": None}
-        )
-        plain_count = plain_count if plain == last else _count(facts, plain)
-        count = plain_count if plan.method == "none" else _count(facts, plan)
+        held = seen.get((id(plan), room))
+        if held is None:
+            plain = plan.model_copy(
+                update={"method": "none", "k": 0, "k_schedule": (), "max_num_seqs": None}
+            )
+            plain_count = plain_count if plain == last else _count(facts, plain)
+            last = plain
+            count = plain_count if plan.method == "none" else _count(facts, plan)
+            held = seen[id(plan), room] = (plain_count, count)
+        before_count, count = held
         full = plan.max_num_seqs is not None and plan.max_num_seqs == count and given is None
         counted = full or traits(plan.engine).pool != "slots"
-        before.append(plain_count if counted else SLOTS_HOLD)  # slots are reserved at the start
+        before.append(before_count if counted else SLOTS_HOLD)  # slots are reserved at the start
         after.append(count if counted else SLOTS_HOLD)
         slots.append(SLOTS_HOLD if full else names.scaled_value(plan.max_num_seqs))
-        last = plain
     return {"max_num_seqs": slots, "held_base": before, "held_spec": after}
 
 
