@@ -210,6 +210,7 @@ _BUILTINS = frozenset(("source", ".", "cd", "export", "exec", "set", "ulimit", "
 _JOINS = frozenset(("&&", "||", "|", ";;", ">", ">>", "2>&1", "&"))
 _LEAD = lazy_re(r"[@\-:+!|]*\s*")
 _OPEN = lazy_re("[%{\ue000]")
+_USER = lazy_re(r"(?m)^[ \t]*User[ \t]*=[ \t]*(?!root\b|0\b)\S")
 
 
 def check_directive(section: str, key: str, value: Mapped, reading: Reading) -> None:
@@ -301,7 +302,10 @@ def _command(key: str, value: Mapped, reading: Reading) -> None:
         home = "~" if first.startswith("~") else "$HOME"
         said = f"{key} names a program by its full path: systemd does not read {home} there"
         end = place[0] + len(home) if place else None
-        reading.slip(said, at.first(), end, "%h")
+        if _USER.search(reading.source.text):  # %h is the home of who runs the manager: /root
+            reading.slip(said, at.first(), text=f"the home of User= in full instead of {home}")
+        else:
+            reading.slip(said, at.first(), end, "%h")
     elif "/" in first and not first.startswith(("/", "$")):
         said = f"{key} names a program by its full path, not '{first}'"
         reading.slip(said, at.first(), text=f"the folder before {first}")

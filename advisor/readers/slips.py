@@ -231,3 +231,21 @@ def docker_value_slip(name: str, value: Mapped, reading: Reading) -> None:
             said = "docker run ends the list of devices at a comma: it needs quotes of its own"
     if said is not None:
         reading.slip(said, value.first(), place[1] if place and meant else None, meant or "a size")
+
+
+# variables whose value no server or runtime takes with quotes around it
+_EXACT = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+
+
+def quotes_kept(item: Mapped, reading: Reading) -> None:
+    """`- NAME="value"` in compose's list of variables: nothing takes the quotes away. The mended
+    text opens the quote before the name, so that no value is repeated.
+    """
+    found = re.fullmatch(r"([A-Za-z_]\w*)=([\"'])([^\"'\\]*)\2", item.text)
+    place = item.span()
+    if found is None or place is None or reading.source.text[place[0] - 1 : place[0]] in ("'", '"'):
+        return
+    name, quote = found[1], found[2]
+    said = f"compose passes the quotes around the value of {name} on as a part of it"
+    end = place[0] + found.start(3)
+    reading.slip(said, place[0], end, f"{quote}{name}=", stops=name in _EXACT)
