@@ -1,9 +1,9 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case
+from advisor.domain.nouns import Case, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.flags import spec_config
-from advisor.rules.kit.json_text import has_empty_values, mend_fix
+from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 
 WHAT = (
     """Write it as '{"method":"mtp","num_speculative_tokens":2}': """
@@ -30,6 +30,14 @@ def spec_config_json(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"--speculative-config is not a JSON object: {read.error}",
             flag=read.flag,
-            severity="warning" if read.flag.value_span is None else None,
+            severity="warning"
+            if read.flag.value_span is None and not is_quoted(read.flag)
+            else None,
             fix=mend_fix(case, read.flag, WHAT),
         )
+
+
+def is_quoted(found: Flag) -> bool:
+    """Whether quotes that no shell takes away stand around an object that is whole."""
+    text = (found.value or "").strip()
+    return text[:1] == text[-1:] == "'" and problem(text[1:-1]) is None
