@@ -5,7 +5,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import compute_arch, flag, has_switch, unread
+from advisor.rules.kit.case import compute_arch, flag, has_switch, integer, unread, value
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED
 
@@ -36,6 +36,7 @@ def options_at_odds(case: Case) -> Iterator[Hit]:
     yield from experts(case)
     yield from backends(case)
     yield from groups(case)
+    yield from ranks(case)
 
 
 def judge(case: Case, row: dict[str, Any], given: Flag) -> Iterator[Hit]:
@@ -134,3 +135,20 @@ def groups(case: Case) -> Iterator[Hit]:
             flag=given,
             fix=set_fix(case, given, str(fits), f"Use a divisor of {ranks}, such as {fits}."),
         )
+
+
+def ranks(case: Case) -> Iterator[Hit]:
+    """A node's rank at or above the number of nodes: ranks begin at 0."""
+    given, nodes = flag(case, "--node-rank"), integer(value(case, "--nnodes"))
+    rank = integer(given.value) if given is not None and not given.unresolved else None
+    if given is None or rank is None or nodes is None or nodes < 1 or rank < nodes:
+        return
+    yield Hit(
+        f"node rank {rank} of {nodes} node{'s' if nodes > 1 else ''}: ranks run from 0 to "
+        f"{nodes - 1}, so the group never forms",
+        flag=given,
+        fix=set_fix(case, given, str(nodes - 1), f"Write {nodes - 1}, the last node's rank.")
+        if rank == nodes
+        else Fix(text=f"Give each node its own rank from 0 to {nodes - 1}."),
+        sources=("sgl-project/sglang#5457",),
+    )
