@@ -237,7 +237,7 @@ def docker_value_slip(name: str, value: Mapped, reading: Reading) -> None:
 _EXACT = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
-def quotes_kept(item: Mapped, reading: Reading) -> None:
+def check_quotes(item: Mapped, reading: Reading) -> None:
     """`- NAME="value"` in compose's list of variables: nothing takes the quotes away. The mended
     text opens the quote before the name, so that no value is repeated.
     """

@@ -9,7 +9,7 @@ from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_byte
 from advisor.readers.form_relations import check_services
 from advisor.readers.form_types import Checker
 from advisor.readers.reading import Reading
-from advisor.readers.slips import quotes_kept, text_items
+from advisor.readers.slips import check_quotes, text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, join, literal
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
@@ -101,7 +101,7 @@ def _environment(node: Node | None, reading: Reading, scope: Scope) -> Env:
     for item in node.items:
         if item.kind == "scalar":
             written = scalar(item, reading.source)
-            quotes_kept(written, reading)
+            check_quotes(written, reading)
             add_env(env, interpolate(written, scope))
     return env
 
