@@ -42,6 +42,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD136', 'form-slip', 'error', (), (), False),
     RuleRow('SD137', 'port-not-reached', 'warning', ('vllm', 'sglang', 'llama-server'), (), False),
     RuleRow('SD138', 'path-not-mounted', 'error', ('vllm', 'sglang', 'llama-server'), (), False),
+    RuleRow('SD139', 'split-part', 'error', ('llama-server', 'ik_llama.cpp'), (), False),
     RuleRow('SD201', 'mtp-gdn-illegal-access', 'warning', ('vllm',), (), True),
     RuleRow('SD202', 'mtp-prefix-caching-accuracy', 'warning', ('vllm',), (), True),
     RuleRow('SD203', 'mtp-prefix-caching-hitrate', 'warning', ('vllm',), (), True),
