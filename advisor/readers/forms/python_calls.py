@@ -16,6 +16,7 @@ from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair
 from advisor.readers.programs import engine_start
 from advisor.readers.reading import Reading
+from advisor.readers.syntax.main_guard import import_calls, is_hosted
 from advisor.readers.syntax.mapped import Mapped, fill_format, join, literal, synthetic
 from advisor.readers.syntax.python_nodes import (
     dotted_name,
@@ -105,6 +106,31 @@ class Program(PythonValues):
                 and is_text(node)
             ):
                 self.command_text(node)
+        self._check_guard()
+
+    def _check_guard(self) -> None:
+        """An engine that is started when the program is imported, as each process that it spawns
+        does once more.
+        """
+        method = self.env.get("VLLM_WORKER_MULTIPROC_METHOD")
+        spawns = {"Engine"} if self.sglang else set()
+        if method is not None and method.value is not None and method.value.text == "spawn":
+            spawns |= {"LLM"} if "VLLM_ENABLE_V1_MULTIPROCESSING" not in self.env else set()
+        if not spawns or not self.reading.found or is_hosted(self.tree):
+            return
+        for statement, call in import_calls(self.tree):
+            name = dotted_name(call.func)
+            if name.rsplit(".", 1)[-1] not in spawns:
+                continue
+            said = f"{name} spawns processes that import this program again: each starts an engine"
+            begin, guard = self.at(statement), 'if __name__ == "__main__":'
+            alone = isinstance(statement, ast.Expr) and statement.lineno == statement.end_lineno
+            written = ast.get_source_segment(self.reading.source.text, statement) if alone else None
+            if written is not None:
+                self.reading.slip(said, begin, begin + len(written), f"{guard}\n    {written}")
+            else:
+                self.reading.slip(said, begin, text=f"{guard} before what starts it")
+            return
 
     def _assignments(self, nodes: list[ast.AST]) -> None:
         """Names and environment variables that the program sets."""

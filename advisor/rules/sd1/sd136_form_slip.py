@@ -9,6 +9,7 @@ from advisor.rules import Hit, rule
     sources=(
         "compose-spec/compose-spec schema/compose-spec.json",
         "rancher/rancher#4600",
+        "sgl-project/sglang#1567",
         "https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation",
     ),
 )
