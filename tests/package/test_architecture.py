@@ -42,6 +42,20 @@ MOST_COMPARED = 15  # lines that compare engine names where traits are asked els
 RULE = re.compile(r"sd\d+_")
 
 
+INSIDE = re.compile(r"^[ \t]+from advisor", re.M)
+NAMED = re.compile(r"advisor(\.\w+)+:\w+")
+
+
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(text_of(path))
+
+
 def top_imports(tree: ast.Module) -> list[str]:
     """Modules imported when the file is imported; imports under TYPE_CHECKING or inside functions
     do not count.
@@ -94,9 +108,9 @@ def test_the_package_has_twelve_rooms() -> None:
 
 def test_few_imports_hide_inside_functions_each_with_its_reason() -> None:
     found: dict[str, bool] = {}
-    for path in FILES:
-        lines = path.read_text().splitlines()
-        for outer in ast.walk(ast.parse("\n".join(lines))):
+    for path in filter(lambda path: INSIDE.search(text_of(path)), FILES):
+        lines = text_of(path).splitlines()
+        for outer in ast.walk(tree_of(path)):
             for node in ast.walk(outer) if isinstance(outer, ast.FunctionDef) else ():
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("advisor"):
                     reason = "#" in lines[node.lineno - 1] + lines[node.lineno - 2]
@@ -112,7 +126,7 @@ def test_engine_names_are_compared_in_few_places() -> None:
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in FILES
         if path.relative_to(PACKAGE).parts[0] not in ("engines", "rules")
-        for line in path.read_text().splitlines()
+        for line in text_of(path).splitlines()
         if compared.search(line)
     ]
     assert len(found) <= MOST_COMPARED, "\n".join(found)
@@ -126,7 +140,7 @@ def test_heavy_libraries_are_imported_lazily(path: Path) -> None:
         return
     if path.relative_to(PACKAGE).as_posix() == "cli/bench.py":
         return  # measuring takes minutes; only `bench` and the list of commands import it
-    for name in top_imports(ast.parse(path.read_text())):
+    for name in top_imports(tree_of(path)):
         assert name.split(".")[0] not in HEAVY, (
             f"{path.relative_to(ROOT)} imports {name} when it is imported"
         )
@@ -134,8 +148,8 @@ def test_heavy_libraries_are_imported_lazily(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_modules_say_what_they_do_and_stay_small(path: Path) -> None:
-    text = path.read_text()
-    tree = ast.parse(text)
+    text = text_of(path)
+    tree = tree_of(path)
     # a rule's contract is its function's docstring
     rule = path.name.startswith("sd")
     nodes = (
@@ -158,9 +172,10 @@ def test_names_in_strings_lead_to_functions() -> None:
     named = [
         node.value
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text()))
+        if NAMED.search(text_of(path))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        and re.fullmatch(r"advisor(\.\w+)+:\w+", node.value)
+        and NAMED.fullmatch(node.value)
     ]  # fmt: skip
     named += [*READERS.values(), *(form.writer for form in FORMS.values())]
     named += [form.compares for form in FORMS.values() if form.compares]

@@ -85,7 +85,7 @@ def test_a_client_over_standard_input_lists_and_calls_every_tool() -> None:
     with_client(stdio_client(started), every_tool)
 
 
-@pytest.fixture()
+@pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """`advisor mcp --http` on a free port."""
     env = os.environ | {"PYTHONPATH": str(ROOT)}
