@@ -236,6 +236,12 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "derived",
         0.4,
     ),
+    "prompt_rate": Provenance(
+        "multiplier on the published rates of long prompts (rates.PROMPT_SHARE), which agree "
+        "within a fifth where two sources have one card",
+        "derived",
+        0.0,
+    ),
     "verify_scale": Provenance(
         "multiplier on what a verify step costs beyond a baseline step, for a fit", "assumed", 0.15
     ),

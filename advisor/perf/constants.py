@@ -102,14 +102,8 @@ class Constants:
     prefill_call_s: ByPath = by_path(30e-3, sglang_cuda=15e-3, llamacpp=8e-3, mlx=10e-3)
     prefill_linear_s: ByPath = by_path(0.0, vllm_cuda=2.5e-3)
     prefill_captured: float = 0.45
-    prefill_scale: ByPath = by_path(
-        1.0,
-        sglang_cuda=0.75,
-        llamacpp_metal=1.5,
-        llamacpp_vulkan=1.5,
-        llamacpp_rocm=1.5,
-        vllm_other=1.5,
-    )
+    prefill_scale: ByPath = by_path(1.0, sglang_cuda=0.75, vllm_other=1.5)
+    prompt_rate: ByPath = by_path(1.0)
     # kernel paths, for a fit: multipliers on the part of a verify step beyond a plain step
     verify_scale: ByPath = by_path(1.0)
 

@@ -280,7 +280,9 @@ def _fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     concurrency = np.fmax(_fill_unknown(p.concurrency, value("concurrency")), 1.0)
     tp = np.fmax(_fill_unknown(p.tp, np.where(server, _fill_unknown(p.gpus, 1.0), 1.0)), 1.0)
     output = np.fmax(_fill_unknown(p.output_tokens, value("output_tokens")), 1.0)
-    tokens_in = _fill_unknown(p.input_tokens, _fill_unknown(p.depth_tokens, value("input_tokens")))
+    local = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
+    usual = np.where(local, value("input_tokens_local"), value("input_tokens"))
+    tokens_in = _fill_unknown(p.input_tokens, _fill_unknown(p.depth_tokens, usual))
     big = p.memory_bytes >= value("big_batches_bytes")
     budget = np.where(
         np.where(vllm, big, p.is_path("sglang-cuda")), value("budget_big"), value("budget_small")

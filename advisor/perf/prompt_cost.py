@@ -20,10 +20,9 @@ from advisor.perf.rates import (
     at,
     attention_share,
     params,
-    small_batch_rate,
+    prompt_rate,
     soft_max,
     tensor_rates,
-    tile_gain,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -41,6 +40,16 @@ PREFILL_ATTENTION_MOST = sourced(
     "share",
     "of the matrix rate that attention over a prompt reaches: FlashAttention-3 up to 740 of 989 "
     "TFLOP/s on an H100 (arXiv:2407.08608)",
+    "derived",
+)
+
+
+PROMPT_EXPERTS = sourced(
+    0.45,
+    "ratio",
+    "Rate of llama.cpp's experts over its dense layers in a long prompt. Strix Halo, 15k tokens: "
+    "35B-A3B 972 tokens/s, 27B 280 (aimaestro); GB10, 2k: 30B-A3B 3,176, a 7B 2,275 (llama.cpp, "
+    "benches/dgx-spark.md)",
     "derived",
 )
 
@@ -135,7 +144,7 @@ def prefill_seconds(
     mfu = np.where(p.moe_layers > 0, c.mfu_prefill, c.mfu_prefill_dense) * p.tp
     per_token = 2 * (mixer / mixer_rate + (ffn + routed) / ffn_rate) / mfu
     small = p.is_path(*SMALL_BATCH_PATHS)
-    tiled = small_batch_rate(p, c) * tile_gain(p, c) * np.where(p.moe_layers > 0, 0.5, 1.0)
+    tiled = prompt_rate(p, c) * np.where(p.moe_layers > 0, PROMPT_EXPERTS, 1.0)
     per_token = np.where(small, 2 * (mixer + ffn + routed) / tiled, per_token)
     attention = 4 * attended_keys(p, context + tokens / 2)
     rate = np.where(
@@ -151,7 +160,8 @@ def prefill_seconds(
     )
     work = all_experts * reached + tokens * (per_token + attention / rate) * extra_layer
     # the host launches the next kernels while the GPU works: the longer of the two counts
-    total = soft_max(call_seconds(p, c, tokens), work) * at(c.prefill_scale, p) + link_seconds(
+    scale = np.where(small, 1.0, at(c.prefill_scale, p))
+    total = soft_max(call_seconds(p, c, tokens), work) * scale + link_seconds(
         p, c, tokens, p.layers
     )
     return np.where(tokens > 0, total, 0.0)

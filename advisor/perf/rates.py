@@ -45,6 +45,48 @@ _UNPACK = sourced(
 )
 _LANES = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])
 _UNPACKING = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])
+# Shares of the fp32 rate on NVIDIA, whose listed matrix peaks mix dense, sparse and halved
+# accumulation; of the listed 16-bit peak elsewhere.
+PROMPT_SHARE = sourced(
+    {
+        "sm_60": 1.15,
+        "sm_70": 2.0,
+        "sm_75": 1.75,
+        "sm_80": 6.0,
+        "sm_86": 1.75,
+        "sm_89": 1.75,
+        "sm_90": 2.5,
+        "sm_100": 2.5,
+        "sm_110": 1.1,
+        "sm_120": 2.2,
+        "sm_121": 1.1,
+        "gfx9": 0.46,
+        "gfx11": 0.30,
+        "gfx12": 0.28,
+        "intel": 0.1,
+        "ascend": 0.1,
+        "apple": 0.65,
+        "apple9": 0.65,
+    },
+    "share of the fp32 rate (NVIDIA) or of the 16-bit peak",
+    "2 x parameters x tokens/s of prompts. 8B Q4: RTX 3080 3,557, RTX 3090 3,865, RTX 4080 5,065, "
+    "A100 7,259, H100 10,343, M2 Ultra 1,024, M3 Max 678 "
+    "(github.com/XiongjieDai/GPU-Benchmarks-on-LLM-Inference), RTX 4090 9,279 (llama.cpp #7860), "
+    "RTX 5090 14,925 (#24127), P40 857 (#8416), MI50 760 (#27841), RX 7900 XTX 3,227 (#26284), "
+    "R9700 3,394 (#18816), Strix Halo 1,050 (#18666), M1 Max 500 (brand-o/normiebench #40); 7B "
+    "Q8_0: GB10 2,275 (benches/dgx-spark.md); 27B: V100 589 (sudo38). T4, B200, Thor and Intel "
+    "as their neighbours",
+    "derived",
+)
+PROMPT_MOST = sourced(
+    190e12,
+    "FLOP/s",
+    "No one device computed more in llama.cpp but an RTX 5090 (240); CDNA cards list ten times as "
+    "much: MI355X 123 (llama.cpp #21570)",
+    "derived",
+)
+_PROMPT_SHARE = np.array([PROMPT_SHARE.get(word, 1.75) for word in P.ARCHS])
+_NVIDIA = tuple(word for word in P.ARCHS if word.startswith("sm_")) + ("unknown",)
 LEAST_RATE = sourced(1e11, "FLOP/s", "own choice: below every card that is listed", "chosen")
 
 
@@ -121,6 +163,21 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
 def tile_gain(p: P.Points, c: Constants) -> Floats:
     """Rate of llama.cpp's tiled kernels over its matrix-vector kernels, a ratio (N,)."""
     return np.where(P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR), c.mmq_gain_dp4a, c.mmq_gain)
+
+
+def prompt_rate(p: P.Points, c: Constants) -> Floats:
+    """FLOP/s of one device in llama.cpp and MLX on a long prompt (N,): as published for its
+    architecture, and never more than the device computes in 16 bits, or in 8 on NVIDIA cards that
+    have kernels for it.
+    """
+    nvidia = P.mask(p.arch, P.ARCHS, _NVIDIA)
+    peak = np.fmax(p.bf16, p.fp32)
+    rate = at(c.prompt_rate, p) * _PROMPT_SHARE[p.arch] * np.where(nvidia, p.fp32, peak)
+    amd = P.mask(p.arch, P.ARCHS, ("gfx9",))
+    rate = np.where(amd, 1 / (1 / rate + 1 / PROMPT_MOST), rate)
+    most = np.where(nvidia, np.fmax(peak, p.int8), peak)
+    bounded: Floats = np.fmax(np.fmin(rate, most), LEAST_RATE)
+    return bounded
 
 
 def attention_share(p: P.Points, c: Constants) -> Floats:

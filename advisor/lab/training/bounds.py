@@ -24,7 +24,7 @@ ON = tuple(round(0.70 + 0.005 * i, 3) for i in range(48))  # bounds for "on", tr
 LEAST_MEASURED = 0.80  # of them where the configuration was measured: nothing is off from here on
 # Of the losses that may be on, where the bound is chosen: half a point below the target of the
 # card, since the sources that it judges are others.
-MOST_LOSSES_ON = 0.075
+MOST_LOSSES_ON = 0.07
 SEEN = 0.5  # of `measured_gain`: rows that the bound for measured configurations is chosen from
 LOSS_WEIGHT = 2.0  # gains that a loss weighs, as in `decision_off_p_gain`
 SAME = {
