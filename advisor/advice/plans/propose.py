@@ -13,10 +13,9 @@ from math import floor
 from typing import cast
 
 from advisor import engines
+from advisor.advice.plans import caching, topology
 from advisor.advice.plans import limits as plan_limits
-from advisor.advice.plans import topology
 from advisor.advice.plans.methods import (
-    DRAFTER_K,
     assistant,
     drafter,
     habits,
@@ -28,7 +27,6 @@ from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
-from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
@@ -163,7 +161,6 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         model=named.model,
         quantization=named.quantization,
         method="none",
-        prefix_caching=prefix_caching(facts, "none"),
         max_num_seqs=lim.max_num_seqs,
         max_num_batched_tokens=lim.max_num_batched_tokens,
         max_model_len=lim.max_model_len,
@@ -184,6 +181,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         ),
         env=needed_env(facts),
     )
+    plan = caching.with_caching(facts, plan)
     if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
         plan = plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
     usual = [with_method(facts, plan, m, middle_k(facts, m)) for m in methods(facts)]
@@ -315,29 +313,13 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
             "k": k,
             "model": named.model,
             "quantization": named.quantization,
-            "prefix_caching": prefix_caching(facts, method),
+            "prefix_caching": caching.beside(facts, base, method),
             "draft_model": found.repository if found is not None else own,
             "env": (*base.env, *env.items()),
         }
     )
     given = facts.request.max_num_seqs if facts.request is not None else None
     return plan if given is not None else plan_limits.cap_slots(facts, plan)
-
-
-def prefix_caching(facts: Facts, method: Method) -> bool | None:
-    """Prefix caching pays only when prompts share a prefix; with MTP on a hybrid it also costs hit
-    rate and carries a correctness defect (vllm#38182, #43559), so it then needs a large share to
-    be worth it. So it does with a drafter that its publisher serves without it.
-    """
-    if habits(facts).pool == "slots":
-        return None  # its prompt cache is per slot and on by default
-    share = facts.prefix_share or 0.0
-    hybrid = facts.model is not None and facts.model.is_hybrid
-    found = drafter(facts, method) if method in DRAFTER_K else None
-    if not hybrid and (found is None or found.prefix_caching is not False):
-        return True
-    needed = knowledge.threshold("prefix_share_worth_caching_with_mtp").value
-    return share >= needed if method != "none" else share > 0.0
 
 
 def _memory_gb(facts: Facts) -> float:

@@ -45,7 +45,11 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
                 "the dense 27B is reported to work well with both",
             ),
         )
-    elif not caching and share >= number("regime", "prefix_share_high"):
+    elif (
+        not caching
+        and not case.launch.emitted  # a plan of ours leaves it off where it was estimated to cost
+        and share >= number("regime", "prefix_share_high")
+    ):
         yield Hit(
             f"prompts share {share:.0%} of their tokens, and without prefix caching each request "
             f"prefills them again",
