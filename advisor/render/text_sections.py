@@ -17,6 +17,7 @@ from advisor.domain.nouns import (
     Finding,
     Interval,
     MemoryBill,
+    Plan,
     Source,
 )
 from advisor.domain.sourced import sourced
@@ -41,6 +42,9 @@ _METRIC_NAMES = {
     "ttft": "TTFT",
 }
 
+STATES_BIND = sourced(
+    0.5, "share of the pool's tokens", "below it something else bounds the requests", "chosen"
+)
 GAP = sourced(0.02, "probability", "from it on a chance is said to end at its bound", "chosen")
 
 
@@ -173,7 +177,9 @@ def _memory(advice: Advice, paper: Paper) -> list[str]:
     parts.insert(4 if pooled else 2, ("  states in it", bill.state_gib) if pooled else state)
     lines = [f"  {name:16}{gib:9.2f} GiB" for name, gib in parts if gib]
     if bill.kv_tokens is not None:
-        lines += paper.wrap(_kv_words(bill, _requests_per_replica(advice)), "  ")
+        lines += paper.wrap(
+            _kv_words(bill, advice.candidate or advice.plan, _requests_per_replica(advice)), "  "
+        )
     if bill.fits is False and bill.short_gib:
         lines += paper.wrap(f"It does not fit: {number(bill.short_gib)} GiB short.", "  ")
     return _section("Memory per GPU, with speculation", lines)
@@ -184,20 +190,35 @@ def _requests_per_replica(advice: Advice) -> int:
     return -(-advice.request.concurrency // advice.plan.dp)
 
 
-def _kv_words(bill: MemoryBill, asked: int) -> str:
-    """What the pool holds, as requests of the size asked for and as tokens."""
+def _kv_words(bill: MemoryBill, plan: Plan, asked: int) -> str:
+    """What the pool holds, as requests of the size asked for or slots of the size reserved, what
+    bounds their number, and as tokens.
+    """
     tokens, lost = bill.kv_tokens or 0, bill.kv_tokens_lost
-    text = ""
+    text, beside = "", ""
     if bill.requests is not None and bill.request_tokens is not None:
+        slots = traits(plan.engine).pool == "slots"
+        size = (plan.max_model_len or bill.request_tokens) if slots else bill.request_tokens
         without = (
             f" ({bill.requests_without:,} without speculation)" if bill.requests_without else ""
         )
+        many = "s" if bill.requests != 1 else ""
         text = (
-            f"{bill.requests:,} request{'s' if bill.requests != 1 else ''} of "
-            f"{bill.request_tokens:,} tokens fit{without}, {asked:,} requested"
+            f"{bill.requests:,} {'slot' if slots else 'request'}{many} of {size:,} tokens "
+            f"fit{without}, {asked:,} requested"
             f"{': the others are queued' if bill.requests < asked else ''}; "
         )
-    text += f"room for {tokens:,} KV tokens"
+        if slots and bill.state_gib:
+            running = max(min(plan.max_num_seqs or asked, asked), 1)
+            states = bill.state_gib / running
+            cache = (bill.kv_gib or 0.0) / (plan.max_num_seqs or asked)
+            binds = "the recurrent states bind" if states > cache else "the KV cache binds"
+            text += f"a slot takes {cache:.2f} GiB of KV cache and {states:.2f} GiB of recurrent "
+            text += f"states, so {binds}; "
+            beside = f" beside the states of {running:,} slot{'s' if running != 1 else ''}"
+        elif not slots and bill.state_gib and bill.requests * size < tokens * STATES_BIND:
+            text += "the recurrent states bind, not the KV cache; "
+    text += f"room for {tokens:,} KV tokens{beside}"
     if lost is None:
         return text
     before = tokens + lost

@@ -24,6 +24,41 @@ def test_the_default_question_gets_what_the_memory_gives() -> None:
     assert "of the KV pool" in told["max_model_len"] and "183" in told["max_num_seqs"]
 
 
+@pytest.mark.parametrize("hardware", ["rtx5070ti", "rtx5060ti", "l4", "rtx4090"])
+def test_free_memory_goes_to_the_context_of_the_slots(hardware: str) -> None:
+    """Slots of 2,816 tokens, which end a chat at its second turn, stood beside 91,375 free."""
+    made = recommend(hardware=hardware, what_if=False)
+    slots, length = limits(made)
+    assert slots == 4 and length is not None and length >= 8192
+    assert made.plan_off is not None and made.candidate is not None
+    for arm in (made.plan_off, made.candidate):
+        room = memory.room(made.facts, arm, length)
+        assert arm.max_num_seqs == 4 and room is not None and room >= 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "binds"),
+    [
+        ({"hardware": "rtx4090"}, "so the KV cache binds"),
+        ({"hardware": "rtx5070ti"}, "so the recurrent states bind"),
+        ({"hardware": "l40s", "concurrency": 16}, "the recurrent states bind, not the KV cache"),
+    ],
+)
+def test_the_bill_counts_what_is_reserved_and_says_what_binds(
+    asked: dict[str, Any], binds: str
+) -> None:
+    """5 requests of 2,560 tokens beside room for 132,955 were 5 slots of 16,384."""
+    made = recommend(**asked, what_if=False)
+    assert made.estimate is not None and made.estimate.memory is not None
+    bill, text = made.estimate.memory, " ".join(advice_text(made, explain=True).split())
+    assert binds in text
+    size = made.plan.max_model_len if made.plan.engine == "llama-server" else 2560
+    word = "slots" if made.plan.engine == "llama-server" else "requests"
+    assert f"{bill.requests} {word} of {size:,} tokens fit" in text
+    if word == "slots":
+        assert "of 2,560 tokens fit" not in text and "beside the states of 1 slot" in text
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 @pytest.mark.parametrize("hardware", ["gb10", "rtx3090", "h100", "l40s"])
 def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) -> None:

@@ -124,7 +124,9 @@ def cap_slots(facts: Facts, plan: Plan) -> Plan:
 
 def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     """The plan with the longest usual context that costs nothing: every one of `arms` (the plan
-    itself among them) still holds `FREE` such requests, or its slots where they are reserved.
+    itself, which is the first) still holds `FREE` such requests, or its slots where they are
+    reserved. For the shortest usual context the arms with drafts need hold the load only: states
+    of many draft tokens would leave every arm with slots that end a chat after a turn.
     """
     if facts.request is not None and facts.request.max_model_len is not None:
         return plan
@@ -141,6 +143,9 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
         longer = [arm.model_copy(update={"max_model_len": length}) for arm in arms]
         rooms = [memory.room(facts, arm, length) for arm in longer]
         least = [float(arm.max_num_seqs or 1) if reserved else FREE for arm in arms]
+        if reserved and length == LENGTHS[-1]:
+            load = ceil((facts.concurrency or 1) / plan.dp)
+            least = [least[0], *(min(n, load) for n in least[1:])]
         if all(r is not None and r >= n for r, n in zip(rooms, least, strict=True)):
             return plan.model_copy(update={"max_model_len": length})
     return plan
@@ -232,9 +237,10 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     if request is None:
         return ()
     length, tokens = plan.max_model_len, need(facts)
+    reserved = traits(plan.engine).pool == "slots"
     if request.max_model_len is None and length is not None and length > context(facts):
         whole = memory.room(facts, plan, length)
-        free = "fits in memory for every slot" if traits(plan.engine).pool == "slots" else ""
+        free = "fits in memory for every slot" if reserved else ""
         share = (
             f"one request of this length takes {100 / whole:.0f} % of the KV pool" if whole else ""
         )
@@ -246,7 +252,8 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
             why = f"all that fits in memory of {asked}; the others are queued"
         else:
             why = (
-                f"{int(room):,} requests of {tokens:,} tokens fit in memory"
+                f"{int(room):,} {'slots' if reserved else 'requests'} of "
+                f"{(length or tokens) if reserved else tokens:,} tokens fit in memory"
                 if room
                 else "for the load"
             )
