@@ -348,3 +348,24 @@ def test_more_machines_are_offered_only_where_they_can_be_linked() -> None:
     assert memory_relief.more_counts(knowledge.hardware("gb10"), 1)
     for name in ("apple-m1", "strix-halo", "jetson-agx-orin-64gb"):
         assert not memory_relief.more_counts(knowledge.hardware(name), 1)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_sixteen_of_eight_a_machine_are_two_machines(engine: str) -> None:
+    """A machine holds eight H100: --tensor-parallel-size 16 cannot start on one."""
+    made = recommend(hardware="h100", gpus=16, model="deepseek-v3.1", engine=engine)
+    assert made.plan.tp == 16 and "--nnodes 2" in made.launch.text
+    assert "--node-rank 0" in made.launch.text
+    assert "16 are 2 machines" in reasons(made) and "--node-rank" in reasons(made)
+    with pytest.raises(AdvisorError, match="16 GPUs are several"):
+        compose_yaml(made)
+
+
+def test_replicas_of_two_machines_are_those_of_one_on_each() -> None:
+    made = recommend(hardware="h100", gpus=16, model="qwen3.6-27b", concurrency=64)
+    ranks = made.plan.tp * made.plan.dp
+    assert ranks == 16 and made.plan.tp <= 8 and "--nnodes" not in made.launch.text
+    assert f"--data-parallel-size {8 // made.plan.tp} " in made.launch.text + " "
+    assert "start the launch on each" in reasons(made)
+    one = recommend(hardware="h100", gpus=8, model="deepseek-v3.1", quant="awq-int4")
+    assert "--nnodes" not in one.launch.text and "machines" not in reasons(one)

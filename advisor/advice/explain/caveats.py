@@ -46,6 +46,7 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
     found = (
         _engine(facts),
         _link(facts, base),
+        _boards(facts, base),
         _idle(facts, base),
         _data_parallel_experts(facts, base),
         _beyond_all_runs(facts),
@@ -182,6 +183,24 @@ def _link(facts: Facts, base: Plan) -> Reason | None:
         else ": one request keeps one of them busy"
     )
     return Reason(text=text + more, sources=("physics core",), weight=1.5)
+
+
+def _boards(facts: Facts, base: Plan) -> Reason | None:
+    """That so many GPUs are in several machines, and how the launch is started on them."""
+    count = topology.boards(facts)
+    if count == 1 or facts.hardware is None:
+        return None
+    name = facts.hardware.name or facts.hardware.id
+    text = f"One machine holds {topology.BOARD} {name}: {facts.gpus} are {count} machines"
+    over = topology.machines(facts, base.tp)
+    if over > 1:
+        text += (
+            f", and this server runs over {over} of them ({traits(facts.engine).linked_note}); "
+            f"each of its steps waits for the network between them"
+        )
+    else:
+        text += ": start the launch on each and share out the requests"
+    return Reason(text=text, sources=("knowledge/engines",), weight=2.66)
 
 
 def _idle(facts: Facts, base: Plan) -> Reason | None:

@@ -251,12 +251,10 @@ def vendor(advice: Advice, form: str) -> str:
             f"accelerator"
         )
     facts = advice.facts
-    if topology.spans(facts) and (
-        advice.plan.tp * advice.plan.pp > 1 or not traits(advice.plan.engine).replicas
-    ):
+    if topology.machines(facts, advice.plan.tp) > 1:
+        over = f" over {facts.interconnect}" if topology.spans(facts) else ""
         raise AdvisorError(
-            f"{form} covers one machine, and {facts.gpus} GPUs over {facts.interconnect} are "
-            f"several: "
+            f"{form} covers one machine, and {facts.gpus} GPUs{over} are several: "
             "start the launch of 'advisor recommend' on each of them"
         )
     return made
