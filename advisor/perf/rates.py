@@ -67,6 +67,7 @@ PROMPT_SHARE = sourced(
         "ascend": 0.1,
         "apple": 0.65,
         "apple9": 0.65,
+        "unknown": 1.75,
     },
     "share of the fp32 rate (NVIDIA) or of the 16-bit peak",
     "2 x parameters x tokens/s of prompts. 8B Q4: RTX 3080 3,557, RTX 3090 3,865, RTX 4080 5,065, "
@@ -75,7 +76,7 @@ PROMPT_SHARE = sourced(
     "RTX 5090 14,925 (#24127), P40 857 (#8416), MI50 760 (#27841), RX 7900 XTX 3,227 (#26284), "
     "R9700 3,394 (#18816), Strix Halo 1,050 (#18666), M1 Max 500 (brand-o/normiebench #40); 7B "
     "Q8_0: GB10 2,275 (benches/dgx-spark.md); 27B: V100 589 (sudo38). T4, B200, Thor and Intel "
-    "as their neighbours",
+    "as their neighbours; an unknown card as the RTX 3090",
     "derived",
 )
 PROMPT_MOST = sourced(
@@ -85,7 +86,7 @@ PROMPT_MOST = sourced(
     "much: MI355X 123 (llama.cpp #21570)",
     "derived",
 )
-_PROMPT_SHARE = np.array([PROMPT_SHARE.get(word, 1.75) for word in P.ARCHS])
+_PROMPT_SHARE = np.array([PROMPT_SHARE.get(word, PROMPT_SHARE["unknown"]) for word in P.ARCHS])
 _NVIDIA = tuple(word for word in P.ARCHS if word.startswith("sm_")) + ("unknown",)
 LEAST_RATE = sourced(1e11, "FLOP/s", "own choice: below every card that is listed", "chosen")
 
