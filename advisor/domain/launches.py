@@ -74,6 +74,19 @@ class Mount(Frozen):
     span: Span | None = None
 
 
+class Devices(Frozen):
+    """What a container asks for of the host's accelerators, beside the number of GPUs; only where
+    the file says all of it.
+    """
+
+    paths: tuple[str, ...] = ()  # of the host, CDI names, resources: /dev/kfd, amd.com/gpu
+    runtime: str | None = None  # nvidia, or a RuntimeClass
+    privileged: bool = False
+    asked: tuple[Span, ...] = ()  # where the number or the list of the GPUs stands
+    place: int = -1  # where a request for GPUs could be written
+    text: str = ""  # and how: `{n}` is their number
+
+
 class Slip(Frozen):
     """A slip in the form around a command: what the tool that reads the file says of it, and the
     text in its place.
@@ -98,7 +111,8 @@ class Container(Frozen):
     shm_bytes: int | None = None
     ipc_host: bool | None = None
     shm_volume: bool | None = None  # a memory-backed /dev/shm volume is mounted
-    gpus: str | None = None  # as written: "all", "2", device ids "0,1"
+    gpus: str | None = None  # as written: "all", "2", device ids "device=0,1"
+    devices: Devices | None = None
     startup_budget_s: float | None = None  # how long a probe waits before it kills the server
     budget_probe: str = ""  # startup, or liveness where there is no startup probe
     rollout_surge: bool | None = None  # a rolling update needs a second GPU
@@ -107,6 +121,7 @@ class Container(Frozen):
     mounts: tuple[Mount, ...] | None = None  # None: not all of them are known
     kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
     image_line: int = 0
+    image_span: Span | None = None
     name: str = ""  # service / unit / preset name
 
 

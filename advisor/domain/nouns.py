@@ -27,6 +27,7 @@ from advisor.domain.facts import Status as Status
 from advisor.domain.facts import UnknownFact as UnknownFact
 from advisor.domain.frozen import Frozen as Frozen
 from advisor.domain.launches import Container as Container
+from advisor.domain.launches import Devices as Devices
 from advisor.domain.launches import EnvVar as EnvVar
 from advisor.domain.launches import Flag as Flag
 from advisor.domain.launches import Launch as Launch

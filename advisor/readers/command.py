@@ -13,7 +13,8 @@ from collections.abc import Callable
 from advisor.domain.patterns import lazy_re
 from advisor.engines import no_mtp_answer
 from advisor.engines.traits import gguf_engine
-from advisor.readers.containers import container_command, docker_run
+from advisor.readers.containers import container_command
+from advisor.readers.docker_run import docker_run
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.programs import (
     BYSTANDERS,

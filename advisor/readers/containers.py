@@ -1,6 +1,4 @@
-"""`docker run` lines, and what a container starts given its image, entrypoint, arguments and
-environment.
-"""
+"""What a container starts given its image, entrypoint, arguments and environment."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from advisor import engines
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import PASSED_ENV
 from advisor.engines.traits import gguf_engine, traits
-from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.form_checks import image_slips, in_one_word, starts_nothing, tag_slip
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
 from advisor.readers.programs import (
@@ -20,19 +18,10 @@ from advisor.readers.programs import (
     engine_start,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.slips import docker_option_slip, docker_value_slip
-from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, synthetic
+from advisor.readers.syntax.mapped import EMPTY, Mapped, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 
-# Options of `docker run` that stand alone; every other one takes a value.
-_SWITCH_NAMES = """
--d --detach -i --interactive -t --tty --rm --init --privileged -P --publish-all --read-only
---no-healthcheck --oom-kill-disable --sig-proxy --disable-content-trust -q --quiet --replace
---systemd --tls-verify --env-host --http-proxy --no-hosts --rmi --use-api-socket --no-hostname
---help
-"""
-_SWITCHES = frozenset(_SWITCH_NAMES.split())
 _ARGS_NAME = lazy_re(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
 _MODEL_NAMES = (
     "MODEL_ID",
@@ -96,88 +85,6 @@ class ContainerRun:
     ) -> None:
         self.around, self.entrypoint, self.scope = around, entrypoint, scope
         self.args, self.env = args or [], {} if env is None else env
-
-
-def docker_run(
-    words: list[Mapped], i: int, reading: Reading, scope: Scope | None
-) -> ContainerRun | None:
-    """Read `docker [container] run|create ...` at `i`; None if it is another docker command."""
-    j = i + 1
-    while j < len(words) and words[j].text.startswith("-"):  # docker's own options: -H, --context
-        j += 1 if "=" in words[j].text else 2
-    if j < len(words) and words[j].text == "container":
-        j += 1
-    if j >= len(words) or words[j].text not in ("run", "create"):
-        return None
-    created = words[j].text == "create"  # and started by something else, at its time
-    ran = ContainerRun(Surroundings(kind="docker-create" if created else "docker-run"), scope=scope)
-    j += 1
-    while j < len(words) and (words[j].text.startswith("-") or _is_hole(words[j])):
-        if base_name(words[i]) == "docker":
-            docker_option_slip(words[j], reading)
-        j += _option(ran, words, j, reading)
-    if j >= len(words):
-        return None
-    ran.around.image = words[j]
-    ran.args = words[j + 1 :]
-    return ran
-
-
-def _is_hole(word: Mapped) -> bool:
-    """An unset variable alone among the options; an image in a variable is told by its name."""
-    return word.text.startswith(HOLE_OPEN) and not re.search(
-        r"image|img|container", word.text, re.I
-    )
-
-
-def _option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) -> int:
-    """Take one option; how many words it was."""
-    word = words[j]
-    name, equals, _ = word.text.partition("=")
-    if _is_hole(word):
-        ran.around.mounts = None  # it may hold any option
-        return 1
-    if equals and name.startswith("--"):
-        _set(ran, name, word.part(len(name) + 1, len(word)), reading)
-        return 1
-    if name in _SWITCHES or re.fullmatch(r"-[ditPq]{2,}", name):
-        return 1
-    if re.match(r"^-[evpuw]..", word.text):  # -eNAME=value
-        _set(ran, word.text[:2], word.part(2, len(word)), reading)
-        return 1
-    if j + 1 < len(words):
-        _set(ran, name, words[j + 1], reading)
-    return 2
-
-
-def _set(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
-    around = ran.around
-    docker_value_slip(name, value, reading)
-    if name in ("-e", "--env"):
-        add_env(ran.env, value, ran.scope)
-    elif name == "--env-file":
-        reading.note(f"env_file {value.text} is not read", value.first())
-    elif name == "--shm-size":
-        around.shm_bytes = size_bytes(value.text)
-    elif name == "--ipc":
-        around.ipc_host = value.text == "host"
-    elif name == "--gpus":
-        around.gpus = value.text.strip("'\"")
-    elif name in ("-p", "--publish"):
-        around.publish(value)
-    elif name in ("--network", "--net"):
-        around.host = value.text == "host"
-    elif name == "--name":
-        around.name = value.display()
-    elif name == "--entrypoint":
-        ran.entrypoint = [value] if value.text else []
-    elif name in ("-v", "--volume", "--mount", "--tmpfs"):
-        around.mount(value)
-        around.shm_volume = True if "/dev/shm" in value.text else around.shm_volume
-    elif name == "--health-cmd":
-        around.ask(value, "healthcheck")
-    elif name == "--volumes-from":
-        around.mounts = None
 
 
 def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:

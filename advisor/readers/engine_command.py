@@ -50,6 +50,12 @@ class Surroundings:
         self.ipc_host: bool | None = None
         self.shm_volume: bool | None = None
         self.gpus: str | None = None
+        self.asked: list[Mapped] = []  # the number or the list of the GPUs, where it stands
+        self.runtime: str | None = None
+        self.paths: list[str] = []  # devices of the host, by path, CDI name or resource
+        self.privileged = False
+        self.whole = False  # whether the file says all of the devices
+        self.request: tuple[int, str] = (-1, "")  # where GPUs could be asked for, and how
         self.startup_budget_s: float | None = None
         self.budget_probe = ""
         self.rollout_surge: bool | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.domain.nouns import Container, EnvVar, Launch, Mount, Port, Span
+from advisor.domain.nouns import Container, Devices, EnvVar, Launch, Mount, Port, Span
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import Token
 from advisor.engines.traits import gguf_engine, traits
@@ -278,6 +278,7 @@ class LaunchMaker:
             ipc_host=around.ipc_host,
             shm_volume=around.shm_volume,
             gpus=around.gpus,
+            devices=_devices(around) if around.whole else None,
             startup_budget_s=around.startup_budget_s,
             budget_probe=around.budget_probe,
             rollout_surge=around.rollout_surge,
@@ -289,6 +290,7 @@ class LaunchMaker:
             kind=around.kind,
             name=around.name,
             image_line=self.source.place(where.first())[0] if where is not None else 0,
+            image_span=_place(where) if where is not None else None,
         )
 
     def _port(self, number: Mapped, probe: str, path: Mapped | None) -> Port:
@@ -300,6 +302,18 @@ class LaunchMaker:
             path=path.text if path is not None else "",
             path_span=_place(path) if path is not None else None,
         )
+
+
+def _devices(around: Surroundings) -> Devices:
+    place, text = around.request
+    return Devices(
+        paths=tuple(around.paths),
+        runtime=around.runtime,
+        privileged=around.privileged,
+        asked=tuple(span for one in around.asked if (span := _place(one)) is not None),
+        place=place,
+        text=text,
+    )
 
 
 def _place(text: Mapped) -> Span | None:

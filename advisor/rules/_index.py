@@ -120,6 +120,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD277', 'quantised-v-without-flash', 'error', ('llama-server', 'ik_llama.cpp'), (), False),
     RuleRow('SD278', 'cache-type-of-model', 'error', ('vllm',), ('model',), False),
     RuleRow('SD279', 'options-at-odds', 'error', ('vllm', 'sglang', 'llama-server'), (), False),
+    RuleRow('SD280', 'container-without-gpu', 'error', ('vllm', 'sglang', 'llama-server'), ('file',), False),
     RuleRow('SD301', 'weights-do-not-fit', 'error', (), ('hardware', 'shape', 'quant'), False),
     RuleRow('SD302', 'kv-pool-too-small', 'warning', (), ('hardware', 'shape', 'quant', 'concurrency', 'ctx_tokens'), False),
     RuleRow('SD303', 'context-exceeds-pool', 'error', ('vllm', 'sglang'), ('hardware', 'shape', 'quant'), False),

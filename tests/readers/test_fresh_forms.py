@@ -94,6 +94,7 @@ spec:
     - name: a
       image: vllm/vllm-openai:v0.25.1
       args: ["--model=Qwen/Qwen3-8B", "--max-model-len=$(MAX_LEN)"]
+      resources: {limits: {nvidia.com/gpu: 1}}
 """
     report = validate(text=text, name="a.yaml")
     length = report.launches[0].launch.flag("--max-model-len")
@@ -400,7 +401,7 @@ def test_a_cache_type_of_no_fork(value: str) -> None:
 
 
 def test_a_value_that_an_older_release_took() -> None:
-    text = "docker run vllm/vllm-openai:v0.8.5 --model m --quantization nvfp4\n"
+    text = "docker run --gpus all vllm/vllm-openai:v0.8.5 --model m --quantization nvfp4\n"
     assert all(one.severity != "error" for one in validate(text=text, name="a.sh").findings)
 
 

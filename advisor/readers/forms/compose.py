@@ -5,12 +5,13 @@ as list or text.
 from __future__ import annotations
 
 from advisor.readers.containers import ContainerRun, add_env, container_command
+from advisor.readers.devices import ASKS, ask_devices
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.form_relations import check_services
 from advisor.readers.form_types import Checker
 from advisor.readers.reading import Reading
 from advisor.readers.slips import check_quotes, text_items
-from advisor.readers.syntax.mapped import EMPTY, Mapped, join, literal
+from advisor.readers.syntax.mapped import EMPTY, Mapped, literal
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
@@ -118,11 +119,11 @@ def _surroundings(
         )
 
     if service.get("extends") is not None:
-        around.mounts = None
+        around.mounts, around.whole = None, False
     ipc, shm = plain("ipc"), plain("shm_size")
     around.ipc_host = None if ipc is None else ipc == "host"
     around.shm_bytes = size_bytes(shm) if shm else None
-    around.gpus = plain("gpus") or _devices(_field(service, services, "deploy"), reading, scope)
+    ask_devices(around, service, [_field(service, services, name) for name in ASKS], reading, scope)
     around.host = plain("network_mode") == "host"
     ports = _field(service, services, "ports")
     for one in ports.items if ports is not None else []:
@@ -146,20 +147,3 @@ def _health(around: Surroundings, check: Node | None, reading: Reading, scope: S
     for one in (test.items or [test]) if test is not None else []:
         if one.kind == "scalar":
             around.ask(interpolate(scalar(one, reading.source), scope), "healthcheck")
-
-
-def _devices(deploy: Node | None, reading: Reading, scope: Scope) -> str | None:
-    devices = deploy.path("resources.reservations.devices") if deploy is not None else None
-    for device in devices.items if devices is not None else []:
-        count, ids = device.get("count"), device.get("device_ids")
-        if count is not None and count.kind == "scalar":
-            return interpolate(scalar(count, reading.source), scope).display()
-        if ids is not None:
-            commas = [
-                part
-                for item in ids.items
-                if item.kind == "scalar"
-                for part in (literal(",", -9), scalar(item, reading.source))
-            ]
-            return interpolate(join(commas[1:]), scope).display()
-    return None

@@ -8,6 +8,7 @@ import re
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import add_env
+from advisor.readers.devices import ask_resources
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.reading import Reading
 from advisor.readers.slips import text_items
@@ -143,7 +144,7 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
         host_ipc = mapping.get("hostIPC")
         if host_ipc is not None and host_ipc.truth:
             around.ipc_host = True
-    around.gpus = _gpu_count(node.path("resources.limits") or node.path("resources.requests"))
+    ask_resources(around, node, document, reading)
     around.startup_budget_s, around.budget_probe = _probe_budget(node)
     mounts = node.get("volumeMounts")
     for one in mounts.items if mounts is not None else []:
@@ -164,13 +165,6 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
         return  # a Service may send to another container
     labels = document.path("spec.template.metadata.labels") or document.path("metadata.labels")
     around.labels = {key.text: value.text for key, value in labels.entries()} if labels else {}
-
-
-def _gpu_count(limits: Node | None) -> str | None:
-    for key, value in limits.entries() if limits is not None else []:
-        if re.search(r"gpu|npu|mig", key.text) and value.kind == "scalar":
-            return value.text
-    return None
 
 
 def _probe_budget(node: Node) -> tuple[float | None, str]:

@@ -186,6 +186,9 @@ def _quadlet(
             continue
         if key == "Image":
             around.image = _specifiers(value, known)
+            around.whole = True
+            end = value.first() + len(value.text.rstrip())
+            around.request = end, "\nAddDevice=nvidia.com/gpu=all"
             at = value.first() if at < 0 else at
         elif key == "Exec":
             ran.args, at = _words(value, known), value.first()
@@ -195,8 +198,9 @@ def _quadlet(
             around.shm_bytes = size_bytes(value.text)
         elif key == "ContainerName":
             around.name = value.text
-        elif key == "AddDevice" and "gpu" in value.text:
-            around.gpus = value.text
+        elif key == "AddDevice":
+            around.gpus = value.text if "gpu" in value.text else around.gpus
+            around.paths.append(value.text)
         elif key == "PublishPort":
             around.publish(_specifiers(value, known))
         else:
@@ -225,6 +229,11 @@ def _podman_args(around: Surroundings, value: Mapped) -> None:
         around.shm_bytes = size_bytes(found.group(1))
     if found := re.search(r"--gpus[= ](\S+)", text):
         around.gpus = found.group(1)
+    if found := re.search(r"--runtime[= ](\S+)", text):
+        around.runtime = found.group(1)
+    around.privileged = around.privileged or "--privileged" in text
+    around.paths += re.findall(r"--device[= ](\S+)", text)
+    around.whole = around.whole and "$" not in text
 
 
 # ---------------------------------------------------------------- launchd, the same of macOS

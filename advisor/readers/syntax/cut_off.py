@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import CUT_OFF
-from advisor.readers.containers import docker_run, engine_by_options
+from advisor.readers.containers import engine_by_options
+from advisor.readers.docker_run import docker_run
 from advisor.readers.engine_command import EngineCommand
 from advisor.readers.images import engine_of_image, is_official
 from advisor.readers.programs import RUNTIMES

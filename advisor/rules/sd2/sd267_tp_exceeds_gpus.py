@@ -1,7 +1,7 @@
 import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Edit, EnvVar, Fix
+from advisor.domain.nouns import Case, Container, Edit, EnvVar, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import set_fix
@@ -42,6 +42,8 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
     if seen is not None and seen[0] < ranks and flag(case, *SPREAD) is None:
         yield from too_few(case, *seen, ranks, held)
         return
+    if seen is not None and held is not None and container is not None:
+        yield from beyond(case, container, seen[1], held, ranks)
     holder = "job" if container is not None and container.kind == "slurm" else "container"
     told = (
         case.facts.gpus
@@ -53,19 +55,43 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
     )
     if ranks <= given or flag(case, *SPREAD) is not None:
         return
+    parallel = flag(case, "--tensor-parallel-size", "--tp-size")
     give = f"Give the {holder} {ranks} GPUs" if given == held else f"Serve on {ranks} GPUs"
     yield Hit(
         f"{ranks} ranks but {given} GPU{'s' if given > 1 else ''} {where}",
-        flag=flag(case, "--tensor-parallel-size", "--tp-size")
-        or flag(case, "--pipeline-parallel-size", "--pp-size"),
-        fix=set_fix(
-            case,
-            flag(case, "--tensor-parallel-size", "--tp-size") if case.plan.pp == 1 else None,
-            str(given),
-            f"{give}, or use tensor parallelism {given}."
+        flag=parallel or flag(case, "--pipeline-parallel-size", "--pp-size"),
+        fix=Fix(
+            text=f"{give}, or use tensor parallelism {given}."
             if case.plan.pp == 1
             else f"{give}, or lower both kinds of parallelism to {given} in all.",
+            edits=more_devices(case, ranks) if held == given else (),
         ),
+    )
+
+
+def more_devices(case: Case, ranks: int) -> tuple[Edit, ...]:
+    """As many devices as ranks, where the container's number or list stands in the file: half the
+    parallelism on half the GPUs could lack the memory.
+    """
+    container = case.launch.container
+    if container is None or container.devices is None or container.gpus is None or ranks > 16:
+        return ()
+    plain = container.gpus.strip("\"' ")
+    numbers = plain.removeprefix("device=").split(",")
+    if plain.isdigit():
+        text = str(ranks)
+    elif container.kind == "docker-run" and numbers == [
+        str(int(numbers[0]) + at) for at in range(len(numbers)) if numbers[0].isdigit()
+    ]:
+        text = f'"device={",".join(str(int(numbers[0]) + at) for at in range(ranks))}"'
+    else:
+        return ()
+    # a list in a shell has quotes of its own, since docker ends it at a comma
+    more = 0 if plain.isdigit() else 2
+    return tuple(
+        Edit(file=case.launch.file, start=one.start, end=one.end, text=text)
+        for one in container.devices.asked
+        if one.end - one.start == len(plain) + more
     )
 
 
@@ -97,6 +123,27 @@ def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -
         flag=parallel or var.name,
         line=var.line,
         fix=Fix(text=what, edits=edits),
+    )
+
+
+def beyond(case: Case, container: Container, var: EnvVar, held: int, ranks: int) -> Iterator[Hit]:
+    """Devices by their numbers on the host: those of a container are numbered from 0."""
+    numbers = (var.value or "").split(",")
+    good = next((at for at, one in enumerate(numbers) if one.isdigit() and int(one) >= held), None)
+    if good is None or container.devices is None:
+        return
+    inside = ",".join(str(at) for at in range(min(held, len(numbers))))
+    place = var.value_span
+    edits: tuple[Edit, ...] = ()
+    if place is not None:
+        edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=inside),)
+    has = f"{held} GPU{'s, numbered from 0' if held > 1 else ', number 0'}"
+    yield Hit(
+        f"{var.name}={var.value} in a container that has {has}",
+        flag=var.name,
+        line=var.line,
+        severity=None if good < ranks else "warning",
+        fix=Fix(text=f"Write {inside}, or leave {var.name} out.", edits=edits),
     )
 
 

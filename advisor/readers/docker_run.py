@@ -1,0 +1,121 @@
+"""`docker run` lines: the container that their options make."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.containers import ContainerRun, add_env
+from advisor.readers.engine_command import Surroundings, size_bytes
+from advisor.readers.programs import base_name
+from advisor.readers.reading import Reading
+from advisor.readers.slips import docker_option_slip, docker_value_slip
+from advisor.readers.syntax.mapped import HOLE_OPEN, Mapped
+from advisor.readers.syntax.scope import Scope
+
+# Options of `docker run` that stand alone; every other one takes a value.
+_SWITCH_NAMES = """
+-d --detach -i --interactive -t --tty --rm --init --privileged -P --publish-all --read-only
+--no-healthcheck --oom-kill-disable --sig-proxy --disable-content-trust -q --quiet --replace
+--systemd --tls-verify --env-host --http-proxy --no-hosts --rmi --use-api-socket --no-hostname
+--help
+"""
+_SWITCHES = frozenset(_SWITCH_NAMES.split())
+
+
+def docker_run(
+    words: list[Mapped], i: int, reading: Reading, scope: Scope | None
+) -> ContainerRun | None:
+    """Read `docker [container] run|create ...` at `i`; None if it is another docker command."""
+    j = i + 1
+    while j < len(words) and words[j].text.startswith("-"):  # docker's own options: -H, --context
+        j += 1 if "=" in words[j].text else 2
+    if j < len(words) and words[j].text == "container":
+        j += 1
+    if j >= len(words) or words[j].text not in ("run", "create"):
+        return None
+    created = words[j].text == "create"  # and started by something else, at its time
+    ran = ContainerRun(Surroundings(kind="docker-create" if created else "docker-run"), scope=scope)
+    begin = words[j].span()
+    ran.around.whole = True
+    if begin is not None:
+        podman = base_name(words[i]) == "podman"
+        option = " --device nvidia.com/gpu=all" if podman else " --gpus all"
+        ran.around.request = begin[1], option
+    j += 1
+    while j < len(words) and (words[j].text.startswith("-") or _is_hole(words[j])):
+        if base_name(words[i]) == "docker":
+            docker_option_slip(words[j], reading)
+        j += _option(ran, words, j, reading)
+    if j >= len(words):
+        return None
+    ran.around.image = words[j]
+    ran.args = words[j + 1 :]
+    return ran
+
+
+def _is_hole(word: Mapped) -> bool:
+    """An unset variable alone among the options; an image in a variable is told by its name."""
+    return word.text.startswith(HOLE_OPEN) and not re.search(
+        r"image|img|container", word.text, re.I
+    )
+
+
+def _option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) -> int:
+    """Take one option; how many words it was."""
+    word = words[j]
+    name, equals, _ = word.text.partition("=")
+    if _is_hole(word):
+        ran.around.mounts, ran.around.whole = None, False  # it may hold any option
+        return 1
+    if name == "--privileged":
+        ran.around.privileged = True
+    if equals and name.startswith("--"):
+        _set(ran, name, word.part(len(name) + 1, len(word)), reading)
+        return 1
+    if name in _SWITCHES or re.fullmatch(r"-[ditPq]{2,}", name):
+        return 1
+    if re.match(r"^-[evpuw]..", word.text):  # -eNAME=value
+        _set(ran, word.text[:2], word.part(2, len(word)), reading)
+        return 1
+    if j + 1 < len(words):
+        _set(ran, name, words[j + 1], reading)
+    return 2
+
+
+def _set(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
+    around = ran.around
+    docker_value_slip(name, value, reading)
+    _set_device(around, name, value)
+    if name in ("-e", "--env"):
+        add_env(ran.env, value, ran.scope)
+    elif name == "--env-file":
+        reading.note(f"env_file {value.text} is not read", value.first())
+    elif name == "--shm-size":
+        around.shm_bytes = size_bytes(value.text)
+    elif name == "--ipc":
+        around.ipc_host = value.text == "host"
+    elif name in ("-p", "--publish"):
+        around.publish(value)
+    elif name in ("--network", "--net"):
+        around.host = value.text == "host"
+    elif name == "--name":
+        around.name = value.display()
+    elif name == "--entrypoint":
+        ran.entrypoint = [value] if value.text else []
+    elif name in ("-v", "--volume", "--mount", "--tmpfs"):
+        around.mount(value)
+        around.shm_volume = True if "/dev/shm" in value.text else around.shm_volume
+    elif name == "--health-cmd":
+        around.ask(value, "healthcheck")
+    elif name == "--volumes-from":
+        around.mounts = None
+
+
+def _set_device(around: Surroundings, name: str, value: Mapped) -> None:
+    if name == "--gpus":
+        around.gpus = value.text.strip("'\"")
+        around.asked = [value]
+    elif name == "--device":
+        around.paths.append(value.text)
+    elif name == "--runtime":
+        around.runtime = value.text

@@ -1,0 +1,201 @@
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from advisor.domain.nouns import Case, Container, Devices, Edit, Fix, Severity
+from advisor.domain.patterns import lazy_re
+from advisor.knowledge.rule_data import table
+from advisor.readers.images import is_official, split_image
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import env, flag, integer
+from advisor.rules.kit.fixes import env_var
+from advisor.rules.kit.flags import CATALOGUED
+
+IMAGES: tuple[dict[str, Any], ...] = tuple(table("compatibility")["image_devices"]["rows"])
+SOURCES = tuple(table("compatibility")["image_devices"]["sources"])
+NOTHING = ("none", "void")
+WHOLE = ("docker-run", "compose", "kubernetes", "quadlet")
+SEEN = "NVIDIA_VISIBLE_DEVICES"
+_SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
+# options of docker run by which each kind of device is passed in
+OPTIONS = {"amd": "--device /dev/kfd --device /dev/dri", "dri": "--device /dev/dri"}
+
+
+@rule(severity="error", engines=CATALOGUED, needs=("file",), sources=SOURCES)
+def container_without_gpu(case: Case) -> Iterator[Hit]:
+    r"""A container that gets no device of the kind that its image is built for.
+
+    Why: a container sees the devices that it asks for and no others. vLLM and SGLang stop without
+    one; llama-server runs on the processor, as it does in an image that has code for nothing else.
+    Bad:
+        docker run --ipc=host -p 8000:8000 vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
+    Good:
+        docker run --gpus all --ipc=host -p 8000:8000 vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
+    """
+    container = case.launch.container
+    if (
+        container is None
+        or container.devices is None
+        or container.kind not in WHOLE
+        or not container.image
+        or not is_official(container.image)
+        or "@" in container.image  # what a digest holds is not known
+        or "${" in container.image
+    ):
+        return
+    needed, devices = needed_device(container.image), container.devices
+    if needed == "cpu":
+        yield from for_processor(case, container)
+    elif needed == "nvidia":
+        yield from for_nvidia(case, container, devices)
+    elif needed is not None and not devices.privileged:
+        yield from for_others(case, container, devices, needed)
+
+
+@lru_cache(maxsize=256)
+def needed_device(image: str) -> str | None:
+    """The kind of device that an official image is built for: nvidia, amd, dri or cpu."""
+    name, tag = split_image(image.lower())
+    for row in IMAGES:
+        if _matches(row["image"], name) and _matches(row["tag"], tag or ""):
+            return str(row["device"]) if row["device"] else None
+    return None
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return re.search(pattern, text) is not None
+
+
+def stops(case: Case) -> Severity | None:
+    """Without a device llama-server runs on the processor; the others stop."""
+    return "warning" if case.plan.engine == "llama-server" else None
+
+
+def ends(case: Case) -> str:
+    """What the server does without a device."""
+    slow = case.plan.engine == "llama-server"
+    return "llama-server runs on the processor" if slow else f"{case.plan.engine} stops"
+
+
+def for_nvidia(case: Case, container: Container, devices: Devices) -> Iterator[Hit]:
+    """An image with CUDA: a number of GPUs, the runtime with its variable, or a CDI name."""
+    seen, asked = (env(case, SEEN) or "").lower(), container.gpus
+    named = any("nvidia" in path for path in devices.paths)
+    runtime = "nvidia" in (devices.runtime or "")
+    var = env_var(case, SEEN)
+    hidden = seen in NOTHING and container.kind != "docker-create"
+    ranks = case.plan.tp * case.plan.pp
+    if asked is not None and asked.strip("\"' ") in ("0", "count=0"):
+        yield Hit(
+            f"the container asks for 0 GPUs: {ends(case)}",
+            flag="gpus",
+            line=container.image_line,
+            severity=stops(case),
+            fix=ask_again(case, devices, "all" if container.kind != "kubernetes" else str(ranks)),
+        )
+    elif hidden and var is not None:
+        # the engine of Docker sets the variable anew where a number of GPUs is asked for
+        kept = container.kind == "kubernetes" or (asked is None and not named)
+        place = var.value_span
+        fix = Fix(text=f"Write all, or leave {SEEN} out.")
+        if place is not None:
+            edit = Edit(file=case.launch.file, start=place.start, end=place.end, text="all")
+            fix = fix.model_copy(update={"edits": (edit,)})
+        yield Hit(
+            f"{SEEN}={seen} hides all GPUs: {ends(case)}"
+            if kept
+            else f"{SEEN}={seen} says no GPU, and the container asks for some",
+            flag=SEEN,
+            line=var.line,
+            severity=stops(case) if kept else "warning",
+            fix=fix,
+        )
+    elif asked is None and not (named or runtime or devices.privileged or seen):
+        dri = [path for path in devices.paths if path.startswith("/dev/kfd")]
+        beside = f" but {dri[0]}" if dri else ""
+        yield Hit(
+            f"the image is built for CUDA and the container asks for no GPU{beside}: {ends(case)}",
+            flag="gpus",
+            line=container.image_line,
+            severity="warning" if devices.paths else stops(case),
+            fix=request_fix(case, devices, ranks),
+        )
+
+
+def request_fix(case: Case, devices: Devices, ranks: int) -> Fix:
+    """Ask for as many GPUs as the server has ranks, where the form has a place for it."""
+    what = "Ask for the GPUs, as docker's --gpus all does."
+    if devices.place < 0 or not devices.text:
+        return Fix(text=what)
+    text = devices.text.replace("{n}", str(ranks))
+    place = devices.place
+    return Fix(text=what, edits=(Edit(file=case.launch.file, start=place, end=place, text=text),))
+
+
+def ask_again(case: Case, devices: Devices, text: str) -> Fix:
+    """Another number of GPUs in the place of the one that is asked for."""
+    edits = tuple(
+        Edit(file=case.launch.file, start=one.start, end=one.end, text=text)
+        for one in devices.asked
+    )
+    return Fix(text=f"Ask for {text}.", edits=edits)
+
+
+def for_others(case: Case, container: Container, devices: Devices, kind: str) -> Iterator[Hit]:
+    """An image for AMD's or Intel's devices, which are files of the host."""
+    wanted = "/dev/kfd" if kind == "amd" else "/dev/dri"
+    if any(path.startswith(("/dev/dri", wanted)) for path in devices.paths):
+        if kind == "amd" and not any(path.startswith(wanted) for path in devices.paths):
+            yield missing_path(case, container, devices, kind, wanted)
+        return
+    if any("/" in path and not path.startswith("/") for path in devices.paths):
+        return  # a CDI name, or a resource of Kubernetes
+    if devices.runtime or any(one.path in ("/dev", wanted) for one in container.mounts or ()):
+        return
+    if container.mounts is None or (kind == "dri" and container.gpus is not None):
+        return  # Vulkan runs on NVIDIA's devices too
+    yield missing_path(case, container, devices, kind, wanted)
+
+
+def missing_path(case: Case, container: Container, devices: Devices, kind: str, wanted: str) -> Hit:
+    """The hit of an image whose device file is not passed in."""
+    edits: tuple[Edit, ...] = ()
+    if container.kind == "docker-run" and devices.place >= 0 and not devices.paths:
+        at = devices.place
+        edits = (Edit(file=case.launch.file, start=at, end=at, text=f" {OPTIONS[kind]}"),)
+    what = f"Pass {' and '.join(OPTIONS[kind].split()[1::2])} into the container."
+    return Hit(
+        f"the image is built for {'ROCm' if kind == 'amd' else 'devices of /dev/dri'} and the "
+        f"container gets no {wanted}: {ends(case)}",
+        flag="devices",
+        line=container.image_line,
+        severity="warning" if kind == "dri" else stops(case),
+        fix=Fix(text=what, edits=edits),
+    )
+
+
+def for_processor(case: Case, container: Container) -> Iterator[Hit]:
+    """An image of llama-server that has code for the processor alone, told to use a GPU."""
+    layers = flag(case, "--gpu-layers")
+    number = integer(layers.value) if layers is not None and not layers.unresolved else None
+    told = layers is not None and (layers.value in ("all", "auto") or (number or 0) > 0)
+    asks = container.gpus is not None and container.gpus not in ("0", "none")
+    if not asks and not (told and number):
+        return
+    where = container.image_span
+    edits: tuple[Edit, ...] = ()
+    found = _SERVER.fullmatch(container.image or "")
+    if asks and where is not None and found and where.end - where.start == len(found[0]):
+        end = where.start + len(found[1])
+        kind = found[1].rpartition(":")[2]
+        text = f"{kind}-cuda"
+        edits = (Edit(file=case.launch.file, start=end - len(kind), end=end, text=text),)
+    does = f"{layers.raw} does nothing" if layers is not None and told else "no GPU is used"
+    yield Hit(
+        f"the image {container.image} has code for the processor alone: {does}",
+        flag=layers,
+        line=container.image_line,
+        severity="warning",
+        fix=Fix(text="Take the image that is built for the GPU, such as server-cuda.", edits=edits),
+    )
