@@ -1,5 +1,5 @@
 """AIPerf (`profile_export_aiperf.json`, .csv) and its predecessor GenAI-Perf
-(`profile_export_genai_perf.json`, .csv).
+(`profile_export_genai_perf.json`, .csv), and the table "LLM Metrics" that both print.
 
 Each metric is an object with its unit. `inter_token_latency` is per token after the first (our
 TPOT); `inter_chunk_latency` is the time between stream chunks. Lengths of acceptance are there
@@ -11,13 +11,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.readers.results.document import Document, Unreadable, has_table, table_cells
+from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency, Number
+from advisor.readers.results.tables import box_rows, has_table, table_cells
 
 FORMAT = "aiperf"
 _MS = {"ms": 1.0, "s": 1e3, "sec": 1e3, "us": 1e-3, "ns": 1e-6}
 _WORDS = {"avg": "mean", "p50": "p50", "p90": "p90", "p99": "p99", "std": "sd"}
 _CSV_HEAD = {"Metric", "avg", "p50"}
+_ASKED = re.compile(
+    r"(?:^|\s)--?(model|m|concurrency|request-rate|random-seed)[= ]['\"]?([^\s'\"]+)"
+)
 _CSV_NAME = re.compile(r"^([A-Za-z][A-Za-z0-9 ]+?)(?: Per (?:User|Request))?\s*\(([^)]*)\)$")
 
 
@@ -60,7 +64,7 @@ def matches(doc: Document) -> bool:
         throughput = one.get("output_token_throughput")
         return isinstance(throughput, dict) and "unit" in throughput and "request_latency" in one
     listed = "Output Token Throughput" in doc.text and has_table(doc.text, _CSV_HEAD)
-    return not doc.values and listed
+    return not doc.values and (listed or bool(_metrics_of(doc.text)))
 
 
 def _is_server_metrics(one: dict[str, Any]) -> bool:
@@ -69,55 +73,101 @@ def _is_server_metrics(one: dict[str, Any]) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
-    """Return the run of the export."""
+    """Return the run of the export, or those of the printed tables."""
     if _is_server_metrics(doc.object):
         return [_server_metrics(doc)]
-    row = doc.object or _table(doc.text)
+    found = [] if doc.object else _metrics_of(doc.text)
+    if found:
+        runs = [
+            _run(doc, row, old="NVIDIA GenAI-Perf" in doc.text, asked=_options(doc.text))
+            for row in found
+        ]
+        if len(runs) == 1:
+            return runs
+        return [r.model_copy(update={"part": f"table {i}"}) for i, r in enumerate(runs, 1)]
     old = not doc.object and not has_table(doc.text, {*_CSV_HEAD, "std"})
+    return [_run(doc, doc.object or _table(table_cells(doc.text, _CSV_HEAD)), old, {})]
+
+
+def _metrics_of(text: str) -> list[dict[str, Any]]:
+    """The metrics of each printed table that has a speed or a latency; tables of further metrics
+    belong to the one before them.
+    """
+    out: list[dict[str, Any]] = []
+    columns: list[str] = []
+    if "│" not in text and "┃" not in text:
+        return []
+    for row in box_rows(text):
+        cells = ["N/A" if cell.endswith("…") else cell for cell in row]  # a console too narrow
+        if cells[0] in ("Metric", "Statistic"):
+            columns = ["Metric", *cells[1:]]
+            continue
+        if columns and len(cells) != len(columns):
+            columns = []
+        # rows without their header: the mean comes first
+        head = columns or (["Metric", "avg"] if _CSV_NAME.match(cells[0]) else [])
+        for name, metric in (_table([head, cells]) if head else {}).items():
+            if not out or name in out[-1]:
+                out.append({})
+            out[-1][name] = metric
+    wanted = ("output_token_throughput", "inter_token_latency", "request_latency")
+    return [found for found in out if any(name in found for name in wanted)]
+
+
+def _options(text: str) -> dict[str, Any]:
+    """What the printed command line asked for."""
+    found = dict(_ASKED.findall(text[-20_000:]))
+    number = {k: float(v) for k, v in found.items() if re.fullmatch(r"[0-9]+(?:\.[0-9]*)?", v)}
+    model = found.get("model") or found.get("m")
+    return {
+        "concurrency": number.get("concurrency"),
+        "request_rate": number.get("request-rate"),
+        "random_seed": round(number["random-seed"]) if "random-seed" in number else None,
+        "model": model,
+    }
+
+
+def _run(doc: Document, row: dict[str, Any], old: bool, asked: dict[str, Any]) -> BenchmarkRun:
     made = Export.model_validate(row)
     raw = row.get("input_config")
-    config: dict[str, Any] = raw if isinstance(raw, dict) else {}
+    config: dict[str, Any] = raw if isinstance(raw, dict) else asked
     genai = made.aiperf_version is None and "aiperf_version" not in row
     model = _model(config)
     seed = _find(config, ("random_seed", "seed"))
     rate = _find(config, ("request_rate",))
     done, failed = _value(made.request_count), _value(made.error_request_count)
-    return [
-        BenchmarkRun(
-            file=doc.name,
-            format=FORMAT,
-            sha256=doc.sha256,
-            client="genai-perf"
-            if old or (genai and _find(config, ("service_kind",)))
-            else "aiperf",
-            client_version=made.aiperf_version,
-            model=model,
-            seed=seed if isinstance(seed, int) else None,
-            concurrency=_concurrency(config),
-            request_rate=rate if isinstance(rate, float) else None,
-            requests=None if done is None else round(done),
-            failed=None if failed is None else round(failed),
-            duration_s=_ms(made.benchmark_duration, 1e-3),
-            input_tokens=_value(made.input_sequence_length),
-            output_tokens=_value(made.output_sequence_length),
-            output_tok_s=_value(made.output_token_throughput),
-            request_tok_s=_value(made.output_token_throughput_per_user),
-            ttft_ms=_latency(made.time_to_first_token),
-            tpot_ms=_latency(made.inter_token_latency),
-            itl_ms=_latency(made.inter_chunk_latency),
-            e2e_ms=_latency(made.request_latency),
-            acceptance=_acceptance(made),
-        )
-    ]
+    return BenchmarkRun(
+        file=doc.name,
+        format=FORMAT,
+        sha256=doc.sha256,
+        client="genai-perf" if old or (genai and _find(config, ("service_kind",))) else "aiperf",
+        client_version=made.aiperf_version,
+        model=model,
+        seed=seed if isinstance(seed, int) else None,
+        concurrency=_concurrency(config),
+        request_rate=rate if isinstance(rate, float) else None,
+        requests=None if done is None else round(done),
+        failed=None if failed is None else round(failed),
+        duration_s=_ms(made.benchmark_duration, 1e-3),
+        input_tokens=_value(made.input_sequence_length),
+        output_tokens=_value(made.output_sequence_length),
+        output_tok_s=_value(made.output_token_throughput),
+        request_tok_s=_value(made.output_token_throughput_per_user),
+        ttft_ms=_latency(made.time_to_first_token),
+        tpot_ms=_latency(made.inter_token_latency),
+        itl_ms=_latency(made.inter_chunk_latency),
+        e2e_ms=_latency(made.request_latency),
+        acceptance=_acceptance(made),
+    )
 
 
-def _table(text: str) -> dict[str, Any]:
-    """The CSV's rows as the JSON's objects: several tables under each other, with a unit in each
-    name.
+def _table(lines: list[list[str]]) -> dict[str, Any]:
+    """The rows of a table as the JSON's objects: several tables under each other, with a unit in
+    each name.
     """
     rows: dict[str, Any] = {}
     columns: list[str] = []
-    for cells in table_cells(text, _CSV_HEAD):
+    for cells in lines:
         if cells and cells[0] == "Metric":
             columns = [cell.strip() for cell in cells[1:]]
             continue

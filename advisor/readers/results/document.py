@@ -1,15 +1,13 @@
 """A file as the readers see it: bounded text, and its JSON where it is JSON or JSON lines.
 
 The bytes may be packed by gzip, in PowerShell's UTF-16, in colour, or with what a log collector
-puts in front of every line. A table is CSV as the clients write it or as a spreadsheet saves it
-again (semicolons or tabs, commas for decimals), below any lines that a client printed before it.
+puts in front of every line.
 Raises `Unreadable` in one sentence for what no reader could use: too large, cut off, not text.
 """
 
 from __future__ import annotations
 
 import codecs
-import csv
 import hashlib
 import json
 import re
@@ -26,10 +24,6 @@ from advisor.domain.printable import printable
 MAX_BYTES = 64 * 2**20
 
 MAX_DEPTH = 64
-
-_DELIMITERS = (",", ";", "\t")
-_MOST_LINES = 400  # before the header of a table
-_DECIMAL_COMMA = re.compile(r"^-?\d+,\d+$")
 
 _JSON_LINE = re.compile(r"^(?:\{\s*\"|\[\s*\{)", re.M)
 
@@ -171,6 +165,7 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 
 _PREFIXES = (
+    re.compile(r"> ?"),  # quoted in a reply
     re.compile(rf"{_TIME} "),  # kubectl logs --timestamps, docker logs -t
     re.compile(r"[A-Za-z0-9][\w.-]{0,60} +\| ?"),  # docker compose logs
     re.compile(r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \S{1,80} [\w./@-]{1,60}(?:\[\d+\])?: "),
@@ -266,49 +261,3 @@ def in_fences(text: str) -> str:
     """What stands between the code fences of a pasted page; empty where there are none."""
     parts = re.split(r"^[ \t>]*(?:```|~~~)[^\n]*$", text, flags=re.M)
     return "\n".join(parts[1::2]).strip("\n")
-
-
-def has_table(text: str, needed: set[str]) -> bool:
-    """Whether a table with these names in its header is in the text."""
-    return _start(text, needed) is not None
-
-
-def table_cells(text: str, needed: set[str]) -> list[list[str]]:
-    """The rows from the header on that has all `needed` names, blank ones left out; none where
-    there is no such header.
-
-    Raises
-    ------
-    csv.Error
-        where a row cannot be split
-    """
-    found = _start(text, needed)
-    if found is None:
-        return []
-    number, mark = found
-    rows = csv.reader(text.splitlines()[number:], delimiter=mark)
-    return [[_plain(cell, mark) for cell in row] for row in rows if any(row)]
-
-
-def _start(text: str, needed: set[str]) -> tuple[int, str] | None:
-    """The line of the header and its delimiter."""
-    if not all(name in text for name in needed):
-        return None
-    for number, line in enumerate(text.splitlines()[:_MOST_LINES]):
-        for mark in _DELIMITERS:
-            if {cell.strip().strip('"') for cell in line.split(mark)} >= needed:
-                return number, mark
-    return None
-
-
-def table_records(text: str, needed: set[str]) -> list[dict[str, str]]:
-    """The same as one dictionary a row, by the header's names; short rows lack their last cells."""
-    rows = table_cells(text, needed)
-    return [dict(zip(rows[0], row, strict=False)) for row in rows[1:]] if rows else []
-
-
-def _plain(cell: str, mark: str) -> str:
-    cell = cell.strip()
-    if mark != "," and _DECIMAL_COMMA.match(cell):
-        return cell.replace(",", ".")
-    return cell

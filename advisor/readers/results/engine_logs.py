@@ -11,6 +11,7 @@ counts. What they do not know: lengths, and how many requests were in flight in 
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,11 +26,11 @@ _VLLM_SPEC = re.compile(
     r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?),.*?Accepted: "
     r"(\d+) tokens, Drafted: "
     r"(\d+) tokens, "
-    r"Per-position acceptance rate: ([0-9., ]+?), Avg Draft acceptance rate: ([0-9]+(?:\.[0-9]*)?)%"
+    r"Per-position acceptance rate: ([0-9., ]+?), Avg Draft acceptance rate: "
 )
 
 _VLLM_SPEED = re.compile(
-    r"Avg prompt throughput: ([0-9]+(?:\.[0-9]*)?) tokens/s, Avg generation throughput: "
+    r"(?:Engine (\d+): )?Avg prompt throughput: [0-9.]+ tokens/s, Avg generation throughput: "
     r"([0-9]+(?:\.[0-9]*)?) tokens/s, "
     r"Running: (\d+) reqs"
 )
@@ -41,18 +42,23 @@ _VLLM_RATE = re.compile(
     r"(?:Drafted|Number of draft tokens): (\d+)"
 )
 
+_VLLM_COUNTS = re.compile(r"Accepted:\s+(\d+) tokens,\s+Drafted:\s+(\d+) tokens")
+
 # a line that was cut or wrapped
 _VLLM_LENGTH = re.compile(r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?)")
 
 _VLLM = (_VLLM_SPEC, _VLLM_SPEED, _VLLM_RATE, _VLLM_LENGTH)
 
 _SGLANG = re.compile(
-    r"Decode batch[,.].{0,20}?#running-req: (\d+),.{0,200}?gen throughput \(token/s\): "
-    r"([0-9]+(?:\.[0-9]*)?)",
-    re.S,
+    r"Decode batch(?: \[\d+\])?[,.].{0,20}?#running-req: (\d+),"
+    r".{0,400}?gen throughput \(token/s\): ([0-9]+(?:\.[0-9]*)?)"
 )
 
-_SGLANG_LINE = re.compile(r"Decode batch[^\n]*gen throughput \(token/s\):[^\n]*")
+_SGLANG_LINE = re.compile(r"^.*?Decode batch.*gen throughput \(token/s\):.*$", re.M)
+
+_SGLANG_RANK = re.compile(r"\bDP(\d+)\b")
+
+_SGLANG_RAY = re.compile(r"\(SGLangEngine pid=(\d+)")
 
 _ACCEPT_LEN = re.compile(r"accept(?:ed)? len(?:gth)?: ([0-9]+(?:\.[0-9]*)?)")
 
@@ -72,7 +78,7 @@ _LLAMA_DRAFT = re.compile(
 )
 
 _LLAMA_STATS = re.compile(
-    r"statistics\s+(?:draft-\w+|mtp|eagle3?)[:\s].*?#gen drafts =\s*(\d+), "
+    r"statistics\s+(draft-\w+|mtp|eagle3?|ngram[-_][\w-]+)[:\s].*?#gen drafts =\s*(\d+), "
     r"#acc drafts =\s*\d+, #gen tokens =\s*(\d+), "
     r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = "
     r"\(([0-9., ]+)\))?"
@@ -88,8 +94,6 @@ _LLAMA_SLOTS = re.compile(
 class Lines(Foreign):
     """The numbers found in a log, one entry a line."""
 
-    speeds: list[float] = []
-    running: list[int] = []
     drafts: list[float] = []
     accepted: list[int] = []
     drafted: list[int] = []
@@ -127,27 +131,54 @@ def _run(doc: Document, form: str, **more: Any) -> BenchmarkRun:
 
 def _vllm(doc: Document) -> BenchmarkRun:
     found = Lines()
-    for length, accepted, drafted, rates, _ in _VLLM_SPEC.findall(doc.text):
+    for length, accepted, drafted, rates in _VLLM_SPEC.findall(doc.text):
+        row = _floats(rates)
         found.accepted.append(int(accepted))
         found.drafted.append(int(drafted))
-        found.drafts.append(int(accepted) / (float(length) - 1) if float(length) > 1 else 0.0)
-        found.positions.append(_floats(rates))
-    for _, speed, running in _VLLM_SPEED.findall(doc.text):
-        if int(running) and float(speed):
-            found.speeds.append(float(speed))
-            found.running.append(int(running))
+        found.drafts.append(
+            int(accepted) / (float(length) - 1) if float(length) > 1 else int(drafted) / len(row)
+        )
+        found.positions.append(row)
     k = max((len(row) for row in found.positions), default=0)
     return _run(
         doc,
         VLLM,
         engine="vllm",
         **({"k": k or None} | start_of(doc.text)),
-        concurrency=_mean(found.running),
-        output_tok_s=_mean(found.speeds),
-        repeats=len(found.speeds) or None,
+        **_speeds(_VLLM_SPEED.findall(doc.text), "means of the printed windows of about 10 s"),
         acceptance=_weighted_acceptance(found, k) or _rough_acceptance(doc.text),
-        notes=("means of the printed windows of about 10 s",),
     )
+
+
+def _speeds(lines: Iterable[tuple[str, str, str]], note: str) -> dict[str, Any]:
+    """Throughput and requests in flight of (rank, tokens/s, running) a line: means over the lines
+    of each rank in which requests ran, summed over ranks.
+
+    The first line after idle time counts that time: what is below a tenth of the rank's median is
+    left out.
+    """
+    ranks: dict[str, list[tuple[float, int]]] = {}
+    for rank, speed, running in lines:
+        if int(running) and float(speed):
+            ranks.setdefault(rank, []).append((float(speed), int(running)))
+    kept = {
+        rank: [row for row in rows if row[0] >= 0.1 * statistics.median(r[0] for r in rows)]
+        for rank, rows in ranks.items()
+    }
+    left_out = sum(map(len, ranks.values())) - sum(map(len, kept.values()))
+    total, in_flight = (
+        sum(statistics.fmean(row[i] for row in rows) for rows in kept.values()) or None
+        for i in (0, 1)
+    )
+    notes = [note + (f", summed over {len(kept)} ranks" if len(kept) > 1 else "")]
+    if left_out:
+        notes.append(f"{left_out} lines after idle time are left out")
+    return {
+        "output_tok_s": total,
+        "concurrency": in_flight,
+        "repeats": max(map(len, kept.values()), default=0) or None,
+        "notes": tuple(notes),
+    }
 
 
 def _weighted_acceptance(found: Lines, k: int) -> Acceptance | None:
@@ -165,8 +196,9 @@ def _weighted_acceptance(found: Lines, k: int) -> Acceptance | None:
 
 def _rough_acceptance(text: str) -> Acceptance | None:
     """From lines that print less: counts alone, or the length of each window."""
-    counts = [(int(accepted), int(drafted)) for accepted, drafted in _VLLM_RATE.findall(text)]
-    if counts:
+    printed = _VLLM_RATE.findall(text) or _VLLM_COUNTS.findall(text)
+    counts = [(int(accepted), int(drafted)) for accepted, drafted in printed]
+    if counts and any(drafted for _, drafted in counts):
         accepted, drafted = (sum(each) for each in zip(*counts, strict=True))
         return Acceptance.from_counts(None, drafted, accepted)
     length = _mean(float(found) for found in _VLLM_LENGTH.findall(text))
@@ -174,12 +206,11 @@ def _rough_acceptance(text: str) -> Acceptance | None:
 
 
 def _sglang(doc: Document) -> BenchmarkRun:
-    speeds, running, lengths = [], [], []
+    speeds, lengths = [], []
     for line in _SGLANG_LINE.findall(doc.text):
         found, length = _SGLANG.search(line), _ACCEPT_LEN.search(line)
         if found and int(found[1]):
-            running.append(int(found[1]))
-            speeds.append(float(found[2]))
+            speeds.append((_sglang_rank(line), found[2], found[1]))
             if length is not None and float(length[1]) >= 1:
                 lengths.append(float(length[1]))
     mean_length = _mean(lengths)
@@ -187,12 +218,15 @@ def _sglang(doc: Document) -> BenchmarkRun:
         doc,
         SGLANG,
         engine="sglang",
-        concurrency=_mean(running),
-        output_tok_s=_mean(speeds),
-        repeats=len(speeds) or None,
+        **_speeds(speeds, "means of the printed decode lines"),
         acceptance=Acceptance(length=mean_length) if mean_length else None,
-        notes=("means of the printed decode lines",),
     )
+
+
+def _sglang_rank(line: str) -> str:
+    """Which data-parallel rank, or which engine of Ray's, prints a line."""
+    ray, rank = _SGLANG_RAY.search(line), _SGLANG_RANK.search(line)
+    return f"{ray[1] if ray else ''}/{rank[1] if rank else ''}"
 
 
 def _llama(doc: Document) -> BenchmarkRun:
@@ -219,15 +253,17 @@ def _llama(doc: Document) -> BenchmarkRun:
 
 
 def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
+    lines = _LLAMA_DRAFT.findall(text)
     stats = list(_LLAMA_STATS.finditer(text))
-    if stats:
-        last = stats[-1]
-        drafts, drafted, accepted = (int(n) for n in last.group(1, 2, 3))
-        rates = _floats(last[5])
+    # lookups beside a draft model are counted only in the lines of the requests
+    kept = [row for row in stats if not row[1].startswith("ngram")] or (stats if not lines else [])
+    if kept:
+        last = kept[-1]
+        drafts, drafted, accepted = (int(n) for n in last.group(2, 3, 4))
+        rates = _floats(last[6])
         return Acceptance.from_counts(drafts, drafted, accepted, [r * drafts for r in rates]), len(
             rates
         ) or None
-    lines = _LLAMA_DRAFT.findall(text)
     if not lines:
         return None, None
     accepted, drafted = sum(int(row[1]) for row in lines), sum(int(row[2]) for row in lines)
@@ -244,7 +280,7 @@ def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
 
 
 _START = re.compile(
-    r"Initializing an? (?:V\d )?LLM engine \(v?([0-9][\w.+-]*)\) with config: "
+    r"Initializing an? (?:V\d )?LLM engine \((?:v?([0-9][\w.+-]*)|[^)\n]{0,80})\) with config: "
     r"model='([^'\n]{1,300})', (?:speculative_config|speculative_decoding_config)="
     r"(None|SpeculativeConfig\([^)\n]*\))"
 )
@@ -260,7 +296,7 @@ def start_of(text: str) -> dict[str, Any]:
     start = _START.search(text)
     if start is None:
         return found
-    found |= {"engine_version": start[1], "model": start[2]}
+    found |= {"model": start[2]} | ({"engine_version": start[1]} if start[1] else {})
     if start[3] == "None":
         return found | {"method": "none"}
     method = re.search(r"method='(\w+)'", start[3])

@@ -7,12 +7,14 @@ per stream iteration are no acceptance length: servers may join steps.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from advisor.readers.results.document import Document
+from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import BenchmarkRun, Foreign, Latency, Number
 
 FORMAT = "guidellm"
+_YAML = re.compile(r"\s*(?:args|benchmarks|metadata|type_):\s")
 
 
 class Distribution(Foreign):
@@ -51,6 +53,8 @@ class Metrics(Foreign):
 
 def matches(doc: Document) -> bool:
     """Whether the document is a GuideLLM report."""
+    if _YAML.match(doc.text) and "inter_token_latency_ms:" in doc.text:
+        return True
     rows = doc.object.get("benchmarks")
     return (
         isinstance(rows, list)
@@ -61,7 +65,9 @@ def matches(doc: Document) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
-    """Return one run per benchmark of the report."""
+    """Return one run per benchmark of the report. Raises Unreadable for its YAML."""
+    if not doc.values:
+        raise Unreadable(f"{doc.name}: GuideLLM's YAML is not read: give its JSON or CSV")
     return [_run(doc, row, i) for i, row in enumerate(doc.object["benchmarks"])]
 
 
@@ -74,7 +80,8 @@ def _run(doc: Document, row: dict[str, Any], i: int) -> BenchmarkRun:
     version = _dict(doc.object, "metadata").get("guidellm_version")
     requests = row.get("requests")
     done = _records(requests)
-    totals = made.request_totals
+    totals = made.request_totals or _dict(row, "request_totals")  # 0.3: beside the metrics
+    model = backend.get("model") or _dict(row, "worker").get("backend_model")
     return BenchmarkRun(
         file=doc.name,
         format=FORMAT,
@@ -82,11 +89,11 @@ def _run(doc: Document, row: dict[str, Any], i: int) -> BenchmarkRun:
         sha256=doc.sha256,
         client="guidellm",
         client_version=str(version) if version else None,
-        model=backend.get("model") if isinstance(backend.get("model"), str) else None,
+        model=model if isinstance(model, str) else None,
         concurrency=_number(strategy.get("streams")),
         request_rate=_number(strategy.get("rate")),
-        requests=totals.get("successful"),
-        failed=totals.get("errored"),
+        requests=_whole(totals.get("successful")),
+        failed=_whole(totals.get("errored")),
         duration_s=_number(row.get("duration")),
         input_tokens=_mean(made.prompt_token_count),
         output_tokens=_mean(made.output_token_count),
@@ -109,6 +116,10 @@ def _dict(value: Any, name: str) -> dict[str, Any]:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _records(requests: Any) -> list[dict[str, Any]]:

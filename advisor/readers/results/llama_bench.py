@@ -14,15 +14,16 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from advisor.readers.results.document import Document, has_table, table_records
+from advisor.readers.results.document import Document
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
+from advisor.readers.results.tables import bare_cell, has_table, table_records
 
 FORMAT = "llama-bench"
 BATCHED = "llama-batched-bench"
 SWEEP = "llama-sweep-bench"
 _NEEDED = {"n_prompt", "n_gen", "avg_ts", "stddev_ts"}
 _CSV = {"n_prompt", "n_gen", "avg_ts"}
-_TABLE = re.compile(r"^\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
+_TABLE = re.compile(r"^[> ]*\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
 _TEST = re.compile(r"^(?:pp(\d+))?\+?(?:tg(\d+))?(?: @ d(\d+))?$")
 _SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
 _BATCHED_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
@@ -164,11 +165,11 @@ def _markdown(doc: Document) -> list[BenchmarkRun]:
     head = _table(doc.text)
     if head is None:
         return []
-    columns = [cell.strip() for cell in head[0].strip("|\r ").split("|")]
+    columns = [cell.strip() for cell in head[0].strip("> |\r").split("|")]
     build = _BUILD.search(doc.text)
     out = []
     for line in doc.text[head.end() :].splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        cells = [bare_cell(cell) for cell in line.strip("> ").strip("|").split("|")]
         if len(cells) != len(columns):
             continue
         row = dict(zip(columns, cells, strict=True))

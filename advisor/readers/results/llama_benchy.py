@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.readers.results.document import Document, has_table, table_records
+from advisor.readers.results.document import Document
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
+from advisor.readers.results.tables import bare_cell, has_table, table_records
 
 FORMAT = "llama-benchy"
-_TABLE = re.compile(r"^\|\s*model\s*\|\s*test\s*\|.*peak t/s.*\|\s*$", re.M)
+_TABLE = re.compile(r"^[> ]*\|\s*(?:model\s*\|\s*)?test\s*\|.*peak t/s.*\|\s*$", re.M)
 _TEST = re.compile(r"^(ctx_)?(pp|tg)(\d*)(?: @ d(\d+))?(?: \(c(\d+)\))?$")
 _CELL = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
 _CSV_HEAD = {"model", "test_name", "t_s_mean"}
@@ -106,7 +107,11 @@ def read(doc: Document) -> list[BenchmarkRun]:
 
 
 def _run(
-    doc: Document, row: Benchmark, model: str, version: str | None = None, date: str | None = None
+    doc: Document,
+    row: Benchmark,
+    model: str | None,
+    version: str | None = None,
+    date: str | None = None,
 ) -> BenchmarkRun:
     speed, each = row.tg_throughput, row.tg_req_throughput
     tpots = Latency.of(1e3 / v for v in each.values if v > 0) if each and each.values else None
@@ -150,16 +155,16 @@ def _markdown(text: str) -> list[dict[str, Any]]:
     head = _TABLE.search(text)
     if head is None:
         return []
-    columns = [cell.strip() for cell in head[0].strip("|\r ").split("|")]
+    columns = [cell.strip() for cell in head[0].strip("> |\r").split("|")]
     rows = []
     for line in text[head.end() :].splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        cells = [bare_cell(cell) for cell in line.strip("> ").strip("|").split("|")]
         if len(cells) != len(columns):
             continue
         row = dict(zip(columns, cells, strict=True))
         rows.append(
             {
-                "model": row["model"],
+                "model": row.get("model"),
                 "test": row["test"],
                 "speed": _cell(row.get("t/s (total)") or row.get("t/s")),
                 "request": _cell(row.get("t/s (req)")),

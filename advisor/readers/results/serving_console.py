@@ -25,7 +25,8 @@ FORMAT = "serving-console"
 # a progress bar may stand before it on the same line
 _TITLE = re.compile(r"^.{0,300}?={3,60} Serving Benchmark Result =+[ \t]*$", re.M)
 _LINE = re.compile(
-    r"^[^\n]{0,40}?([A-Z][A-Za-z0-9 ()/%.-]{2,50}?):[ \t]+([0-9][0-9.,]*|\S+)[ \t]*$", re.M
+    r"^[^\n]{0,40}?([A-Z][A-Za-z0-9 ()/%.-]{2,50}?):[ \t]+([0-9][0-9.,]*|\S+)[ \t]*(?:<[^\n]*)?$",
+    re.M,
 )
 _END = re.compile(r"^.{0,40}={30,}[ \t]*$", re.M)
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*(?:(?!\1)[.,][0-9]+)?")
@@ -60,10 +61,16 @@ def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per result block."""
     starts = [found.start() for found in _TITLE.finditer(doc.text)]
     ends = [*starts[1:], len(doc.text)]
-    out = []
+    out: list[BenchmarkRun] = []
     before = doc.text[: starts[0]]
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        block = _block(doc, doc.text[start:end])
+        try:
+            block = _block(doc, doc.text[start:end])
+        except Unreadable:
+            if not out or i + 1 < len(starts):
+                raise
+            cut = f"run {i + 1} of the file is cut off and left out"
+            return [run.model_copy(update={"notes": (*run.notes, cut)}) for run in out]
         out.append(_run(doc, block, _arguments(before), f"run {i + 1}" if len(starts) > 1 else ""))
         before = doc.text[start:end]
     return out

@@ -105,6 +105,113 @@ SpecDecoding metrics: Mean acceptance length: 2.66,
   Drafted throughput: 72.19 tokens/s,
   Avg Draft acceptance rate: 83.2%
 """
+# vLLM where no draft is accepted: the loop of an issue's log; the numbers are ours
+ZERO = """\
+INFO 06-28 10:00:00 [metrics.py:96] SpecDecoding metrics: Mean acceptance length: 1.00, Accepted throughput: 0.00 tokens/s, Drafted throughput: 67.00 tokens/s, Accepted: 0 tokens, Drafted: 670 tokens, Per-position acceptance rate: 0.000, 0.000, 0.000, 0.000, 0.000, Avg Draft acceptance rate: 0.0%
+"""
+# from a page of notes: wrapped, without its tail
+ZERO_WRAPPED = """\
+SpecDecoding metrics: Mean acceptance length: 1.00, Accepted: 0 tokens,
+Drafted: 670 tokens, Per-position acceptance rate: 0.000 across all 5 positions
+"""
+# a page of notes on GLM-5.3-Flash: a field between, the release left out
+DEPTH = """\
+(EngineCore pid=986) INFO 09-04 10:58:50 [core.py:123] Initializing a V1 LLM engine (...) with config: model='local-inference-lab/GLM-5.3-Flash-NVFP4', speculative_config=SpeculativeConfig(method='dflash', model='local-inference-lab/GLM-5.3-Flash-DFlash2', num_spec_tokens=7), ... tensor_parallel_size=3
+(APIServer pid=1) INFO 09-04 11:01:16 [metrics.py:125] SpecDecoding metrics: Mean acceptance length: 6.82, Current speculative depth: 7, Accepted throughput: 6.46 tokens/s, Drafted throughput: 7.77 tokens/s, Accepted: 256 tokens, Drafted: 308 tokens, Per-position acceptance rate: 1.000, 1.000, 1.000, 1.000, 0.795, 0.614, 0.409, Avg Draft acceptance rate: 83.1%
+"""
+# llama.cpp, docs/speculative.md: lookups alone
+LOOKUPS = """\
+statistics ngram_map_k: #calls(b,g,a) = 6 1690 26, #gen drafts = 26, #acc drafts = 26, #gen tokens = 1248, #acc tokens = 968, dur(b,g,a) = 2.234, 1.427, 0.016 ms
+"""
+# the same page: lookups beside a draft model, both in the line of the request
+BOTH = """\
+draft acceptance rate = 0.57576 (  171 accepted /   297 generated)
+statistics ngram_simple: #calls = 15, #gen drafts = 5, #acc drafts = 5, #gen tokens = 187, #acc tokens = 73
+statistics draft: #calls = 10, #gen drafts = 10, #acc drafts = 10, #gen tokens = 110, #acc tokens = 98
+"""
+# a test of radixark/miles: two engines under Ray and a rank of a third
+RANKS = """\
+(SGLangEngine pid=35555) [2025-10-31 03:45:20 TP0] Decode batch [51341], #running-req: 317, #token: 1094261, token usage: 0.67, cuda graph: True, gen throughput (token/s): 14806.57, #queue-req: 0,
+(SGLangEngine pid=111711, ip=10.15.36.1) [2025-10-31 03:45:20 TP0] Decode batch [39913], #running-req: 78, #token: 432100, token usage: 0.27, cuda graph: True, gen throughput (token/s): 7269.16, #queue-req: 0,
+[2025-11-03 14:31:10 DP6 TP6 EP6] Decode batch, #running-req: 251, #token: 2811200, token usage: 1.00, cuda graph: True, gen throughput (token/s): 2055.94, #queue-req: 655,
+"""
+# from notes on disaggregated prefill: the first line counts the idle time before it
+IDLE = """\
+[2026-03-02 14:44:10 TP0] Decode batch, #running-req: 1, #token: 33, token usage: 0.00, pre-allocated usage: 0.00, #prealloc-req: 0, #transfer-req: 0, #retracted-req: 0, cuda graph: True, gen throughput (token/s): 0.04, #queue-req: 0
+[2026-03-02 14:44:11 TP0] Decode batch, #running-req: 1, #token: 73, token usage: 0.00, pre-allocated usage: 0.00, #prealloc-req: 0, #transfer-req: 0, #retracted-req: 0, cuda graph: True, gen throughput (token/s): 78.20, #queue-req: 0
+"""
+# two data-parallel ranks of vLLM; the numbers are ours
+ENGINES = """\
+INFO 08-14 11:31:25 [loggers.py:273] Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 240.0 tokens/s, Running: 3 reqs, Waiting: 0 reqs, GPU KV cache usage: 6.5%
+INFO 08-14 11:31:25 [loggers.py:273] Engine 001: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 260.0 tokens/s, Running: 5 reqs, Waiting: 0 reqs, GPU KV cache usage: 6.5%
+"""
+# vllm-project/vllm#31826: a remark beside a number; the second block is cut
+REMARK = """\
+Base
+============ Serving Benchmark Result ============
+Successful requests:                     1000
+Maximum request concurrency:             8
+Benchmark duration (s):                  162.21
+Total input tokens:                      215312
+Total generated tokens:                  199033
+Output token throughput (tok/s):         1226.98
+---------------Time to First Token----------------
+Mean TTFT (ms):                          30.87
+Median TTFT (ms):                        27.44             <========
+-----Time per Output Token (excl. 1st token)------
+Mean TPOT (ms):                          6.35
+==================================================
+
+Optmized
+============ Serving Benchmark Result ============
+Successful requests:                     1000
+"""
+
+
+def test_a_log_where_no_draft_is_accepted_says_so() -> None:
+    (run,) = read(ZERO)
+    assert run.speculates and run.acceptance is not None
+    assert (run.k, run.acceptance.length, run.acceptance.rate) == (5, 1, 0)
+    (run,) = read(ZERO_WRAPPED)
+    assert run.speculates and run.acceptance is not None and run.acceptance.rate == 0
+
+
+def test_what_the_start_of_the_engine_says_is_read_without_its_release() -> None:
+    (run,) = read(DEPTH)
+    assert (run.k, run.method, run.engine_version) == (7, "dflash", None)
+    assert run.model == "local-inference-lab/GLM-5.3-Flash-NVFP4"
+    assert run.acceptance is not None
+    assert run.acceptance.length == pytest.approx(6.82, rel=1e-3)
+
+
+@pytest.mark.parametrize(("text", "rate"), [(LOOKUPS, 968 / 1248), (BOTH, 171 / 297)])
+def test_lookups_count_alone_or_with_the_draft_model(text: str, rate: float) -> None:
+    (run,) = read(text)
+    assert run.acceptance is not None and run.acceptance.rate == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("text", "speed", "running", "note"),
+    [
+        (RANKS, 14806.57 + 7269.16 + 2055.94, 317 + 78 + 251, "summed over 3 ranks"),
+        (ENGINES, 500.0, 8, "summed over 2 ranks"),
+        (IDLE, 78.2, 1, "1 lines after idle time"),
+    ],
+    ids=["SGLang's ranks", "vLLM's engines", "idle"],
+)
+def test_lines_of_ranks_add_up_and_idle_time_is_left_out(
+    text: str, speed: float, running: float, note: str
+) -> None:
+    (run,) = read(text)
+    assert run.output_tok_s == pytest.approx(speed) and run.concurrency == running
+    assert any(note in line for line in run.notes)
+
+
+def test_a_cut_block_does_not_take_the_whole_one_with_it() -> None:
+    (run,) = read(REMARK)
+    assert run.ttft_ms is not None and run.ttft_ms.p50 == 27.44
+    assert (run.output_tok_s, run.concurrency) == (1226.98, 8)
+    assert "run 2 of the file is cut off" in run.notes[0]
 
 
 def test_standard_input_is_read() -> None:
