@@ -89,7 +89,9 @@ class Checkpoint(Frozen):
     repository: str
     file: str | None = None  # GGUF file or quant tag
     engines: tuple[str, ...] = ("llama-server", "ik_llama.cpp")  # empty: all
-    keeps_mtp: bool | None = None  # the MTP tensors are in it and usable; None = not known
+    keeps_mtp: bool | None = (
+        None  # the MTP tensors are in it, or in a file that the engine finds beside it; None = not known
+    )
     size_gb: float | None = None  # its weights, where bytes by tensor class miss them
     source: str
     status: str = (
@@ -184,7 +186,7 @@ class LLM(Frozen):
     assistant_params_b: float | None = (
         None  # a small drafter of its own, head included, where there is no MTP layer
     )
-    assistant: str | None = None  # the repository of that drafter, where vLLM can be told it
+    assistant: str | None = None  # the repository of that drafter, which vLLM and SGLang are told
     assistant_since: str = (
         "0.21.0"  # the first vLLM release that takes it (vllm-project/vllm #42180, #42005)
     )

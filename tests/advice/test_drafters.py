@@ -357,9 +357,14 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
             "--engine vllm",
         ),
         (
-            {"model": "gemma-4-31b", "engine": "llama-server"},
-            "no launch with it is written for llama-server",
-            "--engine sglang",
+            {"model": "gemma-4-31b", "engine": "llama-server", "engine_version": "b9553"},
+            "llama-server takes from b10448 on",
+            "llama-server b10448",
+        ),
+        (
+            {"model": "someone/gemma-4-31B-it-GGUF", "engine": "llama-server"},
+            "name one with --spec-draft-model",
+            "a drafter for this model",
         ),
         (
             {"model": "qwen3.6-27b", "method": "eagle3"},

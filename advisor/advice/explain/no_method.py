@@ -16,11 +16,6 @@ from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters
 from advisor.perf import memory
 
-_ASSISTANT_GGUF = (
-    ", though builds since June 2026 take a GGUF of it with --model-draft and "
-    "--spec-type draft-mtp (llama.cpp#23398)"
-)
-
 
 def no_method(facts: Facts, base: Plan) -> str:
     """Return why no method of speculation can run here."""
@@ -32,6 +27,11 @@ def no_method(facts: Facts, base: Plan) -> str:
     if asked not in (None, "mtp"):
         why = drafters.refusal(facts, asked)
         return f"{title(asked or '')} was requested: " + (why or f"none is known for {name}")
+    if asked in (None, "mtp") and (since := methods.assistant_since(facts.model, facts.engine)):
+        return (
+            f"{name} drafts with a separate assistant model, which {facts.engine} takes from "
+            f"{since} on"
+        )
     if (
         asked in (None, "mtp")
         and gguf_engine(facts.engine)
@@ -39,13 +39,9 @@ def no_method(facts: Facts, base: Plan) -> str:
         and facts.model.assistant
     ):
         return (
-            f"{name} drafts with a separate assistant model; no launch with it is written for "
-            f"llama-server here{_ASSISTANT_GGUF}"
-        )
-    if asked in (None, "mtp") and (since := methods.assistant_since(facts.model, facts.engine)):
-        return (
-            f"{name} drafts with a separate assistant model, which {facts.engine} takes from "
-            f"{since} on"
+            f"{name} drafts with a separate assistant model, and whether a GGUF of it lies beside "
+            f"this model is not known: name one with --spec-draft-model and --spec-type draft-mtp "
+            f"(llama.cpp#23398)"
         )
     if asked is None and (refusal := drafters.refusal(facts)):
         return f"{name} has no MTP head, and {refusal}"

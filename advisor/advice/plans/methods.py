@@ -16,7 +16,7 @@ from advisor.advice.plans import checkpoints
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
-from advisor.engines.traits import EngineTraits, traits
+from advisor.engines.traits import EngineTraits, gguf_engine, traits
 from advisor.engines.versions import parts
 from advisor.knowledge import drafters
 
@@ -33,6 +33,11 @@ DRAFTER_K = sourced(
 SGLANG_ASSISTANTS = "0.5.12"
 
 ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
+
+# llama-server loads Gemma 4's assistant from a GGUF of its own since ggml-org/llama.cpp#23398, and
+# with -hf finds one that lies beside the model as mtp-*.gguf (common/download.cpp, read from b10362
+# on; the next catalogued build is this one). Without such a file it has to be named.
+LLAMA_ASSISTANTS = "b10448"
 MOST_K = sourced(64, "tokens", "the longest measured draft", "chosen")
 
 
@@ -85,9 +90,16 @@ def assistant(facts: Facts) -> str | None:
     since = assistant_since(facts.model, facts.engine)
     return (
         None
-        if facts.model is None or since is None or _older(facts.engine_version, since)
+        if facts.model is None or since is None or _older(facts, since)
         else facts.model.assistant
     )
+
+
+def named_assistant(facts: Facts) -> str | None:
+    """The assistant where the launch has to name it; llama-server finds its GGUF beside the
+    model's.
+    """
+    return None if gguf_engine(facts.engine) else assistant(facts)
 
 
 def assistant_since(model: LLM | None, engine: str | None) -> str | None:
@@ -100,13 +112,22 @@ def assistant_since(model: LLM | None, engine: str | None) -> str | None:
         or model.assistant in ASSISTANTS_NOT_IN.get(engine or "", ())
     ):
         return None
-    return {"vllm": model.assistant_since, "sglang": SGLANG_ASSISTANTS}.get(engine or "")
+    beside = any(engine in c.engines and c.keeps_mtp for c in model.checkpoints)
+    return {
+        "vllm": model.assistant_since,
+        "sglang": SGLANG_ASSISTANTS,
+        "llama-server": LLAMA_ASSISTANTS if beside else None,
+    }.get(engine or "")
 
 
-def _older(release: str | None, than: str) -> bool:
-    """Whether a plain release number is below another; one that is none is taken as new."""
+def _older(facts: Facts, than: str) -> bool:
+    """Whether the engine's release is below another; one that is none is taken as new."""
+    mine = facts.engine_version
+    if gguf_engine(facts.engine):
+        known = engines.get(facts.engine or "").versions  # oldest first
+        return mine in known and known.index(mine) < known.index(than)
     try:
-        return release is not None and parts(release) < parts(than)
+        return mine is not None and parts(mine) < parts(than)
     except ValueError:
         return False
 
@@ -124,7 +145,7 @@ def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
 
 def reference(facts: Facts, method: Method) -> checkpoints.Reference:
     """What the launch names; an assistant is a repository of its own beside the plain model."""
-    inside = "none" if method == "mtp" and assistant(facts) is not None else method
+    inside = "none" if method == "mtp" and named_assistant(facts) is not None else method
     return checkpoints.reference(facts, inside)
 
 

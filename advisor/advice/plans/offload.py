@@ -106,7 +106,7 @@ def offload(facts: Facts) -> Offload | None:
 
 def drafts(facts: Facts, plan: Plan) -> Plan | None:
     """The plan with the model's own head; None where there is none to run."""
-    able = methods.has_mtp(facts) and propose.no_path(facts, plan, "mtp") is None
+    able = "mtp" in methods.methods(facts) and propose.no_path(facts, plan, "mtp") is None
     return propose.with_method(facts, plan, "mtp", BEGIN) if able else None
 
 

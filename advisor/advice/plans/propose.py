@@ -16,7 +16,7 @@ from advisor import engines
 from advisor.advice.plans import caching, topology
 from advisor.advice.plans import limits as plan_limits
 from advisor.advice.plans.methods import (
-    assistant,
+    named_assistant,
     drafter,
     habits,
     k_values,
@@ -304,7 +304,7 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     forced.
     """
     found = drafter(facts, method)
-    own = assistant(facts) if method == "mtp" else base.draft_model
+    own = named_assistant(facts) if method == "mtp" else base.draft_model
     env = found.env.get(base.engine, {}) if found is not None else {}
     named = reference(facts, method)
     plan = base.model_copy(

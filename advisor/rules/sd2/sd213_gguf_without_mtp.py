@@ -37,8 +37,20 @@ def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     known = case.facts.checkpoint.keeps_mtp if case.facts.checkpoint else None
     if known:
         return
+    model, repository = case.facts.model, flag(case, "--hf-repo")
+    if model is not None and model.assistant and repository is not None:
+        yield Hit(
+            f"{model.name or model.id} drafts with a separate assistant: this repository must hold "
+            f"its GGUF as mtp-*.gguf beside the model",
+            flag=repository,
+            severity="warning",
+            fix=Fix(
+                text="Name the assistant's GGUF with --spec-draft-model, or look for that file."
+            ),
+            sources=("ggml-org/llama.cpp#23398", "unsloth-mtp-docs"),
+        )
+        return
     if headless(case):
-        model = case.facts.model
         yield Hit(
             f"{model.name or model.id if model else 'this model'} has no MTP head, so no "
             f"GGUF of it "
