@@ -135,7 +135,8 @@ def split_count(name: str) -> tuple[str, int | None]:
     if rest and word.lower() in _WORDS:
         return rest.removeprefix("x ").strip(), _WORDS[word.lower()]
     before, after = _BEFORE.fullmatch(text), _AFTER.fullmatch(text)
-    if before is not None:
+    # "3090x2" reads both ways: what stands behind the sign is a machine, or what stands before it
+    if before is not None and (after is None or not _find(after[1].strip())):
         found, count = before[2], int(before[1])
     elif after is not None and not _find(text):
         found, count = after[1].strip(), int(after[2])

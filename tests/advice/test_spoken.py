@@ -130,6 +130,8 @@ def test_or_refused_in_one_sentence(line: str) -> None:
     ("said", "name", "count"),
     [
         ("2x3090", "3090", 2),
+        ("3090x2", "3090", 2),
+        ("5090 x4", "5090", 4),
         ("4 x a100 80gb", "a100 80gb", 4),
         ("dual 3090", "3090", 2),
         ("h200x8", "h200", 8),

@@ -10,8 +10,10 @@ from __future__ import annotations
 from advisor import engines
 from advisor.advice import measuring, resolve
 from advisor.advice.judge import judge
-from advisor.advice.plans import offload
-from advisor.domain.nouns import Advice, AdvisorError, Facts, Reason, Request
+from advisor.advice.plans import offload, propose
+from advisor.advice.plans.memory_relief import SAME_STEP, more_counts
+from advisor.domain.nouns import Advice, AdvisorError, Facts, Quant, Reason, Request
+from advisor.perf import memory
 
 
 def answer(request: Request, facts: Facts) -> Advice | None:
@@ -37,9 +39,9 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     name = asked.hardware.name or asked.hardware.id if asked.hardware else request.hardware
     reasons = (
         Reason(
-            text=f"Nothing fits {name} whole; {offload.words(found)} does, at a speed that goes by "
-            f"the processor's memory and is not estimated here; a machine with less "
-            f"memory cannot run it",
+            text=f"Nothing fits {name} whole{_more(request, facts, found.quant)}; {offload.words(found)} does, at "
+            f"a speed that goes by the processor's memory and is not estimated here; a machine "
+            f"with less memory cannot run it",
             sources=offload.SOURCES,
             weight=3.0,
         ),
@@ -66,6 +68,23 @@ def answer(request: Request, facts: Facts) -> Advice | None:
         measure_with=measuring.commands(request, asked, plan) if drafted is not None else (),
         evidence_newest=max((row.date for row in asked.evidence if row.date), default=""),
     )
+
+
+def _more(request: Request, facts: Facts, least: Quant) -> str:
+    """How many of the same accelerator hold the model, in a quantisation of the step of `least` or
+    above.
+    """
+    for gpus in more_counts(facts.hardware, facts.gpus):
+        try:
+            more = resolve.bare_facts(request.model_copy(update={"gpus": gpus, "tp": None}))
+            plans = [propose.base_plan(more, split) for split in propose.splits(more)]
+        except AdvisorError:
+            continue
+        if more.quant is None or (more.quant.bits or 0.0) < (least.bits or 0.0) - SAME_STEP:
+            continue
+        if any(memory.bill(more, plan).fits for plan in plans):
+            return f" ({gpus} of them hold it in {more.quant.id}: --gpus {gpus})"
+    return ""
 
 
 def _free(request: Request, facts: Facts) -> bool:
