@@ -89,9 +89,8 @@ class Checkpoint(Frozen):
     repository: str
     file: str | None = None  # GGUF file or quant tag
     engines: tuple[str, ...] = ("llama-server", "ik_llama.cpp")  # empty: all
-    keeps_mtp: bool | None = (
-        None  # the MTP tensors are in it, or in a file that the engine finds beside it; None = not known
-    )
+    # the MTP tensors are in it, or in a file that the engine finds beside it; None = not known
+    keeps_mtp: bool | None = None
     size_gb: float | None = None  # its weights, where bytes by tensor class miss them
     source: str
     status: str = (

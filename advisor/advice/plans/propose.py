@@ -16,11 +16,11 @@ from advisor import engines
 from advisor.advice.plans import caching, topology
 from advisor.advice.plans import limits as plan_limits
 from advisor.advice.plans.methods import (
-    named_assistant,
     drafter,
     habits,
     k_values,
     methods,
+    named_assistant,
     reference,
 )
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan

@@ -39,9 +39,9 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     name = asked.hardware.name or asked.hardware.id if asked.hardware else request.hardware
     reasons = (
         Reason(
-            text=f"Nothing fits {name} whole{_more(request, facts, found.quant)}; {offload.words(found)} does, at "
-            f"a speed that goes by the processor's memory and is not estimated here; a machine "
-            f"with less memory cannot run it",
+            text=f"Nothing fits {name} whole{_more(request, facts, found.quant)}; "
+            f"{offload.words(found)} does, at a speed that goes by the processor's memory and is "
+            f"not estimated here; a machine with less memory cannot run it",
             sources=offload.SOURCES,
             weight=3.0,
         ),
