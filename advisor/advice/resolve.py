@@ -23,13 +23,13 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.sourced import sourced
-from advisor.domain.versions import parse_release
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
 from advisor.knowledge.names import find_name, more_than, squeeze
 from advisor.prediction.acceptance import USUAL_K
-from advisor.rules.kit.models import first_release
+from advisor.rules.kit.models import comes_before, first_release
+from advisor.rules.kit.releases import asked_release
 
 BY_NAME = "model-name"  # source of a model of which no more than its name was read
 LAYOUT_OPEN = "int4"  # four bits whose layout a user leaves open
@@ -146,13 +146,15 @@ def _machine(request: Request) -> tuple[Hardware, list[Default]]:
     return hw, found
 
 
-def _check_release(model: LLM, engine: str, version: str | None) -> None:
+def _check_release(facts: Facts) -> None:
     """Raises AdvisorError where the release is known to be older than the model (SD239)."""
-    row, at = first_release(model.id, engine), parse_release(version)
-    if row is not None and at is not None and at < (parse_release(row["since"]) or ()):
+    engine, model = facts.engine or "", facts.model
+    row = first_release(model.id, engine) if model is not None else None
+    if model is not None and row is not None and comes_before(asked_release(facts), row):
+        asked = facts.request.engine_version if facts.request is not None else None
         raise AdvisorError(
-            f"{engine} {version} cannot load {model.name or model.id}, which needs "
-            f"{row['since']} or newer (--engine {engine} alone takes the newest)"
+            f"{engine} {asked or facts.engine_version} cannot load {model.name or model.id}, "
+            f"which needs {row['since']} or newer (--engine {engine} alone takes the newest)"
         )
 
 
@@ -199,7 +201,6 @@ def bare_facts(request: Request) -> Facts:
     engine, more = engine_for(request, hw, model)
     defaults += more
     version, more = version_for(request, engine, hw)
-    _check_release(model, engine, version)
     defaults += more
     quant, more = _quant(request, hw, model, engine)
     defaults += more
@@ -231,6 +232,7 @@ def bare_facts(request: Request) -> Facts:
         interconnect=link,
         defaults=tuple(defaults),
     )
+    _check_release(facts)
     return _with_acceptance_k(facts.model_copy(update={"drafters": knowledge.drafters(model)}))
 
 

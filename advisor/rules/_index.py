@@ -81,7 +81,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD236', 'sglang-running-requests-capped', 'info', ('sglang',), (), True),
     RuleRow('SD237', 'sglang-mixed-chunk-off', 'warning', ('sglang',), (), True),
     RuleRow('SD238', 'image-unpinned', 'info', (), (), False),
-    RuleRow('SD239', 'release-before-model', 'error', ('vllm', 'sglang'), ('model',), False),
+    RuleRow('SD239', 'release-before-model', 'error', ('vllm', 'sglang', 'llama-server'), ('model',), False),
     RuleRow('SD240', 'shm-small', 'warning', ('vllm', 'sglang'), (), False),
     RuleRow('SD241', 'probe-budget', 'error', ('vllm', 'sglang'), (), False),
     RuleRow('SD242', 'rollout-surge', 'warning', (), (), False),

@@ -30,8 +30,8 @@ from advisor.domain.versions import parse_release
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
-from advisor.rules.kit.models import writes_remote_code
-from advisor.rules.kit.releases import between, defect
+from advisor.rules.kit.models import comes_before, first_release, writes_remote_code
+from advisor.rules.kit.releases import asked_release, between, defect
 
 REMOTE_TOKENIZER = ("kimi",)  # vLLM recipe of Kimi-K2.5
 TOKENIZER = "--tokenizer-mode"
@@ -123,13 +123,26 @@ def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
 
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     """Why this engine version cannot run the method at all, in one sentence; None when it can."""
-    if method == "mtp" and (lost := headless(facts)):
+    if method == "mtp" and (lost := headless(facts) or _head_unread(facts)):
         return lost
     try:
         engines.get(base.engine).to_launch(with_method(facts, base, method, 1))
     except AdvisorError as refusal:
         return str(refusal)
     return None
+
+
+def _head_unread(facts: Facts) -> str | None:
+    """Why the release cannot draft with this model's MTP head; None where it can, or may."""
+    model, engine = facts.model, facts.engine or ""
+    row = first_release(model.id, engine, "mtp_since") if model is not None else None
+    if model is None or row is None or not comes_before(asked_release(facts), row):
+        return None
+    asked = facts.request.engine_version if facts.request is not None else None
+    return (
+        f"{engine} {asked or facts.engine_version} does not draft with the MTP head of "
+        f"{model.name or model.id}, which needs {row['since']} or newer"
+    )
 
 
 def headless(facts: Facts) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from advisor.domain.nouns import LLM, Case, Severity
 from advisor.domain.patterns import lazy_re
-from advisor.domain.versions import parse_release
+from advisor.domain.versions import Release, parse_release
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 
@@ -22,6 +22,7 @@ _SAME = lazy_re(
     r"|bf16|f16|fp16|i?q\d\w*|ud|xl|[klmsx]{1,2}|0|1|a\d+b|autoround|quantized|marlin|block"
     r"|static|speculator|hf|meta|hub"
 )
+Row = dict[str, Any]
 _LONGER = lazy_re(r"\d+(k|m)(?![a-z0-9])|1m|yarn|long|ctx|rope|abliterated", re.I)
 
 
@@ -54,16 +55,23 @@ def writes_remote_code(text: str, engine: str, version: str | None) -> bool:
     )
 
 
-def first_release(model: str, engine: str) -> dict[str, Any] | None:
-    """The row of the first release of an engine that has a model's architecture (`since`,
-    `sources`), by the model's id; None where every known release has it or nobody looked.
+def first_release(model: str, engine: str, table_name: str = "model_since") -> Row | None:
+    """The row of the first release of an engine that has a model's architecture (`model_since`) or
+    drafts with its MTP head (`mtp_since`), by the model's id: `since`, `sources`, and `lacks` where
+    releases between the two were not read. None where every known release has it or nobody looked.
     """
     rows = [
         row
-        for row in table("compatibility")["model_since"]
+        for row in table("compatibility")[table_name]
         if row["engine"] == engine and model.startswith(row["model"])
     ]
     return max(rows, key=lambda row: len(row["model"]), default=None)
+
+
+def comes_before(at: Release | None, row: Row) -> bool:
+    """Whether a release is known not to have what a row of `first_release` is about."""
+    last, since = parse_release(row.get("lacks")), parse_release(row["since"])
+    return at is not None and (at <= last if last is not None else at < (since or ()))
 
 
 def _occurs(pattern: str, name: str) -> bool:

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from advisor import engines
-from advisor.domain.nouns import Case, Flag
+from advisor.domain.nouns import Case, Facts, Flag
 from advisor.domain.versions import Release, parse_release
 from advisor.knowledge.rule_data import table
 from advisor.rules.kit.case import GGUF_ENGINES, open_value
@@ -127,6 +127,18 @@ def build_order(version: str | None) -> Release | None:
         return found
     rows = engines.get("llama-server").catalogue.notes.get("builds") or ()
     return next(((0, int(row["order"])) for row in rows if row["id"] == version), None)
+
+
+def asked_release(facts: Facts) -> Release | None:
+    """The release of a question as comparable numbers; of llama.cpp the build that was asked for,
+    which may lie between the catalogued ones.
+    """
+    if facts.engine not in GGUF_ENGINES:
+        return parse_release(facts.engine_version)
+    asked = facts.request.engine_version if facts.request is not None else None
+    if asked and engines.get(facts.engine).resolve_version(asked).version == facts.engine_version:
+        return build_order(asked) or build_order(facts.engine_version)
+    return build_order(facts.engine_version)
 
 
 def version_name(version: str | None) -> str:
