@@ -140,9 +140,8 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
     cases: list[tuple[Facts, Plan]] = []
     starts = []
     for facts, plans, _ in questions:
-        views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
         starts.append(len(cases))
-        cases += [(views[plan.tp, plan.dp], plan) for plan in plans]
+        cases += _in_steps(facts, plans)
     if not cases:
         return [list for _ in questions]
     batch = estimates.predict_batch(cases)
@@ -157,10 +156,20 @@ def estimate_beside(question: Question, beside: Beside) -> tuple[list[Estimate],
     facts, plans = question.facts, question.plans
     if not plans:
         return [], Told(beside, Medians(np.empty(0), {}, {}))
-    views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
-    cases = [(views[plan.tp, plan.dp], plan) for plan in plans]
-    batch = estimates.predict_batch(cases, beside=beside.points)
+    batch = estimates.predict_batch(_in_steps(facts, plans), beside=beside.points)
     return _slice_estimates(batch, 0, (facts, plans, question.bills)), Told(beside, batch.beside)
+
+
+def _in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
+    """What each plan's steps see, with one object for all plans that are split alike: the
+    predictor reads the facts once for each object.
+    """
+    views: dict[tuple[int, int, int], Facts] = {}
+    found = []
+    for plan in plans:
+        share, step = placement.in_step(facts, plan)
+        found.append((views.setdefault((plan.tp, plan.pp, plan.dp), share), step))
+    return found
 
 
 def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:
@@ -192,9 +201,9 @@ def judge_plans(
 
 
 def _busy(facts: Facts, plan: Plan) -> float:
-    """Replicas that have something to do."""
+    """Batches at once that have something to do."""
     requests = facts.concurrency or 1
-    return requests / -(-requests // plan.dp)
+    return requests / -(-requests // placement.batches(plan))
 
 
 def _of_all(estimate: Estimate, replicas: float) -> Estimate:

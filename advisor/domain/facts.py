@@ -74,6 +74,7 @@ class Hardware(Frozen):
     fp32_tflops: Quantity | None = None
     link: str = ""
     link_gb_s: Quantity | None = None
+    machine_gpus: Quantity | None = None  # of its board, where it is sold on one
     note: str = ""
 
 

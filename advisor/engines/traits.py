@@ -43,6 +43,7 @@ class EngineTraits:
     caches: tuple[str, ...] = ()  # folders of ~/.cache that outlive a container: weights, kernels
     linked: tuple[tuple[str, str], ...] = ()  # options of a server that spans linked machines
     linked_note: str = ""  # what to start on the other machines
+    stages: str | None = None  # the first release that drafts where each machine holds some layers
     image_starts: bool = False  # the image's entrypoint is the server, so that only options follow
     model_first: bool = False  # the model stands before the options, without a flag
     json_speculation: bool = False  # one JSON option says all of speculation
@@ -114,6 +115,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         ),
         linked_note="start it on the first; on each other one the same with its own --node-rank, "
         "and --headless",
+        stages="0.30.0",
     ),
     "sglang": EngineTraits(
         name="sglang",

@@ -317,9 +317,8 @@ def replica(facts: Facts, plan: Plan) -> Facts:
     """
     if plan.dp == 1:
         return facts
-    return facts.model_copy(
-        update={"concurrency": -(-(facts.concurrency or 1) // plan.dp), "gpus": plan.tp}
-    )
+    share = -(-(facts.concurrency or 1) // plan.dp)
+    return facts.model_copy(update={"concurrency": share, "gpus": plan.tp * plan.pp})
 
 
 def _llama_bill(

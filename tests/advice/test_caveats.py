@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from advisor import engines
+from advisor.advice import judge
 from advisor.advice import recommend as recommend_module
 from advisor.advice.explain import caveats
 from advisor.advice.plans import memory_relief, offload, placement, propose
@@ -350,15 +351,50 @@ def test_more_machines_are_offered_only_where_they_can_be_linked() -> None:
         assert not memory_relief.more_counts(knowledge.hardware(name), 1)
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang"])
-def test_sixteen_of_eight_a_machine_are_two_machines(engine: str) -> None:
-    """A machine holds eight H100: --tensor-parallel-size 16 cannot start on one."""
-    made = recommend(hardware="h100", gpus=16, model="deepseek-v3.1", engine=engine)
-    assert made.plan.tp == 16 and "--nnodes 2" in made.launch.text
+@pytest.mark.parametrize(
+    ("engine", "ranks"), [("vllm", (8, 2)), ("vllm@0.29.0", (16, 1)), ("sglang", (16, 1))]
+)
+def test_sixteen_of_eight_a_machine_are_two_machines(engine: str, ranks: tuple[int, int]) -> None:
+    """A machine holds eight H100: --tensor-parallel-size 16 cannot start on one. Each holds half of
+    the layers where the release drafts so (vLLM 0.30 on).
+    """
+    name, _, version = engine.partition("@")
+    made = recommend(
+        hardware="h100",
+        gpus=16,
+        model="deepseek-v3.1",
+        engine=name,
+        engine_version=version or None,
+    )
+    assert (made.plan.tp, made.plan.pp) == ranks and "--nnodes 2" in made.launch.text
+    assert ("--pipeline-parallel-size 2" in made.launch.text) == (ranks == (8, 2))
     assert "--node-rank 0" in made.launch.text
     assert "16 are 2 machines" in reasons(made) and "--node-rank" in reasons(made)
     with pytest.raises(AdvisorError, match="16 GPUs are several"):
         compose_yaml(made)
+
+
+def test_stages_are_priced_as_one_machine_that_takes_turns() -> None:
+    """Two machines with half of the layers each step as fast as one with all of them; they serve
+    more only where two batches run at once.
+    """
+
+    def plain(gpus: int, concurrency: int) -> float:
+        request = Request(
+            hardware="h200",
+            gpus=gpus,
+            model="deepseek-v3.1",
+            quant="fp8",
+            engine="vllm",
+            concurrency=concurrency,
+        )
+        facts = facts_for_request(request)
+        plan = propose.with_method(facts, propose.base_plan(facts, (gpus, 1)), "mtp", 1)
+        assert (plan.tp, plan.pp) == (8, gpus // 8)
+        return judge.estimate_plans(facts, [plan])[0].output_tok_s.baseline or 0.0
+
+    assert plain(16, 1) == pytest.approx(plain(8, 1), rel=0.02)
+    assert plain(16, 64) == pytest.approx(2 * plain(8, 32), rel=0.05)
 
 
 def test_replicas_of_two_machines_are_those_of_one_on_each() -> None:

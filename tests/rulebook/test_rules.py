@@ -160,7 +160,7 @@ def test_unpinned_release_caps_versioned_errors() -> None:
         case = MTP_CASE.model_copy(update={"plan": plan, "launch": launch})
         found = check(case, select=["SD204"])[0]
         assert [f.severity for f in found] == [severity]
-        assert ("0.26.0" in found[0].message) == (severity == "warning")
+        assert ("0.29.0" in found[0].message) == (severity == "warning")
 
 
 def test_a_lacking_input_is_reported_as_skipped() -> None:

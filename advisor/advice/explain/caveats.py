@@ -191,12 +191,16 @@ def _boards(facts: Facts, base: Plan) -> Reason | None:
     if count == 1 or facts.hardware is None:
         return None
     name = facts.hardware.name or facts.hardware.id
-    text = f"One machine holds {topology.BOARD} {name}: {facts.gpus} are {count} machines"
-    over = topology.machines(facts, base.tp)
+    board = topology.board_gpus(facts)
+    text = f"One machine holds {board} {name}: {facts.gpus} are {count} machines"
+    over = topology.machines(facts, base.tp * base.pp)
     if over > 1:
+        text += f", and this server runs over {over} of them ({traits(facts.engine).linked_note}); "
         text += (
-            f", and this server runs over {over} of them ({traits(facts.engine).linked_note}); "
-            f"each of its steps waits for the network between them"
+            f"each holds its part of the layers, split over {base.tp} GPUs, so that a step "
+            f"crosses the network {base.pp - 1} time{'s' if base.pp > 2 else ''}"
+            if base.pp > 1
+            else "each of its steps waits for the network between them in every layer"
         )
     else:
         text += ": start the launch on each and share out the requests"

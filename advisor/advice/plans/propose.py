@@ -168,6 +168,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         )
     lim, model, named = limits(facts, split), facts.model, reference(facts, "none")
     chat = facts.workload in CHAT_WORKLOADS
+    tp, stages = topology.stages(facts, split[0])
     plan = Plan(
         engine=cast(Engine, facts.engine),
         engine_version=facts.engine_version,
@@ -178,7 +179,8 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         max_num_batched_tokens=lim.max_num_batched_tokens,
         max_model_len=lim.max_model_len,
         memory_fraction=lim.memory_fraction if known.memory_share else None,
-        tp=split[0],
+        tp=tp,
+        pp=stages,
         dp=split[1],
         reasoning_parser=reasoning_parser(facts, named.model) if chat else None,
         tool_call_parser=(

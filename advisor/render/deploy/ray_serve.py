@@ -64,7 +64,8 @@ def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any
         "deployment_config": {
             "autoscaling_config": NotedValue(
                 {"min_replicas": replicas, "max_replicas": replicas},
-                f"a larger max_replicas adds replicas under load; each takes {server.plan.tp} GPUs",
+                f"a larger max_replicas adds replicas under load; each takes "
+                f"{server.plan.tp * server.plan.pp} GPUs",
             )
         },
         "engine_kwargs": _arguments(server),

@@ -251,7 +251,7 @@ def vendor(advice: Advice, form: str) -> str:
             f"accelerator"
         )
     facts = advice.facts
-    if topology.machines(facts, advice.plan.tp) > 1:
+    if topology.machines(facts, advice.plan.tp * advice.plan.pp) > 1:
         over = f" over {facts.interconnect}" if topology.spans(facts) else ""
         raise AdvisorError(
             f"{form} covers one machine, and {facts.gpus} GPUs{over} are several: "
