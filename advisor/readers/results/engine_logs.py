@@ -63,9 +63,8 @@ _SGLANG_RAY = re.compile(r"\(SGLangEngine pid=(\d+)")
 _ACCEPT_LEN = re.compile(r"accept(?:ed)? len(?:gth)?: ([0-9]+(?:\.[0-9]*)?)")
 
 _LLAMA_SPEED = re.compile(
-    r"(?<!prompt )eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) "
-    r"(?:tokens|runs)\s+\(\s*([0-9]+(?:\.[0-9]*)?) ms "
-    r"per token"
+    r"(?<!prompt )\beval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) (?:tokens|runs)\b"
+    r"(?:\s+\(\s*([0-9]+(?:\.[0-9]*)?) ms per token)?"
 )
 
 _LLAMA_PROMPT = re.compile(r"prompt eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) tokens")
@@ -231,8 +230,8 @@ def _sglang_rank(line: str) -> str:
 
 def _llama(doc: Document) -> BenchmarkRun:
     per_token = [
-        (float(per), int(count))
-        for _, count, per in _LLAMA_SPEED.findall(doc.text)
+        (float(per) if per else float(ms) / int(count), int(count))
+        for ms, count, per in _LLAMA_SPEED.findall(doc.text)
         if int(count) > 1
     ]
     prompts = [(float(ms), int(count)) for ms, count in _LLAMA_PROMPT.findall(doc.text)]

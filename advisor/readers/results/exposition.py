@@ -42,7 +42,12 @@ _NAMES = {  # our name -> the engines' names, `_total` left out
         "sglang:generation_tokens",
         "llamacpp:tokens_predicted",
     ),
-    "requests": ("vllm:request_success", "sglang:num_requests"),
+    "requests": (
+        "vllm:request_success",
+        "sglang:num_requests",
+        "vllm:time_to_first_token_seconds_count",
+        "sglang:time_to_first_token_seconds_count",
+    ),
 }
 _GAUGES = {
     "running": (
@@ -148,8 +153,8 @@ def _sums(values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
     out = {}
     for name, keys in _HISTOGRAMS.items():
         for key in keys:
-            if values.get(f"{key}_count"):
-                out[name] = (values.get(f"{key}_sum", 0.0), values[f"{key}_count"])
+            if values.get(f"{key}_count") and f"{key}_sum" in values:
+                out[name] = (values[f"{key}_sum"], values[f"{key}_count"])
     return out
 
 
@@ -200,7 +205,7 @@ def run_of(
     )
     if acceptance is None and length is not None and length >= 1:
         acceptance = Acceptance(length=length)
-    requests = counters.get("requests") or (made.sums["ttft"][1] if "ttft" in made.sums else None)
+    requests = counters.get("requests")
     tokens = counters.get("output_tokens")
     counts = made.engine is None or made.engine in engines_with("counts_drafts")
     return BenchmarkRun(

@@ -1,5 +1,6 @@
 """The block "Serving Benchmark Result" that `vllm bench serve` and `sglang.benchmark.serving`
-print, as pasted or redirected.
+print, as pasted or redirected: whole, as a few of its lines, or as a table with a run a column;
+and that of SGLang's bench_offline_throughput.
 
 Rounded to two places. SGLang's block has a line "Backend:", vLLM's has none; some releases of
 SGLang's print no TPOT, which then follows from the mean latencies. What was asked for is read
@@ -20,10 +21,15 @@ from advisor.readers.results.run import (
     Number,
     per_request,
 )
+from advisor.readers.results.tables import bare_cell, grid_tables
 
 FORMAT = "serving-console"
 # a progress bar may stand before it on the same line
-_TITLE = re.compile(r"^.{0,300}?={3,60} Serving Benchmark Result =+[ \t]*$", re.M)
+_TITLE = re.compile(
+    r"^.{0,300}?={3,60} (?:Serving|(Offline Throughput)) Benchmark Result =+[ \t]*$", re.M
+)
+_SPEED = "output token throughput (tok/s)"
+_LABELS = (_SPEED, "mean tpot (ms)", "median tpot (ms)", "mean ttft (ms)", "median ttft (ms)")
 _LINE = re.compile(
     r"^[^\n]{0,40}?([A-Z][A-Za-z0-9 ()/%.-]{2,50}?):[ \t]+([0-9][0-9.,]*|\S+)[ \t]*(?:<[^\n]*)?$",
     re.M,
@@ -44,6 +50,7 @@ class Block(Foreign):
     numbers: dict[str, Number]
     backend: str | None = None
     positions: tuple[float, ...] = ()
+    offline: bool = False
 
     def get(self, *labels: str) -> float | None:
         """Return the first of these labels that has a number, None where none has."""
@@ -54,18 +61,26 @@ class Block(Foreign):
 
 def matches(doc: Document) -> bool:
     """Whether the text is console output of a serving benchmark."""
-    return not doc.values and _TITLE.search(doc.text) is not None
+    if doc.values:
+        return False
+    return _TITLE.search(doc.text) is not None or bool(_starts(doc.text) or _columns(doc.text))
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per result block."""
-    starts = [found.start() for found in _TITLE.finditer(doc.text)]
+    titled = _TITLE.search(doc.text) is not None
+    starts = _starts(doc.text)
+    if not starts:
+        return [
+            _run(doc, Block(numbers=numbers), {}, part)
+            for part, numbers in _columns(doc.text).items()
+        ]
     ends = [*starts[1:], len(doc.text)]
     out: list[BenchmarkRun] = []
     before = doc.text[: starts[0]]
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
         try:
-            block = _block(doc, doc.text[start:end])
+            block = _block(doc, doc.text[start:end], titled)
         except Unreadable:
             if not out or i + 1 < len(starts):
                 raise
@@ -76,7 +91,42 @@ def read(doc: Document) -> list[BenchmarkRun]:
     return out
 
 
-def _block(doc: Document, text: str) -> Block:
+def _starts(text: str) -> list[int]:
+    """Where the blocks start: at their titles, or without any where a label comes again."""
+    titles = [found.start() for found in _TITLE.finditer(text)]
+    if titles:
+        return titles
+    starts: list[int] = []
+    seen: set[str] = set()
+    speeds = 0
+    for found in _LINE.finditer(text) if f"{_SPEED}:" in text.lower() else ():
+        name = found[1].lower().strip()
+        speeds += name == _SPEED
+        if not starts or name in seen:
+            starts.append(found.start())
+            seen = set()
+        seen.add(name)
+    known = {found[1].lower().strip() for found in _LINE.finditer(text)} & set(_LABELS)
+    return starts if speeds == len(starts) and len(known) > 1 else []
+
+
+def _columns(text: str) -> dict[str, dict[str, float | None]]:
+    """The numbers of each column of a table whose rows have the labels of a block; columns of
+    ratios have none.
+    """
+    out: dict[str, dict[str, float | None]] = {}
+    for rows in grid_tables(text) if _SPEED in text.lower() else ():
+        label, *columns = rows[0]
+        for row in rows:
+            for column in columns:
+                value = _number(bare_cell(row[column]))
+                if value is not None:
+                    numbers = out.setdefault(" ".join(column), {})
+                    numbers.setdefault(bare_cell(row[label]).lower().rstrip(":"), value)
+    return {part: numbers for part, numbers in out.items() if _SPEED in numbers}
+
+
+def _block(doc: Document, text: str, titled: bool) -> Block:
     numbers: dict[str, Any] = {}
     backend = None
     for label, value in _LINE.findall(text):
@@ -85,14 +135,19 @@ def _block(doc: Document, text: str) -> Block:
             backend = value
         else:
             numbers.setdefault(name, _number(value))
-    whole = _END.search(text, text.find("\n")) is not None  # a chat of one token has no TPOT
-    if numbers.get("output token throughput (tok/s)") is None or not (
-        whole or numbers.get("mean tpot (ms)")
-    ):
+    # a chat of one token has no TPOT
+    whole = not titled or _END.search(text, text.find("\n")) is not None
+    if numbers.get(_SPEED) is None or not (whole or numbers.get("mean tpot (ms)")):
         why = "has no" if whole else "is cut off: no"
         raise Unreadable(f"{doc.name}: the printed result {why} output throughput or TPOT")
     positions = tuple(float(rate) / 100 for _, rate in _POSITION.findall(text))
-    return Block(numbers=numbers, backend=backend, positions=positions)
+    title = _TITLE.match(text)
+    return Block(
+        numbers=numbers,
+        backend=backend,
+        positions=positions,
+        offline=title is not None and title[1] is not None,
+    )
 
 
 def _number(text: str) -> float | None:
@@ -116,10 +171,14 @@ def _arguments(text: str) -> dict[str, str]:
 
 def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> BenchmarkRun:
     done, sglang = block.get("successful requests"), block.backend is not None
+    client = "sglang.benchmark.serving" if sglang else "vllm bench serve"
+    if block.offline:
+        client = "sglang.bench_offline_throughput"
     engine: Any = "vllm" if not sglang and block.get("acceptance length") else None
     if sglang:
         engine = "sglang" if (block.backend or "").startswith("sglang") else None
         engine = "vllm" if (block.backend or "").startswith("vllm") else engine
+        engine = "sglang" if block.offline else engine
     limit = block.get("maximum request concurrency", "max request concurrency")
     limit = limit if limit is not None else _number(asked.get("max_concurrency", ""))
     tpot = _latency(block, "tpot")
@@ -130,7 +189,8 @@ def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> Bench
         part=part,
         sha256=doc.sha256,
         engine=engine,
-        client="sglang.benchmark.serving" if sglang else "vllm bench serve",
+        client=client,
+        kind="offline" if block.offline else "serving",
         model=asked.get("model"),
         dataset=asked.get("dataset_name"),
         seed=int(asked["seed"]) if asked.get("seed", "").isdigit() else None,
@@ -142,7 +202,7 @@ def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> Bench
         input_tokens=per_request(block.get("total input tokens"), done),
         output_tokens=per_request(block.get("total generated tokens"), done),
         duration_s=block.get("benchmark duration (s)"),
-        output_tok_s=block.get("output token throughput (tok/s)"),
+        output_tok_s=block.get(_SPEED),
         ttft_ms=_latency(block, "ttft"),
         tpot_ms=tpot or derived,
         itl_ms=_latency(block, "itl"),

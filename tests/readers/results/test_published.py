@@ -166,6 +166,93 @@ Optmized
 ============ Serving Benchmark Result ============
 Successful requests:                     1000
 """
+# a test of competition scripts: SGLang without a server
+OFFLINE = """\
+====== Offline Throughput Benchmark Result =======
+Backend:                                 engine
+Successful requests:                     2000
+Benchmark duration (s):                  350.25
+Total input tokens:                      626729
+Total generated tokens:                  388685
+Last generation throughput (tok/s):      33.36
+Output token throughput (tok/s):         1109.45
+==================================================
+"""
+# notes on Qwen3.8-27B-FP8: lines of two blocks, without their titles
+UNTITLED = """\
+### 2 RTX 5090, MTP 3, 72tok/s, 550K
+
+Output token throughput (tok/s): 72.10
+Mean TTFT (ms): 2168.54
+Mean TPOT (ms): 11.76
+Acceptance rate (%): 68.81
+Acceptance length: 3.06
+Per-position acceptance (%):
+Position 0: 76.56
+Position 1: 68.76
+Position 2: 61.10
+
+### 2 RTX 5090, MTP 5, 90tok/s, 492K
+
+Output token throughput (tok/s): 90.29
+Mean TTFT (ms): 1342.35
+Mean TPOT (ms): 9.77
+Acceptance rate (%): 46.35
+Acceptance length: 3.32
+"""
+# sgl-project/sglang#10281: two runs in a table; the last two rows are ours
+COLUMNS = """\
+| Metric                                   | MTP=off         | MTP=on          | % Difference         |
+|-------------------------------------------|-----------------|-----------------|----------------------|
+| Total input tokens                        | 65536           | 65536           | 0%                   |
+| Total generated tokens                    | 65536           | 65536           | 0%                   |
+| Output token throughput (tok/s)           | 1,100.20        | **1,700.30**    | +54%                 |
+| Mean TPOT (ms)                            | 13.90           | 8.70            | -37%                 |
+"""
+# a test of a fork's tools: no time per token is printed
+BRIEF = """\
+0.17.923.567 I common_perf_print: prompt eval time = 4000.00 ms / 2003 tokens
+0.17.923.567 I common_perf_print: eval time = 5600.00 ms / 299 runs
+"""
+# a counter without its sum is no time
+COUNT_ALONE = """\
+vllm:spec_decode_num_drafts_total{engine="0",model_name="m"} 1000.0
+vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="m"} 1660.0
+vllm:time_to_first_token_seconds_count{engine="0",model_name="m"} 10.0
+"""
+
+
+def test_sglangs_offline_throughput_is_read() -> None:
+    (run,) = read(OFFLINE)
+    assert (run.client, run.engine, run.kind) == (
+        "sglang.bench_offline_throughput", "sglang", "offline",
+    )  # fmt: skip
+    assert (run.output_tok_s, run.requests) == (1109.45, 2000)
+
+
+def test_lines_of_blocks_without_their_titles_are_read() -> None:
+    first, second = read(UNTITLED)
+    assert (first.output_tok_s, first.value("tpot"), first.k) == (72.1, 11.76, 3)
+    assert (second.output_tok_s, second.value("ttft"), second.k) == (90.29, 1342.35, None)
+    assert second.acceptance is not None and second.acceptance.length == 3.32
+
+
+def test_a_run_a_column_is_read() -> None:
+    off, on = read(COLUMNS)
+    assert (off.part, off.output_tok_s, off.value("tpot")) == ("mtp=off", 1100.2, 13.9)
+    assert (on.part, on.output_tok_s, on.value("tpot")) == ("mtp=on", 1700.3, 8.7)
+
+
+def test_a_time_per_token_that_is_not_printed_is_time_over_tokens() -> None:
+    (run,) = read(BRIEF)
+    assert run.value("tpot") == pytest.approx(5600 / 299)
+    assert run.value("ttft") == 4000
+
+
+def test_a_count_without_a_sum_is_no_latency() -> None:
+    (run,) = read(COUNT_ALONE)
+    assert (run.requests, run.ttft_ms) == (10, None)
+    assert run.acceptance is not None and run.acceptance.length == 2.66
 
 
 def test_a_log_where_no_draft_is_accepted_says_so() -> None:
