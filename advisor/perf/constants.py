@@ -89,6 +89,7 @@ class Constants:
     dflash_layers: float = 5.0
     dspark_token_s: float = 60e-6
     state_checkpoint_s: float = 25e-3
+    lookup_copy_layer_s: float = 0.78e-3
     # recurrent state
     state_reads: ByPath = by_path(1.0, mlx=5.0)
     state_copies: ByPath = by_path(1.0, llamacpp_cuda=2.5)

@@ -166,6 +166,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD426', 'triton-mla-verify', 'warning', ('vllm',), ('hardware', 'model'), True),
     RuleRow('SD427', 'draft-model-sparse-target', 'warning', ('vllm',), ('model', 'concurrency'), True),
     RuleRow('SD428', 'slots-apart', 'info', ('llama-server',), ('concurrency',), False),
+    RuleRow('SD429', 'lookups-copy-states', 'warning', ('llama-server', 'ik_llama.cpp'), ('model',), True),
     RuleRow('SD501', 'no-measured-pair', 'info', (), ('hardware', 'model', 'concurrency'), True),
     RuleRow('SD502', 'evidence-of-other-version', 'info', ('vllm', 'sglang'), ('hardware', 'model', 'concurrency'), True),
     RuleRow('SD503', 'superseded-claim', 'info', (), ('hardware', 'concurrency'), True),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from advisor.lab.bench.laws import held_against, picture
+from advisor.lab.bench.laws import held_against, kept_out, picture
 from advisor.lab.bench.laws import step_law as law
 
 
@@ -85,3 +86,71 @@ def test_the_picture_of_the_documentation_is_drawn_from_the_rows(tmp_path: Path)
     assert words[0] == words[1], "run python -m advisor.lab.bench.laws.picture"
     for name in picture.SHOWN:
         assert any(name in word for word in words[0])
+
+
+def cell_of(label: str, key: str, **more: Any) -> dict[str, Any]:
+    requests, prompt, *_ = key.split(":")
+    shared = {"engine": "llama-server", "model": "m", "quant": "q", "hardware": "h", "folder": "f"}
+    counts = {"concurrency": int(requests), "input_tokens": int(prompt)}
+    return point(2, 10.0, label=label, key=key) | shared | counts | more
+
+
+def test_a_load_falls_into_one_half_whatever_its_arm_and_machine() -> None:
+    keys = [f"{n}:{depth}:64:0" for n in (1, 2, 4, 8, 16, 32, 64) for depth in (512, 2048, 8192)]
+    out = {key: kept_out.kept_out(cell_of("m-k0", key)) for key in keys}
+    assert 5 <= sum(out.values()) <= 16
+    for key, side in out.items():
+        other = cell_of("m-k2-second", key, k=2, folder="g")
+        assert kept_out.kept_out(other) == side
+    assert {kept_out.kept_out(cell_of("m-k0", keys[0], model=str(i))) for i in range(16)} == {
+        True,
+        False,
+    }
+
+
+def test_errors_of_the_half_that_is_kept_out() -> None:
+    keys = [f"{n}:2048:64:0" for n in range(1, 9)]
+    cells = [
+        cell_of(f"m-k{k}", key, k=k, rates=[0.5] * k, acceptance_length=1 + k / 2)
+        for key in keys
+        for k in (0, 2)
+    ]
+    right = [20.0 if kept_out.kept_out(one) else 1000.0 for one in cells]
+    judged = kept_out.judge(cells, right)
+    plain, cycle = judged["all"]
+    assert plain.cells == cycle.cells == sum(map(kept_out.kept_out, cells)) / 2
+    assert (plain.median, cycle.bias) == (pytest.approx(1.0), pytest.approx(1.0))
+    assert (cycle.signs_right, cycle.signs) == (cycle.cells, cycle.cells)
+    other = kept_out.judge(cells, right, out=False)["all"][0]
+    assert (other.cells, other.median) == (8 - plain.cells, pytest.approx(99.0))
+    assert kept_out.judge(cells, [math.nan] * len(cells))["all"] == []
+
+
+def test_the_law_of_a_kept_out_load_knows_nothing_of_it() -> None:
+    keys = [f"{n}:{depth}:64:0" for n in (1, 2, 4, 8, 16, 32) for depth in (2048, 4096, 8192)]
+    cells = [
+        cell_of(f"m-k{k}", key, k=k, engine="sglang", acceptance_length=1.0, rates=[0.0] * k)
+        for key in keys
+        for k in (0, 2)
+    ]
+    for one in cells:
+        one["decode_step_mean_ms"] = 5.0 + (1000.0 if kept_out.kept_out(one) else 0.0)
+    assert kept_out.law_steps(cells) == pytest.approx([5.0] * len(cells), rel=1e-6)
+    few = [one for one in cells if one["concurrency"] == 1]
+    assert all(map(math.isnan, kept_out.law_steps(few)))
+
+
+def test_lookups_on_recurrent_states_are_priced_and_off() -> None:
+    """Nine cells of an H100, each at most half again as long as measured or as short, and all on
+    the right side of 1 (79 % too short and none right before the copy of a state was priced).
+    """
+    points = [p for p in kept_out.points() if p["folder"] == "bench-h100-llama-ngram"]
+    steps = kept_out.core_steps(points, kept_out.uniform(kept_out.load().constants))
+    cells = [
+        held_against.Cell(one, law.step_ms(one), step)
+        for one, step in zip(points, steps, strict=True)
+    ]
+    lookups = [c for c in cells if not c.point["k"] or c.point["method"] == "ngram"]
+    _, cycle = held_against.account("lookups", lookups)
+    assert (cycle.signs_right, cycle.signs) == (9, 9)
+    assert cycle.median < 0.10

@@ -446,6 +446,30 @@ def test_ngram_looks_up_every_request_and_none_drafts_nothing() -> None:
     assert drafting_seconds(nothing, C) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("stated", "share"),
+    [
+        ({}, drafting.LOOKUPS_FOUND),
+        ({"acceptance_length": "2.4", "k": "2"}, 1.0),
+        ({"acceptance_length": "1.28", "k": "2"}, 0.2),
+        ({"acceptance_rate": "0.35", "k": "2"}, 0.5),
+        ({"acceptance_length": "1.0", "k": "2"}, 0.0),
+    ],
+)
+def test_a_lookup_copies_the_states_of_every_slot_that_drafts(
+    stated: dict[str, str], share: float
+) -> None:
+    copies = constants(lookup_copy_layer_s=1.0)
+    p = point(LLAMA, HYBRID, {"spec_method": "ngram"} | stated)
+    assert drafting_seconds(p, copies) == pytest.approx(4 * 48 * share + 4 * 10e-6, rel=1e-6)
+    dense, vllm = (
+        point(LLAMA, {"spec_method": "ngram"} | stated),
+        point(HYBRID, {"spec_method": "ngram"}),
+    )
+    assert drafting_seconds(dense, copies) == pytest.approx(4 * 10e-6)
+    assert drafting_seconds(vllm, copies) == pytest.approx(4 * 10e-6)
+
+
 def test_a_scale_multiplies_all_drafting() -> None:
     p = point()
     double = dataclasses.replace(C, draft_scale=(2.0,) * len(P.PATHS))

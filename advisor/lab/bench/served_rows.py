@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 LEAST_STEPS = 40  # of a point's decode steps: with fewer, a stray pause decides the figure
 # Steps told apart by their arrival run together where prompts of others delay them for long.
 OFF = 0.1  # tokens a step may differ from the forced mean before the forced mean is taken
 TEMPERATURES = {"": "0.8", "device": "0.8", "greedy": "0", "t0": "0", "t1": "1"}
+PLACES = re.compile(r"(groups|pair)\d+$")  # which slots were busy: the sampler is the default
 ENGINES = {
     # KV cache type, prompt tokens per batch: the server's defaults
     "llama-server": {"kv_cache_dtype": "f16", "max_num_batched_tokens": 2048},
@@ -40,7 +42,7 @@ def in_columns(row: dict[str, Any]) -> dict[str, Any]:
         "prefix_share": 0.0,
         "max_num_seqs": settings.get("slots", 64),
         "method": settings.get("method", "mtp"),
-        "temperature": TEMPERATURES[sampling],
+        "temperature": TEMPERATURES["" if PLACES.match(sampling) else sampling],
         "notes": NOTE + SAMPLERS.get(sampling, ""),
         "acceptance_length": acceptance_length(row),
     }

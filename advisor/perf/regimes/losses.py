@@ -99,6 +99,15 @@ def lookup(s: Setting) -> Strength:
     return Strength(1.0 * (here & negate(copying)), 1.0 * (here & copying), size)
 
 
+def lookup_states(s: Setting) -> Strength:
+    """Lookups of llama-server on a model with recurrent states, with drafts too short to pay for
+    the copy of a state (SD429).
+    """
+    here = _gguf(s) & s.hybrid & s.method.among(("ngram",))
+    short, long = (of_regime(f"lookup_states_{name}_k") for name in ("short", "long"))
+    return Strength((1.0 - between(s.k, short, long)) * here, size=of_regime("lookup_states"))
+
+
 def gguf_streams(s: Setting) -> Strength:
     """llama-server with several requests at once (SD408)."""
     left = _gguf(s) & s.known
@@ -222,6 +231,7 @@ REGIMES = (
     long_prefill,
     kernel_switch,
     lookup,
+    lookup_states,
     gguf_streams,
     apple,
     saturated_sglang,

@@ -123,7 +123,9 @@ def point_sets() -> list[Measured]:
     raw = measurements_dir() / "raw"
     llama = raw / "bench-h200-llama-b11312"
     slots = [*read_rows(llama), *read_rows(llama / "vocabulary-32k")]
-    hopper = _trusted_points(raw / "bench-h100-llama-b11312")
+    folders = ("b11312", "places", "ngram")
+    hopper = [p for part in folders for p in _trusted_points(raw / f"bench-h100-llama-{part}")]
+    hopper = [p for p in hopper if p["method"] != "ngram"]
     sglang = read_rows(raw / "bench-h200-sglang-0517")
     sglang = [p for p in sglang if p["sampling"] == "t0" and "sync" not in p["label"]]
     vllm = [p for p in read_rows(raw / "h200-vllm-0251") if _plain_vllm(p)]
@@ -137,7 +139,8 @@ def point_sets() -> list[Measured]:
         ("llama-server, 35B-A3B Q4_K, H200", _slots(slots, "q4k-"), llama_terms),
         ("llama-server, 35B-A3B Q8_0, H200", _slots(slots, "q8-"), llama_terms),
         ("llama-server, 27B Q4_K, H200", _slots(slots, "27b-"), llama_terms),
-        ("llama-server, 27B Q4_K, H100", _slots(hopper, "27b-"), llama_terms),
+        ("llama-server, 27B Q4_K, H100", _slots(hopper, "27b-q4k-"), llama_terms),
+        ("llama-server, 27B Q8_0, H100", _slots(hopper, "27b-q8-"), llama_terms),
     )
     return [
         Measured(name, [p for p in points if _deep_enough(p)], terms)
