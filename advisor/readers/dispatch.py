@@ -36,6 +36,7 @@ READERS = {
     "yaml": f"{_FORMS}yaml_files:read_yaml",
     "script": f"{_FORMS}scripts:read_script",
     # parts of a file
+    "clients": "advisor.readers.addresses:check_clients",
     "command": "advisor.readers.command:read_command",
     "shell": "advisor.readers.syntax.shell:Shell",
     "inside": "advisor.readers.inside:read_inside",

@@ -10,6 +10,7 @@ from advisor.readers.images import fork_of_image
 from advisor.readers.syntax.mapped import HOLE, Mapped
 
 _PUBLISHED = lazy_re(r"(?:^|:)(\d{1,5})(?:/tcp)?$")
+_HOST_PORT = lazy_re(r"(?:^|:)(\d{1,5}):\d{1,5}(?:/tcp)?$")
 _TARGET = lazy_re(r"(?:dst|target|destination)=([^,]+)")
 _COLON = lazy_re(":(?=[/~$\ue000])")
 _ADDRESS = lazy_re(
@@ -63,6 +64,7 @@ class Surroundings:
         self.host = False  # the container uses the host's network
         # of the container; the probe that asks there, and for what
         self.ports: list[tuple[Mapped, str, Mapped | None]] = []
+        self.published: list[str | None] = []  # ports of the host; None: a variable's
         self.mounts: list[Mapped] | None = []  # None where not all are known
         self.labels: dict[str, str] = {}  # of a pod
         self.service_links = True  # of Kubernetes: a Service's address in the environment
@@ -73,6 +75,8 @@ class Surroundings:
         found = _PUBLISHED.search(said.text)
         if found is not None:
             self.ports.append((said.part(*found.span(1)), "", None))
+        host = _HOST_PORT.search(said.text)
+        self.published.append(host[1] if host else None if said.has_hole else "")
 
     def mount(self, said: Mapped) -> None:
         """The container's side of `./models:/models:ro`; `type=bind,src=.,dst=/models` too."""

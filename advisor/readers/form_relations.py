@@ -18,6 +18,10 @@ _OPEN = lazy_re(r"[$%{<\ue000]")  # what something else is to fill in
 _NAMED = lazy_re(r"[A-Za-z0-9][\w.-]*")  # a volume's name, no path
 _OBJECT_NAME = lazy_re(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")  # RFC 1123
 _TEST = ("CMD", "CMD-SHELL", "NONE")
+_CONDITIONS = ("service_started", "service_healthy", "service_completed_successfully")
+# images of engines without a HEALTHCHECK; that of llama.cpp has one
+_UNTESTED = lazy_re(r"^(?:docker\.io/)?(?:vllm/vllm-openai|lmsysorg/sglang)[-\w]*(?::|@|$)")
+_HOST_PORT = lazy_re(r"(?:([\d.]+|\[[\da-fA-F:]+\]):)?(\d{1,5}):\d{1,5}(/udp)?(?:/tcp)?")
 
 
 def _texts(node: Node | None) -> list[Node]:
@@ -28,7 +32,8 @@ def _open(node: Node) -> bool:
     return _OPEN.search(node.text) is not None
 
 
-def _near(word: str, known: list[str]) -> str | None:
+def near_name(word: str, known: list[str]) -> str | None:
+    """The name that another is a slip of: the nearest, or the only one."""
     from difflib import get_close_matches  # start-up: only for a name that is not declared
 
     found = get_close_matches(word, known, 1, 0.6)
@@ -43,6 +48,8 @@ def check_services(document: Node, services: Node, reading: Reading) -> None:
     if document.get("include") is not None:
         return  # other files may declare them
     names = [key.text for key, _ in services.entries()]
+    if len(names) > 1:
+        _twice(services, reading)
     for _, service in services.entries():
         if service.kind != "map" or service.get("extends") is not None:
             continue
@@ -51,8 +58,39 @@ def check_services(document: Node, services: Node, reading: Reading) -> None:
         for one in _dependencies(service.get("depends_on")):
             if one.text not in names and not _open(one):
                 _note_absence(one, one.text, "service", names, reading)
+        _await(service.get("depends_on"), services, reading)
+        if service.get("network_mode") is not None and service.get("networks") is not None:
+            said = "a service has network_mode or networks, not both"
+            reading.slip(said, service.get("network_mode").start, text="one of the two")  # type: ignore[union-attr]
         _health(service.get("healthcheck"), reading)
         _devices(service.path("deploy.resources.reservations.devices"), reading)
+
+
+def _twice(services: Node, reading: Reading) -> None:
+    """A port of the host and a container's name belong to one service."""
+    ports: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for key, service in services.entries():
+        if service.kind != "map" or service.get("profiles") is not None:
+            continue  # of two profiles one may run
+        mine: set[str] = set()
+        listed = service.get("ports")
+        for one in _texts(listed):
+            found = _HOST_PORT.fullmatch(one.text)
+            if found is None or found[0] in mine:
+                continue
+            mine.add(found[0])
+            place = f"{found[1] or ''}{found[2]}{found[3] or ''}"
+            if place in ports:
+                said = f"port {found[2]} of the host is {ports[place]}'s already"
+                reading.slip(said, one.start, text=f"another port of the host for {key.text}")
+            ports.setdefault(place, key.text)
+        given = service.get("container_name")
+        if given is not None and given.kind == "scalar" and not _open(given) and given.text:
+            if given.text in names:
+                said = f"two services are called {given.text}: docker takes a name once"
+                reading.slip(said, given.start, text="another container_name")
+            names.setdefault(given.text, key.text)
 
 
 def _dependencies(node: Node | None) -> list[Node]:
@@ -79,7 +117,7 @@ def _check_names(used: Node | None, declared: Node | None, kind: str, reading: R
 
 def _note_absence(node: Node, name: str, kind: str, known: list[str], reading: Reading) -> None:
     """A file that declares none of its kind may be one of several that are given together."""
-    near = _near(name, known if kind != "service" else [*known, ""])
+    near = near_name(name, known if kind != "service" else [*known, ""])
     said = f"docker compose finds no {kind} '{name}' in the file" + (
         f"; '{near}' is meant" if near else ""
     )
@@ -90,6 +128,27 @@ def _note_absence(node: Node, name: str, kind: str, known: list[str], reading: R
     else:
         where = f"{name} under {kind}s"
         reading.slip(said, node.start, text=where, stops=bool(known))
+
+
+def _await(needs: Node | None, services: Node, reading: Reading) -> None:
+    """A service that is waited for until it is healthy needs a test of its health."""
+    for key, value in needs.entries() if needs is not None else []:
+        wanted, other = value.get("condition"), services.get(key.text)
+        if wanted is None or wanted.kind != "scalar" or _open(wanted):
+            continue
+        if wanted.text not in _CONDITIONS:
+            near = near_name(wanted.text, list(_CONDITIONS))
+            said = f"depends_on knows no condition '{wanted.text}'"
+            reading.slip(said, wanted.start, wanted.end if near else None, near or _CONDITIONS[0])
+        elif wanted.text == "service_healthy" and other is not None and other.kind == "map":
+            image = other.get("image")
+            tests = other.get("healthcheck") is not None or other.get("extends", "build", "<<")
+            if tests or image is None or not _UNTESTED.search(image.text):
+                continue
+            said = f"{key.text} is never healthy: neither the file nor its image tests that"
+            reading.slip(
+                said, wanted.start, text=f"a healthcheck for {key.text}, or service_started"
+            )
 
 
 def _health(check: Node | None, reading: Reading) -> None:
@@ -196,7 +255,7 @@ def _mounts(container: Node, known: list[str], reading: Reading) -> None:
         name = mount.get("name")
         if name is None or _open(name) or name.text in known or any(_OPEN.search(k) for k in known):
             continue
-        near = _near(name.text, known)
+        near = near_name(name.text, known)
         said = f"the pod has no volume '{name.text}'" + (f"; '{near}' is meant" if near else "")
         if near:
             reading.slip(said, name.start, name.end, near, among=known)
@@ -229,6 +288,23 @@ def _in_quotes(node: Node, text: str) -> str:
     return f"{node.style}{text}{node.style}" if node.style in ("'", '"') else text
 
 
+def _check_selected(wanted: Node, labels: dict[str, str], reading: Reading) -> None:
+    """A selector that is nearly the labels of a pod of the file, and finds none of its pods."""
+    pods = [one.around.labels for one in reading.found if one.around is not None]
+    pods = [one for one in pods if one]
+    if not pods or not labels or any(labels.items() <= one.items() for one in pods):
+        return
+    for key, value in wanted.entries():
+        given = [one[key.text] for one in pods if key.text in one]
+        if _open(value) or not given or value.text in given:
+            continue
+        near = near_name(value.text, given)
+        if near is None or _OPEN.search(near):
+            continue
+        said = f"the Service selects {key.text}: {value.text}, and no pod of the file has it"
+        reading.slip(said, value.start, value.end, _in_quotes(value, near))
+
+
 def attach_services(documents: list[Node], reading: Reading) -> None:
     """To each pod that a Service of the file selects, the port to which the Service sends."""
     for document in documents:
@@ -237,6 +313,7 @@ def attach_services(documents: list[Node], reading: Reading) -> None:
         if kind is None or kind.text != "Service" or name is None or wanted is None:
             continue
         labels = {key.text: value.text for key, value in wanted.entries()}
+        _check_selected(wanted, labels, reading)
         for found in reading.found:
             around = found.around
             if around is None or not labels.items() <= around.labels.items():
@@ -253,5 +330,9 @@ def attach_services(documents: list[Node], reading: Reading) -> None:
                 if target is None or target.kind != "scalar":
                     continue
                 number = around.port_names.get(target.text) or scalar(target, reading.source)
+                if re.fullmatch(r"[a-z][a-z0-9-]*", number.text):
+                    near = near_name(number.text, list(around.port_names))
+                    said = f"the container has no port called '{number.text}'"
+                    reading.slip(said, target.start, target.end if near else None, near or "one")
                 if re.fullmatch(r"\d{1,5}", number.text):
                     around.ports.append((number, "Service", None))

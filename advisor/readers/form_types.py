@@ -61,10 +61,18 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(row["value"])
 
 
+@cache
+def needs_of(name: str) -> tuple[str, ...]:
+    """The keys without which an object of Kubernetes is refused."""
+    row: dict[str, str] = _data()["required"]["value"]  # type: ignore[assignment]
+    return tuple(row.get(name, "").split())
+
+
 class Checker:
     """Checks the mappings of one document."""
 
-    def __init__(self, form: str, reading: Reading) -> None:
+    def __init__(self, form: str, reading: Reading, whole: bool = False) -> None:
+        self.whole = whole  # nothing of the document is left out
         self.form, self.reading = form, reading
         self.types = types(form)
         self.tool = TOOLS[form]
@@ -75,6 +83,8 @@ class Checker:
         if node.kind != "map" or known is None or depth > MAX_DEPTH or not self.reading.step():
             return
         self._respell(node, known, name)
+        if self.whole:
+            self._lacks(node, name)
         for key, value in node.pairs[:MAX_KEYS]:
             wanted = known.get(key.text) if key.kind == "scalar" else None
             if wanted is not None:
@@ -110,6 +120,15 @@ class Checker:
                     f": it belongs {home}" if home else ""
                 )
                 self._stray(key, said, home)
+
+    def _lacks(self, node: Node, name: str) -> None:
+        """Keys without which the object is refused."""
+        if "<<" in (given := {key.text for key, _ in node.pairs if key.kind == "scalar"}):
+            return
+        for one in needs_of(name):
+            if one not in given and not any(_OPEN.search(key) for key in given):
+                said = f"{self.tool} refuses this without the key '{one}'"
+                self.reading.slip(said, node.start, text=f"{one} too")
 
     def _stray(self, key: Node, said: str, home: str) -> None:
         """A key that means nothing here: its line goes, where the value stands in it."""

@@ -4,8 +4,10 @@ as list or text.
 
 from __future__ import annotations
 
+from advisor.readers.addresses import check_siblings
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.devices import ASKS, ask_devices
+from advisor.readers.docker_run import name_slip, port_slip, volume_slip
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.form_relations import check_services
 from advisor.readers.form_types import Checker
@@ -27,6 +29,8 @@ def read_compose(document: Node, reading: Reading) -> None:
     for key, service in services.entries():
         if service.kind == "map" and reading.step():
             _read_service(key, service, services, reading)
+    if reading.found and len(services.pairs) > 1:
+        check_siblings(document, services, reading)
 
 
 def _field(service: Node, services: Node, name: str) -> Node | None:
@@ -120,6 +124,8 @@ def _surroundings(
 
     if service.get("extends") is not None:
         around.mounts, around.whole = None, False
+    if (called := service.get("container_name")) is not None and called.kind == "scalar":
+        name_slip(interpolate(scalar(called, reading.source), scope), reading)
     ipc, shm = plain("ipc"), plain("shm_size")
     around.ipc_host = None if ipc is None else ipc == "host"
     around.shm_bytes = size_bytes(shm) if shm else None
@@ -129,12 +135,19 @@ def _surroundings(
     for one in ports.items if ports is not None else []:
         number = one.get("target") if one.kind == "map" else one
         if number is not None and number.kind == "scalar":
-            around.publish(interpolate(scalar(number, reading.source), scope))
+            said = interpolate(scalar(number, reading.source), scope)
+            if one.kind == "scalar":
+                port_slip(said, "docker compose", reading)
+            around.publish(said)
+            if one.kind == "map" and (host := one.get("published")) is not None:
+                around.published[-1:] = [host.text]
     _health(around, _field(service, services, "healthcheck"), reading, scope)
     for name in ("volumes", "tmpfs"):
         mounts = _field(service, services, name)
         for one in mounts.items if mounts is not None else []:
             target = one.get("target") if one.kind == "map" else one
+            if target is not None and target is one and name == "volumes":
+                volume_slip(scalar(one, reading.source), "docker compose", reading)
             if target is not None and target.kind == "scalar":
                 around.mount(interpolate(scalar(target, reading.source), scope))
         if mounts is not None and any("/dev/shm" in item.text for item in [*mounts.items, mounts]):

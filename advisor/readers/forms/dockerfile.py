@@ -8,7 +8,8 @@ import re
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, EnvItem, Surroundings
-from advisor.readers.programs import ENGINE_TEXT
+from advisor.readers.images import engine_of_image, is_official
+from advisor.readers.programs import ENGINE_TEXT, engine_start
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.scope import Scope, interpolate
@@ -82,6 +83,8 @@ def _about(word: str, ran: ContainerRun, value: Mapped, scope: Scope, reading: R
 def _check_shell(ran: ContainerRun, reading: Reading) -> None:
     """An entrypoint that a shell runs takes nothing from CMD."""
     given = ran.entrypoint or []
+    if ran.entrypoint is None:
+        _check_command(ran, reading)
     if not ran.args or not given or given[0].text != "sh" or given[0].span() is not None:
         return
     value = given[-1]
@@ -92,6 +95,35 @@ def _check_shell(ran: ContainerRun, reading: Reading) -> None:
     meant = json.dumps(value.text.split())
     reading.slip(said, value.first(), place[1] if place else None, meant)
     ran.entrypoint = split_words(value, dollars=False)
+
+
+def _check_command(ran: ContainerRun, reading: Reading) -> None:
+    """A CMD without brackets is `/bin/sh -c ...`, which an image with a program of its own takes
+    for arguments.
+    """
+    image, args = ran.around.image_text(), ran.args
+    if len(args) != 3 or args[0].text != "sh" or args[0].span() is not None:
+        return
+    if not is_official(image) or engine_of_image(image) not in ("vllm", "llama-server"):
+        return
+    value = args[2]
+    text = value.text.strip()
+    if text.startswith("[") or "$" in text or "&&" in text or "|" in text:
+        said = "the list of CMD is no JSON: Docker takes it for shell text"
+        if text.startswith("["):
+            reading.slip(said, value.first(), text="valid JSON: quotes inside an item with \\")
+            ran.args = []
+        return
+    words = split_words(value.part(0, len(value.text.rstrip())), dollars=False)
+    start = engine_start(words, 0)
+    words = words[start[1] :] if start is not None else words
+    if start is None and not text.startswith("-"):
+        return
+    place = value.part(0, len(value.text.rstrip())).span()
+    said = "CMD without brackets is given to the image's own program as /bin/sh -c ..."
+    meant = json.dumps([word.text for word in words])
+    reading.slip(said, value.first(), place[1] if place else None, meant)
+    ran.args = words
 
 
 def _env(env: Env, value: Mapped) -> None:
@@ -137,6 +169,7 @@ def _mend(value: Mapped, word: str, reading: Reading) -> tuple[list[str] | None,
         re.sub(r'"(\s+)"', r'",\1"', text),
         re.sub(r"([\[,]\s*)(-?\d[\w.]*|[A-Za-z][\w.-]*)(?=\s*[,\]])", r'\1"\2"', text),
         text.rstrip(",") + "]",
+        re.sub(r'"(\{.*\})"(?=\s*[,\]])', lambda found: json.dumps(found[1]), text),
         text.replace("\u201c", '"').replace("\u201d", '"'),
     )
     for meant in tries:

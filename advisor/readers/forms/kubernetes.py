@@ -15,6 +15,7 @@ from advisor.readers.forms.llmkube import option_words, read_llmkube
 from advisor.readers.forms.pods import (
     environment,
     image_of,
+    is_own,
     mapping_words,
     pod_of,
     repository_name,
@@ -97,7 +98,8 @@ def _check_object(document: Node, reading: Reading) -> None:
     if version.text != _VERSIONS[name] and version.text not in _OLD:
         said = f"Kubernetes has no {name} in '{version.text}': it is {_VERSIONS[name]}"
         reading.slip(said, version.start, version.end, _VERSIONS[name])
-    Checker("kubernetes", reading).check(document, name)
+    whole = document.path("metadata.name") is not None
+    Checker("kubernetes", reading, whole).check(document, name)
     if name != "Service":
         check_workload(document, reading)
 
@@ -170,6 +172,8 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
     ]
     if entrypoint and entrypoint[0].text.startswith("-"):
         # `command` of Ansible, Nomad, ECS: what follows the image's entrypoint
+        if is_own(document) and kind == "kubernetes" and not args:
+            _note_command(node, entrypoint[0], reading)
         args = [*entrypoint, *args]
         entrypoint = None
     source = node.get("storageUri", "modelUri")
@@ -196,6 +200,14 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
         reading,
         start.start if start is not None else node.start,
     )
+
+
+def _note_command(node: Node, first: Mapped, reading: Reading) -> None:
+    """`command` takes the place of the image's entrypoint: its first item is a program."""
+    key = next((key for key, _ in node.pairs if key.text == "command"), None)
+    if key is not None:
+        said = f"the container looks for a program called '{first.text[:60]}': args is meant"
+        reading.slip(said, key.start, key.end, "args")
 
 
 def _model_service(node: Node, document: Node, reading: Reading) -> list[Mapped]:

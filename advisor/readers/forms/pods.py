@@ -10,6 +10,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import add_env
 from advisor.readers.devices import ask_resources
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.form_relations import near_name
 from advisor.readers.reading import Reading
 from advisor.readers.slips import text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join, synthetic
@@ -130,6 +131,12 @@ def _dependent(word: Mapped, env: Env) -> Mapped:
     return join((*parts, word.part(done, len(word))))
 
 
+def is_own(document: Node) -> bool:
+    """Whether a document is an object of Kubernetes' own, and of no operator or chart."""
+    version = document.get("apiVersion")
+    return version is not None and version.text in ("v1", "apps/v1", "batch/v1")
+
+
 def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -> None:
     """Shared memory, probes, GPUs and rollout of the workload around a container."""
     for mapping in walk(document, 5_000):
@@ -150,9 +157,9 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
     for one in mounts.items if mounts is not None else []:
         if (path := one.get("mountPath")) is not None and path.kind == "scalar":
             around.mount(scalar(path, reading.source))
-    version = document.get("apiVersion")
-    own = version is not None and version.text in ("v1", "apps/v1", "batch/v1")
-    if not own or any(node.get(key) is not None for key in ("extraVolumeMounts", "<<")):
+    if not is_own(document) or any(
+        node.get(key) is not None for key in ("extraVolumeMounts", "<<")
+    ):
         around.mounts = None  # an operator or a chart adds its own
     _add_probes(around, node, reading)
     kind = document.get("kind")
@@ -203,6 +210,8 @@ def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
             around.port_names[name.text] = scalar(number, reading.source)
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         asked = node.path(f"{probe}.httpGet.port") or node.path(f"{probe}.tcpSocket.port")
+        if asked is not None and asked.kind == "scalar" and asked.text and asked.text not in named:
+            _port_name(asked, probe, named, reading)
         asked = named.get(asked.text, asked) if asked is not None else None
         if asked is not None and re.fullmatch(r"\d{1,5}", asked.text):
             path = node.path(f"{probe}.httpGet.path")
@@ -214,6 +223,15 @@ def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
                     scalar(path, reading.source) if path is not None and plain else None,
                 )
             )
+
+
+def _port_name(asked: Node, probe: str, named: dict[str, Node], reading: Reading) -> None:
+    """A probe that asks for a port by a name that none has."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", asked.text):
+        return
+    near = near_name(asked.text, list(named))
+    said = f"the {probe} asks for a port '{asked.text}', and the container has no such name"
+    reading.slip(said, asked.start, asked.end if near else None, near or "the port's number")
 
 
 def _number(node: Node, name: str, default: float) -> float:

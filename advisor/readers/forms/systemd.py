@@ -65,13 +65,41 @@ def read_unit(reading: Reading) -> None:
                     around=Surroundings(kind="systemd"),
                     at=value.first(),
                 )
-            if len(reading.found) > before and (kind := _kind(entries)):
-                place = kind.span()
-                check_type(kind.text.strip(), reading, kind.first(), place and place[1])
+            if len(reading.found) > before:
+                _check_starts(entries, words, reading)
             for one in reading.found[before:]:
                 one.said = one.said or options_behind(
                     literal(reading.source.text), max(value.pos) + 1, reading
                 )
+
+
+def _check_starts(
+    entries: list[tuple[str, str, Mapped]], words: list[Mapped], reading: Reading
+) -> None:
+    """More commands than a service of this type starts, and one that leaves its container alone."""
+    kind = _kind(entries)
+    if kind is not None:
+        place = kind.span()
+        check_type(kind.text.strip(), reading, kind.first(), place and place[1])
+    once = kind is not None and kind.text.strip() == "oneshot"
+    starts = [
+        value for section, key, value in entries if (section, key) == ("Service", "ExecStart")
+    ]
+    starts = starts[
+        max((n for n, one in enumerate(starts, 1) if not one.text.strip()), default=0) :
+    ]
+    if len(starts) > 1 and not once:
+        said = "systemd refuses more than one ExecStart, but for Type=oneshot"
+        reading.slip(said, starts[1].first(), text="one of them, or ExecStartPre for the others")
+    given = {key for section, key, _ in entries if section == "Service"}
+    detached = next((one for one in words[:12] if one.text in ("-d", "--detach", "-itd")), None)
+    if detached is None or once or "RemainAfterExit" in given or "PIDFile" in given:
+        return
+    if kind is None or kind.text.strip() in ("simple", "exec"):
+        place = detached.span()
+        said = f"with {detached.text} the command ends at once, and systemd takes the service for "
+        said += "ended" + (": ExecStop follows" if "ExecStop" in given else "")
+        reading.slip(said, detached.first(), place[1] if place else None, stops="ExecStop" in given)
 
 
 def _kind(entries: list[tuple[str, str, Mapped]]) -> Mapped | None:

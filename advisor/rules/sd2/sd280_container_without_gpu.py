@@ -44,7 +44,7 @@ def container_without_gpu(case: Case) -> Iterator[Hit]:
         or "${" in container.image
     ):
         return
-    needed, devices = needed_device(container.image), container.devices
+    needed, devices = device_kind(container.image), container.devices
     if needed == "cpu":
         yield from for_processor(case, container)
     elif needed == "nvidia":
@@ -54,7 +54,7 @@ def container_without_gpu(case: Case) -> Iterator[Hit]:
 
 
 @lru_cache(maxsize=256)
-def needed_device(image: str) -> str | None:
+def device_kind(image: str) -> str | None:
     """The kind of device that an official image is built for: nvidia, amd, dri or cpu."""
     name, tag = split_image(image.lower())
     for row in IMAGES:
