@@ -39,7 +39,7 @@ READERS = {
     "clients": "advisor.readers.addresses:check_clients",
     "command": "advisor.readers.command:read_command",
     "shell": "advisor.readers.syntax.shell:Shell",
-    "inside": "advisor.readers.inside:read_inside",
+    "inside": f"{_FORMS}documents:read_inside",
 }
 
 

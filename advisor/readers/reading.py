@@ -21,7 +21,7 @@ from advisor.readers.secrets import (
 )
 from advisor.readers.source import Source
 from advisor.readers.syntax.mapped import Mapped, show
-from advisor.readers.syntax.substitutions import fill
+from advisor.readers.syntax.templates import fill
 
 if TYPE_CHECKING:
     from advisor.readers.syntax.scope import Scope

@@ -38,7 +38,7 @@ from advisor.readers.syntax.loose_words import (
     start_process_words,
 )
 from advisor.readers.syntax.mapped import HOLE, Mapped, hole, join, literal, replace_matches
-from advisor.readers.syntax.substitutions import fill_templates, set_once
+from advisor.readers.syntax.templates import fill_templates, set_once
 
 _PROSE = rf"(?:''(?:[^']|'(?!')){{0,1500}}''|{TEXT})"
 _MARK = lazy_re(

@@ -15,7 +15,7 @@ from advisor.readers.reading import Reading
 from advisor.readers.slips import text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join, synthetic
 from advisor.readers.syntax.scope import closing_index
-from advisor.readers.syntax.substitutions import fill_templates
+from advisor.readers.syntax.templates import fill_templates
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 

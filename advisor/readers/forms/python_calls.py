@@ -16,11 +16,12 @@ from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair
 from advisor.readers.programs import engine_start
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.main_guard import import_calls, is_hosted
 from advisor.readers.syntax.mapped import Mapped, fill_format, join, literal, synthetic
 from advisor.readers.syntax.python_nodes import (
     dotted_name,
     first_name,
+    import_calls,
+    is_hosted,
     is_list_sum,
     is_text,
     parts_of_sum,

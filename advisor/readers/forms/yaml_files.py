@@ -9,7 +9,7 @@ from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.slips import likely_key, respell
 from advisor.readers.syntax.mapped import literal, placeholders_to_holes
-from advisor.readers.syntax.substitutions import set_once
+from advisor.readers.syntax.templates import set_once
 from advisor.readers.syntax.yamlnodes import Node, compose_all, scalar
 
 
