@@ -321,6 +321,8 @@ def test_a_sweep_that_an_engine_lacks_is_refused() -> None:
     with pytest.raises(AdvisorError, match="together"):
         sweeps.check_together(sweeps.engine_starts("sglang", "full", **about), 2)
     sweeps.check_together(sweeps.engine_starts("vllm", "paths", **about), 4)
+    sweeps.check_together(sweeps.engine_starts("vllm", "graphs", **about), 3)
+    sweeps.check_together(sweeps.engine_starts("vllm", "deepgemm", **about), 2)
     sweeps.check_together(sweeps.engine_starts("sglang", "shapes", **about), 3)
 
 
@@ -346,3 +348,19 @@ def test_shapes_sweep_gives_every_engine_its_memory_and_every_prompt_known_token
         assert worker.engine_arguments(job.as_dict(), "m")["gpu_memory_utilization"] == 0.05
         wanted = "fp8" if "fp8kv" in job.label else "bf16"
         assert worker.cache_type(job.as_dict()) == wanted
+
+
+def test_graph_sizes_are_told_to_the_engine() -> None:
+    plain, own, every = cells.graphs_sweep()
+    assert "compilation_config" not in worker.engine_arguments(own.as_dict(), "m")
+    told = worker.engine_arguments(every.as_dict(), "m")["compilation_config"]
+    sizes = told["cudagraph_capture_sizes"]
+    assert sizes == sorted(sizes)
+    # every number of requests that is measured finds a graph of its own verified step
+    assert {3 * point.concurrency for point in every.points} <= set(sizes)
+    assert plain.points == own.points == every.points
+    for job in cells.deepgemm_sweep():
+        assert {(job.k + 1) * point.concurrency for point in job.points} == set(job.graph_sizes)
+        assert max(p.concurrency for p in job.points) <= job.max_num_seqs
+    deep = [job for job in cells.deepgemm_sweep() if job.env]
+    assert [job.label.rpartition("-")[2] for job in deep] == ["deepgemm"] * 2

@@ -47,6 +47,8 @@ class Job:
     kv_cache_dtype: str = "auto"
     # KV cache in GiB where engines share a GPU; None: what gpu_memory_utilization leaves
     kv_gib: float | None = None
+    # token counts of the captured CUDA graphs; empty: the engine's own
+    graph_sizes: tuple[int, ...] = ()
     # how often every point is taken in this one engine start; labels of later turns:
     # worker.turn_label
     turns: int = 1
@@ -138,6 +140,52 @@ def paths_sweep() -> tuple[Job, ...]:
     ]
     few = tuple(Point(c, 2048, 128, rounds=2) for c in (1, 4, 16))
     return (*jobs, _beside(llama, "bf16", 2, 6, few, method="ngram"))
+
+
+GAP_REQUESTS = (1, 3, 4, 5, 6, 8, 12, 16)
+
+
+def graphs_sweep() -> tuple[Job, ...]:
+    """Which CUDA graph a verified step finds, on Llama 3.1 8B with its EAGLE-3 head: the engine's
+    own graph sizes beside one for every number of requests.
+
+    vLLM's second model runner captures full graphs at its sizes rounded up to k + 1 tokens and
+    graphs without attention at the sizes themselves; a step takes the smallest that fits, so 4
+    requests with k = 2 (12 tokens) miss the full graph of 18 for the other of 16 (vLLM #53407).
+    """
+    llama = "llama-3.1-8b"
+    points = tuple(Point(c, 2048, 128, rounds=1) for c in GAP_REQUESTS)
+    every = tuple(3 * c for c in (*range(1, 17), 24, 32, 48, 64))
+    return (
+        _beside(llama, "bf16", 0, 5.5, points, "-graphs"),
+        _beside(llama, "bf16", 2, 5.5, points, "-graphs", method="eagle3"),
+        _beside(llama, "bf16", 2, 5.5, points, "-graphs3", method="eagle3", graph_sizes=every),
+    )
+
+
+def deepgemm_sweep() -> tuple[Job, ...]:
+    """The dense 27B in block FP8 with DeepGEMM, which a default install takes on Hopper, and
+    without it; pairs that fit one 80 GB card. Graphs of the measured steps alone are captured.
+    """
+    points = tuple(Point(c, 2048, 128, rounds=1) for c in (1, 2, 4, 8, 12))
+    few: dict[str, Any] = {"max_num_seqs": 12, "max_num_batched_tokens": 4096}
+    few |= {"max_model_len": 3072}
+    deep = {"VLLM_USE_DEEP_GEMM": "1", "VLLM_DEEP_GEMM_WARMUP": "skip"}
+    return tuple(
+        Job(
+            f"qwen3.6-27b-fp8-k{k}-{path}",
+            "qwen3.6-27b",
+            "fp8",
+            k,
+            points,
+            kv_gib=gib,
+            env=env,
+            graph_sizes=tuple((k + 1) * p.concurrency for p in points),
+            **few,
+        )
+        for path, env in (("deepgemm", deep), ("cutlass", {}))
+        for k, gib in ((0, 4.5), (2, 8.0))
+    )
 
 
 def _beside(

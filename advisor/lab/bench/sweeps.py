@@ -15,7 +15,7 @@ from advisor.lab.bench.shapes import VOCAB, config
 
 # Each engine's sweeps; the first is the default.
 SWEEPS = {
-    "vllm": ("full", "shapes", "paths"),
+    "vllm": ("full", "shapes", "paths", "graphs", "deepgemm"),
     "sglang": ("full", "shapes"),
     "llama-server": ("full", "depth", "places", "ngram"),
 }
@@ -37,7 +37,8 @@ def engine_starts(
 ) -> Jobs:
     """The engine starts of one sweep, most valuable first.
 
-    `shapes` and `paths` bring their own models; `gguf` is the file that llama-server reads.
+    `shapes`, `paths`, `graphs` and `deepgemm` bring their own models; `gguf` is the file that
+    llama-server reads.
 
     Raises
     ------
@@ -72,6 +73,10 @@ def engine_starts(
             return cells.shapes_sweep()
         case _, "paths":
             return cells.paths_sweep()
+        case _, "graphs":
+            return cells.graphs_sweep()
+        case _, "deepgemm":
+            return cells.deepgemm_sweep()
     return cells.sweep(model, quant, turns)
 
 
@@ -93,5 +98,5 @@ def check_together(jobs: Sequence[Job | ServedJob], together: int) -> None:
             names = ", ".join(job.label for job in group)
             raise AdvisorError(
                 f"{names} cannot stand on one GPU together: each takes all of its memory or the "
-                f"same port. --together is for the sweeps 'shapes' and 'paths'."
+                f"same port. --together is for the sweeps that bring their own models."
             )

@@ -150,6 +150,8 @@ def engine_arguments(job: dict[str, Any], model_dir: str) -> dict[str, Any]:
         "kv_cache_dtype": job.get("kv_cache_dtype", "auto"),
         "seed": 0,
     }
+    if job.get("graph_sizes"):
+        made["compilation_config"] = {"cudagraph_capture_sizes": sorted(job["graph_sizes"])}
     if job.get("kv_gib"):  # engines share the card: the share is only what must be free
         made["kv_cache_memory_bytes"] = int(job["kv_gib"] * 2**30)
         made["gpu_memory_utilization"] = 0.05
@@ -271,6 +273,7 @@ def measure(
         "method": job.get("method", "mtp"),
         "kv_cache_dtype": cache_type(job),
         "kv_gib": job.get("kv_gib"),
+        "graph_sizes": list(job.get("graph_sizes", ())),
         "vllm": vllm.__version__,
         "torch": torch.__version__,
         "gpu": torch.cuda.get_device_name(0),
