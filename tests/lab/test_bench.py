@@ -351,7 +351,8 @@ def test_shapes_sweep_gives_every_engine_its_memory_and_every_prompt_known_token
 
 
 def test_graph_sizes_are_told_to_the_engine() -> None:
-    plain, own, every = cells.graphs_sweep()
+    plain, own, every, *others = cells.graphs_sweep()
+    assert [job.k for job in others] == [4, 3]
     assert "compilation_config" not in worker.engine_arguments(own.as_dict(), "m")
     told = worker.engine_arguments(every.as_dict(), "m")["compilation_config"]
     sizes = told["cudagraph_capture_sizes"]

@@ -160,6 +160,7 @@ def graphs_sweep() -> tuple[Job, ...]:
         _beside(llama, "bf16", 0, 5.5, points, "-graphs"),
         _beside(llama, "bf16", 2, 5.5, points, "-graphs", method="eagle3"),
         _beside(llama, "bf16", 2, 5.5, points, "-graphs3", method="eagle3", graph_sizes=every),
+        *(_beside(llama, "bf16", k, 5.5, points, "-graphs", method="eagle3") for k in (4, 3)),
     )
 
 
