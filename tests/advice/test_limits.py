@@ -98,6 +98,17 @@ def test_four_slots_are_found_elsewhere(
     assert cache is None or "only so 4 requests run at once" in told["kv_cache_dtype"]
 
 
+@pytest.mark.parametrize(("ctx", "slots"), [(32768, [4, 3]), (65536, [2, 1])])
+def test_four_slots_of_a_long_prompt_do_not_cost_precision(ctx: int, slots: list[int]) -> None:
+    """One user of 64k tokens got four slots of it, and an 8-bit cache to hold them."""
+    made = recommend(hardware="rtx4090", ctx_tokens=ctx, what_if=False)
+    arms = [arm for arm in (made.plan_off, made.candidate) if arm is not None]
+    assert [(arm.max_num_seqs, arm.kv_cache_dtype) for arm in arms] == [(n, None) for n in slots]
+    four = recommend(hardware="rtx4090", ctx_tokens=ctx, concurrency=4, what_if=False)
+    arms = [arm for arm in (four.plan_off, four.candidate) if arm is not None]
+    assert all(arm.kv_cache_dtype == "q8_0" for arm in arms)
+
+
 def test_four_slots_are_not_bought_with_split_graphs() -> None:
     """Up to vLLM 0.27.1 an 8-bit cache costs such a card its full graphs (SD414)."""
     asked: dict[str, Any] = {"hardware": "rtx5090", "model": "gemma-4-31b", "quant": "nvfp4"}

@@ -2,7 +2,8 @@
 
 What it does: never fewer than `SLOTS` slots where the memory holds them and never more than it
 holds, in every arm; the longest usual context that the memory gives for free; an 8-bit KV cache
-where it decides whether the load, or `SLOTS` requests, fit. What the user sets himself stands.
+where it decides whether the load, or `SLOTS` requests of usual length, fit. What the user sets
+himself stands.
 What it does not know: whether speculation pays.
 """
 
@@ -161,8 +162,9 @@ def _drafts_by_total(facts: Facts) -> bool:
 
 def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     """The plan with the KV cache type that is given, or with 8 bits where only so all requests run
-    at once, or `SLOTS` of them in it and in each of its `arms` with drafts. Raises AdvisorError for
-    a type that the engine does not have.
+    at once, or `SLOTS` usual ones in it and in each of its `arms` with drafts: precision is not
+    given up for four slots of a length that is asked for once. Raises AdvisorError for a type that
+    the engine does not have.
     """
     kinds = traits(plan.engine).cache_types
     given = facts.request.kv_cache_dtype if facts.request is not None else None
@@ -188,12 +190,14 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     most = plan.max_num_seqs or facts.concurrency or 1
     asked = min(ceil((facts.concurrency or 1) / plan.dp), most)
     tokens, least = need(facts), min(SLOTS, most)
+    # fewer than `SLOTS` were asked for: the others are for short requests beside them
+    length = tokens if asked >= least else min(tokens, USUAL_PROMPT + USUAL_OUTPUT)
     eight = plan.model_copy(update={"kv_cache_dtype": kinds[0]})
     now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
     decides = now is not None and then is not None and now < asked <= then
     decides = decides or (
         not _splits_graphs(facts)
-        and any(_lacks_slots(facts, arm, kinds[0], tokens, least) for arm in (plan, *arms))
+        and any(_lacks_slots(facts, arm, kinds[0], length, least) for arm in (plan, *arms))
     )
     if traits(plan.engine).pool == "slots" and now is not None and now < 1:
         return plan  # a smaller file is the better way to make one request fit
@@ -212,6 +216,9 @@ def _splits_graphs(facts: Facts) -> bool:
 
 def _lacks_slots(facts: Facts, arm: Plan, eight: str, tokens: int, slots: int) -> bool:
     """Whether an arm holds so many requests with an 8-bit KV cache only."""
+    if traits(arm.engine).pool == "slots":  # reserved at their whole length
+        whole = ceil(tokens * SPARE / LLAMA_STEP) * LLAMA_STEP
+        arm = arm.model_copy(update={"max_model_len": min(arm.max_model_len or whole, whole)})
     now = memory.room(facts, arm, tokens)
     if now is None or now >= slots:
         return False
