@@ -351,6 +351,24 @@ def test_more_machines_are_offered_only_where_they_can_be_linked() -> None:
         assert not memory_relief.more_counts(knowledge.hardware(name), 1)
 
 
+def test_fewer_machines_with_another_engine_are_named_first() -> None:
+    """GLM-4.6 on one GB10: four of them with vLLM, two with llama-server, which is the default."""
+    with pytest.raises(AdvisorError, match="--gpus 2 --engine llama-server --quant q4_k_m, or --g"):
+        recommend(hardware="gb10", model="glm-4.6")
+    recommend(hardware="gb10", gpus=2, model="glm-4.6", engine="llama-server", quant="q4_k_m")
+    with pytest.raises(AdvisorError, match=r"what fits: [^;]*--gpus 4") as refusal:
+        recommend(hardware="gb10", model="glm-4.6", engine="vllm")
+    assert "--gpus 2" not in str(refusal.value)  # vLLM was asked for
+
+
+def test_a_head_that_is_reported_not_to_load_is_named() -> None:
+    asked = {"hardware": "gb10", "model": "qwen3-next-80b-a3b", "engine": "vllm"}
+    made = recommend(**asked, quant="nvfp4")
+    assert made.decision == "measure"
+    found = next(one for one in made.reasons if "did not load the MTP head" in one.text)
+    assert found.sources == ("vllm-project/vllm#35031",) and "NVFP4" in found.text
+
+
 @pytest.mark.parametrize(
     ("engine", "ranks"), [("vllm", (8, 2)), ("vllm@0.29.0", (16, 1)), ("sglang", (16, 1))]
 )

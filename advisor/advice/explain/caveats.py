@@ -23,6 +23,7 @@ from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
+from advisor.rules.kit.models import unusable_head
 
 _COUPLED = (
     "The replicas of a mixture of experts are not independent in vLLM: --data-parallel-size {dp} "
@@ -72,7 +73,11 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
         f"Whether {found.repository} keeps the MTP head is not known: look for {names} among its "
         f"tensors; without them the server does not start, or no draft is accepted"
     )
-    return Reason(text=text, sources=("knowledge/llms",), weight=2.68)
+    reported = None if gguf_engine(plan.engine) else unusable_head(found.repository)
+    if reported is None or reported["severity"] == "info":
+        return Reason(text=text, sources=("knowledge/llms",), weight=2.68)
+    text += f"; reported: {reported['text']}"
+    return Reason(text=text, sources=tuple(reported["sources"]), weight=2.68)
 
 
 def _accepts(run: OwnRun, facts: Facts) -> bool:

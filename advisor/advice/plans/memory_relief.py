@@ -38,6 +38,9 @@ SAME_STEP = sourced(
     "between formats of one step: AWQ has 4.25, Q4_K_M 4.89",
     "chosen",
 )
+FOUR_BITS = sourced(
+    4.0, "bits a weight", "another engine is no way out with fewer: quality falls faster", "chosen"
+)
 CONTEXT_STEPS = sourced(
     (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024),
     "tokens",
@@ -106,10 +109,29 @@ def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
     if found is not None:
         yield f"--quant {found.id}"
     elif plan.engine in memory.SERVERS:
-        found = largest_quant(facts, plain.model_copy(update={"engine": "llama-server"}), like=True)
+        found = largest_quant(facts, _as_gguf(plain), like=True)
         if found is not None:
             yield f"--engine llama-server --quant {found.id}"
     yield from other_counts(facts, plain)
+
+
+def _as_gguf(plain: Plan) -> Plan:
+    """The plan as llama-server would run it, which takes no share of the memory and no ranks."""
+    one = {"tp": 1, "dp": 1, "pp": 1, "memory_fraction": None, "kv_cache_dtype": None}
+    return plain.model_copy(update={"engine": "llama-server", **one})
+
+
+def _elsewhere(facts: Facts, plain: Plan, most: int) -> str | None:
+    """Fewer GPUs than `most` on which another engine holds the model, where none was asked for."""
+    asked = facts.request.engine if facts.request is not None else None
+    if asked is not None or plain.engine not in memory.SERVERS or facts.tp:
+        return None
+    for count in more_counts(facts.hardware, facts.gpus):
+        more = facts.model_copy(update={"gpus": count, "engine": "llama-server"})
+        found = largest_quant(more, _as_gguf(plain), like=True) if count < most else None
+        if found is not None and (found.bits or 0.0) >= FOUR_BITS:
+            return f"--gpus {count} --engine llama-server --quant {found.id}"
+    return None
 
 
 def _smaller(facts: Facts) -> str:
@@ -136,6 +158,8 @@ def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
     ]
     for count in (*fewer, *more_counts(facts.hardware, facts.gpus)):
         if _fits_over(facts, plain, count):
+            if count > facts.gpus and (elsewhere := _elsewhere(facts, plain, count)):
+                yield elsewhere
             yield f"--gpus {count}" + (f" (of the {facts.gpus})" if count < facts.gpus else "")
             return
 

@@ -94,6 +94,17 @@ def names_itself(model: LLM, text: str) -> bool | None:
     return all(_SAME.fullmatch(word) for word in rest)
 
 
+def unusable_head(text: str) -> Row | None:
+    """What is reported of the MTP head of a checkpoint of this name (`text`, `severity`,
+    `sources`); None where nothing is.
+    """
+    name = text.lower()
+    if "mtp" in name.replace('"method":"mtp"', ""):
+        return None
+    rows = table("compatibility")["mtp_head_unusable"]
+    return next((row for row in rows if row["marker"] in name), None)
+
+
 @lru_cache(maxsize=512)
 def no_head(name: str) -> bool:
     """Whether a name belongs to a family that is published without an MTP head."""

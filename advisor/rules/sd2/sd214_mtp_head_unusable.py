@@ -6,9 +6,8 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import model_text, spec_flag
 from advisor.rules.kit.fixes import drop_fix
-from advisor.rules.kit.models import base_name, headless
+from advisor.rules.kit.models import base_name, headless, unusable_head
 
-MARKERS = table("compatibility")["mtp_head_unusable"]
 FAMILIES = table("compatibility")["no_mtp_families"]
 UNUSABLE = (
     "Use a checkpoint that keeps mtp.* unquantised, or drop MTP; the log's acceptance must be "
@@ -55,14 +54,11 @@ def mtp_head_unusable(case: Case) -> Iterator[Hit]:
         fix, sources = Fix(text=UNUSABLE), (checkpoint.source,)
         yield Hit(text, flag=place, severity="error", fix=fix, sources=sources)
         return
-    name = model_text(case).lower()
-    for row in MARKERS:
-        if row["marker"] in name and "mtp" not in name.replace('"method":"mtp"', ""):
-            severity: Severity = row["severity"]
-            text = f"{row['text']}: check the log's acceptance before trusting MTP here"
-            fix, sources = Fix(text=UNUSABLE), tuple(row["sources"])
-            yield Hit(text, flag=place, severity=severity, fix=fix, sources=sources)
-            return
+    if row := unusable_head(model_text(case)):
+        severity: Severity = row["severity"]
+        text = f"{row['text']}: check the log's acceptance before trusting MTP here"
+        fix, sources = Fix(text=UNUSABLE), tuple(row["sources"])
+        yield Hit(text, flag=place, severity=severity, fix=fix, sources=sources)
 
 
 def without(case: Case) -> Fix:
