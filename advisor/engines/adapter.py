@@ -194,8 +194,8 @@ class Adapter(LaunchReader):
                     return version, known is hardware
         return self.newest, False
 
-    def label(self, version: str | None) -> str:
-        """A release as its server names it."""
+    def label(self, version: str | None, asked: str | None = None) -> str:
+        """A release as its server names it, for a question that asked for `asked`."""
         return version or ""
 
     def benchmark_command(self, plan: Plan, request: object) -> str:

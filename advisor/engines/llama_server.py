@@ -37,7 +37,7 @@ from advisor.engines.arguments.llama_words import (
 )
 from advisor.engines.arguments.reading import Reader
 from advisor.engines.base import VersionMatch
-from advisor.engines.versions import later_build, resolve_build
+from advisor.engines.versions import later_build, name_build, resolve_build
 
 TYPE, N_MAX, OLD_N_MAX, MOD_N_MAX = (
     "--spec-type",
@@ -93,8 +93,9 @@ class LlamaServerAdapter(Adapter):
             )
         return resolve_build(self.catalogue.notes["builds"], text)[0]
 
-    def label(self, version: str | None) -> str:
-        """The build, which `llama-server --version` prints, and the version that it belongs to."""
+    def label(self, version: str | None, asked: str | None = None) -> str:
+        """The build that `llama-server --version` prints and its version, or the one asked for."""
+        version = name_build(asked, self.resolve_version(asked), version)
         for row in self.catalogue.notes["builds"]:
             if row["id"] == version and "build" in row:
                 base = f" ({row['base']})" if "base" in row else ""
@@ -344,5 +345,6 @@ class LlamaServerAdapter(Adapter):
         return flag.model_copy(update={"value": ",".join(words)})
 
     def _type_since(self, word: str) -> str:
-        since = next((v for v in self.versions if word in self.spec_types(v)), None)
-        return f"'{word}' is known from {since}" if since else f"no catalogued build has '{word}'"
+        rows = self.catalogue.notes["builds"]
+        since = next((r["from"] for r in rows if word in self.spec_types(str(r["id"]))), None)
+        return f"'{word}' is known from b{since}" if since else f"no catalogued build has '{word}'"

@@ -79,6 +79,8 @@ def _neighbour(
 
 _BUILD = lazy_re(r"(?:^|[-_:/@.])b?(\d{4,6})(?=$|[-_@.])")
 
+_PLAIN = lazy_re(r"b\d{4,6}")
+
 _COMMIT = lazy_re(r"(?:^|[-_:/@ ])([0-9a-f]{7,40})(?=$|[-_@. ])")
 
 _SEMANTIC = lazy_re(r"v?(\d+)\.(\d+)\.(\d+)(?:-dev)?")
@@ -111,6 +113,14 @@ def resolve_build(rows: Sequence[Row], text: str | None) -> tuple[VersionMatch, 
         )
         return VersionMatch(None, False, note), None
     return VersionMatch(None, False, f"'{text}' pins no llama.cpp build"), None
+
+
+def name_build(asked: str | None, match: VersionMatch, version: str | None) -> str | None:
+    """The build that was asked for by its number (b9200), where `version` stands for it; else
+    `version`.
+    """
+    plain = asked is not None and _PLAIN.fullmatch(asked) is not None
+    return asked if plain and match.version == version else version
 
 
 def later_build(rows: Sequence[Row], match: VersionMatch) -> str | None:

@@ -222,7 +222,9 @@ def schedule_words(plan: Plan) -> str:
 
 def release(advice: Advice) -> str:
     """The release of the engine, as its server names it; "" where none is known."""
-    return engines.get(advice.plan.engine).label(advice.plan.engine_version)
+    return engines.get(advice.plan.engine).label(
+        advice.plan.engine_version, advice.request.engine_version
+    )
 
 
 def _setting(advice: Advice) -> str:

@@ -218,7 +218,7 @@ def test_environment_moves_too() -> None:
 
 
 def test_what_a_release_cannot_say_is_refused() -> None:
-    with pytest.raises(AdvisorError, match="known from b9445"):
+    with pytest.raises(AdvisorError, match="known from b9180"):
         engines.get("llama-server").migrate(
             read("llama-server", "-m q.gguf --spec-type draft-mtp"), "b8643"
         )

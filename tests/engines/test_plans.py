@@ -160,7 +160,7 @@ def test_text_pastes_into_a_shell(model: str, name: str) -> None:
         ),
         (
             Plan(engine="llama-server", engine_version="b8643", method="mtp", k=3),
-            "known from b9445",
+            "known from b9180",
         ),
         (
             Plan(engine="llama-server", engine_version="0.5.0", method="eagle", k=3),

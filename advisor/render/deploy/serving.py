@@ -286,7 +286,7 @@ def title(advice: Advice, command: str, plan: Plan | None = None) -> list[str]:
     """Comment lines for the top of a file: what it is for, and how to make it again."""
     request, plan = advice.request, plan or advice.plan
     spec = f"{plan.method}, k = {plan.k}" if plan.method != "none" else "no speculation"
-    release = engines.get(plan.engine).label(plan.engine_version)
+    release = engines.get(plan.engine).label(plan.engine_version, advice.request.engine_version)
     return [
         f"{plan.engine} {release} for {request.hardware}, {request.model}: "
         f"{spec} (decision: {advice.decision})",
