@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor import engines
+from advisor import engines, recommend
 from advisor.cli.app import cli
 from advisor.domain.nouns import Advice, AdvisorError, Hardware
 from advisor.render import notes
@@ -25,7 +25,7 @@ from advisor.render.deploy import serving
 from advisor.render.deploy.compose import compose_yaml
 from advisor.render.deploy.k8s import deployment_yaml
 from advisor.render.deploy.units import systemd_unit
-from advisor.render.forms import STARTS
+from advisor.render.forms import FORMS, STARTS
 from advisor.rules.registry import index
 
 IMAGE = "example.org/engine:v1"
@@ -279,3 +279,10 @@ def test_a_dollar_in_a_variable_is_no_reference(value: str) -> None:
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     given = {one["name"]: one.get("value") for one in container["env"]}
     assert given["VLLM_TEST"] == value.replace("$(", "$$(")
+
+
+def test_a_unit_of_several_machines_says_how_the_others_start() -> None:
+    made = recommend(hardware="h100", gpus=16, model="deepseek-v3.1", what_if=False)
+    assert "# one server over 2 machines: start it on the first" in FORMS["systemd"].write(made)
+    assert "over 2 machines" not in FORMS["ray"].write(made)
+    assert "pipeline_parallel_size: 2" in FORMS["ray"].write(made)

@@ -293,7 +293,15 @@ def title(advice: Advice, command: str, plan: Plan | None = None) -> list[str]:
         f"load: {request.concurrency} at once, {request.ctx_tokens} prompt and "
         f"{request.output_tokens} output tokens",
         f"written by `advisor {command}`; SD codes: `advisor explain CODE`",
+        *([] if command.endswith(" ray") else _of_several(advice, plan)),
     ]
+
+
+def _of_several(advice: Advice, plan: Plan) -> list[str]:
+    """How a server of several machines is started on each; Ray does that by itself."""
+    count = topology.machines(advice.facts, plan.tp * plan.pp)
+    note = traits(plan.engine).linked_note
+    return [f"one server over {count} machines: {note}"] if count > 1 else []
 
 
 def key_note(engine: Engine, reach: str) -> str:
