@@ -7,8 +7,7 @@ pipeline imbalance.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from advisor import engines
 from advisor.domain.nouns import LLM, Engine, Facts, MemoryBill, Plan, Quant
@@ -16,12 +15,14 @@ from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
+from advisor.perf.either import Length, greater, lesser
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
-from advisor.perf.sizes.pools import Length, Pool, hybrid_pool, hybrid_requests, plain_pool
+from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
 
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from advisor.perf.arrays import Floats
 
 SERVERS = kv_sizes.SERVERS
 DEFAULT_FRACTION = sourced(
@@ -287,12 +288,12 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
         shape, plan
     )
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k)
-    least = np.fmax(length, 1) if isinstance(length, np.ndarray) else max(length, 1)
+    least: Length = greater(length, 1)
     one = least * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
     if traits(plan.engine).running and state:
         states = max(SGLANG_STATE_SHARE * free / (SGLANG_STATES * state / (1 + plan.k)), SGLANG_FEW)
-        held = free / one
-        return np.fmin(held, states) if isinstance(held, np.ndarray) else min(held, states)
+        held: Length = lesser(free / one, states)
+        return held
     return free / one
 
 

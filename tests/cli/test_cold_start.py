@@ -1,11 +1,12 @@
-"""What a recommendation must not import: libraries that only training, reports and other commands
-need.
+"""What a recommendation and the check of a file must not import: libraries that only training,
+reports and other commands need.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,21 @@ def test_no_heavy_library_is_imported(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "IMPORTED []"
+
+
+FILES = sorted(str(path) for path in Path(__file__).parents[1].glob("corpus*/case-*"))
+
+
+def test_files_are_judged_without_numpy_until_an_estimate_is_asked_for() -> None:
+    code = (
+        "import sys\nfrom advisor import validate\n"
+        f"for path in {FILES!r}:\n"
+        "    validate(path)\n"
+        "    validate(path, hw='gb10', concurrency=16, ctx=8192)\n"
+        "    assert 'numpy' not in sys.modules, path\n"
+        "validate(path, hw='gb10', concurrency=16, ctx=8192, changes=True)\n"
+        "print('judged', 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    assert len(FILES) > 90 and done.stdout.split() == ["judged", "True"]

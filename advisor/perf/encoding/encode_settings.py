@@ -22,10 +22,16 @@ from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as P
 from advisor.perf.encoding.cells import Columns, Words, read_words
 from advisor.perf.encoding.encode_rows import method_word, read_engine
-from advisor.perf.regimes.setting import Column, Setting, of_regime
+from advisor.perf.regimes.setting import (
+    SUFFIX,
+    Column,
+    Setting,
+    is_narrow,
+    is_sparse,
+    is_suffix,
+)
 
 Ints = npt.NDArray[np.int64]
-SUFFIX = "suffix"  # how a row names n-gram lookup by a suffix tree
 
 
 class Known(NamedTuple):
@@ -82,13 +88,6 @@ def group_same(things: Sequence[Any], key: Callable[[Any], Hashable] = id) -> Kn
             found.append(thing)
         codes[i] = distinct[mark]
     return Known(found, codes)
-
-
-def is_sparse(model: LLM, shape: LLM | None) -> bool:
-    """A mixture of experts with few active parameters (the A3B class)."""
-    active = model.active_params_b or (shape or model).active_params_b
-    few = active is not None and active <= of_regime("sparse_moe_active_params_b")
-    return bool(model.is_moe and few)
 
 
 def setting(things: Things, full: P.Points) -> Setting:
@@ -152,16 +151,6 @@ def of_cases(cases: Sequence[tuple[Facts, Plan]], full: P.Points) -> Setting:
         suffix=np.array([plan.method == "ngram" and is_suffix(plan) for plan in plans], dtype=bool),
     )
     return setting(things, full)
-
-
-def is_narrow(kv_cache_dtype: str | None) -> bool:
-    """Whether keys and values are stored in FP8."""
-    return (kv_cache_dtype or "").lower().startswith("fp8")
-
-
-def is_suffix(plan: Plan) -> bool:
-    """Whether n-gram stands for vLLM's suffix decoding in a plan that was read from a launch."""
-    return any(SUFFIX in (value or "").lower() for _, value in plan.extra)
 
 
 def things_of_rows(columns: Columns, count: int) -> Things:

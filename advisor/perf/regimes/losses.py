@@ -13,20 +13,16 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from advisor.engines.traits import engines_with, gguf_engine
 from advisor.knowledge.rule_data import table
+from advisor.perf.either import choose, greater, lesser, negate
 from advisor.perf.regimes.setting import (
     Mask,
     Number,
     Setting,
     between,
-    greater,
-    lesser,
     matches,
     nearness,
-    negate,
     of_regime,
 )
 
@@ -164,7 +160,7 @@ def _apple_size(s: Setting) -> Number:
         for k, ratio in enumerate(row.get("speedup_by_k", ()), 1):
             last = k == len(row["speedup_by_k"])
             here = s.hardware.among(row["chips"]) & ((s.k >= k) if last else (s.k == k))
-            size = np.where(here, ratio, size)
+            size = choose(here, ratio, size)
     return size
 
 
@@ -253,6 +249,6 @@ def strongest(s: Setting) -> Strength:
     size: Number = NAN
     for regime in REGIMES:
         made = regime(s)
-        size = np.where(made.loss > loss, made.size, size)
+        size = choose(made.loss > loss, made.size, size)
         loss, caution = greater(loss, made.loss), greater(caution, made.caution)
     return Strength(loss, caution, size)

@@ -6,16 +6,20 @@ or a column of words. A rule asks them of one case, the estimate of all its poin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.knowledge.rule_data import number
+from advisor.perf.either import is_known, negate
 
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from advisor.domain.nouns import LLM, Plan
+
+SUFFIX = "suffix"  # how a row names n-gram lookup by a suffix tree
 Mask = Any  # a bool, or an array of them (N,)
 Number = Any  # a float, NaN where it is not known, or an array of them (N,)
 
@@ -46,14 +50,15 @@ class Column(NamedTuple):
 
     def each(self, say: Callable[[str | None], bool]) -> Mask:
         """What a function says of each word, asked once for every distinct one (N,)."""
+        import numpy as np
+
         return np.array([say(word) for word in self.distinct], dtype=bool)[self.codes]
 
 
 Words = Word | Column
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """A case, or a table of N of them. Words that are not known are None, numbers NaN.
 
     `streams` are the requests of one replica, `ctx` the prompt tokens of each, `output` its answer;
@@ -125,25 +130,10 @@ def matches(row: Mapping[str, Any], s: Setting) -> Mask:
         if key in row:
             low, high = row[key]
             value = getattr(s, field)
-            fits = fits & negate(np.isnan(value))
+            fits = fits & is_known(value)
             fits = fits if low is None else fits & (value >= low)
             fits = fits if high is None else fits & (value <= high)
     return fits
-
-
-def negate(mask: Mask) -> Mask:
-    """The contrary, of one or of an array (N,)."""
-    return ~mask if isinstance(mask, np.ndarray) else not mask
-
-
-def lesser(a: Number, b: Number) -> Number:
-    """The smaller of two, of numbers or of arrays."""
-    return min(a, b) if isinstance(a, float) and isinstance(b, float) else np.fmin(a, b)
-
-
-def greater(a: Number, b: Number) -> Number:
-    """The larger of two, of numbers or of arrays."""
-    return max(a, b) if isinstance(a, float) and isinstance(b, float) else np.fmax(a, b)
 
 
 def nearness(value: Number, limit: float) -> Number:
@@ -151,20 +141,43 @@ def nearness(value: Number, limit: float) -> Number:
     on, linear in the logarithm; 0 where it is not known. So a regime has no edge at which an answer
     jumps.
     """
-    known = np.fmax(np.nan_to_num(value), 1e-9)
-    near = np.clip(np.log2(2 * known / limit), 0.0, 1.0)
-    return near if isinstance(near, np.ndarray) else float(near)
+    return _rise(value, limit / 2, limit)
 
 
 def between(value: Number, none: float, all_of_it: float) -> Number:
     """The same between two measured values: 0 up to one that is free of it, 1 from the one that was
     documented on, linear in the logarithm.
     """
+    return _rise(value, none, all_of_it)
+
+
+def _rise(value: Number, none: float, all_of_it: float) -> Number:
+    if isinstance(value, int | float):
+        known = max(value, 1e-9) if is_known(value) else 1e-9
+        return min(max(math.log(known / none) / math.log(all_of_it / none), 0.0), 1.0)
+    import numpy as np
+
     known = np.fmax(np.nan_to_num(value), 1e-9)
-    near = np.clip(np.log(known / none) / np.log(all_of_it / none), 0.0, 1.0)
-    return near if isinstance(near, np.ndarray) else float(near)
+    return np.clip(np.log(known / none) / np.log(all_of_it / none), 0.0, 1.0)
 
 
 def of_regime(key: str) -> float:
     """A number of knowledge/rules/regime.json."""
     return number("regime", key)
+
+
+def is_sparse(model: LLM, shape: LLM | None) -> bool:
+    """A mixture of experts with few active parameters (the A3B class)."""
+    active = model.active_params_b or (shape or model).active_params_b
+    few = active is not None and active <= of_regime("sparse_moe_active_params_b")
+    return bool(model.is_moe and few)
+
+
+def is_narrow(kv_cache_dtype: str | None) -> bool:
+    """Whether keys and values are stored in FP8."""
+    return (kv_cache_dtype or "").lower().startswith("fp8")
+
+
+def is_suffix(plan: Plan) -> bool:
+    """Whether n-gram stands for vLLM's suffix decoding in a plan that was read from a launch."""
+    return any(SUFFIX in (value or "").lower() for _, value in plan.extra)

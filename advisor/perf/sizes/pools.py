@@ -14,17 +14,12 @@ What it does not know: how many bytes are left for the pool (memory.py says).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 from advisor.domain.nouns import LLM, Plan
 from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
-
-# Tokens of a request, or what follows from them: a number, or an array of them (N,)
-Length = TypeVar("Length", float, npt.NDArray[np.float64])
+from advisor.perf.either import Length, lesser
 
 PAGE_ALIGN = sourced(
     16,
@@ -228,7 +223,7 @@ def window_bytes(shape: LLM, kv_dtype: str | None, length: Length) -> Length:
         shape.swa_head_dim or shape.head_dim or 0,
     )
     top = shape.swa_window
-    seen = np.fmin(length, top) if isinstance(length, np.ndarray) else min(length, top)
+    seen: Length = lesser(length, top)
     return seen * shape.swa_layers * 2 * heads * size * width
 
 

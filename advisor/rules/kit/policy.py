@@ -27,9 +27,8 @@ from advisor.domain.nouns import Case, Effect, MemoryBill
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.knowledge.rule_data import table
 from advisor.perf import memory
-from advisor.perf.encoding.encode_settings import is_narrow, is_sparse, is_suffix
 from advisor.perf.regimes.losses import Strength
-from advisor.perf.regimes.setting import Setting, Word
+from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
 from advisor.rules.kit.case import GGUF_ENGINES, flag, integer, is_hybrid, open_value
 
 KV_BYTES = "--kv-cache-memory-bytes"
