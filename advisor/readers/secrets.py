@@ -135,8 +135,7 @@ _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
         ),
     ),
 )
-_MARK = lazy_re("|".join(re.escape(mark) for marks, _ in _FORMS for mark in marks))
-_RUN = lazy_re(r"[\w-]{27}")  # the next ones have no mark, but are long
+_RUN = lazy_re(r"(?<![\w-])[\w-]{27}")  # the next ones have no mark, but are long
 _UNMARKED = lazy_re(
     r"\b[MNO][a-zA-Z\d_-]{23,25}\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}|\b\d{8,10}:[0-9A-Za-z_-]{35}"
     r"|\b(?:AC|SK)[a-z0-9]{32}|\b[0-9a-z]{32}-us[0-9]{1,2}\b"
@@ -151,8 +150,8 @@ _COUNT = lazy_re(r"^[\d.,_]{1,7}[kKmMgGs]?$")  # TOKENS=32768
 _PATH = lazy_re(
     r"^(?:[.~]{0,2}/|[A-Za-z]:\\)[\w.-]+(?:[/\\][\w.-]*)*$"
 )  # PWD=/srv/models, a key in a file
-_HEADER = lazy_re(
-    r"""((?:x-)?[\w-]*(?:api-?key|auth[\w-]*|token|secret|cookie|password)[\w-]*)"""
+_HEADER = lazy_re(  # from the beginning of a word: each later letter would only be tried again
+    r"""(?<![\w-])((?:x-)?[\w-]*(?:api-?key|auth[\w-]*|token|secret|cookie|password)[\w-]*)"""
     r"""["']?[ \t]*:[ \t]*["']?"""
     r"""(?:(?:bearer|basic|token)[ \t]+)?([^\s"',;\\]{4,})""",
     re.I,
@@ -254,10 +253,11 @@ class Redactor:
         for value in sorted(self.values, key=len, reverse=True):
             if value in text and (words or not value.isalpha()):
                 text = _replace(text, value)
-        if _MARK.search(text):  # most texts hold none
-            for marks, form in _FORMS:
-                if any(mark in text for mark in marks):
+        for marks, form in _FORMS:
+            for mark in marks:
+                if mark in text:  # most texts hold none
                     text = form.sub(HIDDEN, text)
+                    break
         return _UNMARKED.sub(HIDDEN, text) if _RUN.search(text) else text
 
 
@@ -268,7 +268,9 @@ def _replace(text: str, value: str) -> str:
     return re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", HIDDEN, text)
 
 
-_ASSIGNED = lazy_re(r"""([A-Za-z_][\w-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#,;]{4,})""")
+_ASSIGNED = lazy_re(
+    r"""(?<![A-Za-z_])([A-Za-z_][\w-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#,;]{4,})"""
+)
 _TELLING = _set(
     """
     token tkn secret passw passp passc pass= pass: pwd pswd key cred auth bearer cookie jwt pat=
@@ -285,11 +287,25 @@ def learn_from_text(redactor: Redactor, text: str) -> None:
     """Find `NAME=value` and `NAME: value` with a telling name anywhere in a text, for the lines
     that a diff shows.
     """
-    lines, low = text.split("\n"), text.lower()
-    words = [word for word in _TELLING if word in low]
-    told = [n for n, line in enumerate(low.split("\n")) if any(word in line for word in words)]
-    for number in told[:MAX_LINES]:  # a YAML list has the value on the next line
+    lines = text.split("\n")
+    for number in _telling_lines(text.lower())[
+        :MAX_LINES
+    ]:  # a YAML list has the value on the next line
         _learn(redactor, "\n".join(lines[number : number + 2])[:MAX_LINE])
+
+
+def _telling_lines(low: str) -> list[int]:
+    """The lines of a text in lower case, from 0, that hold a telling word."""
+    found: set[int] = set()
+    for word in _TELLING:
+        line, counted, at = 0, 0, low.find(word)
+        while at >= 0:
+            line += low.count("\n", counted, at)
+            counted = at
+            found.add(line)
+            end = low.find("\n", at)
+            at = low.find(word, end) if end >= 0 else -1
+    return sorted(found)
 
 
 def _learn(redactor: Redactor, text: str) -> None:
