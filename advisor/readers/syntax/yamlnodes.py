@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.patterns import lazy_re
 from advisor.readers.source import Source
 from advisor.readers.syntax.mapped import HOLE, HOLE_OPEN, Mapped
 from advisor.readers.syntax.templates import VANISHED, without_templates
@@ -135,6 +136,9 @@ def compose_all(source: Source, text: str | None = None) -> list[Node]:
         raise AdvisorError(f"{source.name}: is not valid YAML; mend it first") from None
 
 
+_BEGINS = frozenset(("ScalarEvent", "SequenceStartEvent", "MappingStartEvent", "AliasEvent"))
+
+
 def _build(events: Iterator[object], name: str, parsed: str | None) -> list[Node]:
     documents: list[Node] = []
     stack: list[Node] = []
@@ -143,7 +147,7 @@ def _build(events: Iterator[object], name: str, parsed: str | None) -> list[Node
     count = 0
     for event in events:
         kind = type(event).__name__
-        if kind in ("ScalarEvent", "SequenceStartEvent", "MappingStartEvent", "AliasEvent"):
+        if kind in _BEGINS:
             count += 1
             if count > MAX_NODES:
                 raise AdvisorError(
@@ -153,7 +157,7 @@ def _build(events: Iterator[object], name: str, parsed: str | None) -> list[Node
             if parsed is not None and kind == "ScalarEvent":
                 node.parsed, node.text = parsed, node.text.replace(VANISHED, "")
             _attach(node, stack, keys, documents)
-            if kind in ("SequenceStartEvent", "MappingStartEvent"):
+            if kind not in ("ScalarEvent", "AliasEvent"):
                 if len(stack) >= MAX_DEPTH:
                     raise AdvisorError(
                         f"{name}: is nested deeper than {MAX_DEPTH} levels; that is no launch "
@@ -184,11 +188,12 @@ def _node(event: object, kind: str, anchors: dict[str, Node], stack: list[Node],
                 f"{name}: line {line}: a YAML anchor contains itself; mend the YAML first"
             )
         return known
-    kinds = {"ScalarEvent": "scalar", "SequenceStartEvent": "seq"}
-    node = Node(kinds.get(kind, "map"), start)  # type: ignore[arg-type]
     if kind == "ScalarEvent":
+        node = Node("scalar", start)
         node.text, node.style = event.value, event.style or None  # type: ignore[attr-defined]
         node.end = event.end_mark.index  # type: ignore[attr-defined]
+    else:
+        node = Node("seq" if kind == "SequenceStartEvent" else "map", start)
     if anchor:
         anchors[anchor] = node
     return node
@@ -243,12 +248,11 @@ def _align(value: str, raw: str, base: int, style: str | None) -> list[int]:
     at = 0
     while at < len(value):
         char = value[at]
-        if whole and i < len(raw) and raw[i] == char != "\n":
-            end = value.find("\n", at)
-            line = value[at : end if end >= 0 else len(value)]
-            if raw.startswith(line, i):
-                pos += range(base + i, base + i + len(line))
-                at, i = at + len(line), i + len(line)
+        if i < len(raw) and raw[i] == char != "\n":
+            same = _same_line(value, at) if whole else _same_words(raw, i)
+            if same and raw.startswith(same, i) and value.startswith(same, at):
+                pos += range(base + i, base + i + len(same))
+                at, i = at + len(same), i + len(same)
                 continue
         at += 1
         while (
@@ -268,6 +272,19 @@ def _align(value: str, raw: str, base: int, style: str | None) -> list[int]:
             pos.append(-1)
             i += 1 if i < len(raw) and (raw[i] == HOLE_OPEN or raw[i] in "{}_") else 0
     return pos
+
+
+def _same_line(value: str, at: int) -> str:
+    end = value.find("\n", at)
+    return value[at : end if end >= 0 else len(value)]
+
+
+_WORDS = lazy_re(r"[^\s\\'\"]+(?:[ ]+[^\s\\'\"]+)*")  # which a quoted text and its value share
+
+
+def _same_words(raw: str, at: int) -> str:
+    found = _WORDS.match(raw, at)
+    return found.group() if found is not None else ""
 
 
 def _escape(raw: str, i: int, pos: list[int], base: int) -> int:
