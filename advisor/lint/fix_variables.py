@@ -5,6 +5,7 @@ form that has one.
 from __future__ import annotations
 
 import re
+import shlex
 
 from advisor.domain.nouns import Edit
 
@@ -19,6 +20,15 @@ _PREFIX = re.compile(
     re.S,
 )
 _CONTINUES = ("\\", "^", "`")
+
+
+def is_closed(words: str) -> bool:
+    """Whether words of a command line close each quote that they open."""
+    try:
+        shlex.split(words)
+    except ValueError:
+        return False
+    return True
 
 
 def requote(text: str, edit: Edit) -> Edit | None:

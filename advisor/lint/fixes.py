@@ -22,7 +22,7 @@ from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError, Edit, Finding
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
-from advisor.lint.fix_variables import remove_variable, requote
+from advisor.lint.fix_variables import is_closed, remove_variable, requote
 from advisor.readers.secrets import Redactor, learn_from_text
 from advisor.readers.source import MAX_BYTES, Source
 
@@ -90,14 +90,15 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
     """The edit as the form of its place needs it; an edit of a value only stays as it is. None: the
     form is not one that can be edited without guessing.
     """
+    if edit.text.startswith("-") and not is_closed(edit.text):
+        return None
     if edit.start == edit.end:
         return _addition(text, edit)
     if edit.text and not edit.text.startswith("-"):
         return requote(text, edit)
     inside = text[edit.start : edit.end]
-    if (
-        depth := inside.count("${") - inside.count("}")
-    ) > 0:  # the flag ends within the default of a variable
+    depth = inside.count("${") - inside.count("}")
+    if depth > 0:  # the flag ends within the default of a variable
         if depth > 1 or text[edit.end : edit.end + 1] != "}":
             return None
         edit = edit.model_copy(update={"end": edit.end + 1})

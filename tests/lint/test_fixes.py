@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix, Flag
 from advisor.lint import fixes
+from advisor.lint.validate import validate
 from advisor.readers import read_path, read_text
 from advisor.readers.source import Source
 
@@ -258,3 +259,26 @@ def test_putting_another_flag_in_its_place(text: str, data: st.DataObject, new: 
     after = read_text(change(text, flag.name, new)).launches[0]
     names = {word for word in new.split() if word.startswith("--")}
     assert {f.name for f in after.flags} == ({f.name for f in before.flags} - {flag.name}) | names
+
+
+def test_a_quote_that_is_never_closed_is_not_written() -> None:
+    """Found by tests/fuzz/fuzz_readers.py: it ended in a traceback."""
+    item = "--reasoning-parser - '{\"enable_thinking\": false}'"  # YAML ends the key at the colon
+    text = (
+        "services:\n  vllm:\n    image: vllm/vllm-openai:v0.25.1\n    command:\n"
+        f"      - --model\n      - Qwen/Qwen3-8B\n      - {item}\n"
+    )
+    report = validate(text=text, name="compose.yaml")
+    assert "SD129" in {found.code for found in report.findings}
+    changed = fixes.apply_edits(report.reads[0].source, report.findings, unsafe=True).text
+    assert '"enable_thinking"' in changed and "--reasoning-parser" in changed
+
+
+def test_an_edit_with_an_open_quote_fits_no_form() -> None:
+    for text, start in (("a:\n- --x 1\n", 5), ('a: ["--x", "1"]\n', 5), ("srv --x 1\n", 4)):
+        for end in (start, start + 3):
+            whole, broken = (
+                Edit(file="-", start=start, end=end, text=word) for word in ("--y 2", "--y '2")
+            )
+            assert fixes.shape_edit(text, whole) is not None
+            assert fixes.shape_edit(text, broken) is None
