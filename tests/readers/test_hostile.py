@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.domain.nouns import AdvisorError
+from advisor.lint.validate import validate
 from advisor.readers import read_bytes, read_path, read_text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
@@ -452,3 +454,22 @@ def test_nix_files_that_repeat_themselves(text: str) -> None:
 def test_quotes_that_stay_open_behind_a_command() -> None:
     line = "llama-server -m a\n--x " + '\\"' * 3000 + "\n"
     assert read_text(line * 30, "a.sh").launches
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("vllm serve m --max-num-seqs $((4if 1 else 2))\n", "a.sh"),
+        (
+            "vllm serve m --speculative-config \"{'num_speculative_tokens': 1if 1 else 2}\"\n",
+            "a.sh",
+        ),
+        ('import subprocess\nn = 1if 2 else 3\nsubprocess.run(["vllm", "serve", "m"])\n', "a.py"),
+    ],
+)
+def test_what_the_parser_warns_of_is_not_printed(text: str, name: str) -> None:
+    """Found by the fuzz target: `<unknown>:1: SyntaxWarning: invalid decimal literal`."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        report = validate(text=text, name=name)
+    assert report.files[0].launches == 1 and not said

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 
 from advisor.domain.patterns import lazy_re
+from advisor.domain.python_text import parse_module
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair
@@ -56,9 +56,7 @@ def read_python(reading: Reading) -> None:
         reading.note(f"a Python program of {len(text)} characters is not read")
         return
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+        tree = parse_module(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         reading.note("the file is not valid Python; it was not read")
         return

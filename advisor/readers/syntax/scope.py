@@ -280,17 +280,15 @@ def arithmetic(text: str, scope: Scope) -> int | None:
     """The value of `$((...))` over integers; None if it is not known."""
     if len(text) > 200:
         return None
-    import ast
+    from advisor.domain.python_text import parse_expression  # start-up: only for arithmetic
 
     def number(found: re.Match[str]) -> str:
         value = scope.text(found.group(1))
         return value.text if value is not None and re.fullmatch(r"\d{1,12}", value.text) else "?"
 
     try:
-        return _compute(
-            ast.parse(re.sub(r"\$?\{?\b([A-Za-z_]\w*)\}?", number, text).strip(), mode="eval").body,
-            0,
-        )
+        filled = re.sub(r"\$?\{?\b([A-Za-z_]\w*)\}?", number, text).strip()
+        return _compute(parse_expression(filled), 0)
     except (SyntaxError, ValueError, ZeroDivisionError, MemoryError, RecursionError):
         return None
 

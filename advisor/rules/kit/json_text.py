@@ -10,6 +10,7 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag
 from advisor.domain.patterns import lazy_re
+from advisor.domain.python_text import parse_expression
 
 _LONGEST = 4_000
 _BARE = lazy_re(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")
@@ -119,7 +120,7 @@ def _close(text: str) -> str:
 
 def _python(text: str) -> dict[str, Any] | None:
     try:
-        found = ast.literal_eval(text)
+        found = ast.literal_eval(parse_expression(text))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
