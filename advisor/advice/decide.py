@@ -14,7 +14,7 @@ estimate was made (predict.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +52,7 @@ WAIT_WEIGHT = sourced(
 )
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What was decided: `best` indexes the candidates (the most promising speculative one), `rule`
     names the deciding step.
     """
@@ -73,7 +72,7 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     if found.best is None:
         return found
     decision = after_a_look(facts, found.candidates[found.best].plan, found.decision)
-    return found if decision == found.decision else replace(found, decision=decision, rule=UNSEEN)
+    return found if decision == found.decision else found._replace(decision=decision, rule=UNSEEN)
 
 
 def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -245,8 +244,7 @@ def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, Memo
     return [(plan, bill) for plan, bill in made if bill.fits is not False]
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(NamedTuple):
     """What is asked beside some plans: batch sizes, each of every plan, and loads that were
     measured, each of one plan.
     """
@@ -269,8 +267,7 @@ class Beside:
         return arrays.concat(parts) if parts else None
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """What the batch said of them."""
 
     asked: Beside

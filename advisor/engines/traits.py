@@ -6,8 +6,7 @@ What it does not know: options and their history (the catalogue), and what a rel
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from advisor.domain.nouns import Engine
 
@@ -15,8 +14,7 @@ ALL_ADDRESSES = "0.0.0.0"  # what a server listens on to be reached from anywher
 LOOPBACK = "127.0.0.1"  # and to be reached from its own machine alone
 
 
-@dataclass(frozen=True, slots=True)
-class EngineTraits:
+class EngineTraits(NamedTuple):
     """One engine's habits. Sources: its own documentation and the parsers of its releases."""
 
     name: Engine
@@ -151,7 +149,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         linked_note="start it on the first; on each other one the same with its own --node-rank",
     ),
     "llama-server": _LLAMA,
-    "ik_llama.cpp": replace(_LLAMA, name="ik_llama.cpp", k_range=(1, 2, 3), writable=False),
+    "ik_llama.cpp": _LLAMA._replace(name="ik_llama.cpp", k_range=(1, 2, 3), writable=False),
 }
 
 

@@ -12,8 +12,7 @@ workload differ.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -177,8 +176,7 @@ def position_design(points: Points) -> Floats:
 STEPS_DOWN: Floats = np.log(1.0 + np.arange(MAX_K))
 
 
-@dataclass(frozen=True)
-class AcceptanceModel:
+class AcceptanceModel(NamedTuple):
     """Fitted coefficients. `beta` (P,) over COLUMNS, `covariance` (P, P), `source_sd` the spread
     between sources in logits.
     """
@@ -226,8 +224,7 @@ class AcceptanceModel:
         return mean, np.sqrt(variance + self.source_sd**2)
 
 
-@dataclass(frozen=True)
-class Acceptance:
+class Acceptance(NamedTuple):
     """Belief about the conditional acceptance of N points, in logits. `known` marks points with a
     measurement in it.
     """

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,8 +63,7 @@ Curve = tuple[tuple[float, float], ...]  # knots: (mean / sd, probability of a g
 _CURVE: Curve = ((-2.0, 0.05), (0.0, 0.5), (2.0, 0.95))  # until one is fitted
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(NamedTuple):
     """How model spreads become 80 % intervals and chances of a gain, from sources that were left
     out.
 
@@ -90,8 +89,7 @@ class Calibration:
         return cls((low[0], low[1]), (high[0], high[1]), (stated, guessed))
 
 
-@dataclass(frozen=True)
-class Raw:
+class Raw(NamedTuple):
     """Model output before the neighbours and the calibration; (N,) each. `mean` and `sd` in log
     speed-up of the point's metric, `reasons` (N, 6) what the sd is made of.
     """

@@ -17,7 +17,6 @@ out of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -128,8 +127,7 @@ def coordinates(raw: arrays.Points, full: arrays.Points) -> Floats:
     return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
 
 
-@dataclass(frozen=True)
-class Nearby:
+class Nearby(NamedTuple):
     """Misses of the model at the measured pairs: `keys` (E,) sorted, `rows` (E, len(NUMBERS))."""
 
     keys: Ints

@@ -10,8 +10,7 @@ mechanisms that depend on a build (switches.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +52,7 @@ _TTFT_ELASTICITY = sourced(
 )
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """Weights of the reasons, in the order of REASONS; the defaults serve until a fit."""
 
     weights: tuple[float, ...] = (0.04, 1.0, 0.0025, 0.0625, 0.16, 1.0)

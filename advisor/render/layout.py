@@ -9,8 +9,8 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import isfinite
+from typing import NamedTuple
 
 from advisor.advice.explore.values import Within
 from advisor.domain.nouns import LaunchText
@@ -73,8 +73,7 @@ def finish(lines: Iterable[str], *, color: bool, unicode: bool) -> str:
     return "\n".join(done)
 
 
-@dataclass(frozen=True)
-class Paper:
+class Paper(NamedTuple):
     """What is written on; `width` in characters."""
 
     width: int = 80

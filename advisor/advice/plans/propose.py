@@ -8,9 +8,8 @@ which one to take (decide).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import floor
-from typing import cast
+from typing import NamedTuple, cast
 
 from advisor import engines
 from advisor.advice.plans import caching, topology
@@ -51,8 +50,7 @@ USUAL_SHARE = sourced(0.9, "share", "default of vLLM up to 0.19.1 (its catalogue
 USUAL_GB = sourced(80.0, "GB", "a datacenter card, where the memory is not known", "assumed")
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """The serving limits shared by all arms."""
 
     max_model_len: int
