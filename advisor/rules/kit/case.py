@@ -18,12 +18,18 @@ GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
 # ---------------------------------------------------------------- flags
 
 
+_named: tuple[Launch | None, dict[str, Flag]] = (None, {})
+
+
 def flag(case: Case, *names: str) -> Flag | None:
     """The last flag of the launch with one of these canonical names."""
+    global _named  # noqa: PLW0603 - one slot: all rules ask for flags of the same launch in a row
+    if _named[0] is not case.launch:
+        _named = (case.launch, {found.name: found for found in case.launch.flags})
+    held = _named[1]
     for name in names:
-        found = case.launch.flag(name)
-        if found is not None:
-            return found
+        if name in held:
+            return held[name]
     return None
 
 

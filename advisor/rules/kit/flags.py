@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from advisor import engines
-from advisor.domain.nouns import Case, Flag
+from advisor.domain.nouns import Case, Flag, Launch
 from advisor.engines.arguments.speculative_json import scalar
 from advisor.rules.kit.case import GGUF_ENGINES, flag, flags
 from advisor.rules.kit.releases import candidates
@@ -135,10 +135,20 @@ class SpecConfig(NamedTuple):
     error: str = ""
 
 
+_read: tuple[Launch | None, SpecConfig | None] = (None, None)
+
+
 def spec_config(case: Case) -> SpecConfig | None:
     """The launch's --speculative-config, or None where there is none or it cannot be read for a
     variable.
     """
+    global _read  # noqa: PLW0603 - one slot: a dozen rules ask for that of the same launch in a row
+    if _read[0] is not case.launch:
+        _read = (case.launch, _read_config(case))
+    return _read[1]
+
+
+def _read_config(case: Case) -> SpecConfig | None:
     found = flag(case, "--speculative-config")
     if found is None:
         return _dotted_config(case)

@@ -125,8 +125,14 @@ def matches_choice(word: str, choices: Sequence[str], name: str = "") -> bool:
     low = word.lower()
     if (name in OPEN and "." in word) or low in ALSO.get(name, ()):
         return True
-    truths = {"on", "off", "auto"} & set(choices) and low in TRUTHS
-    return low in {choice.lower() for choice in choices} or bool(truths)
+    folded, truth = _fold(tuple(choices))
+    return low in folded or (truth and low in TRUTHS)
+
+
+@lru_cache(maxsize=1024)
+def _fold(choices: tuple[str, ...]) -> tuple[frozenset[str], bool]:
+    """The choices in lower case, and whether they are those of a switch."""
+    return frozenset(map(str.lower, choices)), not {"on", "off", "auto"}.isdisjoint(choices)
 
 
 # ---------------------------------------------------------------- what a wrong word meant

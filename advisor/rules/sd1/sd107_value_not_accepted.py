@@ -64,16 +64,17 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
     Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype nvfp4
     Good (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
     """
-    version = catalogued_version(case)
+    version, known = catalogued_version(case), catalogue(case)
     for found in flags(case):
-        if not found.known or found.name in LISTS or found.value is None or found.unresolved:
+        if found.value is None or found.unresolved or not found.known or found.name in LISTS:
             continue
-        option = catalogue(case).find(lookup_spelling(found), version)
+        option = known.find(lookup_spelling(found), version)
         if option is None or not option.takes_value or "." in found.name:
             continue
-        hits = (judge(case, found, option) for judge in (with_port, no_number, off_the_list))
-        if (hit := next((one for one in hits if one is not None), None)) is not None:
-            yield hit
+        for judge in (with_port, no_number, off_the_list):
+            if (hit := judge(case, found, option)) is not None:
+                yield hit
+                break
 
 
 def with_port(case: Case, found: Flag, option: Option) -> Hit | None:
