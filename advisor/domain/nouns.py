@@ -10,6 +10,7 @@ TTFT as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from advisor.domain.facts import AS_ASKED as AS_ASKED
 from advisor.domain.facts import LLM as LLM
@@ -225,8 +226,8 @@ class Finding(Frozen):
     )
 
 
-class Skipped(Frozen):
-    """A rule that could not be judged because an input is missing."""
+class Skipped(NamedTuple):
+    """A rule that could not be judged because an input is missing; a file has dozens."""
 
     code: str
     needs: tuple[str, ...]

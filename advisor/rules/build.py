@@ -28,7 +28,7 @@ def outputs() -> dict[Path, str]:
 
 def index_text(rules: tuple[Rule, ...]) -> str:
     """Return the source of the rule index, which start-up reads in place of the rules."""
-    rows = [f"    RuleRow{tuple(r.row)!r}," for r in rules]
+    rows = [f"    RuleRow{tuple(r.row[:6])!r}," for r in rules]
     return "\n".join(
         [
             HEAD,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from operator import attrgetter
 
 from advisor.domain.nouns import Case, Finding, Fix, Flag, Severity, Skipped, Span
 from advisor.domain.versions import parse_release
@@ -23,6 +24,7 @@ from advisor.rules.registry import (
 # Flags and their syntax. A launch of ours is written from the catalogue that these rules judge by,
 # so they have nothing to say of it; tests/rulebook/test_spelling_rules.py asks them all the same.
 SPELLING = "SD1"
+Lack = tuple[str, tuple[str, ...]]  # a rule's code, and the inputs that it needs and lacks
 
 
 def check(
@@ -34,38 +36,53 @@ def check(
     about speculation where the plan has none, does not apply and is not listed; one that lacks an
     input is listed as skipped.
     """
-    speaking = _applicable(case.plan.engine, case.plan.method != "none", case.launch.emitted)
+    skipped, rows = _sort_out(index, *_kind(case))
     if select or ignore:
         wanted = frozenset(row.code for row in select_rows(select, ignore))
-        speaking = tuple(row for row in speaking if row.code in wanted)
-    return _check_rows(case, speaking)
+        skipped = tuple(one for one in skipped if one[0] in wanted)
+        rows = tuple(row for row in rows if row.code in wanted)
+    return _check_rows(case, rows, skipped)
 
 
 def decisive_findings(case: Case) -> tuple[Finding, ...]:
     """Those findings of a case that can change what is decided: errors, and what has an effect."""
-    rows = _decisive(case.plan.engine, case.plan.method != "none", case.launch.emitted)
+    _, rows = _sort_out(decisive_rows, *_kind(case))
     findings, _ = _check_rows(case, rows)
     return tuple(f for f in findings if f.severity == "error" or f.effect is not None)
 
 
 def _check_rows(
-    case: Case, rows: Sequence[RuleRow]
+    case: Case, rows: Iterable[RuleRow], lacking: Iterable[Lack] = ()
 ) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
     findings: list[Finding] = []
-    skipped: list[Skipped] = []
     file = case.launch.file
+    skipped = [Skipped(code, needs, file) for code, needs in lacking]
+    given = frozenset(flag.name.partition(".")[0] for flag in case.launch.flags)
     for row in rows:
-        missing = row.needs and tuple(name for name in row.needs if not has(case, name))
-        if missing:
-            skipped.append(Skipped(code=row.code, needs=missing, file=file))
+        if (row.options or row.parts) and not speaks(row, case, given):
             continue
         found = FOUND.get(row.code) or load_row(row)
         for said in found.check(case):
             if isinstance(said, Lacking):
-                skipped.append(Skipped(code=row.code, needs=said.needs, file=file))
+                skipped.append(Skipped(row.code, said.needs, file))
             else:
                 findings.append(to_finding(found, said, case))
-    return tuple(sorted(set_like(findings), key=place)), tuple(dict.fromkeys(skipped))
+    told = sorted(dict.fromkeys(skipped), key=lambda one: one.code)
+    return tuple(sorted(set_like(findings), key=place)), tuple(told)
+
+
+def speaks(row: RuleRow, case: Case, given: frozenset[str]) -> bool:
+    """Whether a rule may say something of a case, as far as its row tells; `given` are the names of
+    the launch's options, up to a dot.
+    """
+    if row.options and given.isdisjoint(row.options):
+        return False
+    if row.methods and case.plan.method not in row.methods:
+        return False
+    return not row.parts or all(_part(path)(case) for path in row.parts)
+
+
+_part = cache(attrgetter)
 
 
 def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[RuleRow]:
@@ -87,18 +104,38 @@ def _is_named(row: RuleRow, name: str) -> bool:
     return family or row.slug == name.strip().lower().replace("_", "-")
 
 
-@cache
-def _applicable(engine: str, speculates: bool, emitted: bool) -> tuple[RuleRow, ...]:
-    """The rules that can speak on a plan of this engine, with or without speculation, ours or read
-    from a launch.
+def _kind(case: Case) -> tuple[str, str, bool, frozenset[str]]:
+    """What tells which rules can speak on a case: engine, method, whether the launch is ours, and
+    the inputs that are not known.
     """
-    return tuple(row for row in index() if _applies(row, engine, speculates, emitted))
+    lacking = frozenset(name for name in _inputs() if not has(case, name))
+    return case.plan.engine, case.plan.method, case.launch.emitted, lacking
 
 
 @cache
-def _decisive(engine: str, speculates: bool, emitted: bool) -> tuple[RuleRow, ...]:
-    """Those of them that can change what is decided."""
-    return tuple(row for row in decisive_rows() if _applies(row, engine, speculates, emitted))
+def _inputs() -> tuple[str, ...]:
+    """All that rules need."""
+    return tuple(sorted({name for row in index() for name in row.needs}))
+
+
+@lru_cache(maxsize=1024)
+def _sort_out(
+    among: Callable[[], tuple[RuleRow, ...]],
+    engine: str,
+    method: str,
+    emitted: bool,
+    lacking: frozenset[str],
+) -> tuple[tuple[Lack, ...], tuple[RuleRow, ...]]:
+    """The rules that apply: those that lack an input, with what they lack, and those to ask."""
+    skipped, rows = [], []
+    for row in among():
+        if not _applies(row, engine, method != "none", emitted):
+            continue
+        if missing := tuple(name for name in row.needs if name in lacking):
+            skipped.append((row.code, missing))
+        elif not row.methods or method in row.methods:
+            rows.append(row)
+    return tuple(skipped), tuple(rows)
 
 
 def _applies(row: RuleRow, engine: str, speculates: bool, emitted: bool) -> bool:
