@@ -57,6 +57,18 @@ ROOMS = {
         ),
     ),
     "secrets": Room(("advisor/readers/secrets.py",), ("tests/readers/test_secrets.py",)),
+    "rules kit": Room(
+        ("advisor/rules/kit/*.py",),
+        (
+            "tests/rulebook/test_kit_numbers.py",
+            "tests/rulebook/test_kit_json.py",
+            "tests/rulebook/test_kit_words.py",
+            "tests/rulebook/test_kit_launches.py",
+            "tests/rulebook/test_regime_rules.py",
+            "tests/rulebook/test_rule_fixes.py",
+            FINDINGS,
+        ),
+    ),
     "rules SD1": Room(
         ("advisor/rules/sd1/sd*.py",), (FINDINGS, "tests/rulebook/test_load_mode.py")
     ),
@@ -151,6 +163,11 @@ def exits(folder: Path) -> dict[str, int | None]:
     return found
 
 
+def log_end(folder: Path) -> str:
+    """The last that mutmut said."""
+    return (folder / "mutmut.log").read_text(errors="replace")[-2_000:]
+
+
 def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Score:
     """The score of one room, from a sample of its mutants (0: all of them)."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as place:
@@ -166,11 +183,12 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
         mutmut(folder, ["made.first"], seconds)  # makes them, and learns which test reaches which
         names = sorted(exits(folder))
         if not names:
-            tail = (folder / "mutmut.log").read_text(errors="replace")[-2_000:]
-            raise SystemExit(f"{name}: no mutants were made\n{tail}")
+            raise SystemExit(f"{name}: no mutants were made\n{log_end(folder)}")
         chosen = random.Random(seed).sample(names, min(sample or len(names), len(names)))
         mutmut(folder, chosen, seconds)
         codes = {key: code for key, code in exits(folder).items() if code is not None}
+        if not codes:
+            raise SystemExit(f"{name}: no mutant was tried\n{log_end(folder)}")
         alive = tuple(sorted(key for key, code in codes.items() if code in ALIVE))
         slow = sum(code in TIMED_OUT for code in codes.values())
         today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()

@@ -1,0 +1,531 @@
+"""What rules ask of a launch: its options, devices, releases, memory, and where an edit goes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from advisor.domain.nouns import Case, Facts, Request
+from advisor.knowledge import store as knowledge
+from advisor.lint.fixes import shape_edit
+from advisor.lint.report import Given
+from advisor.lint.validate import understand
+from advisor.readers import read_text
+from advisor.rules.kit import case as options
+from advisor.rules.kit import devices, fixes, flags, policy, releases
+from tests.rulebook.test_kit_json import apply, case_of
+
+# ---------------------------------------------------------------- devices
+
+
+def pair(one: str, other: str, name: str = "a.sh") -> bool:
+    """Whether two launches of one script can run at once on one device."""
+    first, second = read_text(f"{one}\n{other}\n", name).launches
+    assert devices.together(first, second) == devices.together(second, first)
+    return devices.together(first, second)
+
+
+A, B = "vllm serve a --port 1", "vllm serve b --port 2"
+PAIRS = [  # what stands before and behind each of two servers, and whether they share a device
+    (A, B, True),
+    (A, "vllm serve b --port 1", False),  # on one port: one after the other
+    (f"CUDA_VISIBLE_DEVICES=0 {A}", f"CUDA_VISIBLE_DEVICES=1 {B}", False),
+    (f"CUDA_VISIBLE_DEVICES=0 {A}", f"CUDA_VISIBLE_DEVICES=0 {B}", True),
+    (f"CUDA_VISIBLE_DEVICES=0,1 {A} -tp 2", f"CUDA_VISIBLE_DEVICES=1 {B}", True),
+    (f"CUDA_VISIBLE_DEVICES=0,1 {A}", f"CUDA_VISIBLE_DEVICES=1 {B}", False),  # it uses the first
+    (f"CUDA_VISIBLE_DEVICES=1 {A}", B, False),  # the other takes the first of all
+    (f"CUDA_VISIBLE_DEVICES=0 {A}", B, True),
+    (f"HIP_VISIBLE_DEVICES=0 {A}", f"HIP_VISIBLE_DEVICES=1 {B}", False),
+    (f"{A} --headless", B, False),
+    (f"{A} --data-parallel-address 10.0.0.1", B, False),
+    (f"{A} --host 10.0.0.1", f"{B} --host 10.0.0.2", False),
+    (f"{A} --host 10.0.0.1", f"{B} --host 10.0.0.1", True),
+    (f"{A} --host 0.0.0.0", f"{B} --host 10.0.0.2", True),
+    (f"{A} --host 10.0.0.1", B, True),
+    (f"VLLM_HOST_IP=10.0.0.1 {A}", f"{B} --host 10.0.0.2", False),
+    (
+        "sglang serve --model-path a --port 1 --base-gpu-id 0",
+        "sglang serve --model-path b --port 2 --base-gpu-id 1",
+        False,
+    ),
+    (
+        "sglang serve --model-path a --port 1 --tp 2",
+        "sglang serve --model-path b --port 2 --base-gpu-id 1",
+        True,
+    ),
+    (
+        "CUDA_VISIBLE_DEVICES=4,5 sglang serve --model-path a --port 1 --tp 1 --base-gpu-id 1",
+        "CUDA_VISIBLE_DEVICES=5 sglang serve --model-path b --port 2",
+        True,
+    ),
+    (
+        "CUDA_VISIBLE_DEVICES=4,5 sglang serve --model-path a --port 1 --tp 1",
+        "CUDA_VISIBLE_DEVICES=5 sglang serve --model-path b --port 2",
+        False,
+    ),
+    (  # half a server each: recipes for several nodes
+        "sglang serve --model-path a --port 1 --disaggregation-mode prefill",
+        "sglang serve --model-path a --port 2 --disaggregation-mode decode",
+        False,
+    ),
+    (
+        "sglang serve --model-path a --port 1 --disaggregation-mode null",
+        "sglang serve --model-path a --port 2",
+        True,
+    ),
+    (  # both name their devices
+        "sglang serve --model-path a --port 1 --base-gpu-id 0 --disaggregation-mode prefill",
+        "sglang serve --model-path a --port 2 --base-gpu-id 0 --disaggregation-mode decode",
+        True,
+    ),
+    (
+        f'{A} --kv-transfer-config \'{{"kv_role": "kv_producer"}}\'',
+        f'{B} --kv-transfer-config \'{{"kv_role": "kv_consumer"}}\'',
+        False,
+    ),
+    (f'{A} --kv-transfer-config \'{{"kv_connector": "LMCacheConnectorV1"}}\'', B, True),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "shared"), PAIRS)
+def test_two_servers_on_one_device(one: str, other: str, shared: bool) -> None:
+    assert pair(one, other) is shared
+
+
+def containers(*services: str) -> bool:
+    """The same of two services of a compose file; each is what stands beside image and command."""
+    text = "services:\n"
+    for number, service in enumerate(services):
+        text += (
+            f"  s{number}:\n    image: vllm/vllm-openai:v0.25.1\n"
+            f"    command: --model m{number} --port {number + 1}\n{service}"
+        )
+    first, second = read_text(text, "compose.yaml").launches
+    assert devices.together(first, second) == devices.together(second, first)
+    return devices.together(first, second)
+
+
+def env(**variables: str) -> str:
+    return "    environment:\n" + "".join(f"      {k}: '{v}'\n" for k, v in variables.items())
+
+
+def test_two_containers_on_one_device() -> None:
+    def outer(ids: str, inner: str = "") -> str:
+        told = {"CUDA_VISIBLE_DEVICES": inner} if inner else {}
+        return env(NVIDIA_VISIBLE_DEVICES=ids, **told)
+
+    assert containers("", "")
+    assert containers(outer("all"), outer("all"))
+    assert not containers(outer("0"), outer("1"))
+    assert containers(outer("0"), outer("0"))
+    assert containers(outer("0,1"), outer("0,1"))
+    assert not containers(outer("0,1"), outer("2,3"))
+    assert not containers(outer("1,2"), "")  # of the other nothing is known
+    assert containers(outer("2,3", "1"), outer("3,4"))  # the second of those it has is device 3
+    assert not containers(outer("2,3", "0"), outer("3,4"))
+    assert not containers(outer("2,3", "2"), outer("3,4"))  # no index of two: the device itself
+    assert containers(outer("2,3", "3"), outer("3,4"))
+
+
+# ---------------------------------------------------------------- options
+
+
+def test_options_as_rules_ask_for_them() -> None:
+    case = case_of("A=1 vllm serve m --seed 1 --seed 2 --port $P --enforce-eager --swap-space 0\n")
+    assert options.value(case, "--none", "--seed") == "2"
+    assert options.value(case, "--port") is None and options.value(case, "--none") is None
+    assert options.open_value(case, "--port") and not options.open_value(case, "--seed")
+    assert options.has_switch(case, "--enforce-eager")
+    assert not options.has_switch(case, "--none") and not options.has_switch(case, "--swap-space")
+    assert options.unread(case) and not options.unread(case_of("vllm serve m --seed 1\n"))
+    assert options.env(case, "A") == "1" and options.env(case, "B") is None
+    assert options.env_line(case.launch, "A") == 1 and options.env_line(case.launch, "B") == 0
+
+
+def test_every_rule_hears_of_the_launch_at_hand() -> None:
+    """What is kept of the last launch is not taken for the next one's."""
+    one = case_of('vllm serve m --seed 1 --speculative-config \'{"method": "mtp"}\'\n')
+    other = case_of('vllm serve m --seed 2 --speculative-config \'{"method": "ngram"}\'\n')
+    for _ in range(2):
+        for case, seed, method in ((one, "1", "mtp"), (other, "2", "ngram")):
+            read = flags.spec_config(case)
+            assert options.value(case, "--seed") == seed
+            assert read is not None and read.data == {"method": method}
+
+
+def image(tag: str) -> Case:
+    return case_of(f"docker run --gpus all vllm/vllm-openai{tag} --model m\n")
+
+
+def test_whether_a_server_runs_on_rocm() -> None:
+    assert options.on_rocm(case_of("docker run rocm/vllm:latest vllm serve m\n")) is True
+    assert options.on_rocm(image(":v0.25.1-cu129")) is False
+    assert options.on_rocm(image(":v0.25.1-cuda")) is False
+    assert options.on_rocm(image(":v0.25.1")) is None
+    assert options.on_rocm(case_of("vllm serve m\n")) is None
+    for hw, amd in (("mi300x", True), ("h100", False)):
+        case = image(":v0.25.1-cu129")
+        facts = case.facts.model_copy(update={"hardware": knowledge.hardware(hw)})
+        assert options.on_rocm(case.model_copy(update={"facts": facts})) is amd
+
+
+def test_the_speculative_configuration_as_it_was_read() -> None:
+    def read(text: str) -> Any:
+        return flags.spec_config(case_of(f"vllm serve m {text}\n"))
+
+    assert read("") is None and read("--speculative-config $X") is None
+    assert read("--speculative-config '[1]'").error == "it holds a list, not an object"
+    broken = read("--speculative-config '{\"a\" 1}'")
+    assert broken.data is None and broken.error.endswith("at character 6")
+    dotted = read("--speculative-config.method mtp --speculative-config.num_speculative_tokens 2")
+    assert dotted.data == {"method": "mtp", "num_speculative_tokens": 2}
+    assert read("--speculative-config.method $M") is None
+
+
+def test_how_a_release_takes_an_option() -> None:
+    def look_up(version: str, option: str) -> str:
+        text = f"vllm serve m {option}\n"
+        launch = read_text(text, version=version).launches[0]
+        told = understand(launch, Given())
+        case = Case(facts=told.facts, plan=told.plan, launch=launch)
+        return flags.option_at_release(case, launch.flags[-1])
+
+    assert look_up("0.25.1", "--seed 1") == "taken"
+    assert look_up("0.25.1", "--no-such-option 1") == "unknown"
+    assert look_up("0.25.1", "--ctx-size 1") == "foreign"
+    newest = flags.catalogue(case_of("vllm serve m\n"))
+    later = next(
+        name
+        for name in newest.names(newest.newest)
+        if newest.since(name) == newest.newest and name.startswith("--")
+    )
+    assert look_up(newest.versions[0], f"{later} 1") == "too-new"
+
+
+def test_a_removal_hits_from_its_release_on() -> None:
+    known = flags.catalogue(case_of("vllm serve m\n"))
+    gone = next(
+        (name, removal)
+        for name in known._records
+        if (removal := known.removal(name)) is not None and removal.version is not None
+    )
+    name, removal = gone
+    before = known.versions[known.index(removal.version or "") - 1]
+    for version, hit in ((before, False), (removal.version, True), (None, True)):
+        launch = read_text(f"vllm serve m {name} 1\n", version=version).launches[0]
+        told = understand(launch, Given())
+        case = Case(facts=told.facts, plan=told.plan, launch=launch)
+        found = flags.find_removal(case, launch.flags[-1])
+        assert (found is not None) is hit, version
+
+
+# ---------------------------------------------------------------- releases
+
+
+def test_a_release_lies_between_two() -> None:
+    assert releases.between((0, 5, 13), "0.5.10", "0.5.13") is True
+    assert releases.between((0, 5, 13, 1), "0.5.10", "0.5.13") is True  # a post release of the end
+    assert releases.between((0, 5, 14), "0.5.10", "0.5.13") is False
+    assert releases.between((0, 5, 9), "0.5.10", None) is False
+    assert (
+        releases.between((9, 0), None, None) is True and releases.between(None, "1", None) is None
+    )
+
+
+def test_affected_releases_in_words() -> None:
+    def words(since: str | None, until: str | None) -> str:
+        return releases.Defect("x", since, until, "", (), ()).versions
+
+    assert words("0.1", "0.2") == "0.1 to 0.2" and words("0.1", "0.1") == "0.1"
+    assert words("0.1", None) == "0.1 and later (no fixed release known)"
+    assert words(None, "0.2") == "releases up to 0.2" and words(None, None) == "all releases"
+
+
+def test_builds_of_llama_cpp_have_an_order() -> None:
+    assert releases.build_order("b9235") == (0, 9235)
+    rows = knowledge_builds()
+    assert rows
+    for row in rows:
+        build = row["id"].removeprefix("b")
+        order = int(build) if build.isdigit() and row["id"].startswith("b") else int(row["order"])
+        assert releases.build_order(row["id"]) == (0, order)
+    assert releases.build_order("nonsense") is None and releases.build_order(None) is None
+
+
+def knowledge_builds() -> list[dict[str, Any]]:
+    from advisor import engines
+
+    return list(engines.get("llama-server").catalogue.notes.get("builds") or ())
+
+
+def test_the_release_of_a_question() -> None:
+    from advisor import engines
+
+    newest = engines.get("llama-server").newest
+
+    def question(engine: str, version: str | None, text: str | None) -> Any:
+        request = Request(hardware="gb10", engine_version=text)
+        facts = Facts(engine=engine, engine_version=version, request=request)
+        return releases.asked_release(facts)
+
+    assert question("vllm", "0.25.1", None) == (0, 25, 1)
+    assert question("llama-server", newest, None) == releases.build_order(newest)
+    order = (releases.build_order(newest) or (0, 0))[1]
+    between = f"b{order + 1}"  # the catalogue's row holds for it, the build is its own
+    if engines.get("llama-server").resolve_version(between).version == newest:
+        assert question("llama-server", newest, between) == (0, order + 1)
+    assert question("llama-server", newest, "b1") == releases.build_order(newest)
+
+
+# ---------------------------------------------------------------- memory and load
+
+
+def judge(text: str, **given: Any) -> Case:
+    launch = read_text(text).launches[0]
+    known = understand(launch, Given(**given))
+    return Case(facts=known.facts, plan=known.plan, launch=launch)
+
+
+SERVE = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 8192"
+
+
+def test_the_bill_is_that_of_the_case_at_hand() -> None:
+    small = judge(f"{SERVE} --gpu-memory-utilization 0.5\n", hw="h100", concurrency=4, ctx=2048)
+    large = judge(f"{SERVE} --gpu-memory-utilization 0.9\n", hw="h100", concurrency=4, ctx=2048)
+    for _ in range(2):
+        less, more = policy.bill(small), policy.bill(large)
+        assert less is not None and more is not None and more.kv_tokens and less.kv_tokens
+        assert more.kv_tokens > less.kv_tokens
+    other = small.model_copy(update={"plan": large.plan})  # the same facts, another plan
+    assert policy.bill(small) != policy.bill(other)
+    assert policy.bill(small.model_copy(update={"facts": large.facts})) is not None
+
+
+def test_there_is_no_bill_without_hardware_or_sizes() -> None:
+    assert policy.bill(judge(f"{SERVE}\n")) is None
+    case = judge(f"{SERVE} -tp $TP\n", hw="h100")
+    assert policy.bill(case) is None
+    assert policy.unknown_sizes(case) == ("--tensor-parallel-size",)
+    assert policy.unknown_sizes(judge(f"{SERVE} --port $P\n", hw="h100")) == ()
+
+
+def test_a_pool_that_is_told_replaces_what_the_share_leaves() -> None:
+    plain = policy.bill(judge(f"{SERVE}\n", hw="h100"))
+    size = 2 << 30
+    told_size = policy.bill(judge(f"{SERVE} --kv-cache-memory-bytes {size}\n", hw="h100"))
+    assert plain is not None and told_size is not None and told_size.kv_gib == 2.0
+    assert plain.kv_tokens and plain.kv_gib and told_size.kv_tokens
+    assert math.isclose(told_size.kv_tokens / plain.kv_tokens, 2.0 / plain.kv_gib, rel_tol=1e-3)
+
+
+def test_requests_that_run_at_once() -> None:
+    def count_running(text: str, **given: Any) -> int | None:
+        return policy.running_requests(judge(text, **given))
+
+    assert count_running(f"{SERVE}\n", hw="h100") is None
+    assert count_running(f"{SERVE}\n", concurrency=7) == 7
+    assert count_running(f"{SERVE} --max-num-seqs 3\n", concurrency=7) == 3
+    assert count_running(f"{SERVE} --max-num-seqs 9\n", hw="h100", concurrency=7, ctx=2048) == 7
+    crowded = count_running(
+        f"{SERVE} --gpu-memory-utilization 0.55\n", hw="h100", concurrency=9999, ctx=7000
+    )
+    assert crowded is not None and 0 < crowded < 9999
+    assert policy.streams(judge(f"{SERVE} -dp 2\n", concurrency=7)) == 4
+    assert (
+        policy.demand_tokens(judge(f"{SERVE}\n", concurrency=7, ctx=100, output_tokens=28)) == 896
+    )
+    assert policy.demand_tokens(judge(f"{SERVE}\n", concurrency=7)) is None
+
+
+def test_the_setting_of_a_case_has_all_that_tells_regimes_apart() -> None:
+    setting = policy.setting_of(
+        judge(
+            f"{SERVE} --attention-backend triton_mla -dp 2 --kv-cache-dtype fp8 "
+            '--speculative-config \'{"method": "mtp", "num_speculative_tokens": 3}\'\n',
+            hw="gb10", concurrency=7, ctx=2048, output_tokens=99, workload="code",
+        )
+    )  # fmt: skip
+    words = {name: getattr(setting, name).value for name in setting._fields[:13]}
+    model = knowledge.llm("qwen3.6-35b-a3b")
+    hardware = knowledge.hardware("gb10")
+    assert words == {
+        "engine": "vllm", "method": "mtp", "hardware": "gb10", "vendor": "nvidia",
+        "hardware_class": hardware.hardware_class, "arch": hardware.arch, "model": model.id,
+        "family": model.family, "model_arch": model.arch, "quant": "fp8", "quant_family": "fp8",
+        "workload": "code", "backend": "TRITON_MLA",
+    }  # fmt: skip
+    assert setting.known and setting.unified and setting.sparse and not setting.dense
+    assert setting.hybrid and not setting.latent and not setting.wide_kv and not setting.suffix
+    assert (setting.streams, setting.ctx, setting.output, setting.k) == (4.0, 2048.0, 99.0, 3.0)
+    assert setting.total_params_b == model.total_params_b
+
+
+def test_the_setting_of_a_case_of_which_nothing_is_known() -> None:
+    setting = policy.setting_of(judge("llama-server -m nothing.gguf\n"))
+    assert setting.engine.value == "llama-server" and setting.method.value == "none"
+    assert [getattr(setting, name).value for name in setting._fields[2:13]] == [None] * 11
+    assert not setting.known and not setting.unified and not setting.sparse and not setting.dense
+    assert setting.wide_kv and setting.k == 0 and setting.output > 0
+    assert all(math.isnan(one) for one in (setting.streams, setting.ctx, setting.total_params_b))
+
+
+def test_latent_attention_and_suffix_decoding_are_told_apart() -> None:
+    latent = policy.setting_of(judge("vllm serve deepseek-ai/DeepSeek-V3\n", hw="h200"))
+    assert latent.latent and not latent.suffix and latent.wide_kv
+    suffix = policy.setting_of(
+        judge('vllm serve m --speculative-config \'{"method": "suffix"}\'\n')
+    )
+    assert suffix.suffix and suffix.method.value == "ngram"
+    four = policy.setting_of(judge("vllm serve nvidia/Qwen3-8B-NVFP4\n"))
+    assert not four.wide_kv
+
+
+ROWS: list[tuple[dict[str, Any], bool]] = [
+    ({}, True),
+    ({"engine": ["vllm"]}, True),
+    ({"engine": ["sglang"]}, False),
+    ({"hardware": ["gb10"], "method": ["none"]}, True),
+    ({"vendor": ["amd"]}, False),
+    ({"sparse_moe": True}, True),
+    ({"sparse_moe": False}, False),
+    ({"unified": True}, True),
+    ({"concurrency": [7, 7]}, True),
+    ({"concurrency": [8, None]}, False),
+    ({"concurrency": [None, 6]}, False),
+    ({"ctx_tokens": [None, None]}, True),
+    ({"k": [None, 3]}, False),  # nothing is drafted
+    ({"quant": ["fp8"], "quant_family": ["fp8"], "family": ["nothing"]}, False),
+]
+
+
+@pytest.mark.parametrize(("row", "fits"), ROWS)
+def test_rows_fit_a_case_by_their_filters(row: dict[str, Any], fits: bool) -> None:
+    case = judge(f"{SERVE}\n", hw="gb10", concurrency=7, ctx=2048)
+    assert policy.matches(row, case) is fits
+    nothing = judge("vllm serve unknown-model\n")
+    assert policy.matches(row, nothing) is (row in ({}, {"engine": ["vllm"]}))
+
+
+def test_words_of_messages() -> None:
+    assert policy.percent(1.24) == "+24.0 %" and policy.percent(0.9) == "-10.0 %"
+    assert policy.hardware_name(judge("vllm serve m\n")) == "this hardware"
+    assert policy.model_name(judge("vllm serve m\n")) == "this model"
+    case = judge(f"{SERVE}\n", hw="gb10")
+    assert policy.hardware_name(case) == knowledge.hardware("gb10").name
+    assert "35B" in policy.model_name(case)
+
+
+# ---------------------------------------------------------------- places of edits
+
+
+def test_an_option_is_added_in_the_manner_of_its_form() -> None:
+    command = case_of("vllm serve m --seed 1\n").launch.flag("--seed")
+    made = fixes.addition("f", command, "--x", "a b")
+    assert made is not None and (made.file, made.start, made.end) == ("f", 13, 13)
+    assert made.text == "--x 'a b'"
+    made = fixes.addition("f", command, "--x", None)
+    assert made is not None and made.text == "--x"
+    text = 'from vllm import LLM\nLLM("m", seed=1)\n'
+    beside = case_of(text).launch.flag("--seed")
+    for name, value, said in (
+        ("--some-switch", None, "some_switch=True, "),
+        ("--no-some-switch", None, "some_switch=False, "),
+        ("--n", "1.5", "n=1.5, "),
+        ("--n", "1x", "n='1x', "),
+    ):
+        made = fixes.addition("-", beside, name, value)
+        assert made is not None and made.text == said
+    assert fixes.addition("-", None, "--x", "1") is None
+
+
+def test_an_option_that_is_there_is_not_added() -> None:
+    case = case_of("vllm serve m --seed 1 --enable-prefix-caching\n")
+    seed = case.launch.flag("--seed")
+    assert fixes.add_fix(case, seed, "--port", "1", "w").edits
+    assert not fixes.add_fix(case, seed, "--seed", "1", "w").edits
+    assert not fixes.add_fix(case, seed, "--no-enable-prefix-caching", None, "w").edits
+    assert not fixes.add_fix(case, None, "--port", "1", "w").edits
+    ours = case.model_copy(update={"launch": case.launch.model_copy(update={"emitted": True})})
+    assert not fixes.add_fix(ours, seed, "--port", "1", "w").edits
+
+
+SHARED = (
+    "ARGS='--max-num-seqs 4'\nvllm serve m --port 1 $ARGS\n"
+    "python -m sglang.launch_server --model-path m --port 2 $ARGS\n"
+)
+
+
+def test_a_place_that_another_engine_shares_is_not_safe() -> None:
+    shared, alone = case_of(SHARED), case_of("vllm serve m --max-num-seqs 4\n")
+    for case, safe in ((shared, False), (alone, True)):
+        found = case.launch.flag("--max-num-seqs")
+        assert found is not None
+        made = fixes.set_fix(case, found, "8", "w", safe=True)
+        assert made.edits and made.safe is safe and made.text == "w"
+        assert not fixes.set_fix(case, found, "8", "w").safe
+        assert fixes.drop_fix(case, found, "w", safe=True).safe is safe
+    assert not fixes.set_fix(alone, None, "8", "w").edits
+    assert not fixes.drop_fix(alone, None, "w", safe=True).edits
+
+
+def test_two_options_change_values() -> None:
+    text = "vllm serve m --seed 1 --port 2\n"
+    case = case_of(text)
+    one, other = case.launch.flag("--seed"), case.launch.flag("--port")
+    assert one is not None and other is not None
+    made = fixes.swap_fix(case, one, other, "w")
+    assert apply(text, made.edits) == "vllm serve m --seed 2 --port 1\n"
+
+
+def test_another_number_of_draft_tokens() -> None:
+    for text, after in {
+        'vllm serve m --speculative-config \'{"method": "mtp", "num_speculative_tokens": 4}\'\n': (
+            'vllm serve m --speculative-config \'{"method": "mtp", "num_speculative_tokens": 2}\'\n'
+        ),
+        "llama-server -m m.gguf --spec-type draft-mtp --spec-draft-n-max 4\n": (
+            "llama-server -m m.gguf --spec-type draft-mtp --spec-draft-n-max 2\n"
+        ),
+        "sglang serve --model-path m --speculative-num-steps 4 --speculative-eagle-topk 1 "
+        "--speculative-num-draft-tokens 5\n": (
+            "sglang serve --model-path m --speculative-num-steps 2 --speculative-eagle-topk 1 "
+            "--speculative-num-draft-tokens 3\n"
+        ),
+    }.items():
+        case = case_of(text)
+        assert apply(text, fixes.k_fix(case, 2, "w").edits) == after
+        assert not fixes.k_fix(case, 0, "w").edits
+    tree = case_of(
+        "sglang serve --model-path m --speculative-num-steps 4 --speculative-eagle-topk 2 "
+        "--speculative-num-draft-tokens 5\n"
+    )
+    assert (
+        not fixes.k_fix(tree, 2, "w").edits
+        and not fixes.k_fix(case_of("vllm serve m\n"), 2, "w").edits
+    )
+
+
+def test_variables_are_named_anew_and_taken_away() -> None:
+    text = "export VLLM_X=1\nvllm serve m\n"
+    case = case_of(text)
+    renamed = fixes.rename_env_fix(case, "VLLM_X", "VLLM_Y", "w", safe=True)
+    assert apply(text, renamed.edits) == text.replace("VLLM_X", "VLLM_Y") and renamed.safe
+    dropped = fixes.drop_env_fix(case, "VLLM_X", "w", safe=True)
+    assert dropped.safe and apply(text, dropped.edits) == text.replace("VLLM_X=1", "")
+    assert not fixes.drop_env_fix(case, "VLLM_Z", "w", safe=True).edits
+    instead = fixes.Fix(text="n")
+    assert not fixes.drop_env_fix(case, "VLLM_X", "w", safe=True, instead=instead).edits
+
+
+def test_prefix_caching_is_switched_off_where_it_stands() -> None:
+    mtp = '--speculative-config \'{"method": "mtp", "num_speculative_tokens": 2}\''
+    for text, after in {
+        f"vllm serve m --enable-prefix-caching {mtp}\n": (
+            f"vllm serve m --no-enable-prefix-caching {mtp}\n"
+        ),
+        f"vllm serve m {mtp}\n": f"vllm serve m --no-enable-prefix-caching {mtp}\n",
+    }.items():
+        edits = fixes.caching_off_fix(case_of(text), "w").edits
+        shaped = tuple(edit for one in edits if (edit := shape_edit(text, one)) is not None)
+        assert apply(text, shaped) == after

@@ -1,0 +1,197 @@
+"""Numbers as people write them, as the engines' parsers read them, and the limits they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor.rules.kit import numbers
+from advisor.rules.kit.case import integer
+
+WRITTEN = [  # kind, text, the number that is meant (None: anyone's guess)
+    ("int", "64", "64"),
+    ("int", " 64 ", "64"),
+    ("int", "64.", "64"),
+    ("int", "'64'", "64"),
+    ("int", "=64", "64"),
+    ("int", "“64”", "64"),
+    ("int", "(64)", "64"),
+    ("int", "1_024", "1_024"),  # Python takes it as it is
+    ("int", "-1", "-1"),
+    ("int", "four", "4"),
+    ("int", "Zero", "0"),
+    ("int", "sixteen", "16"),
+    ("int", "seventeen", None),
+    ("int", "1,024", "1024"),
+    ("int", "1.024", "1024"),
+    ("int", "1 048 576", "1048576"),
+    ("int", "1,024,000", "1024000"),
+    ("int", "10,24", None),
+    ("int", "4.0", "4"),
+    ("int", "4.00", "4"),
+    ("int", "4.5", None),
+    ("int", "1.5k", "1536"),
+    ("int", "32k", "32768"),
+    ("int", "32K", "32768"),
+    ("int", "1M", "1048576"),
+    ("int", "128 k", "131072"),
+    ("int", "32kb", "32768"),
+    ("int", "32kib", "32768"),
+    ("int", "8192tokens", "8192"),
+    ("int", "8192 tok", "8192"),
+    ("int", "32k tokens", "32768"),
+    ("int", "20000k", "20000"),  # 20 million tokens nobody serves: the letter is the slip
+    ("int", "64gb", "64"),
+    ("int", "64 requests", "64"),
+    ("int", "64 Requests", "64"),
+    ("int", "many", None),
+    ("int", "", None),
+    ("int", "8x", "8"),
+    ("float", "0.9", "0.9"),
+    ("float", ".9", ".9"),
+    ("float", "1e-3", "1e-3"),
+    ("float", "90%", "0.9"),
+    ("float", "85 %", "0.85"),
+    ("float", "12.5%", "0.125"),
+    ("float", "0,9", "0.9"),
+    ("float", "0,95", "0.95"),
+    ("float", "10,95", None),
+    ("float", "0.9x", "0.9"),
+    ("float", "0.9 gb", "0.9"),
+    ("float", "nine", "9"),
+    ("float", "half", None),
+    ("human_readable_int", "32k", "32k"),
+    ("human_readable_int", "32k tokens", "32768"),
+    ("human_readable_int_or_auto", "auto", "auto"),
+    ("str", "anything", "anything"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "meant"), WRITTEN)
+def test_what_a_number_was_meant_to_be(kind: str, text: str, meant: str | None) -> None:
+    assert numbers.likely_number(kind, text) == meant
+
+
+TAKEN = {
+    "int": (("1", "+1", "-12", "1_000", " 7 "), ("1.0", "1k", "", "x", "1 2", "--1")),
+    "float": (("1", "1.", ".5", "-0.5", "1e9", "2.5E-3"), ("1,5", ".", "e9", "50%", "")),
+    "human_readable_int": (("1", "-1", "2k", "2.5M", "1G", "3t"), ("2.5", "k", "2kb", "auto")),
+    "human_readable_int_or_auto": (("auto", "-1", "8", "1.5K"), ("Auto", "-2", "", "1.5")),
+    "str": (("", "x"), ()),
+}
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_what_a_kind_of_option_reads_as_a_number(kind: str) -> None:
+    good, bad = TAKEN[kind]
+    assert [text for text in good if not numbers.takes(kind, text)] == []
+    assert [text for text in bad if numbers.takes(kind, text)] == []
+
+
+def test_what_a_c_parser_keeps_of_a_number_with_letters_behind_it() -> None:
+    assert numbers.leading_digits("64k") == "64" and numbers.leading_digits(" -3.5") == "-3"
+    assert numbers.leading_digits("64") is None and numbers.leading_digits("k64") is None
+
+
+TYPES: list[tuple[str, Any, str | None]] = [
+    ("int", 3, None),
+    ("int", "3", None),
+    ("int", "3.0", None),
+    ("int", 3.0, None),
+    ("int", True, None),
+    ("int", 3.5, "a whole number"),
+    ("int", "3.5", "a whole number"),
+    ("int", "x", "a whole number"),
+    ("int", [3], "a whole number"),
+    ("int", None, "a whole number"),
+    ("float", "1e3", None),
+    ("float", 1, None),
+    ("float", "x", "a number"),
+    ("float", {}, "a number"),
+    ("bool", True, None),
+    ("bool", 1, None),
+    ("bool", 2, "true or false"),
+    ("bool", "Yes", None),
+    ("bool", "maybe", "true or false"),
+    ("str", "x", None),
+    ("str", 3, "text"),
+    ("str", None, "text"),
+    ("dict", {}, None),
+    ("dict", "x", "an object"),
+    ("dict[str, Any]", [], "an object"),
+    ("list[int]", [1, "2"], None),
+    ("list[int]", [1, "x"], "a list"),
+    ("list[int]", 1, "a list"),
+    ("list", ["x"], None),
+    ("int | str", [], "a whole number or text"),
+    ("int | str", "x", None),
+    ("int | None", None, None),
+    ("int | str", None, None),
+    ("Optional[int]", None, None),
+    ("Optional[int]", "x", "a whole number"),
+    ("list[int] | int", [1], None),
+    ("SomeClass", "x", None),
+    ("SomeClass", None, None),
+    ("int | SomeClass", "x", None),
+    ("None", 3, None),
+    ("Literal['a', 'b']", "c", None),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "said"), TYPES)
+def test_what_a_field_of_a_configuration_takes(kind: str, value: Any, said: str | None) -> None:
+    assert numbers.wrong_type(kind, value) == said
+
+
+LIMITS: list[tuple[tuple[str, ...] | None, Any, str | None]] = [
+    (("Ge(ge=1)",), 1, None),
+    (("Ge(ge=1)",), 0, "at least 1"),
+    (("Gt(gt=0)",), 0, "more than 0"),
+    (("Gt(gt=0)",), 0.001, None),
+    (("Le(le=1)",), 1, None),
+    (("Le(le=1)",), "1.5", "at most 1"),
+    (("Lt(lt=1)",), 1, "less than 1"),
+    (("Lt(lt=1)",), "0.99", None),
+    (("Ge(ge=-1)", "Le(le=0.5)"), 0.75, "at most 0.5"),
+    (("Ge(ge=-1)", "Le(le=0.5)"), -2, "at least -1"),
+    (("MultipleOf(8)", "Gt(gt=0)"), -8, "more than 0"),
+    (("MultipleOf(8)",), 7, None),
+    (("Ge(ge=1)",), "many", None),
+    (("Ge(ge=1)",), False, None),
+    (("Ge(ge=1)",), None, None),
+    (("Ge(ge=1)",), [0], None),
+    (None, 0, None),
+    ((), 0, None),
+]
+
+
+@pytest.mark.parametrize(("limits", "value", "said"), LIMITS)
+def test_what_lies_outside_its_limits(
+    limits: tuple[str, ...] | None, value: Any, said: str | None
+) -> None:
+    assert numbers.outside(limits, value) == said
+
+
+def test_limits_are_those_of_the_class_behind_an_option() -> None:
+    assert numbers.limits("vllm", "--max-num-seqs", None)
+    assert numbers.limits("vllm", "--no-such-option", None) == ()
+    assert numbers.limits("llama-server", "--no-such-option", None) == ()
+    port = numbers.limits("sglang", "--port", None)
+    assert numbers.outside(port, 70_000) and not numbers.outside(port, 30_000)
+
+
+SIZES = {
+    "8192": 8192, "128k": 128_000, "128K": 131_072, "1m": 10**6, "1M": 2**20, "2g": 2 * 10**9,
+    "1G": 2**30, " 64 ": 64, "-1": -1, "1.5k": 1500, "0.5M": 2**19, "": None, "k": None,
+    "64kb": None, "1e3": None, "x": None, "12 k": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SIZES)
+def test_a_size_as_engines_write_it(text: str) -> None:
+    assert integer(text) == SIZES[text]
+
+
+def test_no_text_is_no_size() -> None:
+    assert integer(None) is None
