@@ -15,19 +15,21 @@ Row = Mapping[str, Any]
 
 BFLOAT16_FROM = 80  # compute capability in tenths; vLLM refuses the type below
 BFLOAT16_SOURCE = "vllm-project/vllm#1157"
+EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
 
 
 @rule(
     severity="error",
     engines=("vllm", "sglang"),
     needs=("hardware",),
-    sources=(*sources("chips", "quant_needs"), BFLOAT16_SOURCE),
+    sources=(*sources("chips", "quant_needs"), BFLOAT16_SOURCE, *EXPERTS_SOURCES),
 )
 def quant_below_device(case: Case) -> Iterator[Hit]:
     """A quantisation or a type that the engine has no kernel for on the device.
 
     Why: the engine compares the method's least compute capability, or its platform's list, with the
-    device while it loads, and stops: "not supported for the current GPU".
+    device while it loads, and stops: "not supported for the current GPU". SGLang's kernel for GPTQ
+    experts takes float16 alone, on every device and in every release to 0.5.23.
     Bad (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     """
@@ -35,6 +37,7 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
     if hw is None or case.launch.fork is not None:
         return
     yield from of_type(case)
+    yield from of_experts(case)
     if quant is None:
         return
     for row in rows("chips", "quant_needs"):
@@ -69,6 +72,23 @@ def of_type(case: Case) -> Iterator[Hit]:
             flag=asked,
             fix=set_fix(case, asked, "half", "Write --dtype half."),
             sources=(BFLOAT16_SOURCE,),
+        )
+
+
+def of_experts(case: Case) -> Iterator[Hit]:
+    """bfloat16 asked for with GPTQ experts in SGLang, whose scales are float16: the server stops in
+    its first pass.
+    """
+    asked, model = flag(case, "--dtype"), case.facts.model
+    if asked is None or asked.value != "bfloat16" or case.plan.engine != "sglang":
+        return
+    named = "gptq" in model_text(case).lower() or (case.plan.quantization or "").startswith("gptq")
+    if named and model is not None and model.is_moe:
+        yield Hit(
+            "SGLang's kernel for GPTQ experts takes float16 alone",
+            flag=asked,
+            fix=set_fix(case, asked, "float16", "Write --dtype float16."),
+            sources=EXPERTS_SOURCES,
         )
 
 

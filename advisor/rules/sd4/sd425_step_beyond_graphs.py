@@ -1,11 +1,26 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case
-from advisor.knowledge.rule_data import number
+from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import number, table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import integer, k_flag, open_value, value
+from advisor.rules.kit.case import (
+    env,
+    flag,
+    has_switch,
+    integer,
+    is_hybrid,
+    k_flag,
+    open_value,
+    value,
+)
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import running_requests, sources, streams
+from advisor.rules.kit.policy import matches, running_requests, sources, streams
+from advisor.rules.kit.releases import between, release, version_label
+
+SIZES = ("--cudagraph-capture-sizes", "--max-cudagraph-capture-size", "--compilation-config")
+HEADS = ("mtp", "eagle", "eagle3", "dflash", "dspark")  # what the second model runner drafts with
+V2 = "VLLM_USE_V2_MODEL_RUNNER"
+SLOTS = 256  # without --max-num-seqs; more changes no size below the largest
 
 
 @rule(
@@ -16,17 +31,23 @@ from advisor.rules.kit.policy import running_requests, sources, streams
     sources=sources("regime", "graph_tokens"),
 )
 def step_beyond_graphs(case: Case) -> Iterator[Hit]:
-    """Verify steps larger than the largest captured CUDA graph.
+    """Verify steps that find no full CUDA graph: larger than the largest, or between two.
 
     Why: a step holds k + 1 tokens for each running request. Above the largest captured size every
     kernel is launched one by one again, and the step takes several times as long: speculation then
     serves fewer tokens than no speculation, unless long prompts are in every step anyway. Requests
     that the KV pool does not hold wait and are not counted.
+    vLLM 0.25 to 0.28 run dense models with a runner that captures full graphs at its sizes rounded
+    up to k + 1 tokens, graphs without attention at the sizes themselves, and takes the smallest
+    that fits. With k = 2, 4 or 5 requests miss the full graph: on an H200 and an H100 their step
+    took 2.6 and 1.6 times as long, and 4 requests lost with drafts that gain 1.6 times with the
+    right sizes. k = 1 and 3 divide all sizes.
     Bad (hw=h200, concurrency=128): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128
         --speculative-config '{"method":"mtp","num_speculative_tokens":4}'
     Good (hw=h200, concurrency=128): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
+    yield from step_between_graphs(case)
     batch = running_requests(case)
     if (
         batch is None
@@ -75,3 +96,64 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
         effect="k_max" if fits else None,
         k_max=fits or None,
     )
+
+
+def step_between_graphs(case: Case) -> Iterator[Hit]:
+    """A small step between two full graphs (vLLM #53407)."""
+    row, plan, model = table("regime")["graph_gap"], case.plan, case.facts.model
+    if plan.method not in HEADS or plan.k_schedule or not matches(row, case):
+        return
+    if between(release(case), row["since"], row["until"]) is not True:
+        return
+    if model is None or model.is_moe or is_hybrid(case) or env(case, V2) == "0":
+        return
+    if flag(case, *SIZES) is not None or has_switch(case, "--enforce-eager"):
+        return
+    running = running_requests(case)
+    if running is None or running > row["requests"]:
+        return
+    each, tokens = plan.k + 1, running * (plan.k + 1)
+    slots = plan.max_num_seqs or SLOTS
+    found = smallest_graphs(tokens, each, slots)
+    if found is None:
+        return
+    partly, full = found
+    instead = f"before the full one of {full}" if full else "and has no full one for them"
+    listed = " ".join(str(each * n) for n in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64) if n <= slots)
+    yield Hit(
+        f"{running} requests with k={plan.k} make steps of {tokens} tokens: vLLM "
+        f"{version_label(case)} takes its graph of {partly}, which leaves the attention out, "
+        f"{instead}",
+        flag=k_flag(case),
+        fix=Fix(
+            text=f"Use vLLM 0.29.0 or later, or add --cudagraph-capture-sizes {listed}, or draft "
+            f"{plan.k - 1} or {plan.k + 1}."
+        ),
+        sources=tuple(row["sources"]),
+    )
+
+
+def smallest_graphs(tokens: int, each: int, slots: int) -> tuple[int, int | None] | None:
+    """The next graph without attention and the next full one, where the former is smaller.
+
+    Parameters
+    ----------
+    tokens : int
+        Of the step.
+    each : int
+        Tokens of a request: k + 1.
+    slots : int
+        Of the server.
+
+    Returns
+    -------
+    tuple[int, int or None] or None
+        Sizes in tokens, the second None where no full graph holds the step; None where the full
+        graph is taken, or no graph at all.
+    """
+    most = min(2 * slots * each, int(number("regime", "graph_tokens")))
+    sizes = [n for n in (1, 2, 4, *range(8, 256, 8), *range(256, most + 1, 16)) if n <= most]
+    rounded = [-(-n // each) * each for n in sizes]
+    partly = next((n for n in sizes if n >= tokens), None)
+    full = next((n for n in rounded if tokens <= n <= min(most, slots * each)), None)
+    return (partly, full) if partly and (full is None or partly < full) else None
