@@ -24,11 +24,11 @@ SWEEP = "llama-sweep-bench"
 _NEEDED = {"n_prompt", "n_gen", "avg_ts", "stddev_ts"}
 _CSV = {"n_prompt", "n_gen", "avg_ts"}
 _TABLE = re.compile(r"^[> ]*\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
-_TEST = re.compile(r"^(?:pp(\d+))?\+?(?:tg(\d+))?(?: @ d(\d+))?$")
+_TEST = re.compile(r"^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$")
 _SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
 _BATCHED_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
 _SWEEP_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
-_BUILD = re.compile(r"^build: ([0-9a-f]+) \((\d+)\)", re.M)
+_BUILD = re.compile(r"^[> ]*build: ([0-9a-f]+) \((\d+)\)", re.M)
 
 
 def _as_list(value: Any) -> Any:
@@ -91,7 +91,7 @@ def matches(doc: Document) -> bool:
         return bool(rows) and all(row.keys() >= _NEEDED or _batch(row) for row in rows)
     return (
         has_table(doc.text, _CSV)
-        or bool(_table(doc.text))
+        or bool(_heads(doc.text))
         or bool(_BATCHED_TABLE.search(doc.text))
         or bool(_SWEEP_TABLE.search(doc.text))
     )
@@ -101,8 +101,8 @@ def _batch(row: dict[str, Any]) -> bool:
     return {"pp", "tg", "pl", "speed_pp", "speed_tg"} <= row.keys()
 
 
-def _table(text: str) -> re.Match[str] | None:
-    return next((m for m in _TABLE.finditer(text) if "peak t/s" not in m[0]), None)
+def _heads(text: str) -> list[re.Match[str]]:
+    return [m for m in _TABLE.finditer(text) if "peak t/s" not in m[0]]
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
@@ -162,26 +162,28 @@ def _per_token(test: Test) -> Latency | None:
 
 
 def _markdown(doc: Document) -> list[BenchmarkRun]:
-    head = _table(doc.text)
-    if head is None:
-        return []
-    columns = [cell.strip() for cell in head[0].strip("> |\r").split("|")]
-    build = _BUILD.search(doc.text)
+    """The rows of every table, each by its own header; lines of the backend may stand between."""
+    heads = _heads(doc.text)
+    ends = [*(head.start() for head in heads), len(doc.text)][1:]
     out = []
-    for line in doc.text[head.end() :].splitlines():
-        cells = [bare_cell(cell) for cell in line.strip("> ").strip("|").split("|")]
-        if len(cells) != len(columns):
-            continue
-        row = dict(zip(columns, cells, strict=True))
-        test, speed = _TEST.match(row["test"]), _SPEED.match(row["t/s"])
-        if not test or not speed or not (test[1] or test[2]):
-            continue
-        made = Test(
-            n_prompt=int(test[1] or 0), n_gen=int(test[2] or 0), n_depth=int(test[3] or 0) or None,
-            avg_ts=float(speed[1]), stddev_ts=float(speed[2]) if speed[2] else None,
-            model_type=row["model"], build_number=int(build[2]) if build else None,
-        )  # fmt: skip
-        out.append(_run(doc, made))
+    for head, end in zip(heads, ends, strict=True):
+        columns = [cell.strip() for cell in head[0].strip("> |\r").split("|")]
+        build = _BUILD.search(doc.text, head.end(), end) or _BUILD.search(doc.text)
+        for line in doc.text[head.end() : end].splitlines():
+            cells = [bare_cell(cell) for cell in line.strip("> ").strip("|").split("|")]
+            if len(cells) != len(columns):
+                continue
+            row = dict(zip(columns, cells, strict=True))
+            test, speed = _TEST.match(row["test"]), _SPEED.match(row["t/s"])
+            if not test or not speed or not (test[1] or test[2]):
+                continue
+            made = Test(
+                n_prompt=int(test[1] or 0), n_gen=int(test[2] or 0),
+                n_depth=int(test[3] or 0) or None,
+                avg_ts=float(speed[1]), stddev_ts=float(speed[2]) if speed[2] else None,
+                model_type=row["model"], build_number=int(build[2]) if build else None,
+            )  # fmt: skip
+            out.append(_run(doc, made))
     return out
 
 

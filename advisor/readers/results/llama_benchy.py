@@ -79,31 +79,36 @@ def read(doc: Document) -> list[BenchmarkRun]:
             if not row.is_context_prefill_phase
         ]
     table = _csv(doc.text) if not _TABLE.search(doc.text) else _markdown(doc.text)
-    loads: dict[tuple[int, int], dict[str, Any]] = {}
+    loads: list[dict[str, Any]] = []
     for row in table:
         test = _TEST.match(row["test"])
         if not test or test[1]:  # the context's own prefill is no run of the load
             continue
-        depth, streams = int(test[4] or 0), int(test[5] or 1)
-        load = loads.setdefault((depth, streams), {"context_size": depth, "concurrency": streams})
-        load |= {"model": row["model"]}
+        about = {
+            "table": row.get("table", 1), "model": row["model"],
+            "context_size": int(test[4] or 0), "concurrency": int(test[5] or 1),
+        }  # fmt: skip
+        size = "prompt_size" if test[2] == "pp" else "response_size"
+        load = next((old for old in reversed(loads) if about.items() <= old.items()), None)
+        if load is None or size in load:  # the same test again: another size, or another run
+            load = about
+            loads.append(load)
+        load[size] = int(test[3] or 0)
         if test[2] == "pp":
-            load |= {
-                "prompt_size": int(test[3] or 0),
-                "pp_throughput": row["speed"],
-                "e2e_ttft": row["ttft"],
-            }
+            load |= {"pp_throughput": row["speed"], "e2e_ttft": row["ttft"]}
         else:
-            load |= {"response_size": int(test[3] or 0), "tg_throughput": row["speed"]}
-            load |= {
-                "tg_req_throughput": row["request"] or (row["speed"] if streams == 1 else None)
-            }
+            alone = row["speed"] if about["concurrency"] == 1 else None
+            load |= {"tg_throughput": row["speed"], "tg_req_throughput": row["request"] or alone}
     keep = ("prompt_size", "response_size", "context_size", "concurrency")
-    return [
-        _run(doc, Benchmark.model_validate(dict.fromkeys(keep) | load), load["model"])
-        for load in loads.values()
-        if load.get("tg_throughput")
-    ]
+    tables = len({load["table"] for load in loads})
+    runs = []
+    for load in loads:
+        if load.get("tg_throughput"):
+            one = Benchmark.model_validate(dict.fromkeys(keep) | load)
+            run = _run(doc, one, load["model"])
+            part = f"table {load['table']}: {run.part}" if tables > 1 else run.part
+            runs.append(run.model_copy(update={"part": part}))
+    return runs
 
 
 def _run(
@@ -152,25 +157,26 @@ def _pair(mean: str | None, sd: str | None) -> dict[str, Any] | None:
 
 
 def _markdown(text: str) -> list[dict[str, Any]]:
-    head = _TABLE.search(text)
-    if head is None:
-        return []
-    columns = [cell.strip() for cell in head[0].strip("> |\r").split("|")]
     rows = []
-    for line in text[head.end() :].splitlines():
-        cells = [bare_cell(cell) for cell in line.strip("> ").strip("|").split("|")]
-        if len(cells) != len(columns):
-            continue
-        row = dict(zip(columns, cells, strict=True))
-        rows.append(
-            {
-                "model": row.get("model"),
-                "test": row["test"],
-                "speed": _cell(row.get("t/s (total)") or row.get("t/s")),
-                "request": _cell(row.get("t/s (req)")),
-                "ttft": _cell(row.get("e2e_ttft (ms)")),
-            }
-        )
+    heads = list(_TABLE.finditer(text))
+    ends = [*(head.start() for head in heads), len(text)][1:]
+    for number, (head, end) in enumerate(zip(heads, ends, strict=True), 1):
+        columns = [cell.strip() for cell in head[0].strip("> |\r").split("|")]
+        for line in text[head.end() : end].splitlines():
+            cells = [bare_cell(cell) for cell in line.strip("> ").strip("|").split("|")]
+            if len(cells) != len(columns):
+                continue
+            row = dict(zip(columns, cells, strict=True))
+            rows.append(
+                {
+                    "table": number,
+                    "model": row.get("model"),
+                    "test": row["test"],
+                    "speed": _cell(row.get("t/s (total)") or row.get("t/s")),
+                    "request": _cell(row.get("t/s (req)")),
+                    "ttft": _cell(row.get("e2e_ttft (ms)")),
+                }
+            )
     return rows
 
 

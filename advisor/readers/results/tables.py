@@ -131,7 +131,7 @@ def bare_cell(cell: str) -> str:
     """A cell without the marks of bold or code and without commas between thousands; a dash is
     blank.
     """
-    text = cell.strip().strip("*`_ ")
+    text = re.sub(r"[*`]", "", cell).strip()
     if re.fullmatch(r"[-\u2013\u2014]|N/A", text):
         return ""
     return re.sub(r"(?<=\d),(?=\d{3}(?:\D|$))", "", text)
