@@ -16,6 +16,7 @@ out of it.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,7 +27,6 @@ import numpy.typing as npt
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
-from advisor.prediction.packed import pack, unpack
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -83,6 +83,8 @@ CLEAR = sourced(
     "Nearly twice the replicate spread of 0.029: clearly on one side of 1",
     "derived",
 )
+_MOST = 32767  # of a 16 bit integer of the artefact
+_UNKNOWN = -32768  # stands for NaN
 # of a hash: a factor and a modulus, both prime
 _FACTOR, _PRIME = 1_000_003, 1_099_511_627_689
 
@@ -205,7 +207,7 @@ class Nearby(NamedTuple):
             "numbers": list(NUMBERS),
             "cells": cells.tolist(),
             "pairs": pairs.tolist(),
-            "packed": pack(self.rows, STEPS),
+            "packed": _pack(self.rows, STEPS),
         }
 
     @classmethod
@@ -215,7 +217,7 @@ class Nearby(NamedTuple):
             np.array(state["cells"], dtype=np.int64), np.array(state["pairs"], dtype=np.int64)
         )
         rows = (
-            unpack(state["packed"], STEPS)
+            _unpack(state["packed"], STEPS)
             if "packed" in state
             else np.array(state["rows"], float).reshape(-1, len(NUMBERS))
         )
@@ -321,3 +323,19 @@ def _closeness(pairs: Floats, where: Floats) -> Floats:
     k = np.abs(np.exp2(where[:, None, 2]) - np.exp2(pairs[None, :, 2]))
     nearest = np.where(k < SAME_K, gap, np.inf).min(axis=1)
     return np.asarray(np.clip(1 + COVERS - nearest, 0.0, 1.0), dtype=np.float64)
+
+
+def _pack(rows: Floats, steps: Floats) -> str:
+    """Rows (E, D) as text: little-endian 16 bit integers, row by row, in base64; `steps` (D,) in
+    one unit of each column.
+    """
+    whole = np.round(rows * steps)
+    whole = np.where(np.isnan(whole), _UNKNOWN, np.clip(whole, -_MOST, _MOST)).astype("<i2")
+    return b64encode(whole.tobytes()).decode()
+
+
+def _unpack(text: str, steps: Floats) -> Floats:
+    """The rows of what `_pack` gives (E, D). Raises ValueError for text that is none."""
+    whole = np.frombuffer(b64decode(text, validate=True), dtype="<i2").astype(np.float64)
+    whole[whole == _UNKNOWN] = np.nan
+    return np.asarray(whole.reshape(-1, len(steps)) / steps)

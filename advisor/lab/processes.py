@@ -1,4 +1,9 @@
-"""Engines as child processes that end with the command that started them, however it ends."""
+"""Engines as child processes that end with the command that started them, however it ends.
+
+Run as a program of its own this is the leash of one: it ends a process group when whoever holds the
+other end of its standard input is gone. The first line of the input is the group; anything after it
+says that the group has ended already. So it imports nothing but the standard library.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from advisor.lab.processes import leash
-
-STOP_S = leash.STOP_S
+STOP_S = 30.0  # what an engine gets to give its memory back
+RELEASED = b"released\n"
 
 
 class EngineProcess(subprocess.Popen[bytes]):
@@ -27,7 +32,7 @@ class EngineProcess(subprocess.Popen[bytes]):
         self, command: Sequence[str], log: IO[bytes], env: Mapping[str, str] | None = None
     ) -> None:
         self.leash = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(leash.__file__))],
+            [sys.executable, "-I", "-S", str(Path(__file__))],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
@@ -63,14 +68,39 @@ class EngineProcess(subprocess.Popen[bytes]):
 
     def _release(self) -> None:
         """The engine is gone: nothing is left for the leash to do."""
-        self._tell(leash.RELEASED)
+        self._tell(RELEASED)
         with contextlib.suppress(OSError):
             assert self.leash.stdin is not None
             self.leash.stdin.close()
         self.leash.wait()
 
 
-def signal_group(group: int, sign: signal.Signals) -> None:
-    """A signal to a process group; nothing where it is gone or not ours."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+def signal_group(group: int, sign: int) -> bool:
+    """A signal to a process group: whether it was there and ours to take it."""
+    try:
         os.killpg(group, sign)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def hold() -> None:
+    """Wait for the end of the input, then end the group unless it was released."""
+    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, signal.SIG_IGN)
+    first, _, rest = sys.stdin.buffer.read().partition(b"\n")
+    if not first.isdigit() or rest:
+        return
+    group = int(first)
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        if not signal_group(group, sign):
+            return
+        end = time.monotonic() + STOP_S
+        while time.monotonic() < end:
+            time.sleep(0.1)
+            if not signal_group(group, 0):
+                return
+
+
+if __name__ == "__main__":
+    hold()
