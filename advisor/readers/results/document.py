@@ -166,15 +166,31 @@ _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 
 _PREFIXES = (
     re.compile(r"> ?"),  # quoted in a reply
-    re.compile(rf"{_TIME} "),  # kubectl logs --timestamps, docker logs -t
+    re.compile(rf"{_TIME}[ \t]"),  # kubectl logs --timestamps, docker logs -t
     re.compile(r"[A-Za-z0-9][\w.-]{0,60} +\| ?"),  # docker compose logs
-    re.compile(r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \S{1,80} [\w./@-]{1,60}(?:\[\d+\])?: "),
+    re.compile(  # journalctl, -o short-precise, -o short-full
+        r"(?:[A-Z][a-z]{2} +\d{1,2}|[A-Z][a-z]{2} \d{4}-\d\d-\d\d) \d\d:\d\d:\d\d(?:\.\d+)?"
+        r"(?: [A-Z]{2,5})? \S{1,80} [\w./@-]{1,60}(?:\[\d+\])?: "
+    ),
     re.compile(rf"{_TIME} \S{{1,80}} [\w./@-]{{1,60}}\[\d+\]: "),  # journalctl -o short-iso
     re.compile(r"\([A-Za-z]\w{0,30}(?: [\w=-]{1,30})? pid=\d+\) "),  # vLLM's processes
     re.compile(r"\[(?:pod/)?[\w./-]{1,120}\] (?=\S)"),  # kubectl logs --prefix
 )
 
-_DOCKER_LINE = {"log", "stream", "time", "attrs"}
+_NO_TEXT = {
+    b"PK\x03\x04": "a zip archive (or a spreadsheet): unpack it, or save it as CSV",
+    b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it first",
+    b"\xfd7zXZ": "packed by xz: unpack it first",
+    b"BZh": "packed by bzip2: unpack it first",
+    b"\x89PNG": "a picture: give the text that it shows",
+    b"\xff\xd8\xff": "a picture: give the text that it shows",
+    b"%PDF-": "a PDF: give the text that it shows",
+}
+
+_LOG_FIELDS = {  # of a line's JSON: its text, and a field that is always beside it
+    "log": "stream", "MESSAGE": "__REALTIME_TIMESTAMP", "line": "timestamp",
+    "message": "@timestamp", "textPayload": "insertId",
+}  # fmt: skip
 
 
 def text_of(data: bytes, most: int) -> str:
@@ -198,6 +214,9 @@ def _unpack(data: bytes, most: int) -> bytes:
 
 
 def _decode(data: bytes) -> str:
+    for mark, what in _NO_TEXT.items():
+        if data.startswith(mark):
+            raise ValueError(what)
     refused = "no UTF-8 text; expected a benchmark's JSON, CSV, console output or log"
     try:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -226,7 +245,7 @@ def _clean(text: str) -> str:
 
 def without_prefixes(text: str) -> str:
     """The lines without what a log collector put in front of each; the same text where none did."""
-    lines = _docker_lines(text) or text.split("\n")
+    lines = _log_lines(text) or text.split("\n")
     for _ in range(MOST_PASSES):
         full = [line for line in lines if line.strip()]
         taken = next((p for p in _PREFIXES if _is_carried(p, full)), None)
@@ -241,19 +260,25 @@ def _is_carried(prefix: re.Pattern[str], lines: list[str]) -> bool:
     return bool(sample) and sum(bool(prefix.match(s)) for s in sample) >= SHARE * len(sample)
 
 
-def _docker_lines(text: str) -> list[str]:
-    """The lines in the JSON of docker's json-file driver; empty where the text is none."""
-    if not text.startswith('{"log":'):
+def _log_lines(text: str) -> list[str]:
+    """The lines in the JSON of docker's json-file driver, of `journalctl -o json`, or as Loki and
+    others export them; empty where the text is none.
+    """
+    if not text.startswith("{"):
         return []
     out = []
+    field = ""
     for line in text.splitlines():
         try:
-            row = json.loads(line) if line.strip() else {"log": ""}
+            row = json.loads(line) if line.strip() else {field: ""}
         except (ValueError, RecursionError):
             return []
-        if not isinstance(row, dict) or not row.keys() <= _DOCKER_LINE:
+        if not isinstance(row, dict):
             return []
-        out.append(str(row.get("log", "")).rstrip("\n"))
+        field = field or next((n for n, more in _LOG_FIELDS.items() if {n, more} <= row.keys()), "")
+        if not isinstance(row.get(field), str):
+            return []
+        out.append(row[field].rstrip("\n"))
     return out
 
 

@@ -42,12 +42,19 @@ _VLLM_RATE = re.compile(
     r"(?:Drafted|Number of draft tokens): (\d+)"
 )
 
+# releases before 0.8: cumulative
+_VLLM_TOTALS = re.compile(
+    r"Speculative metrics: Draft acceptance rate: [0-9.]+, System efficiency: [0-9.]+, Number of "
+    r"speculative tokens: (\d+), Number of accepted tokens: (\d+), Number of draft tokens: (\d+), "
+    r"Number of emitted tokens: (\d+)"
+)
+
 _VLLM_COUNTS = re.compile(r"Accepted:\s+(\d+) tokens,\s+Drafted:\s+(\d+) tokens")
 
 # a line that was cut or wrapped
 _VLLM_LENGTH = re.compile(r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?)")
 
-_VLLM = (_VLLM_SPEC, _VLLM_SPEED, _VLLM_RATE, _VLLM_LENGTH)
+_VLLM = (_VLLM_SPEC, _VLLM_SPEED, _VLLM_TOTALS, _VLLM_RATE, _VLLM_LENGTH)
 
 _SGLANG = re.compile(
     r"Decode batch(?: \[\d+\])?[,.].{0,20}?#running-req: (\d+),"
@@ -138,7 +145,8 @@ def _vllm(doc: Document) -> BenchmarkRun:
             int(accepted) / (float(length) - 1) if float(length) > 1 else int(drafted) / len(row)
         )
         found.positions.append(row)
-    k = max((len(row) for row in found.positions), default=0)
+    totals = _VLLM_TOTALS.findall(doc.text)
+    k = max((len(row) for row in found.positions), default=int(totals[-1][0]) if totals else 0)
     return _run(
         doc,
         VLLM,
@@ -195,6 +203,15 @@ def _weighted_acceptance(found: Lines, k: int) -> Acceptance | None:
 
 def _rough_acceptance(text: str) -> Acceptance | None:
     """From lines that print less: counts alone, or the length of each window."""
+    if totals := _VLLM_TOTALS.findall(text):
+        # its accepted ones count those behind a rejection too: the emitted ones make the length
+        k, accepted, drafted, emitted = (int(number) for number in totals[-1])
+        if k and drafted:
+            per_step = emitted * k / drafted
+            return Acceptance(
+                length=per_step if per_step >= 1 else None,
+                rate=min(accepted / drafted, 1.0), draft_tokens=drafted,
+            )  # fmt: skip
     printed = _VLLM_RATE.findall(text) or _VLLM_COUNTS.findall(text)
     counts = [(int(accepted), int(drafted)) for accepted, drafted in printed]
     if counts and any(drafted for _, drafted in counts):

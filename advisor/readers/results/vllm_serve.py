@@ -1,4 +1,5 @@
-"""`vllm bench serve --save-result` (and --append-result): one JSON object a run.
+"""`vllm bench serve --save-result` (and --append-result): one JSON object a run, or a row of CSV as
+`vllm bench sweep` and spreadsheets hold it.
 
 Latencies are in ms, acceptance in percent. Neither the engine's version nor the hardware is in it,
 and k only as the number of draft positions or where it was given by `--metadata`. A file without
@@ -23,8 +24,14 @@ from advisor.readers.results.run import (
     Number,
     per_request,
 )
+from advisor.readers.results.tables import has_table, table_records
 
 FORMAT = "vllm-bench-serve"
+_COLUMNS = {"completed", "duration", "request_throughput", "output_throughput", "mean_ttft_ms"}
+_LISTS = {  # a table holds them as text
+    "input_lens", "output_lens", "ttfts", "itls", "latencies", "errors", "generated_texts",
+    "spec_decode_per_position_acceptance_rates",
+}  # fmt: skip
 
 
 class Result(Foreign):
@@ -66,6 +73,8 @@ class Result(Foreign):
 
 def matches(doc: Document) -> bool:
     """Whether the document is a result file of `vllm bench serve`."""
+    if not doc.values:
+        return has_table(doc.text, _COLUMNS)
     return bool(doc.objects) and all(_is_result(row) for row in doc.objects)
 
 
@@ -79,6 +88,15 @@ def _is_result(row: dict[str, Any]) -> bool:
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per result."""
+    if not doc.values:
+        rows = [
+            {name: cell for name, cell in row.items() if cell and name not in _LISTS}
+            for row in table_records(doc.text, _COLUMNS)
+        ]
+        return [
+            _run(doc, row, Result.model_validate(row), f"row {i}" if len(rows) > 1 else "")
+            for i, row in enumerate(rows, 1)
+        ]
     return [_run(doc, row, Result.model_validate(row), part) for part, row in doc.parts()]
 
 

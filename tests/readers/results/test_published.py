@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from advisor.readers.results.document import parse
+from advisor.readers.results.document import Unreadable, parse
 from advisor.readers.results.formats import read_document
 from advisor.readers.results.run import BenchmarkRun
 
@@ -220,6 +220,43 @@ vllm:spec_decode_num_drafts_total{engine="0",model_name="m"} 1000.0
 vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="m"} 1660.0
 vllm:time_to_first_token_seconds_count{engine="0",model_name="m"} 10.0
 """
+# vllm-project/vllm#7540: counts since the start, and accepted ones behind a rejection
+TOTALS = """\
+INFO 08-26 12:07:05 metrics.py:411] Avg prompt throughput: 1480.7 tokens/s, Avg generation throughput: 143.6 tokens/s, Running: 7 reqs, Swapped: 0 reqs, Pending: 0 reqs, GPU KV cache usage: 1.6%, CPU KV cache usage: 0.0%.
+INFO 08-26 12:07:05 metrics.py:427] Speculative metrics: Draft acceptance rate: 0.655, System efficiency: 0.649, Number of speculative tokens: 4, Number of accepted tokens: 1735, Number of draft tokens: 2648, Number of emitted tokens: 2149.
+INFO 08-26 12:07:10 metrics.py:427] Speculative metrics: Draft acceptance rate: 0.656, System efficiency: 0.654, Number of speculative tokens: 4, Number of accepted tokens: 3268, Number of draft tokens: 4980, Number of emitted tokens: 4074.
+"""
+# the names of vLLM's result as columns; the numbers are ours
+SWEEP_CSV = """\
+run,request_rate,max_concurrency,completed,duration,request_throughput,output_throughput,mean_ttft_ms,mean_tpot_ms,spec_decode_acceptance_length,itls
+1,inf,4,16,5.5,2.9,291.5,75.7,13.17,2.38,"[[0.1]]"
+2,inf,16,64,7.0,9.1,914.25,102.0,16.9,,
+"""
+
+
+def test_counts_since_the_start_are_not_added_up() -> None:
+    (run,) = read(TOTALS)
+    assert run.k == 4 and run.acceptance is not None
+    assert run.acceptance.length == pytest.approx(0.654 * 5, rel=1e-3)
+    assert run.acceptance.rate == pytest.approx(0.656, rel=1e-3)
+
+
+def test_results_of_vllm_in_a_table_are_read() -> None:
+    first, second = read(SWEEP_CSV)
+    assert (first.concurrency, first.output_tok_s, first.value("tpot")) == (4, 291.5, 13.17)
+    assert first.acceptance is not None and first.acceptance.length == 2.38
+    assert (second.requests, second.output_tok_s, second.acceptance) == (64, 914.25, None)
+    assert (first.client, second.part) == ("vllm bench serve", "row 2")
+
+
+@pytest.mark.parametrize(
+    ("start", "what"),
+    [(b"PK\x03\x04aa", "zip archive"), (b"\x89PNG\r\n", "picture"), (b"%PDF-1.7", "PDF"),
+     (b"\x28\xb5\x2f\xfdab", "zstd")],
+)  # fmt: skip
+def test_what_is_no_text_is_named(start: bytes, what: str) -> None:
+    with pytest.raises(Unreadable, match=what):
+        parse("file", start + bytes(range(256)))
 
 
 def test_sglangs_offline_throughput_is_read() -> None:

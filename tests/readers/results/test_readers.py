@@ -359,6 +359,16 @@ def _as_docker_log(data: bytes) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
+def _as_json(**more: str) -> Callable[[bytes], bytes]:
+    name = next(iter(more))
+
+    def lines(data: bytes) -> bytes:
+        rows = (more | {name: line} for line in data.decode().splitlines())
+        return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+    return lines
+
+
 def _after(prefix: bytes) -> Callable[[bytes], bytes]:
     return lambda data: b"".join(prefix + line for line in data.splitlines(keepends=True))
 
@@ -380,6 +390,10 @@ LOGS: dict[str, Callable[[bytes], bytes]] = {
     "kubectl logs --timestamps": _after(b"2026-11-24T10:11:12.123456789Z "),
     "a process of vLLM in compose": _after(b"vllm-1  | \x1b[0;36m(APIServer pid=1)\x1b[0;0m "),
     "docker's json-file": _as_docker_log,
+    "journalctl -o json": _as_json(MESSAGE="", __REALTIME_TIMESTAMP="1", _PID="7"),
+    "Loki": _as_json(line="", timestamp="2026-11-24T10:11:12Z"),
+    "journalctl -o short-precise": _after(b"Nov 24 10:11:12.123456 spark vllm[1234]: "),
+    "journalctl -o short-full": _after(b"Tue 2026-11-24 10:11:12 UTC spark vllm[1234]: "),
 }
 
 
@@ -481,7 +495,7 @@ def test_two_formats_in_one_file_are_refused() -> None:
     ("data", "why"),
     [
         (b"", "empty"),
-        (b"\x89PNG\r\n\x1a\n\xff", "UTF-8"),
+        (b"\x89PNG\r\n\x1a\n\xff", "picture"),
         (b"hello", "no result of"),
         (b"\x00a", "binary"),
         (b'{"a":' * 100, "nested deeper"),
