@@ -88,7 +88,9 @@ def matches(doc: Document) -> bool:
     """Whether the document is output of llama-bench or llama-batched-bench."""
     if doc.values:
         rows = doc.objects
-        return bool(rows) and all(row.keys() >= _NEEDED or _batch(row) for row in rows)
+        return bool(rows) and all(
+            row.keys() >= _NEEDED or _batch(row) or _sweep(row) for row in rows
+        )
     return (
         has_table(doc.text, _CSV)
         or bool(_heads(doc.text))
@@ -101,6 +103,10 @@ def _batch(row: dict[str, Any]) -> bool:
     return {"pp", "tg", "pl", "speed_pp", "speed_tg"} <= row.keys()
 
 
+def _sweep(row: dict[str, Any]) -> bool:
+    return {"pp", "tg", "n_kv", "speed_pp", "speed_tg"} <= row.keys() and "pl" not in row
+
+
 def _heads(text: str) -> list[re.Match[str]]:
     return [m for m in _TABLE.finditer(text) if "peak t/s" not in m[0]]
 
@@ -110,6 +116,8 @@ def read(doc: Document) -> list[BenchmarkRun]:
     if doc.objects:
         if _batch(doc.objects[0]):
             return [_batched_run(doc, Batch.model_validate(row)) for row in doc.objects]
+        if _sweep(doc.objects[0]):
+            return [_sweep_run(doc, Sweep.model_validate(row)) for row in doc.objects]
         return [_run(doc, Test.model_validate(row)) for row in doc.objects]
     # a page of notes holds several tables, each of which is read
     if found := [*_batched_table(doc), *_sweep_table(doc), *_markdown(doc)]:

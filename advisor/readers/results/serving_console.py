@@ -179,7 +179,9 @@ def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> Bench
         engine = "sglang" if (block.backend or "").startswith("sglang") else None
         engine = "vllm" if (block.backend or "").startswith("vllm") else engine
         engine = "sglang" if block.offline else engine
-    limit = block.get("maximum request concurrency", "max request concurrency")
+    limit = block.get(  # the third: as SGLang 0.4 writes it
+        "maximum request concurrency", "max request concurrency", "max reqeuest concurrency"
+    )
     limit = limit if limit is not None else _number(asked.get("max_concurrency", ""))
     tpot = _latency(block, "tpot")
     derived = _tpot_of_means(block) if tpot is None else None

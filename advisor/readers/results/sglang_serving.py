@@ -9,7 +9,9 @@ not stream: the times per token then hold the prompt's as well, and are left out
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from advisor.readers.results.document import Document
 from advisor.readers.results.run import (
@@ -23,8 +25,14 @@ from advisor.readers.results.run import (
     finite,
     per_request,
 )
+from advisor.readers.results.tables import bare_cell, grid_tables
 
 FORMAT = "sglang-bench-serving"
+_BATCH_COLUMNS = {
+    "batch size": "batch_size", "input len": "input_len", "latency (s)": "latency",
+    "input throughput (tok/s)": "input_throughput",
+    "output throughput (tok/s)": "output_throughput", "acc length": "acc_length",
+}  # fmt: skip
 _ENGINES: dict[str, EngineName] = {"sglang": "sglang", "vllm": "vllm"}
 
 
@@ -49,20 +57,80 @@ class Result(Foreign):
     tag: str | None = None
 
 
+class Batch(Foreign):
+    """One line or row of bench_one_batch_server; -1 stands for no drafts."""
+
+    batch_size: Count
+    input_len: Count = None
+    output_len: Count = None
+    latency: Number = None
+    input_throughput: Number = None
+    output_throughput: Number = None
+    last_ttft: Number = None
+    acc_length: Annotated[float | None, BeforeValidator(finite)] = None
+    model_path: str | None = None
+
+
 def matches(doc: Document) -> bool:
-    """Whether the document is a result file of SGLang's bench_serving."""
-    return bool(doc.objects) and all(_is_result(row) for row in doc.objects)
+    """Whether the document is a result of SGLang's bench_serving or bench_one_batch_server."""
+    if not doc.values:
+        return bool(_batch_rows(doc.text))
+    return bool(doc.objects) and all(_is_result(row) or _is_batch(row) for row in doc.objects)
+
+
+def _is_batch(row: dict[str, Any]) -> bool:
+    return {"batch_size", "input_len", "output_len", "latency", "output_throughput"} <= row.keys()
+
+
+def _batch_rows(text: str) -> list[dict[str, str]]:
+    """The rows of the table that bench_one_batch_server prints, under its JSON's names."""
+    if "| batch size |" not in text:
+        return []
+    return [
+        {field: value for name, field in _BATCH_COLUMNS.items() if (value := row.get((name,), ""))}
+        for rows in grid_tables(text)
+        if ("batch size",) in rows[0] and ("output throughput (tok/s)",) in rows[0]
+        for row in ({name: bare_cell(cell) for name, cell in full.items()} for full in rows)
+    ]
 
 
 def _is_result(row: dict[str, Any]) -> bool:
-    return {"backend", "completed", "duration", "output_throughput"} <= row.keys() and bool(
-        {"total_throughput", "input_throughput"} & row.keys()  # clients of 2025 write the second
+    return (
+        {"backend", "completed", "duration", "output_throughput"} <= row.keys()
+        and bool({"total_throughput", "input_throughput"} & row.keys())  # the second since 2025
+        and "tokenizer_id" not in row  # vLLM's of 2024 has the second too
     )
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per result."""
-    return [_run(doc, row, Result.model_validate(row), part) for part, row in doc.parts()]
+    if not doc.values:
+        rows = _batch_rows(doc.text)
+        return [_batch_run(doc, Batch.model_validate(row)) for row in rows]
+    return [
+        _batch_run(doc, Batch.model_validate(row))
+        if _is_batch(row)
+        else _run(doc, row, Result.model_validate(row), part)
+        for part, row in doc.parts()
+    ]
+
+
+def _batch_run(doc: Document, made: Batch) -> BenchmarkRun:
+    speed, streams = made.output_throughput, made.batch_size
+    each = speed / streams if speed and streams else None
+    part = f"B{streams} in{made.input_len}" if made.input_len else f"B{streams}"
+    return BenchmarkRun(
+        file=doc.name, format=FORMAT, kind="offline", part=part, sha256=doc.sha256,
+        client="sglang.bench_one_batch_server", engine="sglang", model=made.model_path,
+        concurrency=streams, requests=streams, input_tokens=made.input_len,
+        output_tokens=made.output_len, duration_s=made.latency,
+        output_tok_s=speed, request_tok_s=each, prompt_tok_s=made.input_throughput,
+        tpot_ms=Latency.from_statistics(mean=1e3 / each) if each else None,
+        ttft_ms=Latency.from_statistics(mean=made.last_ttft * 1e3) if made.last_ttft else None,
+        acceptance=Acceptance(length=made.acc_length)
+        if made.acc_length and made.acc_length > 1 else None,
+        notes=("output tok/s of the generation phase alone; TTFT is the last request's",),
+    )  # fmt: skip
 
 
 def _run(doc: Document, row: dict[str, Any], made: Result, part: str) -> BenchmarkRun:

@@ -232,6 +232,47 @@ run,request_rate,max_concurrency,completed,duration,request_throughput,output_th
 1,inf,4,16,5.5,2.9,291.5,75.7,13.17,2.38,"[[0.1]]"
 2,inf,16,64,7.0,9.1,914.25,102.0,16.9,,
 """
+# a page of RadixArk's: a batch without a client's load
+ONE_BATCH = """\
+{"run_name": "default", "batch_size": 33, "input_len": 8192, "output_len": 65536, "latency": 3998.5722, "input_throughput": 3374.0, "output_throughput": 551.92, "overall_throughput": 608.47, "last_ttft": 80.1232, "last_gen_throughput": 66.18, "acc_length": -1.0, "cache_hit_rate": null}
+"""
+# the table that the same benchmark prints; the numbers are ours but for the first row's speeds
+ONE_BATCH_TABLE = """\
+### DeepSeek-V3.1 (TP8+MTP) [8-gpu-h200]
+| batch size | input len | latency (s) | input throughput (tok/s)  | output throughput (tok/s) | acc length | ITL (ms) | input cost ($/1M) |
+| ---------- | --------- | ----------- | ------------------------- | ------------------------- | ---------- | -------- | ----------------- |
+| 1 | 4096 | 2.40 | 21408.64 | 231.74 | 3.19 | 4.32 | 0.10 |
+| 8 | 4096 | 4.10 | 22000.00 | 1100.00 | n/a | 7.27 | 0.10 |
+"""
+# vLLM's client of mid 2024 writes a field that SGLang's has too
+VLLM_2024 = """\
+{"date": "20240716-101112", "backend": "vllm", "model_id": "llama", "tokenizer_id": "llama", "best_of": 1, "use_beam_search": false, "num_prompts": 100, "request_rate": "inf", "duration": 10.0, "completed": 100, "total_input_tokens": 2000, "total_output_tokens": 20000, "request_throughput": 10.0, "input_throughput": 200.0, "output_throughput": 2000.0, "mean_ttft_ms": 50.0, "median_ttft_ms": 49.0, "p99_ttft_ms": 60.0, "mean_tpot_ms": 12.0, "median_tpot_ms": 11.9, "p99_tpot_ms": 13.0}
+"""
+# ik_llama.cpp's llama-sweep-bench with --output-format jsonl; its fields, the first row of SWEEP
+SWEEP_JSONL = """\
+{"n_kv_max": 4096, "n_batch": 2048, "n_ubatch": 512, "flash_attn": 1, "n_gpu_layers": 99, "n_threads": 16, "n_threads_batch": 16, "pp": 512, "tg": 128, "n_kv": 0, "t_pp": 58.226, "speed_pp": 8.79, "t_tg": 44.387, "speed_tg": 2.88 }
+"""
+
+
+def test_a_batch_of_sglang_is_read_as_a_line_and_as_a_table() -> None:
+    (run,) = read(ONE_BATCH)
+    assert (run.concurrency, run.output_tok_s, run.acceptance) == (33, 551.92, None)
+    assert run.value("ttft") == pytest.approx(80123.2)
+    assert run.value("tpot") == pytest.approx(33e3 / 551.92)
+    first, second = read(ONE_BATCH_TABLE)
+    assert first.acceptance is not None and first.acceptance.length == 3.19
+    assert (first.concurrency, first.output_tok_s, first.input_tokens) == (1, 231.74, 4096)
+    assert (second.acceptance, second.request_tok_s) == (None, 137.5)
+
+
+def test_vllms_result_of_2024_is_taken_by_one_reader() -> None:
+    (run,) = read(VLLM_2024)
+    assert (run.client, run.output_tok_s, run.value("tpot")) == ("vllm bench serve", 2000.0, 12.0)
+
+
+def test_a_sweep_as_json_lines_is_read() -> None:
+    (run,) = read(SWEEP_JSONL)
+    assert (run.output_tok_s, run.prompt_tok_s, run.depth_tokens) == (2.88, 8.79, 0)
 
 
 def test_counts_since_the_start_are_not_added_up() -> None:
