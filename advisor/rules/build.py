@@ -7,9 +7,11 @@ One page a rule under docs/rules, the list of all rules, and `_index.py`.
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from pathlib import Path
 
 from advisor.domain.paths import knowledge_dir
+from advisor.rules import guards
 from advisor.rules.data_check import problems
 from advisor.rules.registry import Rule, load, module_name, rule_files
 from advisor.rules.texts import overview, page
@@ -28,7 +30,7 @@ def outputs() -> dict[Path, str]:
 
 def index_text(rules: tuple[Rule, ...]) -> str:
     """Return the source of the rule index, which start-up reads in place of the rules."""
-    rows = [f"    RuleRow{tuple(r.row[:6])!r}," for r in rules]
+    rows = [f"    RuleRow{row_text(r)}," for r in rules]
     return "\n".join(
         [
             HEAD,
@@ -49,15 +51,25 @@ def index_text(rules: tuple[Rule, ...]) -> str:
     )
 
 
+def row_text(rule: Rule) -> str:
+    """The arguments of a rule's row in the index."""
+    name = module_name(rule.row)
+    module = import_module(f"advisor.rules.{name[:3]}.{name}")
+    guard = guards.read_guard(source(rule), module)
+    said = [repr(value) for value in rule.row[: -len(guard)]]
+    said += [f"{key}={value!r}" for key, value in guard._asdict().items() if value]
+    return f"({', '.join(said)})"
+
+
+def source(rule: Rule) -> str:
+    """The text of a rule's file."""
+    path = HERE / rule.code[:3].lower() / f"{module_name(rule.row)}.py"
+    return path.read_text(encoding="utf-8")
+
+
 def informational_codes(rules: tuple[Rule, ...]) -> tuple[str, ...]:
     """Codes of the rules that cannot change what is decided, as their files are written."""
-    return tuple(
-        r.code
-        for r in rules
-        if not can_decide(
-            (HERE / r.code[:3].lower() / f"{module_name(r.row)}.py").read_text(encoding="utf-8")
-        )
-    )
+    return tuple(r.code for r in rules if not can_decide(source(r)))
 
 
 def can_decide(text: str) -> bool:
