@@ -1,5 +1,6 @@
 """What is made when it is first used, since an answer needs little of it: compiled regular
-expressions, and sentences that most readers never ask for; and how far two spellings are apart.
+expressions, and sentences that most readers never ask for; how far two spellings are apart; and
+Python text of others, taken apart and never run.
 """
 
 from __future__ import annotations
@@ -7,7 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
+
+if TYPE_CHECKING:
+    import ast
 
 
 def lazy_re(text: str, flags: int = 0) -> re.Pattern[str]:
@@ -111,3 +115,22 @@ class Later(Sequence[str]):
 
     def __repr__(self) -> str:
         return repr(self._texts())
+
+
+def parse_module(text: str) -> ast.Module:
+    """A Python program. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
+    return cast("ast.Module", _parse(text, "exec"))
+
+
+def parse_expression(text: str) -> ast.expr:
+    """One Python expression. Raises as `parse_module` does."""
+    return cast("ast.Expression", _parse(text.lstrip(" \t"), "eval")).body
+
+
+def _parse(text: str, mode: Literal["exec", "eval"]) -> ast.AST:
+    import ast
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the parser says of `1if` goes to the terminal
+        return ast.parse(text, mode=mode)

@@ -15,7 +15,7 @@ from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
-from advisor.perf.either import Length, greater, lesser
+from advisor.perf.regimes.setting import Length, greater, lesser
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool

@@ -15,14 +15,17 @@ from typing import Any, NamedTuple
 
 from advisor.engines.traits import engines_with, gguf_engine
 from advisor.knowledge.rule_data import table
-from advisor.perf.either import choose, greater, lesser, negate
 from advisor.perf.regimes.setting import (
     Mask,
     Number,
     Setting,
     between,
+    choose,
+    greater,
+    lesser,
     matches,
     nearness,
+    negate,
     of_regime,
 )
 

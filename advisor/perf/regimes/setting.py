@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from advisor.knowledge.rule_data import number
-from advisor.perf.either import is_known, negate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,6 +163,53 @@ def _rise(value: Number, none: float, all_of_it: float) -> Number:
 def of_regime(key: str) -> float:
     """A number of knowledge/rules/regime.json."""
     return number("regime", key)
+
+
+# ---------------------------------------------------------------- a number, or an array of them
+# numpy comes in only with the first array: importing it costs more than judging a file.
+
+# A number, or an array of them (N,)
+Length = TypeVar("Length", float, "npt.NDArray[np.float64]")
+
+
+def lesser(a: Any, b: Any) -> Any:
+    """The smaller of two, of numbers or of arrays (N,)."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return min(a, b)
+    import numpy as np
+
+    return np.fmin(a, b)
+
+
+def greater(a: Any, b: Any) -> Any:
+    """The larger of two, of numbers or of arrays (N,)."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return max(a, b)
+    import numpy as np
+
+    return np.fmax(a, b)
+
+
+def negate(mask: Any) -> Any:
+    """The contrary, of one truth or of an array of them (N,)."""
+    return not mask if isinstance(mask, int) else ~mask
+
+
+def choose(mask: Any, a: Any, b: Any) -> Any:
+    """`a` where the mask holds, else `b`: a number for one truth, an array for several (N,)."""
+    if isinstance(mask, bool):
+        return a if mask else b
+    import numpy as np
+
+    return np.where(mask, a, b)
+
+
+def is_known(value: Any) -> Any:
+    """Whether a number is one, not NaN; of an array each (N,)."""
+    return value == value  # noqa: PLR0124 - NaN is what differs from itself
+
+
+# ---------------------------------------------------------------- words of one case
 
 
 def is_sparse(model: LLM, shape: LLM | None) -> bool:

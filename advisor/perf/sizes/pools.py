@@ -19,7 +19,7 @@ from typing import NamedTuple
 from advisor.domain.nouns import LLM, Plan
 from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
-from advisor.perf.either import Length, lesser
+from advisor.perf.regimes.setting import Length, lesser
 
 PAGE_ALIGN = sourced(
     16,

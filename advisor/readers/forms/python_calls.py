@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 import re
 
-from advisor.domain.patterns import lazy_re
-from advisor.domain.python_text import parse_module
+from advisor.domain.patterns import lazy_re, parse_module
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from advisor.domain.patterns import lazy_re
+from advisor.domain.patterns import lazy_re, parse_expression
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE_CLOSE,
@@ -280,7 +280,6 @@ def arithmetic(text: str, scope: Scope) -> int | None:
     """The value of `$((...))` over integers; None if it is not known."""
     if len(text) > 200:
         return None
-    from advisor.domain.python_text import parse_expression  # start-up: only for arithmetic
 
     def number(found: re.Match[str]) -> str:
         value = scope.text(found.group(1))

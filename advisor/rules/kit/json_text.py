@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag
-from advisor.domain.patterns import lazy_re
-from advisor.domain.python_text import parse_expression
+from advisor.domain.patterns import lazy_re, parse_expression
 
 _LONGEST = 4_000
 _BARE = lazy_re(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")

@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.perf import either
 from advisor.perf.regimes import setting
 
 NUMBERS = st.floats(1e-3, 1e7)
@@ -39,16 +38,16 @@ def test_nearness_is_none_at_half_of_the_limit_and_whole_from_there_on() -> None
 @given(NUMBERS, NUMBERS, st.booleans())
 def test_numbers_and_arrays_are_compared_alike(a: float, b: float, mask: bool) -> None:
     left, right, truth = np.array([a]), np.array([b]), np.array([mask])
-    assert [either.lesser(a, b)] == either.lesser(left, right) == either.lesser(left, b)
-    assert [either.greater(a, b)] == either.greater(left, right) == either.greater(a, right)
-    assert [either.negate(mask)] == either.negate(truth) == [not mask]
-    assert [either.choose(mask, a, b)] == either.choose(truth, left, b) == [a if mask else b]
-    assert either.is_known(a) is True and list(either.is_known(np.array([a, math.nan]))) == [
+    assert [setting.lesser(a, b)] == setting.lesser(left, right) == setting.lesser(left, b)
+    assert [setting.greater(a, b)] == setting.greater(left, right) == setting.greater(a, right)
+    assert [setting.negate(mask)] == setting.negate(truth) == [not mask]
+    assert [setting.choose(mask, a, b)] == setting.choose(truth, left, b) == [a if mask else b]
+    assert setting.is_known(a) is True and list(setting.is_known(np.array([a, math.nan]))) == [
         True,
         False,
     ]
 
 
 def test_the_truth_of_one_numpy_value_is_turned_round_too() -> None:
-    assert not either.negate(np.True_) and either.negate(np.False_)
-    assert float(either.choose(np.True_, 1.0, 2.0)) == 1.0
+    assert not setting.negate(np.True_) and setting.negate(np.False_)
+    assert float(setting.choose(np.True_, 1.0, 2.0)) == 1.0
