@@ -65,6 +65,7 @@ class Port(Frozen):
     span: Span | None = None
     path: str = ""  # what an HTTP probe asks for
     path_span: Span | None = None
+    key: bool = False  # a header goes with it
 
 
 class Mount(Frozen):
@@ -72,6 +73,8 @@ class Mount(Frozen):
 
     path: str
     span: Span | None = None
+    source: str = ""  # of the host, or a volume's name, where it stands beside the path
+    mode: str = ""  # ro, z ...
 
 
 class Devices(Frozen):
@@ -122,6 +125,7 @@ class Container(Frozen):
     kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
     image_line: int = 0
     image_span: Span | None = None
+    user: str | None = None  # who runs the server, by name or number
     name: str = ""  # service / unit / preset name
 
 

@@ -70,7 +70,10 @@ def docker_run(
             if base_name(words[i]) == "docker":
                 docker_option_slip(words[j], reading)
                 _short_slip(words[j], reading)
+            limit = words[j].text == "--ulimit" and j + 2 < len(words)
             j += _option(ran, words, j, reading)
+            if limit and "=" not in words[j - 1].text and re.fullmatch(r"-?\d+", words[j].text):
+                j += _stray(words, j, reading)
         elif strays < MAX_STRAYS and (more := _stray(words, j, reading)):
             strays, j = strays + 1, j + more
         else:
@@ -151,6 +154,8 @@ def _set_device(around: Surroundings, name: str, value: Mapped) -> None:
     if name == "--gpus":
         around.gpus = value.text.strip("'\"")
         around.asked = [value]
+    elif name in ("-u", "--user"):
+        around.user = value.text
     elif name == "--device":
         around.paths.append(value.text)
     elif name == "--runtime":
@@ -183,6 +188,9 @@ def _stray(words: list[Mapped], j: int, reading: Reading) -> int:
         reading.slip(f"{said}: blanks stand around the =", start, stop_at, "=")
         return 2 if text == "=" else 1
     option = words[j - 2].text if j > 1 else ""
+    if option == "--ulimit" and end is not None and re.fullmatch(r"-?\d+(?::-?\d+)?", text):
+        reading.slip(f"{said}: --ulimit takes NAME=NUMBER", end[1], at, "=")
+        return 1
     if option in ("-v", "--volume") and end is not None and text.startswith(("/", "~")):
         reading.slip(f"{said}: a colon joins the two paths", end[1], at, ":")
     else:

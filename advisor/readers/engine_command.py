@@ -62,9 +62,12 @@ class Surroundings:
         self.rollout_surge: bool | None = None
         self.rollout_default = False
         self.host = False  # the container uses the host's network
+        self.headers: set[str] = set()  # probes that send a header
         # of the container; the probe that asks there, and for what
         self.ports: list[tuple[Mapped, str, Mapped | None]] = []
         self.published: list[str | None] = []  # ports of the host; None: a variable's
+        self.user: str | None = None
+        self.binds: list[tuple[str, str]] = []  # source and mode of each mount
         self.mounts: list[Mapped] | None = []  # None where not all are known
         self.labels: dict[str, str] = {}  # of a pod
         self.service_links = True  # of Kubernetes: a Service's address in the environment
@@ -84,19 +87,25 @@ class Surroundings:
             return
         if "=" in said.text and (found := _TARGET.search(said.text)):
             self.mounts.append(said.part(*found.span(1)))
+            self.binds.append(("", "ro" if re.search(r"\b(?:ro|readonly)\b", said.text) else ""))
             return
         if said.has_hole and HOLE.sub("", said.text).strip(":") == "":
             self.mounts = None
             return
         target, colon = said, _COLON.search(said.text)
+        source = mode = ""
         if colon is not None:
             rest = said.part(colon.end(), len(said))
             end = rest.text.find(":")
+            source, mode = said.text[: colon.start()], rest.text[end + 1 :] if end >= 0 else ""
             target = rest.part(0, end) if end >= 0 else rest
         self.mounts.append(target)
+        self.binds.append((source, mode))
 
     def ask(self, text: Mapped, probe: str) -> None:
         """The address of this machine that a check of health calls."""
+        if "Authorization" in text.text or " -H" in text.text:
+            self.headers.add(probe)
         for found in _ADDRESS.finditer(text.text):
             if found[1] is None:
                 continue

@@ -283,17 +283,23 @@ class LaunchMaker:
             budget_probe=around.budget_probe,
             rollout_surge=around.rollout_surge,
             rollout_default=around.rollout_default,
-            ports=tuple(self._port(*one) for one in around.ports) if not around.host else (),
+            ports=tuple(self._port(*one, one[1] in around.headers) for one in around.ports)
+            if not around.host
+            else (),
             mounts=None
             if around.mounts is None
-            else tuple(Mount(path=one.display(), span=_place(one)) for one in around.mounts),
+            else tuple(
+                Mount(path=one.display(), span=_place(one), source=show(bind[0]), mode=bind[1])
+                for one, bind in zip(around.mounts, around.binds, strict=True)
+            ),
+            user=around.user,
             kind=around.kind,
             name=around.name,
             image_line=self.source.place(where.first())[0] if where is not None else 0,
             image_span=_place(where) if where is not None else None,
         )
 
-    def _port(self, number: Mapped, probe: str, path: Mapped | None) -> Port:
+    def _port(self, number: Mapped, probe: str, path: Mapped | None, key: bool) -> Port:
         return Port(
             number=int(number.text),
             probe=probe,
@@ -301,6 +307,7 @@ class LaunchMaker:
             span=_place(number),
             path=path.text if path is not None else "",
             path_span=_place(path) if path is not None else None,
+            key=key,
         )
 
 

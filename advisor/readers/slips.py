@@ -219,6 +219,8 @@ def docker_value_slip(name: str, value: Mapped, reading: Reading) -> None:
         found = re.match(r"(\d+)\s*([kmgKMG])", text)
         meant = f"{found[1]}{found[2].lower()}" if found else None
         said = f"docker run does not read the size '{text}' of {name}"
+    elif name == "--shm-size" and text.isdigit() and 0 < int(text) < 1024:
+        meant, said = f"{text}g", f"{name} {text} is {text} bytes: a unit is missing"
     elif name in _WORDS:
         word = text.partition(":")[0]
         near = get_close_matches(word.lower().replace("_", "-"), _WORDS[name], 1, 0.7)

@@ -230,7 +230,6 @@ INFORMING = frozenset((
     'SD302',
     'SD304',
     'SD305',
-    'SD306',
     'SD307',
     'SD308',
     'SD309',

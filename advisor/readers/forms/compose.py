@@ -126,6 +126,7 @@ def _surroundings(
         around.mounts, around.whole = None, False
     if (called := service.get("container_name")) is not None and called.kind == "scalar":
         name_slip(interpolate(scalar(called, reading.source), scope), reading)
+    around.user = plain("user")
     ipc, shm = plain("ipc"), plain("shm_size")
     around.ipc_host = None if ipc is None else ipc == "host"
     around.shm_bytes = size_bytes(shm) if shm else None

@@ -72,6 +72,9 @@ def _about(word: str, ran: ContainerRun, value: Mapped, scope: Scope, reading: R
     """Environment, ports and health of the image."""
     if word == "EXPOSE":
         for port in split_words(value, dollars=False):
+            if ":" in port.text and (place := port.span()) is not None:
+                said = "EXPOSE takes the container's port alone, without one of the host"
+                reading.slip(said, *place, port.text.rpartition(":")[2])
             ran.around.publish(port)
     elif word == "HEALTHCHECK":
         ran.around.ask(value, "healthcheck")

@@ -11,6 +11,7 @@ from advisor.readers.containers import add_env
 from advisor.readers.devices import ask_resources
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.form_relations import near_name
+from advisor.readers.images import is_official
 from advisor.readers.reading import Reading
 from advisor.readers.slips import text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join, synthetic
@@ -152,6 +153,7 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
         if host_ipc is not None and host_ipc.truth:
             around.ipc_host = True
     ask_resources(around, node, document, reading)
+    _check_user(around, node, document, reading)
     around.startup_budget_s, around.budget_probe = _probe_budget(node)
     mounts = node.get("volumeMounts")
     for one in mounts.items if mounts is not None else []:
@@ -209,6 +211,8 @@ def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
             named[name.text] = number
             around.port_names[name.text] = scalar(number, reading.source)
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        if node.path(f"{probe}.httpGet.httpHeaders") is not None:
+            around.headers.add(probe)
         asked = node.path(f"{probe}.httpGet.port") or node.path(f"{probe}.tcpSocket.port")
         if asked is not None and asked.kind == "scalar" and asked.text and asked.text not in named:
             _port_name(asked, probe, named, reading)
@@ -223,6 +227,23 @@ def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
                     scalar(path, reading.source) if path is not None and plain else None,
                 )
             )
+
+
+def _check_user(around: Surroundings, node: Node, document: Node, reading: Reading) -> None:
+    """An image that runs as root, where the pod allows no root."""
+    pod = document.path("spec.template.spec.securityContext") or document.path(
+        "spec.securityContext"
+    )
+    given = [one for one in (node.get("securityContext"), pod) if one is not None]
+    rule = next((found for one in given if (found := one.get("runAsNonRoot")) is not None), None)
+    if rule is None or rule.truth is not True or not is_own(document):
+        return
+    if any(one.get("runAsUser") is not None for one in given) or not is_official(
+        around.image_text()
+    ):
+        return
+    said = "the image runs as root: Kubernetes does not start it with runAsNonRoot"
+    reading.slip(said, rule.start, text="runAsUser with a number other than 0 beside it")
 
 
 def _port_name(asked: Node, probe: str, named: dict[str, Node], reading: Reading) -> None:

@@ -28,6 +28,7 @@ from advisor.readers.syntax.python_nodes import (
     shell_list,
     summands,
 )
+from advisor.readers.syntax.python_sampling import check_sampling
 from advisor.readers.syntax.python_values import STEP, PythonValues
 from advisor.readers.syntax.words import split_words
 
@@ -105,6 +106,8 @@ class Program(PythonValues):
             ):
                 self.command_text(node)
         self._check_guard()
+        if self.reading.found:
+            check_sampling(self.tree, self.reading, self.at)
 
     def _check_guard(self) -> None:
         """An engine that is started when the program is imported, as each process that it spawns

@@ -32,6 +32,7 @@ _ASKED = lazy_re(
     re.M,
 )
 _NEARLY = lazy_re(r"^(#[ \t]+SBATCH|#SBACTH|#SBTACH|#sbatch|#Sbatch)[ \t]+--?[a-zA-Z]", re.M)
+_QUOTED = lazy_re(r"\\.|(?<![\w$\\{])#[^\n]*|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(['\"])", re.S)
 MAX_NAMES = 100  # arrays of a script, and mentions of them, that are compared
 _ARRAY = lazy_re(r"^[ \t]*(?:(?:local|declare|readonly|typeset)[ \t]+(?:-a[ \t]+)?)?(\w+)=\(", re.M)
 _ITEMS = lazy_re(r"\$\{(\w+)\[[@*]\]\}")
@@ -57,6 +58,7 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
         _spaced_settings(text, reading)
     if not depth:
         _check_quotes(text, reading)
+        _open_quote(text, reading)
     if "#SBATCH" in text.text:
         _slurm(text, reading)
     if "=(" in text.text and "zsh" not in text.text[:40]:
@@ -95,6 +97,19 @@ def _check_quotes(text: Mapped, reading: Reading) -> None:
         if at >= 0 and end - at == len(found[1]):
             said = "a shell knows no typographic quotes: they are passed on as they stand"
             reading.slip(said, at, end, f'"{found[2]}"')
+
+
+def _open_quote(text: Mapped, reading: Reading) -> None:
+    """A quote that nothing closes, where the grammar finds an error too."""
+    if "<<" in text.text or "$'" in text.text or len(text) > 50_000:
+        return
+    found = next((one for one in _QUOTED.finditer(text.text) if one[1]), None)
+    if found is None or not parse(text.text).has_error:
+        return
+    at = text.pos[found.start()]
+    word = re.compile(r"[^\s\\;|&]*").match(text.text, found.end())
+    end = at + 1 + len(word[0]) if word is not None else None
+    reading.slip("a quote is left open: the shell stops there", end or at, end, found[1])
 
 
 def _slurm(text: Mapped, reading: Reading) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import html
 import re
+from itertools import pairwise
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
@@ -29,6 +30,7 @@ from advisor.readers.syntax.words import split_words
 _SECTIONS = {"service": "Service", "container": "Container", "unit": "Unit", "install": "Install"}
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
 _KEY = lazy_re(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
+_FOLDERS = ("WorkingDirectory", "Environment")
 _VARIABLE = lazy_re(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
 
 
@@ -91,6 +93,7 @@ def _check_starts(
     if len(starts) > 1 and not once:
         said = "systemd refuses more than one ExecStart, but for Type=oneshot"
         reading.slip(said, starts[1].first(), text="one of them, or ExecStartPre for the others")
+    _check_sandbox(entries, words, reading)
     given = {key for section, key, _ in entries if section == "Service"}
     detached = next((one for one in words[:12] if one.text in ("-d", "--detach", "-itd")), None)
     if detached is None or once or "RemainAfterExit" in given or "PIDFile" in given:
@@ -100,6 +103,30 @@ def _check_starts(
         said = f"with {detached.text} the command ends at once, and systemd takes the service for "
         said += "ended" + (": ExecStop follows" if "ExecStop" in given else "")
         reading.slip(said, detached.first(), place[1] if place else None, stops="ExecStop" in given)
+
+
+def _check_sandbox(
+    entries: list[tuple[str, str, Mapped]], words: list[Mapped], reading: Reading
+) -> None:
+    """What the unit closes to the server, and needs: home folders, ports below 1024."""
+    told = {key: value for section, key, value in entries if section == "Service"}
+    home = told.get("ProtectHome")
+    if home is not None and home.text.strip().lower() in ("yes", "true", "tmpfs"):
+        paths = [
+            *(one.text for one in words),
+            *(one.text for s, k, one in entries if k in _FOLDERS),
+        ]
+        inside = next((one for one in paths if re.search(r"(?:^|=)/(?:home|root)/", one)), None)
+        if inside is not None:
+            said = f"ProtectHome hides {inside.rpartition('=')[2][:60]} from the service"
+            reading.slip(said, home.first(), home.first() + len(home.text.strip()), "no")
+    user = told.get("User")
+    port = next((b for a, b in pairwise(words) if a.text == "--port"), None)
+    if user is None or user.text.strip() in ("root", "0") or port is None:
+        return
+    if port.text.isdigit() and 0 < int(port.text) < 1024 and "AmbientCapabilities" not in told:
+        said = f"port {port.text} is open to root alone, and the unit runs as {user.text.strip()}"
+        reading.slip(said, port.first(), text="a port above 1023, or AmbientCapabilities=")
 
 
 def _kind(entries: list[tuple[str, str, Mapped]]) -> Mapped | None:

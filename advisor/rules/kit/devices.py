@@ -122,6 +122,13 @@ def _names_devices(launch: Launch) -> bool:
     return bool(_inner(launch) or _outer(launch)) or launch.flag("--base-gpu-id") is not None
 
 
+def names_device(launch: Launch) -> bool:
+    """Whether the file says which devices a server has, by number, so that none is assumed."""
+    listed = _inner(launch) or _outer(launch) or []
+    gpus = launch.container.gpus if launch.container is not None else None
+    return bool(listed) and (gpus is None or not gpus.isdigit())
+
+
 def _inner(launch: Launch) -> list[str] | None:
     """The devices that the process is told to see: numbers, names or variables; None where it sees
     all.

@@ -14,6 +14,7 @@ from advisor import engines
 from advisor.domain.nouns import Case, Facts, Flag
 from advisor.domain.versions import Release, parse_release
 from advisor.knowledge.rule_data import table
+from advisor.readers.images import is_official
 from advisor.rules.kit.case import GGUF_ENGINES, open_value
 
 _COMPLETE = (
@@ -202,4 +203,15 @@ def _feasible(engine: str, names: frozenset[str]) -> tuple[str, ...]:
         one
         for one in catalogue.versions
         if all(catalogue.find(name, one) is not None for name in known)
+    )
+
+
+def is_newest(case: Case) -> bool:
+    """Whether the server is the project's own image by a tag that moves with each build."""
+    container = case.launch.container
+    return (
+        container is not None
+        and (container.tag or "").startswith("server")
+        and "@" not in (container.image or "")
+        and is_official(container.image or "")
     )

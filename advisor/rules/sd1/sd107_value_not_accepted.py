@@ -46,6 +46,8 @@ SAMPLING = (
     "--presence-penalty",
     "--frequency-penalty",
 )
+TENSORS = ("--override-tensor", "--spec-draft-override-tensor")
+_TENSOR = lazy_re(r":(?=(?:CPU|CUDA|ROCm|Vulkan|SYCL|Metal)\w*$)(?<!=)")
 LAYERS = ("auto", "all")
 TRUE_WORDS = frozenset(("on", "off", "true"))
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
@@ -146,9 +148,19 @@ def out_of_range(case: Case, found: Flag) -> Hit | None:
 def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
     """Return a hit where llama.cpp reads a part of the value: std::stoi takes 64k for 64."""
     value = found.value or ""
+    if found.name in TENSORS and not found.unresolved and (bad := _TENSOR.search(value)):
+        right = value[: bad.start()] + "=" + value[bad.end() :]
+        return Hit(
+            f"{found.raw} takes PATTERN=BUFFER, not '{value}'",
+            flag=found,
+            fix=set_fix(case, found, right, f"Write {right}."),
+            everywhere=True,
+            slip=True,
+        )
     words = LAYERS if found.name in ("--gpu-layers", "--spec-draft-ngl") else ()
     wordy = re.fullmatch(r"[A-Za-z][\w-]*", value) is not None
-    if (found.name in COUNTS and wordy) or (words and wordy and value not in words):
+    whole = found.name in COUNTS or (option.type == "int" and not words)
+    if (whole and wordy) or (words and wordy and value not in words):
         near = nearest(value, words) if words else likely_number("int", value)
         what = f"Write {near}." if near else f"Give {found.raw} a whole number."
         return Hit(
@@ -168,7 +180,7 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
         kept: str | None = re.split(r"[^\d.]", value)[0] or "0"
     else:
         kept, near = leading_digits(value), likely_number("int", value)
-    if kept is None or near is None or near == kept or found.name not in (*COUNTS, *SAMPLING):
+    if kept is None or near is None or near == kept or not (whole or found.name in SAMPLING):
         return None
     return Hit(
         f"llama-server reads '{value}' as {kept}; {near} is meant",

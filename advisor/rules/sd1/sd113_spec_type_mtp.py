@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
 from advisor.rules.kit.fixes import is_release_pinned
-from advisor.rules.kit.releases import between, release
+from advisor.rules.kit.releases import between, is_newest, release
 
 RENAMED = {
     "mtp": "draft-mtp",
@@ -55,6 +55,6 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
                 safe=is_release_pinned(case),
             ),
             severity="info" if case.launch.fork else None,
-            everywhere="mtp" not in old,
+            everywhere="mtp" not in old or is_newest(case),
             versions=f"mainline {SINCE} and later",
         )

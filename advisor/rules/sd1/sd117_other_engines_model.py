@@ -1,12 +1,14 @@
 import re
 from collections.abc import Container, Iterator
+from functools import cache, lru_cache
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid, replace_fix
+from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid, rename_fix, replace_fix
 from advisor.rules.kit.fixes import set_fix
 
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
@@ -19,6 +21,10 @@ _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+-gguf(?::[\w.-]+)?")
 _ADDRESS = lazy_re(
     r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)/?(?:tree/main/?)?"
 )
+_FILE = lazy_re(r"([\w.-]+/[\w.-]+)[:/]([^:]+\.gguf)", re.I)
+_TAGGED = lazy_re(r"([\w-][\w.-]*)/([\w.-]+?)(:[\w-]+)?")
+_OTHERS = (".safetensors", ".bin.index.json", ".pt", ".pth", ".onnx")
+QUANTISATIONS = tuple(table("compatibility")["gguf_quantisations"]["value"].split())
 _ENDING = lazy_re(r"(.*\.)(guff|ggfu|gguuf|ggfu|gufg|gguf[f.]|ggf|gguf_)", re.I)
 
 
@@ -58,6 +64,77 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
     )
 
 
+def no_gguf(case: Case) -> Hit | None:
+    """A file in the place of a quantisation, an owner who publishes no GGUF under that name, a file
+    of another format, the model itself as its projector.
+    """
+    repo, model = flag(case, "--hf-repo"), flag(case, "--model")
+    given = repo.value or "" if repo is not None and not repo.unresolved else ""
+    if repo is not None and (found := _FILE.fullmatch(given)) is not None:
+        name = found[2]
+        return Hit(
+            f"{repo.raw} takes OWNER/NAME:QUANTISATION; a file of the repository stands behind "
+            "--hf-file",
+            flag=repo,
+            fix=set_fix(case, repo, f"{found[1]} --hf-file {name}", f"Write --hf-file {name}.")
+            if repo.origin == "cli" and flag(case, "--hf-file") is None
+            else Fix(text=f"Write --hf-file {name}."),
+            sources=("ggml-org/llama.cpp common/arg.cpp (common_download_resolve)",),
+        )
+    if repo is not None and (found := _TAGGED.fullmatch(given)) is not None:
+        named = flag(case, "--hf-file") is not None or "gguf" in given.lower()
+        if not named and found[1].lower() in owners():
+            meant = f"{found[1]}/{found[2]}-GGUF{found[3] or ''}"
+            return Hit(
+                f"{found[1]} keeps safetensors in {found[2]}: GGUF files are in repositories that "
+                "say so",
+                flag=repo,
+                fix=set_fix(case, repo, meant, f"Write {meant} if there is one."),
+            )
+        if found[3] and (near := quantisation(found[3][1:])) is not None:
+            return Hit(
+                f"there is no quantisation {found[3][1:]}: {near} is meant",
+                flag=repo,
+                fix=set_fix(case, repo, f"{given[: -len(found[3])]}:{near}", f"Write {near}."),
+            )
+    if model is not None and (model.value or "").endswith(_OTHERS):
+        return Hit(f"{model.value} is no GGUF", flag=model, fix=Fix(text="Give a GGUF file."))
+    projector = flag(case, "--mmproj")
+    if projector is not None and model is not None and projector.value == model.value:
+        what = "Give the file of the projector, mmproj-....gguf."
+        return Hit(f"{projector.raw} names the model itself", flag=projector, fix=Fix(text=what))
+    for name in ("--mmproj-url", "--model-url"):
+        url = flag(case, name)
+        if url is not None and not url.unresolved and not (url.value or "").startswith("http"):
+            use = name.removesuffix("-url")
+            return Hit(
+                f"{url.raw} takes an address; a file is given with {use}",
+                flag=url,
+                fix=rename_fix(case, url, use, f"Write {use}.", safe=False),
+            )
+    return None
+
+
+@lru_cache(maxsize=256)
+def quantisation(tag: str) -> str | None:
+    """The quantisation of llama.cpp that a tag is a slip of; None for one that may be right."""
+    from difflib import get_close_matches  # start-up: only for a tag that is none
+
+    lead = "UD-" if tag.upper().startswith("UD-") else ""
+    plain = tag[len(lead) :].upper()
+    if plain in QUANTISATIONS:
+        return None
+    near = get_close_matches(plain, QUANTISATIONS, 1, 0.8)
+    return lead + near[0] if near else None
+
+
+@cache
+def owners() -> frozenset[str]:
+    """Owners of repositories of safetensors, who keep GGUF files in others that say so."""
+    known: dict[str, Any] = knowledge.index()["repositories"]
+    return frozenset(name.partition("/")[0] for name in known if "gguf" not in name)
+
+
 def repositories() -> Container[str]:
     """The repositories of known checkpoints, in small letters."""
     known: dict[str, Any] = knowledge.index()["repositories"]
@@ -86,6 +163,9 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
     if not name or (place is not None and place.unresolved) or "$" in name:
         return
     if (hit := no_name(case, place)) is not None:
+        yield hit
+        return
+    if case.plan.engine in GGUF_ENGINES and (hit := no_gguf(case)) is not None:
         yield hit
         return
     if case.plan.engine in GGUF_ENGINES:

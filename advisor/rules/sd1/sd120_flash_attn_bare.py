@@ -2,10 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.domain.versions import parse_release
-from advisor.readers.images import is_official
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, replace_fix
-from advisor.rules.kit.releases import candidates, release
+from advisor.rules.kit.releases import candidates, is_newest, release
 
 BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
 BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
@@ -37,15 +36,4 @@ def flash_attn_bare(case: Case) -> Iterator[Hit]:
         fix=replace_fix(case, found, f"{found.raw} on", f"Write {found.raw} on.", safe=True),
         versions="builds of 2026 (b8643 and later)",
         everywhere=BARE not in candidates(case, found) or is_newest(case),
-    )
-
-
-def is_newest(case: Case) -> bool:
-    """Whether the server is the project's own image by a tag that moves with each build."""
-    container = case.launch.container
-    return (
-        container is not None
-        and (container.tag or "").startswith("server")
-        and "@" not in (container.image or "")
-        and is_official(container.image or "")
     )

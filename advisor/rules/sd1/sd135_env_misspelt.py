@@ -2,6 +2,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from advisor import engines
 from advisor.domain.nouns import Case, Edit, EnvVar, Fix
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
@@ -89,6 +90,8 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
     """The variable that differs by the spelling of one word, as CONTEXT for CTX, or by a letter."""
     from difflib import get_close_matches  # start-up: only for a variable that is unknown
 
+    if name.startswith("LLAMA_ARG_") and (own := variable_of(name[10:], known)) is not None:
+        return own
     words = name.split("_")
     for one in known:
         other = one.split("_")
@@ -100,6 +103,17 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
         return same
     near = get_close_matches(name, known, 1, 0.93)
     return near[0] if near else None
+
+
+def variable_of(word: str, known: tuple[str, ...]) -> str | None:
+    """The variable of the option that a name speaks of: LLAMA_ARG_NGL of -ngl."""
+    option = None
+    for lead in ("--", "-"):
+        option = option or engines.get("llama-server").catalogue.find(
+            lead + word.lower().replace("_", "-"), None
+        )
+    env_name = option.env if option is not None else None
+    return env_name if env_name in known else None
 
 
 @lru_cache(maxsize=1024)
@@ -172,6 +186,11 @@ def _is_for_cpu(case: Case) -> bool:
 
 def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
     """A list of devices that is none."""
+    numbers = [one.strip() for one in value.split(",") if one.strip()]
+    if len(set(numbers)) < len(numbers):
+        once = ",".join(dict.fromkeys(numbers))
+        what = Fix(text=f"Name each device once, as {once} does.")
+        return hit(case, var, "a device stands in it twice", None, stops=True)._replace(fix=what)
     if _DEVICES.fullmatch(value) or value.strip().lower() in ("none", "void", "nodevfiles"):
         return None
     if not value.strip():

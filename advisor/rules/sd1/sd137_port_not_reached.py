@@ -10,6 +10,7 @@ from advisor.rules.kit.flags import CATALOGUED
 
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
 KILLS = ("livenessProbe", "startupProbe")
+DEAD_ENDS = (*KILLS, "readinessProbe", "Service")
 ALONE = ("127.0.0.1", "localhost", "::1")
 PATHS = table("compatibility")["health_paths"]
 USUAL = (
@@ -23,6 +24,8 @@ USUAL = (
     "/health-check",
     "/api/health",
 )
+# paths that an API key locks; those of llama-server for health and models are open
+LOCKED = {"vllm": ("/v1",), "sglang": ("/v1", "/get_", "/model_info", "/server_info", "/generate")}
 MOVED = ("--root-path", "--fastapi-root-path", "--api-prefix")
 
 
@@ -60,6 +63,7 @@ def port_not_reached(case: Case) -> Iterator[Hit]:
     yield from ports(case)
     yield from hosts(case)
     yield from paths(case)
+    yield from key_paths(case)
 
 
 def ports(case: Case) -> Iterator[Hit]:
@@ -92,7 +96,7 @@ def hit(case: Case, at: Port, port: int, what: str) -> Hit:
         return Hit(
             f"{what}, but the server listens on {port}",
             line=at.line,
-            severity="error" if at.probe in KILLS else None,
+            severity="error" if at.probe in DEAD_ENDS else None,
             fix=set_fix(
                 case,
                 given,
@@ -106,7 +110,7 @@ def hit(case: Case, at: Port, port: int, what: str) -> Hit:
     return Hit(
         f"{what}, but the server listens on {port}",
         line=at.line,
-        severity="error" if at.probe in KILLS else None,
+        severity="error" if at.probe in DEAD_ENDS else None,
         fix=Fix(text=f"Write {port} there, or give the server --port {at.number}.", edits=edits),
     )
 
@@ -124,7 +128,7 @@ def hosts(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"the server listens on {given.value} in its container: nobody outside reaches it",
             flag=given,
-            severity="error" if kills else None,
+            severity="error" if kills or is_official(container.image) else None,
             fix=set_fix(case, given, "0.0.0.0", "Listen on 0.0.0.0."),
         )
     elif (
@@ -141,10 +145,31 @@ def hosts(case: Case) -> Iterator[Hit]:
             "SGLang listens on 127.0.0.1 by default: nobody outside the container reaches it",
             flag="--host",
             line=reached[0].line,
-            severity="error" if kills else None,
+            severity="error",
             fix=add_fix(case, beside, "--host", "0.0.0.0", what)
             if beside is not None
             else Fix(text=what),
+        )
+
+
+def key_paths(case: Case) -> Iterator[Hit]:
+    """A probe without a key of a path that asks for one."""
+    container = case.launch.container
+    key = flag(case, "--api-key") is not None or case.launch.env_value("VLLM_API_KEY") is not None
+    if container is None or not key or case.plan.engine not in LOCKED:
+        return
+    for asked in container.ports:
+        if not asked.probe or not asked.path.startswith(LOCKED[case.plan.engine]) or asked.key:
+            continue
+        edits: tuple[Edit, ...] = ()
+        if asked.path_span is not None:
+            place = asked.path_span
+            edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text="/health"),)
+        yield Hit(
+            f"the {asked.probe} asks for {asked.path} without the API key: the answer is 401",
+            line=asked.line,
+            severity=None if asked.probe == "healthcheck" else "error",
+            fix=Fix(text="Ask for /health, which needs no key.", edits=edits),
         )
 
 

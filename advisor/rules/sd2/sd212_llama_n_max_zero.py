@@ -21,7 +21,17 @@ def llama_n_max_zero(case: Case) -> Iterator[Hit]:
     place, kind = flag(case, "--spec-draft-n-max"), flag(case, "--spec-type")
     if kind is None or (kind.value or "none") == "none" or place is None or place.unresolved:
         return
-    if integer(place.value) == 0:
+    least = flag(case, "--spec-draft-n-min")
+    low, high = integer(least.value) if least is not None else None, integer(place.value)
+    if low is not None and high is not None and 0 < high < low:
+        yield Hit(
+            f"no draft of at most {high} tokens reaches the {low} of {least.raw}: none is used"
+            if least is not None
+            else "",
+            flag=least,
+            fix=Fix(text=f"Keep {least.raw if least is not None else ''} below {place.raw}."),
+        )
+    elif integer(place.value) == 0:
         yield Hit(
             f"--spec-type {kind.value} with 0 draft tokens drafts nothing but still takes the "
             f"draft context's memory",

@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import around
+from advisor.rules.kit.case import around, has_switch
 
 BUDGET = table("compatibility")["startup_seconds"]
 LEAST = BUDGET["least"]
@@ -93,9 +93,16 @@ def weight(case: Case, budget: float) -> Severity:
     """
     if budget >= BUDGET["short"] or _SMALL.search(case.launch.model or ""):
         return "info"
+    if budget <= LEAST["process_s"] and compiles(case):
+        return "error"
     model, quant = case.facts.model, case.facts.quant
     if model is None or quant is None or not model.total_params_b or not quant.bits:
         return "warning"
     gigabytes = model.total_params_b * quant.bits / 8
     least = LEAST["overhead_s"] + gigabytes / LEAST["gb_s"]
     return "error" if budget < least and gigabytes >= LEAST["from_gb"] else "warning"
+
+
+def compiles(case: Case) -> bool:
+    """Whether the server compiles and captures graphs before it answers, as it does by default."""
+    return not (has_switch(case, "--enforce-eager") or has_switch(case, "--disable-cuda-graph"))

@@ -37,6 +37,7 @@ def options_at_odds(case: Case) -> Iterator[Hit]:
     yield from backends(case)
     yield from groups(case)
     yield from ranks(case)
+    yield from shards(case)
 
 
 def judge(case: Case, row: dict[str, Any], given: Flag) -> Iterator[Hit]:
@@ -89,12 +90,54 @@ def backends(case: Case) -> Iterator[Hit]:
         or given.value not in BLACKWELL["value"]
         or re.fullmatch(r"sm_[789]\d", arch) is None
     ):
+        yield from hopper_backend(case, arch)
         return
     yield Hit(
         f"{given.value} is for Blackwell: on {arch} the server refuses to start",
         flag=given,
         fix=Fix(text="Use fa3, flashinfer or triton, or leave the choice to SGLang."),
     )
+
+
+def hopper_backend(case: Case, arch: str) -> Iterator[Hit]:
+    """FlashAttention 3 of SGLang on a device above compute capability 9.0."""
+    for name in (
+        "--attention-backend",
+        "--prefill-attention-backend",
+        "--decode-attention-backend",
+    ):
+        given = flag(case, name)
+        if (
+            case.plan.engine == "sglang"
+            and given is not None
+            and given.value == "fa3"
+            and re.fullmatch(r"sm_1\d\d\w?", arch)
+        ):
+            what = "Use flashinfer or triton, or leave the choice to SGLang."
+            yield Hit(
+                f"fa3 runs on compute capability 8.0 to 9.0: on {arch} the server stops",
+                flag=given,
+                fix=set_fix(case, given, "flashinfer", what),
+                sources=("sgl-project/sglang#12360",),
+            )
+
+
+def shards(case: Case) -> Iterator[Hit]:
+    """Nodes and expert groups of SGLang that do not divide the tensor-parallel ranks."""
+    ranks_of = integer(value(case, "--tp-size"))
+    if case.plan.engine != "sglang" or ranks_of is None:
+        return
+    for name, what in (("--nnodes", "nodes"), ("--ep-size", "expert-parallel groups")):
+        given = flag(case, name)
+        parts = integer(given.value) if given is not None and not given.unresolved else None
+        if given is None or parts is None or parts < 2 or ranks_of % parts == 0 or case.plan.pp > 1:
+            continue
+        yield Hit(
+            f"{parts} {what} do not divide {ranks_of} tensor-parallel ranks",
+            flag=given,
+            fix=Fix(text=f"Use a divisor of {ranks_of}, or other ranks."),
+            sources=("sgl-project/sglang python/sglang/srt/server_args.py",),
+        )
 
 
 def experts(case: Case) -> Iterator[Hit]:

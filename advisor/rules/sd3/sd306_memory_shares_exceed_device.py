@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Launch
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
-from advisor.rules.kit.devices import is_node, together
+from advisor.rules.kit.devices import is_node, names_device, together
 
 _SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
 
@@ -56,12 +56,16 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
         (_share(other) or 0.0) > own and other.line < mine.line for other in others
     ):
         return
+    sharers = [other for other in others if _share(other)]
     names = [other.container.name for other in others if other.container and _share(other)]
     yield Hit(
         f"the memory shares on this device add up to {total:.2f} with "
         f"{', '.join(names) or 'the other service'}: more than "
         f"the whole memory",
         flag=flag(case, *_SHARES),
+        severity="error"
+        if total > 1.05 and all(names_device(one) for one in (mine, *sharers))
+        else None,
         fix=Fix(
             text="Lower the shares to a sum of at most 0.95 (0.80 on unified memory), or give "
             "each its own device."

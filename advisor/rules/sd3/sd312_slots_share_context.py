@@ -31,5 +31,6 @@ def slots_share_context(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{slots} slots share -c {length * slots:,}: each request gets {length:,} tokens",
             flag=flag(case, "--ctx-size") or explicit,
+            severity="warning" if length <= number("memory", "slot_ctx_tokens_least") else None,
             fix=Fix(text="Multiply -c by the number of slots, or use fewer slots."),
         )
