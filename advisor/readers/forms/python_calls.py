@@ -17,6 +17,7 @@ from advisor.readers.programs import engine_start
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, fill_format, join, literal, synthetic
 from advisor.readers.syntax.python_nodes import (
+    check_sampling,
     dotted_name,
     first_name,
     import_calls,
@@ -28,7 +29,6 @@ from advisor.readers.syntax.python_nodes import (
     shell_list,
     summands,
 )
-from advisor.readers.syntax.python_sampling import check_sampling
 from advisor.readers.syntax.python_values import STEP, PythonValues
 from advisor.readers.syntax.words import split_words
 
