@@ -18,8 +18,15 @@ from advisor import rules
 from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
 from advisor.knowledge import store as knowledge
-from advisor.lint.report import CheckedLaunch, FileReport, Given, Report, merge_reports
-from advisor.lint.whole_file import drop_ignored, fair
+from advisor.lint.report import (
+    CheckedLaunch,
+    FileReport,
+    Given,
+    Report,
+    drop_ignored,
+    fair,
+    merge_reports,
+)
 from advisor.readers import FileRead, read_bytes, read_path, read_text
 from advisor.readers.reading import cut_short
 

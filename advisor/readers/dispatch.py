@@ -33,7 +33,7 @@ READERS = {
     "rst": f"{_FORMS}documents:read_rst",
     "text": f"{_FORMS}anywhere:read_anywhere",
     "unit": f"{_FORMS}systemd:read_unit",
-    "yaml": f"{_FORMS}yaml_files:read_yaml",
+    "yaml": f"{_FORMS}settings_yaml:read_yaml",
     "script": f"{_FORMS}scripts:read_script",
     # parts of a file
     "clients": "advisor.readers.addresses:check_clients",

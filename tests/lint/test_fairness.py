@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from advisor.cli.app import cli
+from advisor.lint.report import merge_repeats
 from advisor.lint.validate import validate
-from advisor.lint.whole_file import merge_repeats
 from advisor.render.findings.text import report_text
 
 

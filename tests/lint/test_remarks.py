@@ -10,8 +10,8 @@ import csv
 from functools import cache
 from pathlib import Path
 
+from advisor.lint.report import merge_repeats
 from advisor.lint.validate import validate
-from advisor.lint.whole_file import merge_repeats
 
 HERE = Path(__file__).resolve().parent
 FILES = sorted(

@@ -11,9 +11,8 @@ from click.testing import CliRunner, Result
 
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError
-from advisor.lint.report import Change, Given
+from advisor.lint.report import Change, Given, drop_ignored
 from advisor.lint.validate import check_launch, validate
-from advisor.lint.whole_file import drop_ignored
 from advisor.readers import read_text
 from advisor.render.findings.hosts import report_sarif
 from advisor.render.findings.json_out import report_json, validate_schema

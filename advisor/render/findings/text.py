@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import Finding
-from advisor.lint.whole_file import merge_repeats
+from advisor.lint.report import merge_repeats
 from advisor.rules.kit.case import k_words
 
 if TYPE_CHECKING:
