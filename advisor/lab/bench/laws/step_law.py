@@ -123,7 +123,7 @@ def point_sets() -> list[Measured]:
     raw = measurements_dir() / "raw"
     llama = raw / "bench-h200-llama-b11312"
     slots = [*read_rows(llama), *read_rows(llama / "vocabulary-32k")]
-    folders = ("b11312", "places", "ngram")
+    folders = ("b11312", "places", "ngram", "tiles")
     hopper = [p for part in folders for p in _trusted_points(raw / f"bench-h100-llama-{part}")]
     hopper = [p for p in hopper if p["method"] != "ngram"]
     sglang = read_rows(raw / "bench-h200-sglang-0517")
@@ -131,6 +131,7 @@ def point_sets() -> list[Measured]:
     vllm = [p for p in read_rows(raw / "h200-vllm-0251") if _plain_vllm(p)]
     newer = {e: _trusted_points(raw / f"bench-h200-{e}-shapes") for e in ("vllm", "sglang")}
     nine = {e: [p for p in points if p["model"] == "qwen3.5-9b"] for e, points in newer.items()}
+    graphs = {card: _trusted_points(raw / f"bench-{card}-vllm-graphs") for card in ("h200", "h100")}
     listed = (
         ("vLLM, 35B-A3B FP8, H200", vllm, server_terms),
         ("SGLang, 35B-A3B FP8, H200", sglang, server_terms),
@@ -141,6 +142,8 @@ def point_sets() -> list[Measured]:
         ("llama-server, 27B Q4_K, H200", _slots(slots, "27b-"), llama_terms),
         ("llama-server, 27B Q4_K, H100", _slots(hopper, "27b-q4k-"), llama_terms),
         ("llama-server, 27B Q8_0, H100", _slots(hopper, "27b-q8-"), llama_terms),
+        ("vLLM, Llama 3.1 8B BF16, H200", graphs["h200"], server_terms),
+        ("vLLM, Llama 3.1 8B BF16, H100", graphs["h100"], server_terms),
     )
     return [
         Measured(name, [p for p in points if _deep_enough(p)], terms)
