@@ -28,9 +28,8 @@ def release_before_model(case: Case) -> Iterator[Hit]:
         return
     name, engine = model.name or model.id, ENGINE_NAMES.get(case.plan.engine, case.plan.engine)
     verb, row = "is older than", first_release(model.id, case.plan.engine)
-    drafts = case.plan.method == "mtp" and not case.plan.draft_model
-    if drafts and (row is None or not comes_before(at, row)):
-        verb = "does not draft with the MTP head of"
+    if case.plan.method == "mtp" and (row is None or not comes_before(at, row)):
+        verb = f"does not draft with the {'assistant' if model.assistant else 'MTP head'} of"
         row = first_release(model.id, case.plan.engine, "mtp_since")
     if row is None or not comes_before(at, row):
         return
