@@ -300,11 +300,11 @@ def test_neither_default_nor_way_out_names_what_nobody_publishes(
         "glm-4.6-flash",
         "glm-4.5v",
         "glm-4.7-air",
-        "phi-4-mini",
+        "phi-4-mini-reasoning",
         "qwen3-next-80b-a3b-thinking",
         "deepseek-v3.1-terminus",
         "zai-org/GLM-4.6V",
-        "microsoft/Phi-4-mini-instruct",
+        "microsoft/Phi-4-multimodal-instruct",
     ],
 )
 def test_a_name_that_says_more_than_a_known_one_is_another_model(name: str) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from advisor.cli.app import cli
 
-BARE = "docker run --gpus all ghcr.io/ggml-org/llama.cpp:server-cuda-b10236 -m /m/q.gguf -fa --jinja\n"
+BARE = "docker run --gpus all ghcr.io/ggml-org/llama.cpp:server-cuda-b10236 -m /m/q -fa --jinja\n"
 CLEAN = "vllm serve Qwen/Qwen3.6-27B --max-num-seqs 4\n"
 UNFIXABLE = (
     'vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 4 --speculative-config \'{"method": "mtp",\'\n'
