@@ -36,11 +36,13 @@ STEPS = ("output_tok_s", "tpot")
 
 class Observed(NamedTuple):
     """One documented log speed-up for each of N cases, and the standard deviation with which it
-    holds there: infinite where nothing is documented.
+    holds there: infinite where nothing is documented. `caution`: what is documented is a neighbour
+    of the case, not the case.
     """
 
     log: Floats
     sd: Floats
+    caution: Mask
 
     @property
     def here(self) -> Mask:
@@ -49,7 +51,7 @@ class Observed(NamedTuple):
 
     def take(self, index: npt.NDArray[np.int64] | Mask) -> Observed:
         """Some of the cases (M,)."""
-        return Observed(self.log[index], self.sd[index])
+        return Observed(self.log[index], self.sd[index], self.caution[index])
 
 
 def observe(setting: Setting, points: arrays.Points, full: arrays.Points) -> Observed:
@@ -74,7 +76,8 @@ def observe(setting: Setting, points: arrays.Points, full: arrays.Points) -> Obs
     found = strongest(setting)
     loss = np.fmax(found.loss, low_acceptance(points, full))
     made = _observation(Strength(loss * drafts, found.caution * drafts, found.size))
-    return Observed(*(np.broadcast_to(column, (len(full),)) for column in made))
+    columns: list[Any] = [np.broadcast_to(column, (len(full),)) for column in made]
+    return Observed(*columns)
 
 
 def _observation(strength: Strength) -> Observed:
@@ -84,13 +87,14 @@ def _observation(strength: Strength) -> Observed:
         (strength.loss, size, "owner_sd_same_regime"),
         (strength.caution, knowledge.threshold("documented_caution").value, "owner_sd_any"),
     )
-    log, sd = np.zeros(()), np.full((), np.inf)
+    log, sd, caution = np.zeros(()), np.full((), np.inf), np.zeros((), dtype=bool)
     for held, value, spread in kinds:
         scatter = knowledge.threshold(spread).value / np.sqrt(np.fmax(held, 1e-12))
         scatter = np.where(held >= LEAST_STRENGTH, scatter, np.inf)
         log = np.where(scatter < sd, np.log(value), log)
+        caution = np.where(scatter < sd, spread == "owner_sd_any", caution)
         sd = np.fmin(sd, scatter)
-    return Observed(log, sd)
+    return Observed(log, sd, caution)
 
 
 def low_acceptance(points: arrays.Points, full: arrays.Points) -> Floats:
@@ -166,7 +170,7 @@ def take_in(
     """
     if not seen.here.any():
         return dict(found)
-    alone = Observed(seen.log, np.where(crowded, np.inf, seen.sd))
+    alone = seen._replace(sd=np.where(crowded, np.inf, seen.sd))
     out = {name: move(one, alone if name == "tpot" else seen, model) if name in STEPS else one
            for name, one in found.items()}  # fmt: skip
     whole, raised = found["output_tok_s"], out["output_tok_s"]
@@ -184,8 +188,9 @@ def take_in(
 
 def move(found: Predicted, seen: Observed, model: Model) -> Predicted:
     """Predictions of one metric with the observations taken in: the mean is weighted by precision,
-    the sides narrow alike, and the chance of a gain follows from both. A documented
-    loss moves no estimate that expects a larger one.
+    the sides narrow alike, and the chance of a gain follows from both. A documented loss moves no
+    estimate that expects a larger one. A caution moves the mean and narrows nothing: what happened
+    to a neighbour leaves as much open here as before.
     """
     # it says nothing against a larger loss
     here = seen.here & (found.sd > 0) & (found.mean > seen.log)
@@ -193,7 +198,7 @@ def move(found: Predicted, seen: Observed, model: Model) -> Predicted:
         return found
     sd = np.fmax((found.below + found.above) / (2 * Z10), 1e-3)
     share = 1 / (1 + (seen.sd / sd) ** 2)  # of the observation
-    narrow = np.sqrt(1 - share)
+    narrow = np.where(seen.caution, 1.0, np.sqrt(1 - share))
     # documented losses rest on measured pairs: their side of 1 does not count once more
     evidence = np.where(found.evidence < 0, (1 - share) * found.evidence, found.evidence)
     mean = found.mean + share * (seen.log - found.mean)
