@@ -135,7 +135,7 @@ def prediction(median: float, width: float) -> Predicted:
     return Predicted(*quantiles, made.p_gain, basis, *rest)
 
 
-def observed(speedup: float, sd: float, caution: bool = False) -> Observed:
+def one_loss(speedup: float, sd: float, caution: bool = False) -> Observed:
     """One documented speed-up."""
     return Observed(np.log([speedup]), np.array([sd]), np.array([caution]))
 
@@ -145,7 +145,7 @@ def test_an_observation_pulls_towards_itself_and_narrows(
     median: float, width: float, seen: float, sd: float
 ) -> None:
     prior = prediction(median, width)
-    after = documented.move(prior, observed(seen, sd), load())
+    after = documented.move(prior, one_loss(seen, sd), load())
     if median <= seen:  # a documented loss says nothing against a larger one
         assert after.p50 == prior.p50 and after.p10 == prior.p10
         return
@@ -174,10 +174,10 @@ def test_a_documented_loss_and_the_pair_it_came_from_count_once(
     """
     alone = prediction(median, width)
     pair = alone._replace(evidence=np.array([evidence]))
-    sure = observed(0.5 * median, 1e-9)
+    sure = one_loss(0.5 * median, 1e-9)
     made, without = (move(one, sure, load()).p_gain[0] for one in (pair, alone))
     assert made == pytest.approx(without, abs=1e-6)
-    vague = observed(0.5 * median, 1e9)
+    vague = one_loss(0.5 * median, 1e9)
     assert move(pair, vague, load()).evidence[0] == pytest.approx(evidence, abs=1e-6)
 
 
@@ -205,7 +205,7 @@ def test_a_gain_measured_with_a_longer_draft_counts_for_a_shorter() -> None:
 @pytest.mark.parametrize("caution", [False, True])
 def test_a_caution_moves_the_middle_and_narrows_nothing(caution: bool) -> None:
     found = prediction(1.2, 0.3)
-    moved = move(found, observed(0.6, 0.2, caution), load())
+    moved = move(found, one_loss(0.6, 0.2, caution), load())
     assert moved.p50[0] < found.p50[0]
     before, after = (one.below[0] + one.above[0] for one in (found, moved))
     assert after == pytest.approx(before) if caution else after < 0.95 * before
