@@ -4,11 +4,10 @@ once.
 What it does: (1) plans that a rule forbids are set aside; (2) k is the one with the least expected
 regret over the joint uncertainty of the candidates; (3) the user's latency objectives decide where
 the probability of meeting them differs clearly between the two runs; (4) otherwise the posterior of
-the goal's metric decides (prediction/decision.py), and a gain that was measured with one draft
-token more. Measured runs and what is documented are part of that posterior or explain it; they do
-not overrule it. Answers of one token end with the prompt: off. A checkpoint whose MTP head nobody
-is known to have seen is measured first. What it does not know: why (reasons.py says), and how the
-estimate was made (predict.py).
+the goal's metric decides (prediction/decision.py). Measured runs and what is documented are part of
+that posterior or explain it; they do not overrule it. Answers of one token end with the prompt:
+off. A checkpoint whose MTP head nobody is known to have seen is measured first. What it does not
+know: why (reasons.py says), and how the estimate was made (predict.py).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from advisor.domain.nouns import (
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility
-from advisor.prediction.decision import GOAL_WEIGHTS, decide_one, judged_goal, p_meets
+from advisor.prediction.decision import GOAL_WEIGHTS, decide_one, judged_goal, p_meets, plain_sd
 
 Array = npt.NDArray[np.float64]
 
@@ -108,8 +107,6 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         return Verdict("measure", best, "unsure", scored)
     decision = _by_estimate(chosen.estimate, goal)
     if decision == "measure" and (sure := _measured_gain(scored, eligible, goal)) is not None:
-        if _one_less(chosen.plan, scored[sure].plan):
-            return Verdict("on", best, "longer_gained", scored)
         return Verdict("on", sure, "estimate", scored)
     return Verdict(decision, best, "unsure" if decision == "measure" else "estimate", scored)
 
@@ -139,14 +136,6 @@ def _measured_gain(
         and _by_estimate(estimate, goal) == "on"
     ]
     return min(seen, key=lambda i: (candidates[i].regret, candidates[i].plan.k), default=None)
-
-
-def _one_less(plan: Plan, other: Plan) -> bool:
-    """Whether a plan drafts one token less than another that gained: of 949 published pairs where
-    k + 1 gained 3 % and more, k gained in 922 (knowledge/measurements/runs, neighbours of one
-    sweep).
-    """
-    return plan.method == other.method and plan.k == other.k - 1
 
 
 def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:
@@ -278,11 +267,11 @@ def p_objective(request: Request | None, estimate: Estimate | None, run: str) ->
     )
     found = []
     for name, limit, metric in asked:
-        value = getattr(metric, run)
+        value, span = getattr(metric, run), getattr(metric, f"{run}_range")
         if limit is None or value is None:
             continue
-        spread = np.log(metric.speedup.p90 / metric.speedup.p10) / (2 * Z10)
-        found.append(p_meets(limit, value, name, float(spread) if run == "value" else 0.0))
+        sd = plain_sd(name) if span is None else float(np.log(span.p90 / span.p10)) / (2 * Z10)
+        found.append(p_meets(limit, value, sd))
     return min(found, default=None)
 
 

@@ -177,7 +177,10 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
     made = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
     if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
         return [_without_levels(one) for one in made]  # nothing to price a step with
-    return [_of_all(one, _busy(facts, plan)) for one, plan in zip(made, plans, strict=True)]
+    return [
+        _of_all(one, _busy(facts, plan), plan.tp * plan.pp)
+        for one, plan in zip(made, plans, strict=True)
+    ]
 
 
 def _without_levels(estimate: Estimate) -> Estimate:
@@ -205,14 +208,14 @@ def _busy(facts: Facts, plan: Plan) -> float:
     return requests / -(-requests // placement.batches(plan))
 
 
-def _of_all(estimate: Estimate, replicas: float) -> Estimate:
+def _of_all(estimate: Estimate, replicas: float, devices: int) -> Estimate:
     """An estimate of one replica as that of all: their tokens per second add up, what one request
     sees stays.
     """
     one = estimate.output_tok_s
     if replicas == 1 or one.baseline is None:
         return estimate
-    whole = estimates.with_levels("output_tok_s", one.speedup, replicas * one.baseline)
+    whole = estimates.with_levels("output_tok_s", one.speedup, replicas * one.baseline, devices)
     return estimate.model_copy(update={"output_tok_s": whole})
 
 

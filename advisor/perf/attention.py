@@ -11,7 +11,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import at, attention_share, soft_max
+from advisor.perf.rates import at, attention_share, read_rate, soft_max
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def attention_seconds(
     Floats
         Seconds of one step. (N,)
     """
-    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    bandwidth = read_rate(p, c)
     read = (
         batch
         * (context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems)

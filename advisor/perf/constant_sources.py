@@ -20,6 +20,13 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "read",
         0.15,
     ),
+    "hbm_read": Provenance(
+        "vLLM and SGLang on Hopper and B200 over other cards, whose eta_bw a fit puts at 0.75: "
+        "Llama 3.1 8B in BF16, 17.7 GB of keys and values beside 16.1 GB of weights take 5.6 ms "
+        "more, 3.2 TB/s of 3.35 (H100), and 16.1 GB of weights 4.7 ms of 4.8 TB/s (H200); own runs",
+        "derived",
+        0.0,
+    ),
     "expert_bw": Provenance(
         "small grouped GEMMs reach a little less of the bandwidth than dense ones", "assumed", 0.25
     ),
@@ -64,6 +71,13 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "its bytes",
         "derived",
         0.4,
+    ),
+    "wide_launch": Provenance(
+        "launches of a layer with 16-bit weights over one that quantises its activations: Llama "
+        "3.1 8B in BF16 at one request, 0.3 to 0.5 ms beyond its bytes for 32 layers (vLLM and "
+        "SGLang, H100 and H200, own runs)",
+        "derived",
+        0.0,
     ),
     "moe_layer_launch_s": Provenance(
         "llama.cpp: 35B-A3B on RTX 3090 at 139.9 tok/s less bytes and 30 us a layer", "derived", 0.4

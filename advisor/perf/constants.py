@@ -47,6 +47,7 @@ class Constants:
         llamacpp_rocm=0.70,
         vllm_other=0.5,
     )
+    hbm_read: float = 1.12
     expert_bw: ByPath = by_path(0.94)
     mfu_gemm: float = 0.50
     mfu_attention: ByPath = by_path(0.25)
@@ -57,6 +58,7 @@ class Constants:
     skew: float = 1.2
     # per step
     layer_launch_s: ByPath = by_path(42e-6, llamacpp=30e-6, mlx=35e-6, vllm_other=90e-6)
+    wide_launch: float = 0.4
     moe_layer_launch_s: ByPath = by_path(12e-6, llamacpp=85e-6, mlx=60e-6, vllm_other=60e-6)
     host_s: ByPath = by_path(0.6e-3, llamacpp=0.3e-3, mlx=0.5e-3, vllm_other=1.2e-3)
     host_seq_s: ByPath = by_path(8e-6, llamacpp=60e-6, mlx=100e-6)

@@ -14,7 +14,7 @@ from advisor.perf.attention import serial_attention_seconds
 from advisor.perf.constants import Constants
 from advisor.perf.experts import reached_experts
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import at, small_batch_rate
+from advisor.perf.rates import at, layer_launch, read_rate, small_batch_rate
 from advisor.perf.sizes.weights import EAGLE3_VOCABULARY, EAGLE_SQUARES, LAYER_SQUARES
 
 Floats = npt.NDArray[np.float64]
@@ -124,10 +124,8 @@ class _Cycle(NamedTuple):
 
     @classmethod
     def of(cls, p: P.Points, c: Constants, batch: Floats, context: Floats) -> _Cycle:
-        bandwidth = p.bw * p.tp * at(c.eta_bw, p)
-        layer = at(c.layer_launch_s, p) + np.where(
-            p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0
-        )
+        bandwidth = read_rate(p, c)
+        layer = layer_launch(p, c) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
         layer = np.where(p.eager > 0, np.fmax(layer, c.eager_layer_s), layer)
         read = batch * context * p.kv_elems / np.fmax(p.global_layers, 1) * p.kv_bytes / bandwidth
         launch = at(c.draft_pass_s, p)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
-from advisor.perf import imputation, kernels
+from advisor.perf import imputation, kernels, rates
 from advisor.perf.attention import attention_seconds, serial_attention_seconds
 from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
@@ -112,7 +112,7 @@ def weight_seconds(
         Seconds for dense weights and for experts. (N,) each
     """
     mixer, ffn, routed = params(p)
-    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    bandwidth = rates.read_rate(p, c)
     dense_bytes = mixer * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
     expert_bytes = distinct * p.expert_params * p.moe_layers * p.bytes_ffn
     dense_read, expert_read = (
@@ -221,11 +221,11 @@ def step_seconds(
         small, np.fmin(tokens * p.topk, p.experts), distinct
     )  # one weight read per token there
     dense, experts = weight_seconds(p, c, tokens, distinct)
-    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    bandwidth = rates.read_rate(p, c)
     drafts = np.where(speculative, tokens_per_request - 1, 0.0)
     passes = 2 * at(c.state_copies, p) + at(c.state_reads, p) * drafts
     state = batch * p.state_bytes * passes / bandwidth
-    layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
+    layer = rates.layer_launch(p, c) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
     lost = np.where(speculative, p.piecewise * c.piecewise_layer_s, 0.0)
     several = np.where(tokens > 1, at(c.verify_layer_s, p), 0.0)
     launch = p.layers * (layer + lost + several)

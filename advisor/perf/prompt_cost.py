@@ -21,6 +21,7 @@ from advisor.perf.rates import (
     attention_share,
     params,
     prompt_rate,
+    read_rate,
     soft_max,
     tensor_rates,
 )
@@ -153,7 +154,7 @@ def prefill_seconds(
     extra_layer = np.where(
         np.asarray(spec) & p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / p.layers, 1.0
     )
-    bandwidth = p.bw * p.tp * at(c.eta_bw, p) * at(c.expert_bw, p)
+    bandwidth = read_rate(p, c) * at(c.expert_bw, p)
     all_experts = p.experts * p.expert_params * p.moe_layers * p.bytes_ffn / bandwidth
     reached = 1 - np.exp(
         -tokens * np.divide(p.topk, p.experts, out=np.zeros_like(p.topk), where=p.experts > 0)

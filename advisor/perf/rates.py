@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
-from advisor.perf.constants import ByPath, Constants
+from advisor.perf.constants import MOST_SHARE, ByPath, Constants
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,6 +25,7 @@ _TILED_SHARE = sourced(
     "derived",
 )
 _WGMMA = ("sm_90", "sm_100")
+SERVER_PATHS = ("vllm-cuda", "sglang-cuda")
 # dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on
 # Ampere and Ada. Two V100 sources put the truth between the two laws; the geometric middle of 1 and
 # 2 is taken. CDNA lists its fp32 rate without the dual issue that RDNA counts, so its share of it
@@ -112,6 +113,20 @@ def at(values: ByPath, points: P.Points) -> Floats:
 @lru_cache(maxsize=64)
 def _by_path(values: ByPath) -> Floats:
     return np.array(values)
+
+
+def read_rate(p: P.Points, c: Constants) -> Floats:
+    """Bytes/s at which all devices of a replica read weights, states and caches (N,)."""
+    swift = P.mask(p.arch, P.ARCHS, _WGMMA) & p.is_path(*SERVER_PATHS)
+    share = at(c.eta_bw, p)
+    swifter = np.fmin(share * c.hbm_read, np.fmax(share, MOST_SHARE))
+    return np.asarray(p.bw * p.tp * np.where(swift, swifter, share), dtype=np.float64)
+
+
+def layer_launch(p: P.Points, c: Constants) -> Floats:
+    """Seconds that launching one layer takes, without its experts (N,)."""
+    wide = p.is_path(*SERVER_PATHS) & (p.quant_family == P.QUANT_FAMILIES.index("bf16"))
+    return np.asarray(at(c.layer_launch_s, p) * np.where(wide, c.wide_launch, 1.0))
 
 
 def soft_max(a: Floats, b: Floats) -> Floats:

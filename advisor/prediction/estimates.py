@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Estimate, Facts, Interval, MemoryBill, MetricEstimate, Plan
-from advisor.knowledge import store as knowledge
 from advisor.perf import arrays, memory
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
 from advisor.prediction.artefact import load
-from advisor.prediction.decision import ESTIMATED, PLAIN_SD, goal_chances, judged_goal
+from advisor.prediction.decision import ESTIMATED, goal_chances, judged_goal, plain_sd
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.model import Model
 from advisor.prediction.predict import BASES, Medians, as_one_story
@@ -58,7 +57,7 @@ class Batch(NamedTuple):
         made = {}
         for name in ESTIMATED:
             speedup, base = _interval(self.found[name], i), float(self.baselines[name][i])
-            made[name] = with_levels(name, speedup, base)
+            made[name] = with_levels(name, speedup, base, plan.tp * plan.pp)
         basis = BASES[min(int(self.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
         low, middle, high = (float(length[i]) for length in self.lengths)
         return Estimate(
@@ -75,12 +74,12 @@ class Batch(NamedTuple):
         )
 
 
-def with_levels(name: str, speedup: Interval, base: float) -> MetricEstimate:
+def with_levels(name: str, speedup: Interval, base: float, devices: int = 1) -> MetricEstimate:
     """A speed-up with the level of both runs and their 80 % intervals; `base` is the run without
-    speculation, in the metric's unit.
+    speculation, in the metric's unit, on as many GPUs.
     """
     value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
-    plain = knowledge.threshold(PLAIN_SD["ttft" if name == "ttft" else "tpot"]).value
+    plain = plain_sd(name, devices)
     ratio = float(np.log(speedup.p90 / speedup.p10)) / (2 * Z10)
     return MetricEstimate(
         speedup=speedup,

@@ -183,7 +183,7 @@ def measured_gain(closeness: Floats, evidence: Floats) -> Floats:
     Parameters
     ----------
     closeness : Floats
-        How far it was measured, 0 to 1. (N,)
+        How far it was measured, at its own k or with one draft token more, 0 to 1. (N,)
     evidence : Floats
         Side of 1 by the measured pairs, -1 to 1. (N,)
 

@@ -92,13 +92,15 @@ _FACTOR, _PRIME = 1_000_003, 1_099_511_627_689
 class Pull(NamedTuple):
     """Result of the update, (N,) each. `evidence`: side of 1 by the nearest pairs, -1 to 1;
     `closeness`: 1 where a pair of the cell at this k lies within a factor 2, falling to 0 at 4;
-    `near`: any pair of the cell.
+    `near`: any pair of the cell; `longer`: as `closeness`, for pairs with one draft token more (of
+    949 published pairs where k + 1 gained 3 % and more, k gained in 922).
     """
 
     mean: Floats
     evidence: Floats
     closeness: Floats
     near: npt.NDArray[np.bool_]
+    longer: Floats
 
 
 def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
@@ -183,10 +185,10 @@ class Nearby(NamedTuple):
         Pull
             Updated mean, and what it rests on.
         """
-        out, evidence = mean.copy(), np.zeros(len(mean))
+        out, evidence, longer = mean.copy(), np.zeros(len(mean)), np.zeros(len(mean))
         closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)
         if not len(self.keys):
-            return Pull(out, evidence, closeness, near)
+            return Pull(out, evidence, closeness, near, longer)
         # np.isin and np.unique would import numpy.ma, which costs more than the whole update of one
         # question
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -196,9 +198,9 @@ class Nearby(NamedTuple):
         for rows in np.split(order, starts[1:]) if len(order) else []:
             first, last = np.searchsorted(self.keys, [keys[rows[0]], keys[rows[0]] + 1])
             made = _whole_cell(self.rows[first:last], where[rows], mean[rows], known[rows])
-            evidence[rows], near[rows], closeness[rows] = made[1:]
+            evidence[rows], near[rows], closeness[rows], longer[rows] = made[1:]
             out[rows] += made.shift
-        return Pull(out, evidence, closeness, near)
+        return Pull(out, evidence, closeness, near, longer)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the measured rows and their keys in a compact form."""
@@ -245,6 +247,7 @@ class Near(NamedTuple):
     evidence: Floats
     near: Mask
     closeness: Floats
+    longer: Floats
 
 
 def _whole_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near:
@@ -253,19 +256,19 @@ def _whole_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near
         distinct, back = np.unique(where, axis=0, return_inverse=True)
     else:
         distinct, back = where, np.arange(len(where))
-    made = Near(*(np.zeros(len(where), dtype=kind) for kind in (float, float, bool, float)))
+    made = Near(*(np.zeros(len(where), dtype=kind) for kind in (float, float, bool, float, float)))
     step = max(1, BLOCK // max(1, len(pairs)))
     order = np.argsort(back, kind="stable")
     cuts = np.searchsorted(back[order], np.arange(0, len(distinct) + step, step))
     for i, (first, last) in enumerate(pairwise(cuts.tolist())):
         places = distinct[i * step : (i + 1) * step]
         shift, weights, near = _cell(pairs, places)
-        closeness = _closeness(pairs, places)
+        closeness, longer = _closeness(pairs, places)
         for start in range(first, last, step):
             points = order[start : min(start + step, last)]
             here = back[points] - i * step
             made.shift[points], made.near[points] = shift[here], near[here]
-            made.closeness[points] = closeness[here]
+            made.closeness[points], made.longer[points] = closeness[here], longer[here]
             made.evidence[points] = _side(pairs, weights[here], mean[points], known[points])
     return made
 
@@ -317,16 +320,18 @@ def _owners(touch: Floats, rig: Floats) -> tuple[Floats, Floats]:
     return weights[np.argsort(order)].T, each.max(axis=0)
 
 
-def _closeness(pairs: Floats, where: Floats) -> Floats:
-    """How far the configuration itself was measured (N,): 1 where a pair at this k lies within a
-    factor 2 of its requests and of its context, falling to 0 at a factor of 4.
+def _closeness(pairs: Floats, where: Floats) -> tuple[Floats, Floats]:
+    """How far the configuration itself was measured, and how far with one draft token more (N,)
+    each: 1 where such a pair lies within a factor 2 of its requests and of its context, falling to
+    0 at a factor of 4.
     """
     # two measures one by one: the larger of two along an axis of its own takes four times as long
     gap, context = (np.abs(where[:, None, i] - pairs[None, :, i]) for i in (0, 1))
     np.maximum(gap, context, out=gap)
-    k = np.abs(np.exp2(where[:, 2])[:, None] - np.exp2(pairs[:, 2])[None, :])
-    nearest = np.where(k < SAME_K, gap, np.inf).min(axis=1)
-    return np.asarray(np.clip(1 + COVERS - nearest, 0.0, 1.0), dtype=np.float64)
+    more = np.exp2(pairs[:, 2])[None, :] - np.exp2(where[:, 2])[:, None]
+    same = np.where(np.abs(more) < SAME_K, gap, np.inf).min(axis=1)
+    longer = np.where(np.abs(more - 1) < SAME_K, gap, np.inf).min(axis=1)
+    return np.clip(1 + COVERS - same, 0.0, 1.0), np.clip(1 + COVERS - longer, 0.0, 1.0)
 
 
 def _pack(rows: Floats, steps: Floats) -> str:

@@ -99,12 +99,12 @@ def predict_points(
 def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     mean, sd, known = raw.mean, raw.sd, raw.belief.known
     closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)
-    evidence = np.zeros(len(mean))
+    evidence, longer = np.zeros(len(mean)), np.zeros(len(mean))
     if model.nearby is not None:
         keys = neighbours.cell_keys(points, raw.full)
         where = neighbours.coordinates(points, raw.full)
         pull = model.nearby.pull(keys, where, mean, known)
-        mean, evidence, closeness, near = pull
+        mean, evidence, closeness, near, longer = pull
     low, high = model.interval(mean, sd, known)
     # an answer of one token ends with the prompt: no step follows that could be shorter
     steps = (points.metric == arrays.METRICS.index("tpot")) | (
@@ -124,7 +124,7 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     sd = np.where(off, 0.0, sd)
     tau = raw.belief.tau
     doubt = np.where(off, 0.0, raw.reasons[:, REASONS.index("tokens")])
-    seen = measured_gain(closeness, evidence)
+    seen = measured_gain(np.fmax(closeness, longer), evidence)
     return Predicted(
         *(p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above, known),
         *(closeness, seen, doubt),

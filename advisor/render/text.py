@@ -174,8 +174,6 @@ def _because(advice: Advice, estimate: Estimate) -> str:
     """
     least = knowledge.threshold("decision_on_p_gain").value
     near = least - NEAR <= estimate.p_gain < least + ROUNDED
-    if advice.decided_by == "longer_gained" and advice.candidate is not None:
-        return f", enough where a gain was measured with k = {advice.candidate.k + 1}"
     if advice.decided_by == "estimate" and advice.decision == "on" and near:
         return ", enough where a gain was measured" if estimate.p_gain < least else ""
     if advice.decided_by == "unsure" and near:

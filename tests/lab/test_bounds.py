@@ -14,7 +14,8 @@ def case(
     evidence: npt.NDArray[np.float64] | None = None,
 ) -> bounds.Case:
     told = np.zeros(len(likely)) if evidence is None else evidence
-    return bounds.Case(likely, told, (told != 0).astype(float), gained, np.ones(len(likely)))
+    seen = (told != 0).astype(float)
+    return bounds.Case(likely, told, seen, seen, gained, np.ones(len(likely)))
 
 
 def test_the_bound_leaves_at_most_the_target_of_the_losses_on() -> None:

@@ -47,7 +47,7 @@ def constants(**given: float) -> Constants:
             values[field.name] = 1e15  # operations are free
         elif field.name.startswith(("eta", "expert_bw")):
             values[field.name] = 1.0
-    values |= {"sampler_passes": 0.0} | given
+    values |= {"sampler_passes": 0.0, "hbm_read": 1.0, "wide_launch": 1.0} | given
     wide = {name for name in values if isinstance(getattr(C, name), tuple)}
     spread = {k: (v,) * len(P.PATHS) if k in wide else v for k, v in values.items()}
     return dataclasses.replace(C, **spread)
@@ -474,6 +474,26 @@ def test_a_scale_multiplies_all_drafting() -> None:
     p = point()
     double = dataclasses.replace(C, draft_scale=(2.0,) * len(P.PATHS))
     assert drafting_seconds(p, double) == pytest.approx(2 * drafting_seconds(p, C))
+
+
+@pytest.mark.parametrize(
+    ("card", "engine", "factor"),
+    [("h100-sxm", "vllm", 1.12), ("h200", "sglang", 1.12), ("a100-80gb", "vllm", 1.0)],
+)
+def test_hopper_reads_nearer_to_its_bandwidth(card: str, engine: str, factor: float) -> None:
+    p = point({"hardware": card, "engine": engine})
+    read = rates.read_rate(p, constants(eta_bw=0.5, hbm_read=1.12))
+    assert read == pytest.approx(p.bw * p.tp * 0.5 * factor)
+    most = rates.read_rate(p, constants(eta_bw=0.95, hbm_read=1.12))
+    assert most <= 0.98 * p.bw * p.tp, "never faster than the memory"
+
+
+def test_layers_of_16_bits_launch_less() -> None:
+    c = constants(layer_launch_s=1.0, wide_launch=0.4)
+    wide, narrow = (point({"quant": quant}) for quant in ("bf16", "fp8"))
+    assert rates.layer_launch(wide, c) == pytest.approx(0.4)
+    assert rates.layer_launch(narrow, c) == pytest.approx(1.0)
+    assert rates.layer_launch(point(LLAMA, {"quant": "bf16"}), c) == pytest.approx(1.0)
 
 
 # ---------------------------------------------------------------- drafting: operations

@@ -122,7 +122,9 @@ def test_the_decision_of_a_row_is_the_rule_on_its_own_numbers(tmp_path: Path) ->
     for row in found[:-2]:
         low, middle, high = (float(row[f"speedup_p{q}"]) for q in (10, 50, 90))
         open_sign = row["speedup_metric"] == "ttft" and low <= 1 <= high
-        assert row["decision"] == decide_one(middle, float(row["p_gain"]), open_sign)
+        rule = [decide_one(middle, float(row["p_gain"]), open_sign, told) for told in (0.0, 1.0)]
+        # a gain that was measured here, or with one draft token more, takes a smaller chance
+        assert row["decision"] == rule[0] or row["decision"] == rule[1] == "on"
         seen.add(row["decision"])
     assert len(seen) >= 2
 

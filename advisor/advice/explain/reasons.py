@@ -213,7 +213,6 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "unsure": f"{expected}: too uncertain to choose without a benchmark",
         "estimate": expected,
         "unseen_head": f"{expected}, if the checkpoint keeps the MTP head",
-        "longer_gained": f"{expected}: with one draft token more it was measured to gain here",
         "unknown_hardware": "This accelerator is unknown: the ratio is that of other "
         "accelerators, and absolute speeds cannot be predicted",
     }

@@ -50,6 +50,7 @@ class Case(NamedTuple):
     likely: Floats  # calibrated chance of a gain without measured pairs
     evidence: Floats  # as in `prediction.intervals.chance`
     measured: Floats
+    told: Floats  # the same with runs that drafted one token more
     gained: Flags
     weight: Floats  # of each row in the likelihood that chooses `sign`
 
@@ -98,7 +99,7 @@ def choose(cases: Sequence[Case]) -> Bounds:
     )
     on = next(fine, ON[-1])
     told = [
-        (case.chance(sign), case.gained, measured_gain(case.measured, case.evidence) >= SEEN)
+        (case.chance(sign), case.gained, measured_gain(case.told, case.evidence) >= SEEN)
         for case in cases
     ]
 

@@ -48,6 +48,7 @@ class LeftOut:
     sd_hidden: Floats
     known: Flags
     closeness: Floats
+    longer: Floats  # the same with one draft token more
     near: Flags
     evidence: Floats  # side of 1 by other sources' pairs nearby, -1 to 1
     evidence_hidden: Floats
@@ -159,12 +160,12 @@ def _raw(model: Model, rows: Examples) -> dict[str, npt.NDArray[Any]]:
     for hide, tail in ((False, ""), (True, "_hidden")):
         found = model.raw(rows.points, hide)
         mean, closeness, near = found.mean, np.zeros(len(rows)), np.zeros(len(rows), bool)
-        evidence = np.zeros(len(rows))
+        evidence, longer = np.zeros(len(rows)), np.zeros(len(rows))
         if model.nearby is not None:
             ready, full = prepare(rows.points)
             keys, where = neighbours.cell_keys(ready, full), neighbours.coordinates(ready, full)
             told = found.belief.known
-            mean, evidence, closeness, near = model.nearby.pull(keys, where, mean, told)
+            mean, evidence, closeness, near, longer = model.nearby.pull(keys, where, mean, told)
         made |= {
             f"mean{tail}": mean,
             f"reasons{tail}": found.reasons,
@@ -175,6 +176,7 @@ def _raw(model: Model, rows: Examples) -> dict[str, npt.NDArray[Any]]:
             made |= {
                 "known": found.belief.known,
                 "closeness": closeness,
+                "longer": longer,
                 "near": near,
             }
     return made
@@ -231,7 +233,8 @@ def _finish(
         spread, calibration = second_stage(part, others, weight[rest])
         model = Model.from_calibration(spread, calibration)
         chosen = _bounds(model, part, others, weight[rest])
-        seen = measured_gain(raw["closeness"][here], raw["evidence"][here])
+        told_of = np.fmax(raw["closeness"], raw["longer"])[here]
+        seen = measured_gain(told_of, raw["evidence"][here])
         made["on_from"][here] = bound(chosen.on, chosen.measured, seen)
         made["sign"][here] = chosen.sign
         for tail, told in (("", raw["known"]), ("_hidden", nobody)):
@@ -263,7 +266,8 @@ def _bounds(
     ):
         likely = model.p_gain(raw[f"mean{tail}"], model.spread.sd(raw[f"reasons{tail}"]), told)
         seen = (raw[f"evidence{tail}"], raw["closeness"])
-        columns = (likely, *seen, rows.log_speedup > 0, np.sqrt(weight))
+        told_of = np.fmax(raw["closeness"], raw["longer"])
+        columns = (likely, *seen, told_of, rows.log_speedup > 0, np.sqrt(weight))
         cases.append(bounds.Case(*(column[use] for column in columns)))
     return bounds.choose(cases)
 
@@ -288,7 +292,7 @@ def learn(
         Spread, calibration and decision bounds.
     """
     both = ("mean", "reasons", "evidence")
-    names = ("known", "closeness", *both, *(f"{name}_hidden" for name in both))
+    names = ("known", "closeness", "longer", *both, *(f"{name}_hidden" for name in both))
     raw = {name: getattr(found, name) for name in names}
     weight = row_weight(labels)
     spread, calibration = second_stage(raw, examples, weight)
