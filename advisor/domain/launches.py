@@ -123,6 +123,7 @@ class Container(Frozen):
     ports: tuple[Port, ...] = ()  # empty also where the container uses the host's network
     mounts: tuple[Mount, ...] | None = None  # None: not all of them are known
     kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
+    chart: str = ""  # whose keys describe the server, where it is known
     image_line: int = 0
     image_span: Span | None = None
     user: str | None = None  # who runs the server, by name or number

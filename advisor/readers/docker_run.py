@@ -167,7 +167,9 @@ def _set_device(around: Surroundings, name: str, value: Mapped) -> None:
 
 def is_image(text: str) -> bool:
     """Whether a text is the name of an image; a marker in it may stand for any part."""
-    return _OPEN.search(text) is not None or _IMAGE.fullmatch(text[:300]) is not None
+    if _OPEN.search(text) is not None:
+        return True
+    return _IMAGE.fullmatch(text[:300]) is not None and not text.isdigit()
 
 
 def _stray(words: list[Mapped], j: int, reading: Reading) -> int:
@@ -191,8 +193,10 @@ def _stray(words: list[Mapped], j: int, reading: Reading) -> int:
     if option == "--ulimit" and end is not None and re.fullmatch(r"-?\d+(?::-?\d+)?", text):
         reading.slip(f"{said}: --ulimit takes NAME=NUMBER", end[1], at, "=")
         return 1
-    if option in ("-v", "--volume") and end is not None and text.startswith(("/", "~")):
-        reading.slip(f"{said}: a colon joins the two paths", end[1], at, ":")
+    port = option in ("-p", "--publish") and text.isdigit() and before.text.isdigit()
+    path = option in ("-v", "--volume") and text.startswith(("/", "~"))
+    if (port or path) and end is not None:
+        reading.slip(f"{said}: a colon joins the two", end[1], at, ":")
     else:
         reading.slip(said, at, text="it behind the option that it belongs to")
     return 1

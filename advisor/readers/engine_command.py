@@ -67,6 +67,7 @@ class Surroundings:
         self.ports: list[tuple[Mapped, str, Mapped | None]] = []
         self.published: list[str | None] = []  # ports of the host; None: a variable's
         self.user: str | None = None
+        self.chart = ""
         self.binds: list[tuple[str, str]] = []  # source and mode of each mount
         self.mounts: list[Mapped] | None = []  # None where not all are known
         self.labels: dict[str, str] = {}  # of a pod

@@ -152,7 +152,13 @@ def starts_nothing(
         start = f"{command} "
         said = f"{name} starts no server by itself: its command begins with {command}"
     elif engine == "llama-server" and tag and tag.startswith(("full", "light")):
-        if words[0].text in _PROGRAMS or tag.startswith("light"):
+        if tag.startswith("light"):
+            place = around.image.part(len(name) + 1, len(name) + 6).span() if around.image else None
+            said = f"{name}:{tag} holds no server: its program is llama-cli"
+            at = place[0] if place else words[0].first()
+            reading.slip(said, at, place[1] if place else None, "server")
+            return
+        if words[0].text in _PROGRAMS:
             return
         start, said = "--server ", f"{name}:{tag} holds several programs: --server names the one"
     if not start:

@@ -74,12 +74,17 @@ def _twice(services: Node, reading: Reading) -> None:
         if service.kind != "map" or service.get("profiles") is not None:
             continue  # of two profiles one may run
         mine: set[str] = set()
+        own: list[str] = []
         listed = service.get("ports")
         for one in _texts(listed):
             found = _HOST_PORT.fullmatch(one.text)
             if found is None or found[0] in mine:
                 continue
             mine.add(found[0])
+            if any(one_port == found[2] for one_port in own):
+                said = f"port {found[2]} of the host is given twice"
+                reading.slip(said, one.start, text="another port of the host")
+            own.append(found[2])
             place = f"{found[1] or ''}{found[2]}{found[3] or ''}"
             if place in ports:
                 said = f"port {found[2]} of the host is {ports[place]}'s already"
@@ -178,6 +183,11 @@ def _devices(devices: Node | None, reading: Reading) -> None:
         if one.get("count") is not None and one.get("device_ids") is not None:
             said = "a reservation takes count or device_ids, not both"
             reading.slip(said, one.get("count").start, text="one of the two")  # type: ignore[union-attr]
+        wanted = _texts(one.get("capabilities"))
+        for word in wanted if len(wanted) == 1 else ():
+            if word.text in ("gpus", "GPU", "cuda", "nvidia-gpu"):
+                said = f"no driver has the capability '{word.text}': gpu is meant"
+                reading.slip(said, word.start, word.end, "gpu")
         if one.get("capabilities") is None and one.get("<<") is None:
             said = "a reservation of devices needs capabilities: [gpu]"
             reading.slip(said, one.start, text="capabilities: [gpu] beside it")

@@ -106,7 +106,7 @@ class Checker:
         if 2 * len(strange) > len(given) and len(strange) > 2:
             return  # another kind of mapping
         for key in strange:
-            near = _near(key.text, known)
+            near = _near(key.text, known) or self._only(strange, node, name)
             if near is not None and near.lower() not in {
                 one.lower() for one in given if one != key.text
             }:
@@ -120,6 +120,12 @@ class Checker:
                     f": it belongs {home}" if home else ""
                 )
                 self._stray(key, said, home)
+
+    def _only(self, strange: list[Node], node: Node, name: str) -> str | None:
+        """The one key that the object lacks, for the one key that it does not know."""
+        given = {key.text for key, _ in node.pairs if key.kind == "scalar"}
+        missing = [one for one in needs_of(name) if one not in given] if self.whole else []
+        return missing[0] if len(strange) == len(missing) == 1 else None
 
     def _lacks(self, node: Node, name: str) -> None:
         """Keys without which the object is refused."""
@@ -226,6 +232,10 @@ class Checker:
     def _check_format(self, key: str, node: Node, kind: str) -> None:
         """A size, a duration, a quantity."""
         pattern, what = _FORMATS[kind]
+        if kind == "size" and node.text.isdigit() and 0 < int(node.text) < 1024:
+            said = f"{key} {node.text} is {node.text} bytes: a unit is missing"
+            self._slip(said, node, f"{node.text}g")
+            return
         if pattern.fullmatch(node.text.strip()):
             return
         meant = _likely(kind, node.text)
@@ -309,7 +319,10 @@ def _near(given: str, known: dict[str, str]) -> str | None:
 
     folded = {re.sub("[-_]", "", one).lower(): one for one in known}
     near = get_close_matches(re.sub("[-_]", "", given).lower(), folded, 1, NEAR)
-    return folded[near[0]] if near else None
+    if near:
+        return folded[near[0]]
+    longer = [one for one in known if one.lower().startswith(given.lower())]
+    return longer[0] if len(longer) == 1 and len(given) > 4 else None
 
 
 def _likely(kind: str, text: str) -> str | None:

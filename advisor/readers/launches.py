@@ -293,6 +293,7 @@ class LaunchMaker:
                 for one, bind in zip(around.mounts, around.binds, strict=True)
             ),
             user=around.user,
+            chart=around.chart,
             kind=around.kind,
             name=around.name,
             image_line=self.source.place(where.first())[0] if where is not None else 0,

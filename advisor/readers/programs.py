@@ -41,6 +41,7 @@ _MODULES = (
     (lazy_re(r"^dynamo\.vllm(\.main)?$"), "vllm"),
     (lazy_re(r"^dynamo\.sglang(\.main)?$"), "sglang"),
 )
+MODULES = ("vllm.entrypoints.openai.api_server", "sglang.launch_server")
 _PYTHON = lazy_re(r"^(python[\d.]*|pypy3?)$")
 OTHER_ENGINES = lazy_re(
     r"\b(ollama\s+(?:serve|run)|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]"
@@ -108,6 +109,16 @@ def likely_serve(word: str) -> bool:
     return word in ("server", "serv", "serves", "sevre", "srve", "sereve", "seve", "Serve")
 
 
+def likely_module(module: str) -> str | None:
+    """The server's module that a misspelt one was to be."""
+    if not module.startswith(("vllm.", "sglang.", "vlm.", "sglan.")) or module in MODULES:
+        return None
+    from difflib import get_close_matches  # start-up: only for a module that is none of them
+
+    near = get_close_matches(module, MODULES, 1, 0.9)
+    return near[0] if near else None
+
+
 def _script(text: str, i: int) -> tuple[str, int] | None:
     if text.endswith(("sglang/launch_server.py", "sglang.launch_server")):
         return "sglang", i + 1
@@ -137,6 +148,8 @@ def _python_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
                 return engine, j + 2
             serve = j + 2 < len(words) and words[j + 2].text == "serve"
             return (engine.removesuffix("-cli"), j + 3) if serve else None
+    if (meant := likely_module(module)) is not None:
+        return meant.partition(".")[0], j + 2
     if module.startswith("torch.distributed"):
         return next(
             (start for k in range(j + 2, len(words)) if (start := engine_start(words, k))), None

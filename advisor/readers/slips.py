@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
-from advisor.readers.programs import likely_serve
+from advisor.readers.programs import likely_module, likely_serve
 from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _VALUE = lazy_re(
 )
 _MODULE = lazy_re(r"(?:vllm|sglang)(?:\.[\w-]+)+(?<!\.py)")
 _SIZES = ("--shm-size", "--memory", "-m", "--memory-swap")
+_GPUS = lazy_re(r"[\"']?(?:all|-?\d+|(?:device|count|driver|capabilities|options)=.*)[\"']?", re.S)
 _SIZE = lazy_re(r"-1|\d+(?:\.\d+)?\s?(?:[kmgtpKMGTP]i?[bB]?|[bB])?")
 _WORDS = {
     "--restart": ("no", "always", "on-failure", "unless-stopped"),
@@ -186,6 +187,10 @@ def module_slip(words: list[Mapped], first: int, reading: Reading) -> None:
         return
     if not _MODULE.fullmatch(word.text):
         return
+    if before == "-m" and (right := likely_module(word.text.replace("-", "_"))) is not None:
+        said = f"Python has no module '{word.text}'; '{right}' is meant"
+        reading.slip(said, word.first(), place[1] if place else None, right)
+        return
     if "-" in word.text:
         meant = word.text.replace("-", "_")
         said = f"Python has no module '{word.text}'; '{meant}' is meant"
@@ -226,6 +231,10 @@ def docker_value_slip(name: str, value: Mapped, reading: Reading) -> None:
         near = get_close_matches(word.lower().replace("_", "-"), _WORDS[name], 1, 0.7)
         if word not in _WORDS[name] and near:
             meant, said = near[0] + text[len(word) :], f"{name} takes no '{word}' for docker run"
+    elif name == "--gpus" and not _GPUS.fullmatch(text):
+        listed = re.fullmatch(r"devices?[:=]?([\d,]+)", text)
+        meant = f"device={listed[1]}" if listed else "all"
+        said = f"--gpus takes all, a number or a list of devices, not '{text}'"
     elif name == "--gpus" and re.fullmatch(r"device=[\w-]+(?:,[\w-]+)+", text):
         before = reading.source.text[place[0] - 1 : place[0]] if place else ""
         if before not in ("'", '"', "\\"):
@@ -243,8 +252,13 @@ def check_quotes(item: Mapped, reading: Reading) -> None:
     """`- NAME="value"` in compose's list of variables: nothing takes the quotes away. The mended
     text opens the quote before the name, so that no value is repeated.
     """
-    found = re.fullmatch(r"([A-Za-z_]\w*)=([\"'])([^\"'\\]*)\2", item.text)
     place = item.span()
+    if blanks := re.match(r"\w+(\s+=\s*|=\s+)(?=\S)", item.text):
+        at = item.part(*blanks.span(1)).span()
+        said = "blanks around the = are a part of the variable's name and value"
+        reading.slip(said, item.first() if at is None else at[0], at and at[1], "=", stops=False)
+        return
+    found = re.fullmatch(r"([A-Za-z_]\w*)=([\"'])([^\"'\\]*)\2", item.text)
     if found is None or place is None or reading.source.text[place[0] - 1 : place[0]] in ("'", '"'):
         return
     name, quote = found[1], found[2]

@@ -115,7 +115,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD272', 'quant-below-device', 'error', ('vllm', 'sglang'), ('hardware',), False, parts=('facts.hardware',)),
     RuleRow('SD273', 'remote-code', 'error', ('vllm', 'sglang'), (), False),
     RuleRow('SD274', 'draft-vocabulary', 'error', ('vllm', 'sglang', 'llama-server', 'ik_llama.cpp'), (), True, methods=('draft_model',), parts=('plan.draft_model',)),
-    RuleRow('SD275', 'sglang-drafter-missing', 'error', ('sglang',), (), True, methods=('eagle3', 'draft_model', 'dflash', 'dspark')),
+    RuleRow('SD275', 'sglang-drafter-missing', 'error', ('sglang',), (), True),
     RuleRow('SD276', 'quant-of-another-checkpoint', 'error', ('vllm', 'sglang'), (), False, options=('--quantization',)),
     RuleRow('SD277', 'quantised-v-without-flash', 'error', ('llama-server', 'ik_llama.cpp'), (), False, options=('--cache-type-v',)),
     RuleRow('SD278', 'cache-type-of-model', 'error', ('vllm',), ('model',), False, parts=('facts.model',)),

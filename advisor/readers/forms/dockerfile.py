@@ -27,6 +27,7 @@ _HERE = lazy_re(
     r"(?P<body>(?:(?!(?P=tag)[ \t]*$)[^\n]*\n){1,2000})",
     re.M,
 )
+_TOKEN = lazy_re(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{20,}")
 _SINGLE = lazy_re(r"\[\s*'[^'\"]*'(?:\s*,\s*'[^'\"]*')*\s*\]")
 
 
@@ -80,6 +81,10 @@ def _about(word: str, ran: ContainerRun, value: Mapped, scope: Scope, reading: R
         ran.around.ask(value, "healthcheck")
     else:
         _check_blanks(value, reading)
+        if token := _TOKEN.search(value.text):
+            said = "a token in ENV or ARG stays in the image: whoever has the image has it"
+            what = "RUN --mount=type=secret for the step that needs it"
+            reading.slip(said, value.part(*token.span()).first(), text=what, stops=False)
         _env(ran.env, interpolate(value, scope))
 
 

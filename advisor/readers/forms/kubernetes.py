@@ -95,8 +95,9 @@ def _check_object(document: Node, reading: Reading) -> None:
     name = next((one for one in _VERSIONS if one.lower() == kind.text.lower()), None)
     if name is None:
         return
-    if version.text != _VERSIONS[name] and version.text not in _OLD:
-        said = f"Kubernetes has no {name} in '{version.text}': it is {_VERSIONS[name]}"
+    if version.text != _VERSIONS[name]:
+        gone = " any more" if version.text in _OLD else ""
+        said = f"Kubernetes has no {name} in '{version.text}'{gone}: it is {_VERSIONS[name]}"
         reading.slip(said, version.start, version.end, _VERSIONS[name])
     whole = document.path("metadata.name") is not None
     Checker("kubernetes", reading, whole).check(document, name)
@@ -310,8 +311,11 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
             words += option_words(key, value, "vllm", reading)
     words += words_of(config.get("extraArgs"), reading) or [] if config is not None else []
     around = Surroundings(kind=kind, name=(node.get("name") or node).text)
+    around.chart = "production-stack"
     gpus = node.get("requestGPU")
-    around.gpus = gpus.text if gpus is not None and gpus.kind == "scalar" else None
+    if gpus is not None and gpus.kind == "scalar":
+        around.gpus, around.asked = gpus.text, [scalar(gpus, reading.source)]
+        around.whole = True
     # the chart mounts a memory volume at /dev/shm where this key stands
     if config is not None and config.get("tensorParallelSize") is not None:
         around.shm_volume = True

@@ -159,6 +159,9 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
     for one in mounts.items if mounts is not None else []:
         if (path := one.get("mountPath")) is not None and path.kind == "scalar":
             around.mount(scalar(path, reading.source))
+    own = [one.text for one in around.mounts or ()]
+    if is_own(document) and around.shm_volume and "/dev/shm" not in own and mounts is not None:
+        around.shm_volume, around.shm_bytes = None, None  # a volume that is mounted elsewhere
     if not is_own(document) or any(
         node.get(key) is not None for key in ("extraVolumeMounts", "<<")
     ):

@@ -11,7 +11,7 @@ from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Surroundings
 from advisor.readers.images import image_comment
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, literal
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, literal
 from advisor.readers.syntax.shell import parse
 from advisor.readers.syntax.words import split_words
 
@@ -91,7 +91,8 @@ def _check_quotes(text: Mapped, reading: Reading) -> None:
         near = get_close_matches(name, given - names, 1, 0.8)
         if near:
             said = f"nothing here sets {name}: {near[0]} is meant"
-            reading.slip(said, at, at + len(name), near[0], stops=strict)
+            ends = strict or _is_word(name, reading)
+            reading.slip(said, at, at + len(name), near[0], stops=ends)
     for found in islice(_TYPESET.finditer(text.text), MAX_NAMES):
         at, end = text.pos[found.start(1)], text.pos[found.end(1) - 1] + 1
         if at >= 0 and end - at == len(found[1]):
@@ -159,7 +160,13 @@ def _spaced_settings(text: Mapped, reading: Reading) -> None:
         at, end = text.pos[found.start(2)], text.pos[found.end(2) - 1] + 1
         if end - at == found.end(2) - found.start(2):
             said = f"the shell does not set {found.group(1)}: blanks stand around its ="
-            reading.slip(said, at, end, "=", stops=False)
+            reading.slip(said, at, end, "=", stops=_is_word(found.group(1), reading))
+
+
+def _is_word(name: str, reading: Reading) -> bool:
+    """Whether a variable stands alone as an argument of a server, which then lacks it."""
+    whole = f"{HOLE_OPEN}{name}{HOLE_CLOSE}"
+    return any(word.text == whole for one in reading.found for word in one.words)
 
 
 def _bare_options(text: Mapped, reading: Reading) -> None:

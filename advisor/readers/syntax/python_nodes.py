@@ -196,28 +196,11 @@ def shell_list(node: ast.AST, followed: Callable[[ast.expr], ast.expr]) -> ast.e
 
 
 # frameworks that import the program themselves: their own program is the one imported again
-_HOSTS = frozenset(
-    [
-        "fastapi",
-        "flask",
-        "starlette",
-        "quart",
-        "sanic",
-        "litserve",
-        "bentoml",
-        "modal",
-        "ray",
-        "streamlit",
-        "gradio",
-        "chainlit",
-        "celery",
-        "runpod",
-        "kserve",
-        "mlserver",
-        "tritonserver",
-        "pytest",
-    ]
-)
+_HOST_NAMES = """
+fastapi flask starlette quart sanic litserve bentoml modal ray
+streamlit gradio chainlit celery runpod kserve mlserver tritonserver pytest
+"""
+_HOSTS = frozenset(_HOST_NAMES.split())
 _LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -276,6 +259,8 @@ def check_sampling(tree: ast.Module, reading: Reading, at: Callable[[ast.AST], i
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
             _guard(node, reading, at)
+        if isinstance(node, ast.ImportFrom) and node.module == "vllm":
+            _imports(node, reading, at)
         if not isinstance(node, ast.Call):
             continue
         name = dotted_name(node.func).rsplit(".", 1)[-1]
@@ -298,6 +283,20 @@ def _mapping(node: ast.expr, reading: Reading, at: Callable[[ast.AST], int]) -> 
     for key, value in zip(node.keys, node.values, strict=True):
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             _parameter(key.value, value, at(key) + 1, "sglang", reading)
+
+
+def _imports(node: ast.ImportFrom, reading: Reading, at: Callable[[ast.AST], int]) -> None:
+    """Names that vllm does not have, but for a letter."""
+    from difflib import get_close_matches  # start-up: only for a program that imports vllm
+
+    known = keys("names vllm")
+    for one in node.names:
+        near = get_close_matches(one.name, known, 1, 0.8) if one.name not in known else []
+        if not near:
+            continue
+        start = at(one)
+        said = f"vllm has no {one.name}: {near[0]} is meant"
+        reading.slip(said, start, start + len(one.name), near[0])
 
 
 def _guard(node: ast.Compare, reading: Reading, at: Callable[[ast.AST], int]) -> None:

@@ -23,7 +23,7 @@ from advisor.rules.kit.values import (
     slip,
 )
 
-_WITH_PORT = lazy_re(r"([A-Za-z0-9.-]+):\d{2,5}")
+_WITH_PORT = lazy_re(r"(?:https?://)?([A-Za-z0-9.-]+):\d{2,5}/?|https?://([A-Za-z0-9.-]+)/?")
 # read with std::stoi, which throws at a word; others take words too, such as --gpu-layers all
 COUNTS = (
     "--ctx-size",
@@ -84,10 +84,17 @@ def with_port(case: Case, found: Flag, option: Option) -> Hit | None:
     told = _WITH_PORT.fullmatch(found.value or "") if found.name == "--host" else None
     if told is None:
         return None
+    bare = told[1] or told[2]
+    said = "an address without a port" if told[1] else "an address without http://"
     return Hit(
-        f"{found.raw} takes an address without a port, not '{told[0]}'",
+        f"{found.raw} takes {said}, not '{told[0]}'",
         flag=found,
-        fix=set_fix(case, found, told[1], f"Write {told[1]}, and the port behind --port."),
+        fix=set_fix(
+            case,
+            found,
+            bare,
+            f"Write {bare}, and the port behind --port." if told[1] else f"Write {bare}.",
+        ),
         everywhere=True,
         slip=True,
     )

@@ -22,6 +22,7 @@ _ADDRESS = lazy_re(
     r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)/?(?:tree/main/?)?"
 )
 _FILE = lazy_re(r"([\w.-]+/[\w.-]+)[:/]([^:]+\.gguf)", re.I)
+_MISSPELT = lazy_re(r"([\w-][\w.-]*/[\w.-]+-)(?:GUFF|GFUF|GGFU|GUGF|GGU|GUF|GGUFF)(:[\w-]+)?")
 _TAGGED = lazy_re(r"([\w-][\w.-]*)/([\w.-]+?)(:[\w-]+)?")
 _OTHERS = (".safetensors", ".bin.index.json", ".pt", ".pth", ".onnx")
 QUANTISATIONS = tuple(table("compatibility")["gguf_quantisations"]["value"].split())
@@ -80,6 +81,15 @@ def no_gguf(case: Case) -> Hit | None:
             if repo.origin == "cli" and flag(case, "--hf-file") is None
             else Fix(text=f"Write --hf-file {name}."),
             sources=("ggml-org/llama.cpp common/arg.cpp (common_download_resolve)",),
+            sole=True,
+        )
+    if repo is not None and (found := _MISSPELT.fullmatch(given)) is not None:
+        meant = f"{found[1]}GGUF{found[2] or ''}"
+        return Hit(
+            f"{given} is misspelt: a repository of GGUF files ends in GGUF",
+            flag=repo,
+            fix=set_fix(case, repo, meant, f"Write {meant}."),
+            sole=True,
         )
     if repo is not None and (found := _TAGGED.fullmatch(given)) is not None:
         named = flag(case, "--hf-file") is not None or "gguf" in given.lower()

@@ -63,8 +63,11 @@ def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
             f"{', '.join(known[:3])}{more} and the value are one argument, which the server does "
             "not split",
             line=launch.line,
-            severity="error" if launch.form in SPLIT_NOWHERE and not launch.fork else None,
+            severity="error"
+            if (launch.form in SPLIT_NOWHERE or is_quoted(case)) and not launch.fork
+            else None,
             fix=apart(case),
+            sole=all(len((one.value or "").split()) == 2 for one in launch.strays),
         )
 
 
@@ -99,3 +102,9 @@ def join_by_equals(case: Case, word: str) -> str:
     ):
         return word.replace(" ", "=", 1)
     return word
+
+
+def is_quoted(case: Case) -> bool:
+    """Whether the chart is vLLM's own, which quotes each item of extraArgs."""
+    container = case.launch.container
+    return container is not None and container.chart == "production-stack"

@@ -155,7 +155,9 @@ def hosts(case: Case) -> Iterator[Hit]:
 def key_paths(case: Case) -> Iterator[Hit]:
     """A probe without a key of a path that asks for one."""
     container = case.launch.container
-    key = flag(case, "--api-key") is not None or case.launch.env_value("VLLM_API_KEY") is not None
+    key = flag(case, "--api-key") is not None or any(
+        one.name == "VLLM_API_KEY" for one in case.launch.env
+    )
     if container is None or not key or case.plan.engine not in LOCKED:
         return
     for asked in container.ports:

@@ -1,10 +1,14 @@
+import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, spec_flag, unread
+from advisor.rules.kit.fixes import set_fix
 
+_THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
 NEED = ("eagle3", "draft_model", "dflash", "dspark")
 
 
@@ -28,6 +32,18 @@ def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
         --speculative-draft-model-path jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B
     """
     given = flag(case, "--speculative-draft-model-path")
+    algorithm = flag(case, "--speculative-algorithm")
+    if given is not None and algorithm is not None and algorithm.value == "EAGLE":
+        if _THIRD.search(given.value or "") and not given.unresolved:
+            yield Hit(
+                f"{given.value} is an EAGLE-3 head: under EAGLE it gets other states than it was "
+                "trained on, and nearly nothing is accepted",
+                flag=algorithm,
+                severity="warning",
+                fix=set_fix(case, algorithm, "EAGLE3", "Write EAGLE3."),
+                sources=("sgl-project/sglang#21272",),
+            )
+        return
     if case.plan.method not in NEED or given is not None:
         return
     own = knowledge.drafters(case.facts.model) if case.facts.model is not None else ()
