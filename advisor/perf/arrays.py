@@ -231,10 +231,10 @@ class Points:
             if name == "filled":
                 made[name] = bool(value)
             elif name in CODE_FIELDS:
-                made[name] = np.broadcast_to(np.asarray(value, dtype=np.int16), (n,))
+                made[name] = _spread(value, np.int16, (n,))
             else:
                 shape = (n, MAX_K) if name == "given_conditional" else (n,)
-                made[name] = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
+                made[name] = _spread(value, np.float64, shape)
         return Points(**(self.__dict__ | made))
 
     def is_path(self, *names: str) -> npt.NDArray[np.bool_]:
@@ -248,6 +248,12 @@ class Points:
     def is_method(self, *names: str) -> npt.NDArray[np.bool_]:
         """Mask (N,) of the points with one of the named methods."""
         return mask(self.method, METHODS, names)
+
+
+def _spread(value: object, kind: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """A column of this shape: np.broadcast_to takes longer than the sums of a single question."""
+    column: npt.NDArray[Any] = np.asarray(value, dtype=kind)
+    return column if column.shape == shape else np.broadcast_to(column, shape)
 
 
 CODE_FIELDS = (
@@ -285,14 +291,11 @@ def build(n: int, columns: Mapping[str, object]) -> Points:
         shape = (n, MAX_K) if name == "given_conditional" else (n,)
         value = columns.get(name)
         array = (
-            np.full(shape, np.nan)
-            if value is None
-            else np.array(np.broadcast_to(np.asarray(value, float), shape))
+            np.full(shape, np.nan) if value is None else np.array(_spread(value, np.float64, shape))
         )
         made[name] = array
     for name in CODE_FIELDS:
-        value = columns.get(name, 0)
-        made[name] = np.array(np.broadcast_to(np.asarray(value, dtype=np.int16), (n,)))
+        made[name] = np.array(_spread(columns.get(name, 0), np.int16, (n,)))
     unknown = set(columns) - set(FLOAT_FIELDS) - set(CODE_FIELDS)
     if unknown:
         raise KeyError(f"no such field of Points: {', '.join(sorted(unknown))}")
