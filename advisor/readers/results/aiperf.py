@@ -78,10 +78,8 @@ def read(doc: Document) -> list[BenchmarkRun]:
         return [_server_metrics(doc)]
     found = [] if doc.object else _metrics_of(doc.text)
     if found:
-        runs = [
-            _run(doc, row, old="NVIDIA GenAI-Perf" in doc.text, asked=_options(doc.text))
-            for row in found
-        ]
+        old, asked = "NVIDIA GenAI-Perf" in doc.text, _options(doc.text)
+        runs = [_run(doc, row, old, asked) for row in found]
         if len(runs) == 1:
             return runs
         return [r.model_copy(update={"part": f"table {i}"}) for i, r in enumerate(runs, 1)]

@@ -23,7 +23,7 @@ FORMAT = "engine-log"
 VLLM, SGLANG, LLAMA = "vllm-log", "sglang-log", "llama-server-log"
 
 _VLLM_SPEC = re.compile(
-    r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?),.*?Accepted: "
+    r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?),.{0,400}?Accepted: "
     r"(\d+) tokens, Drafted: "
     r"(\d+) tokens, "
     r"Per-position acceptance rate: ([0-9., ]+?), Avg Draft acceptance rate: "
@@ -61,7 +61,7 @@ _SGLANG = re.compile(
     r".{0,400}?gen throughput \(token/s\): ([0-9]+(?:\.[0-9]*)?)"
 )
 
-_SGLANG_LINE = re.compile(r"^.*?Decode batch.*gen throughput \(token/s\):.*$", re.M)
+_SGLANG_MARKS = ("Decode batch", "gen throughput (token/s):")
 
 _SGLANG_RANK = re.compile(r"\bDP(\d+)\b")
 
@@ -74,6 +74,11 @@ _LLAMA_SPEED = re.compile(
     r"(?:\s+\(\s*([0-9]+(?:\.[0-9]*)?) ms per token)?"
 )
 
+# in progress: the mean since the first token, of a request whose end is not in the log
+_LLAMA_SO_FAR = re.compile(
+    r"task (\d+) \| n_(?:gen|decoded) =\s*(\d+), tg =\s*([0-9]+(?:\.[0-9]*)?) t/s"
+)
+
 _LLAMA_PROMPT = re.compile(r"prompt eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) tokens")
 
 _LLAMA_DRAFT = re.compile(
@@ -84,7 +89,7 @@ _LLAMA_DRAFT = re.compile(
 )
 
 _LLAMA_STATS = re.compile(
-    r"statistics\s+(draft-\w+|mtp|eagle3?|ngram[-_][\w-]+)[:\s].*?#gen drafts =\s*(\d+), "
+    r"statistics\s+(draft-\w+|mtp|eagle3?|ngram[-_][\w-]+)[:\s].{0,200}?#gen drafts =\s*(\d+), "
     r"#acc drafts =\s*\d+, #gen tokens =\s*(\d+), "
     r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = "
     r"\(([0-9., ]+)\))?"
@@ -110,16 +115,17 @@ def matches(doc: Document) -> bool:
     """Whether the text is a log of vLLM, SGLang or llama-server with speeds."""
     if doc.values or "Serving Benchmark Result" in doc.text:
         return False
-    return any(
-        p.search(doc.text) for p in (*_VLLM, _SGLANG_LINE, _LLAMA_SPEED, _LLAMA_DRAFT, _LLAMA_STATS)
-    )
+    if _sglang_lines(doc.text):
+        return True
+    marks = (*_VLLM, _LLAMA_SPEED, _LLAMA_SO_FAR, _LLAMA_DRAFT, _LLAMA_STATS)
+    return any(mark.search(doc.text) for mark in marks)
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return the run of the log."""
     if any(p.search(doc.text) for p in _VLLM):
         return [_vllm(doc)]
-    return [_sglang(doc)] if _SGLANG_LINE.search(doc.text) else [_llama(doc)]
+    return [_sglang(doc)] if _sglang_lines(doc.text) else [_llama(doc)]
 
 
 def _floats(text: str | None) -> list[float]:
@@ -223,7 +229,7 @@ def _rough_acceptance(text: str) -> Acceptance | None:
 
 def _sglang(doc: Document) -> BenchmarkRun:
     speeds, lengths = [], []
-    for line in _SGLANG_LINE.findall(doc.text):
+    for line in _sglang_lines(doc.text):
         found, length = _SGLANG.search(line), _ACCEPT_LEN.search(line)
         if found and int(found[1]):
             speeds.append((_sglang_rank(line), found[2], found[1]))
@@ -239,6 +245,12 @@ def _sglang(doc: Document) -> BenchmarkRun:
     )
 
 
+def _sglang_lines(text: str) -> list[str]:
+    if not all(mark in text for mark in _SGLANG_MARKS):
+        return []
+    return [line for line in text.splitlines() if all(mark in line for mark in _SGLANG_MARKS)]
+
+
 def _sglang_rank(line: str) -> str:
     """Which data-parallel rank, or which engine of Ray's, prints a line."""
     ray, rank = _SGLANG_RAY.search(line), _SGLANG_RANK.search(line)
@@ -251,6 +263,10 @@ def _llama(doc: Document) -> BenchmarkRun:
         for ms, count, per in _LLAMA_SPEED.findall(doc.text)
         if int(count) > 1
     ]
+    note = "TTFT is the time of the prompt in the server, without the queue"
+    if not per_token and (so_far := {m[1]: m for m in _LLAMA_SO_FAR.finditer(doc.text)}):
+        per_token = [(1e3 / float(m[3]), int(m[2])) for m in so_far.values() if float(m[3])]
+        note = "the requests had not ended: their speeds so far"
     prompts = [(float(ms), int(count)) for ms, count in _LLAMA_PROMPT.findall(doc.text)]
     build = _LLAMA_BUILD.search(doc.text)
     slots = _LLAMA_SLOTS.search(doc.text)
@@ -264,7 +280,7 @@ def _llama(doc: Document) -> BenchmarkRun:
         tpot_ms=Latency.of(tpots), ttft_ms=Latency.of(ms for ms, _ in prompts),
         request_tok_s=1e3 / (sum(tpots) / len(tpots)) if tpots and sum(tpots) else None,
         acceptance=acceptance, method=None if acceptance else "none" if per_token else None,
-        notes=("TTFT is the time of the prompt in the server, without the queue",),
+        notes=(note,),
     )  # fmt: skip
 
 

@@ -20,10 +20,12 @@ from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency, per_r
 FORMAT = "prometheus-text"
 _TYPE = re.compile(r"^# TYPE (vllm|sglang|llamacpp)[:_]\S+ \w+", re.M)
 _SAMPLE = re.compile(
-    r"^(vllm|sglang|llamacpp)[:_][a-z_]+(?:\{[^}\n]*\})? [0-9.eE+-]+(?: \d+)?$", re.M
+    r"^(vllm|sglang|llamacpp)[:_][a-z_]+(?:\{[^}\n]*\}(?:\s*\|)?)? [0-9.eE+-]+(?: \d+)?$",
+    re.M,
 )
 # lines of the three engines; a collector may have written the colon of their names as "_"
 _OURS = re.compile(r"^(# (?:HELP|TYPE) )?(vllm|sglang|llamacpp)[:_](?=[a-z])")
+_BAR = re.compile(r"\}\s*\|\s*")  # as Grafana's and Prometheus' pages are pasted
 _ENGINE: dict[str, Literal["vllm", "sglang", "llama-server"]] = {
     "vllm": "vllm",
     "sglang": "sglang",
@@ -133,7 +135,7 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
 def _engine_lines(text: str) -> str:
     """The lines of the three engines, their names with a colon; a pasted page has others."""
     kept = [
-        _OURS.sub(lambda m: f"{m[1] or ''}{m[2]}:", line)
+        _OURS.sub(lambda m: f"{m[1] or ''}{m[2]}:", _BAR.sub("} ", line))
         for line in text.splitlines()
         if _OURS.match(line)
     ]

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from advisor.domain.printable import excerpt
 from advisor.readers.results import (
     aiperf,
+    answers,
     engine_logs,
     exposition,
     guidellm,
     guidellm_console,
-    llama_answer,
     llama_bench,
     llama_benchy,
     own_runs,
@@ -37,7 +37,7 @@ READERS: tuple[ModuleType, ...] = (
     serving_console,
     vllm_offline,
     llama_bench,
-    llama_answer,
+    answers,
     engine_logs,
     guidellm,
     guidellm_console,
@@ -47,9 +47,8 @@ READERS: tuple[ModuleType, ...] = (
 )
 KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
-    "llama-batched-bench, llama-sweep-bench, "
-    "llama-server answers, engine logs, GuideLLM, AIPerf, GenAI-Perf, llama-benchy, or a server's "
-    "/metrics"
+    "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "
+    "GuideLLM, AIPerf, GenAI-Perf, llama-benchy, or a server's /metrics"
 )
 
 

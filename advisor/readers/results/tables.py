@@ -13,7 +13,9 @@ _DELIMITERS = (",", ";", "\t")
 _MOST_LINES = 400  # before the header of a table
 _DECIMAL_COMMA = re.compile(r"^-?\d+,\d+$")
 _HEADER_ROWS = 3
-_RULE = re.compile(r"\|?[:-]*-[:-]*(?:\|[:-]*-[:-]*)+\|?")
+_MOST_HEAD = 8  # lines above a rule among which the header is: log lines stand between its rows
+_MOST_NAME = 200  # characters of a cell that goes on over lines
+_RULE = re.compile(r"[|: -]+")
 _BORDER = re.compile(r"\|?={3,}(?:\|={3,})*\|?")
 _BOX = str.maketrans("┃│║", "|||")
 Name = tuple[str, ...]
@@ -78,7 +80,8 @@ def box_rows(text: str) -> Iterator[list[str]]:
             last = None
             continue
         cells = [cell.strip() for cell in bare[1:-1].split("|")]
-        if last is not None and len(cells) == len(last) and cells[0] and not any(cells[1:]):
+        goes_on = last is not None and len(cells) == len(last) and len(last[0]) < _MOST_NAME
+        if last is not None and goes_on and cells[0] and not any(cells[1:]):
             last = [f"{last[0]} {cells[0]}", *last[1:]]
             continue
         if last is not None:
@@ -98,7 +101,7 @@ def grid_tables(text: str) -> Iterator[list[dict[Name, str]]]:
     rows: list[dict[Name, str]] = []
     for line in [*(full.strip(" \t>") for full in text.splitlines()), ""]:
         cells = _grid_cells(line) if "|" in line and not _BORDER.fullmatch(line) else []
-        if header and cells and _RULE.fullmatch(line.replace(" ", "")):
+        if header and cells and "-" in line and _RULE.fullmatch(line):
             above = [row for row in header if len(row) == len(cells)]  # not a log line between them
             columns, header = _header_names(above[-_HEADER_ROWS:]) if above else [], []
         elif columns and len(cells) == len(columns):
@@ -107,7 +110,7 @@ def grid_tables(text: str) -> Iterator[list[dict[Name, str]]]:
             if rows:
                 yield rows
             columns, rows = [], []
-            header = [*header, cells] if cells else []
+            header = [*header, cells][-_MOST_HEAD:] if cells else []
 
 
 def _grid_cells(line: str) -> list[str]:

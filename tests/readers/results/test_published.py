@@ -252,6 +252,43 @@ VLLM_2024 = """\
 SWEEP_JSONL = """\
 {"n_kv_max": 4096, "n_batch": 2048, "n_ubatch": 512, "flash_attn": 1, "n_gpu_layers": 99, "n_threads": 16, "n_threads_batch": 16, "pp": 512, "tg": 128, "n_kv": 0, "t_pp": 58.226, "speed_pp": 8.79, "t_tg": 44.387, "speed_tg": 2.88 }
 """
+# mostlygeek/llama-swap#1032: an answer with vLLM's metrics of it, the texts and some names cut
+VLLM_ANSWER = """\
+{"choices": [], "model": "test-model", "usage": {"prompt_tokens": 11742, "total_tokens": 11777, "completion_tokens": 35},
+ "metrics": {"speculative_decoding": {"mean_acceptance_length": 1.2325581395348837, "draft_acceptance_rate": 0.07751937984496124, "acceptance_histogram": [39, 1, 0, 3], "num_spec_steps": 43, "num_accepted_draft_tokens": 10, "num_draft_tokens": 129, "num_spec_tokens": 3}}}
+"""
+# lemonade-sdk/llamacpp-rocm#129: the log ends before the request does
+SO_FAR = """\
+1.34.507.301 I slot print_timing: id  0 | task 0 | n_gen =   3591, tg =  47.42 t/s, tg_3s =  61.32 t/s
+1.37.555.369 I slot print_timing: id  0 | task 0 | n_gen =   3767, tg =  47.82 t/s, tg_3s =  57.74 t/s
+"""
+# vllm-project/vllm#24049: a page of Prometheus; the drafts are ours
+PASTED = """\
+vllm:spec_decode_num_drafts_total{engine="0", model_name="m"} | 10
+vllm:spec_decode_num_drafts_total{engine="1", model_name="m"} | 10
+vllm:spec_decode_num_accepted_tokens_total{engine="0", model_name="m"} | 13
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0", instance="localhost:8000", job="vllm", model_name="m", position="0"} | 7
+"""
+
+
+def test_an_answer_of_vllm_says_what_was_accepted() -> None:
+    for text in (VLLM_ANSWER, '{"data": ' + VLLM_ANSWER + "}"):
+        (run,) = read(text)
+        assert (run.engine, run.k, run.model, run.output_tokens) == ("vllm", 3, "test-model", 35)
+        assert run.acceptance is not None
+        assert run.acceptance.length == pytest.approx(1.2325581395348837)
+        assert run.acceptance.rate == pytest.approx(0.07751937984496124)
+
+
+def test_a_request_that_has_not_ended_has_a_speed_so_far() -> None:
+    (run,) = read(SO_FAR)
+    assert run.request_tok_s == pytest.approx(47.82) and run.output_tokens == 3767
+    assert "had not ended" in run.notes[0]
+
+
+def test_counters_pasted_from_a_page_are_read() -> None:
+    (run,) = read(PASTED)
+    assert run.acceptance is not None and run.acceptance.length == pytest.approx(1 + 13 / 20)
 
 
 def test_a_batch_of_sglang_is_read_as_a_line_and_as_a_table() -> None:
