@@ -312,7 +312,7 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
     words += words_of(config.get("extraArgs"), reading) or [] if config is not None else []
     around = Surroundings(kind=kind, name=(node.get("name") or node).text)
     around.chart = "production-stack"
-    gpus = node.get("requestGPU")
+    gpus = node.get("requestGPU") if node.get("raySpec") is None else None  # of each node
     if gpus is not None and gpus.kind == "scalar":
         around.gpus, around.asked = gpus.text, [scalar(gpus, reading.source)]
         around.whole = True
