@@ -48,8 +48,7 @@ def check_services(document: Node, services: Node, reading: Reading) -> None:
     if document.get("include") is not None:
         return  # other files may declare them
     names = [key.text for key, _ in services.entries()]
-    if len(names) > 1:
-        _twice(services, reading)
+    _twice(services, reading)
     for _, service in services.entries():
         if service.kind != "map" or service.get("extends") is not None:
             continue

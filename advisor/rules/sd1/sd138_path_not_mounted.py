@@ -72,7 +72,8 @@ def path_not_mounted(case: Case) -> Iterator[Hit]:
     if launch.model and launch.model not in [one for one, _ in given]:
         given.append((launch.model, None))
     for path, found in given:
-        if found is not None and found.name.startswith("--chat-template") and not workdir(case):
+        template = found is not None and found.name.startswith("--chat-template")
+        if template and not path.startswith("/") and not workdir(case):
             if _RELATIVE.fullmatch(path) and not paths_hold(path, paths):
                 yield Hit(
                     f"{path} of the host is not in the container",
