@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
-from advisor.domain.nouns import Case, Edit, Fix, Flag, Launch, Plan, Severity
+from advisor.domain.nouns import Case, Container, Edit, Fix, Flag, Launch, Plan, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.engines import names
+from advisor.readers.images import is_official
 from advisor.rules.registry import Hit
 
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
@@ -239,3 +240,15 @@ def around(case: Case, message: str, key: str, fix: str, severity: Severity | No
         severity=severity,
         fix=Fix(text=fix),
     )
+
+
+# forms that tell all of a container
+_WHOLE = ("docker-run", "docker-create", "compose", "kubernetes", "quadlet")
+
+
+def has_stock_image(container: Container) -> bool:
+    """Whether a form that tells all of a container runs an engine's published image in it by its
+    tag: what somebody chose by a digest may hold more.
+    """
+    image = container.image or ""
+    return container.kind in _WHOLE and is_official(image) and "@" not in image

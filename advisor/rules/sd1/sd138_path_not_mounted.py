@@ -3,9 +3,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Container, Edit, Fix, Flag
 from advisor.domain.patterns import lazy_re
-from advisor.readers.images import is_official
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, unread
+from advisor.rules.kit.case import flag, has_stock_image, unread
 from advisor.rules.kit.flags import CATALOGUED
 
 FILES = (
@@ -30,7 +29,6 @@ _CACHE = lazy_re(r"huggingface|hf[-_]?(?:cache|home|hub)", re.I)
 _REPOSITORY = lazy_re(r"[\w-][\w.-]*/[\w.-]+")
 _RELATIVE = lazy_re(r"\.{1,2}/[\w./-]+|[\w-]+(?:/[\w.-]+)*\.jinja2?")
 # forms in which all mounts of the container stand beside the command
-WHOLE = ("docker-run", "docker-create", "compose", "kubernetes", "quadlet")
 
 
 @rule(
@@ -57,10 +55,7 @@ def path_not_mounted(case: Case) -> Iterator[Hit]:
     if (
         container is None
         or container.mounts is None
-        or container.kind not in WHOLE
-        or not container.image
-        or not is_official(container.image)
-        or "@" in container.image  # a build that somebody chose by its digest may hold more
+        or not has_stock_image(container)
         or any("${" in one.path for one in container.mounts)
     ):
         return

@@ -6,16 +6,15 @@ from typing import Any
 from advisor.domain.nouns import Case, Container, Devices, Edit, Fix, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
-from advisor.readers.images import is_official, split_image
+from advisor.readers.images import split_image
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import env, flag, integer
+from advisor.rules.kit.case import env, flag, has_stock_image, integer
 from advisor.rules.kit.fixes import env_var
 from advisor.rules.kit.flags import CATALOGUED
 
 IMAGES: tuple[dict[str, Any], ...] = tuple(table("compatibility")["image_devices"]["rows"])
 SOURCES = tuple(table("compatibility")["image_devices"]["sources"])
 NOTHING = ("none", "void")
-WHOLE = ("docker-run", "compose", "kubernetes", "quadlet")
 SEEN = "NVIDIA_VISIBLE_DEVICES"
 _SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
 # options of docker run by which each kind of device is passed in
@@ -37,10 +36,8 @@ def container_without_gpu(case: Case) -> Iterator[Hit]:
     if (
         container is None
         or container.devices is None
-        or container.kind not in WHOLE
         or not container.image
-        or not is_official(container.image)
-        or "@" in container.image  # what a digest holds is not known
+        or not has_stock_image(container)
         or "${" in container.image
     ):
         return
