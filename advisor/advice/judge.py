@@ -150,13 +150,18 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
     ]
 
 
-def estimate_beside(question: Question, beside: Beside) -> tuple[list[Estimate], Told]:
-    """The estimates of a question's plans, and the medians that are asked beside them."""
-    facts, plans = question.facts, question.plans
+def estimate_beside(
+    question: Question, beside: Beside, others: Sequence[Plan] = ()
+) -> tuple[list[Estimate], Told]:
+    """The estimates of a question's plans and behind them of others, and the medians that are asked
+    beside them.
+    """
+    facts, plans = question.facts, (*question.plans, *others)
     if not plans:
         return [], Told(beside, Medians(np.empty(0), {}, {}))
     batch = estimates.predict_batch(_in_steps(facts, plans), beside=beside.points)
-    return _slice_estimates(batch, 0, (facts, plans, question.bills)), Told(beside, batch.beside)
+    bills = (*question.bills, *(memory.bill(memory.replica(facts, one), one) for one in others))
+    return _slice_estimates(batch, 0, (facts, plans, bills)), Told(beside, batch.beside)
 
 
 def _in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import engines
 from advisor.advice import decide, measuring
 from advisor.advice.explain import reasons
-from advisor.advice.explain import what_if as what_if_loads
 from advisor.advice.judge import (
     Question,
     Told,
@@ -32,6 +31,7 @@ from advisor.domain.nouns import (
     Advice,
     AdvisorError,
     Candidate,
+    Estimate,
     Facts,
     Finding,
     Interval,
@@ -80,6 +80,29 @@ def recommend(
     return advice.model_copy(
         update={"reasons": (calibrated_reason(machine, advice), *advice.reasons)}
     )
+
+
+def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | None]:
+    """One answer, and what the same batch expects of a plan that runs already and of the one
+    without speculation; None where the answer took no batch. Raises as `recommend` does.
+    """
+    facts = facts_for_request(request)
+    try:
+        question = candidate_plans(facts)
+    except AdvisorError:
+        return recommend(request), None
+    asked = ask_beside(question.facts, question.plans)
+    made, told = estimate_beside(question, asked, (plan, question.base.plan))
+    candidates = judge_plans(question, made[:-2])
+    advice = advise(request, question.facts, candidates, told, what_if=False)
+    return advice, Estimates(made[-2], made[-1])
+
+
+class Estimates(NamedTuple):
+    """What is expected of a plan that runs already, and of the one without speculation."""
+
+    present: Estimate
+    off: Estimate
 
 
 def judge_question(question: Question) -> tuple[tuple[Candidate, ...], Told]:
@@ -140,7 +163,7 @@ def advise(
         *facts.defaults,
         *limits.limit_choices(memory.replica(facts, running.plan), running.plan),
     )
-    flips = Later(partial(what_if_loads.would_change, facts, verdict)) if what_if else ()
+    flips = Later(partial(_would_change, facts, verdict)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
     return Advice(
         request=request,
@@ -163,6 +186,12 @@ def advise(
         measure_with=measuring.commands(request, facts, base.plan) if best is not None else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
     )
+
+
+def _would_change(facts: Facts, verdict: decide.Verdict) -> tuple[str, ...]:
+    from advisor.advice.explain import what_if  # start-up: only where it is read
+
+    return what_if.would_change(facts, verdict)
 
 
 def request_slots(facts: Facts) -> int | None:

@@ -24,12 +24,14 @@ class Frozen:
     """
 
     model_fields: ClassVar[Mapping[str, Any]] = {}  # name -> default; _MISSING where there is none
+    _names: ClassVar[frozenset[str]] = frozenset()
     _needed: ClassVar[frozenset[str]] = frozenset()
     _defaults: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
         own = {name: cls.__dict__.get(name, _MISSING) for name in get_annotations(cls)}
         cls.model_fields = {**cls.model_fields, **own}
+        cls._names = frozenset(cls.model_fields)
         cls._needed = frozenset(
             name for name, default in cls.model_fields.items() if default is _MISSING
         )
@@ -39,15 +41,15 @@ class Frozen:
 
     def __init__(self, **given: Any) -> None:
         """Make one by keyword. Raises TypeError for a field that is unknown or missing."""
-        if not given.keys() <= self.model_fields.keys():
-            raise TypeError(
-                f"{type(self).__name__} has no field "
-                f"{', '.join(sorted(given.keys() - self.model_fields.keys()))}"
-            )
         held = self.__dict__
         held.update(self._defaults)
         held.update(given)
-        if len(held) != len(self.model_fields):
+        if not self._names.issuperset(given):
+            raise TypeError(
+                f"{type(self).__name__} has no field "
+                f"{', '.join(sorted(given.keys() - self._names))}"
+            )
+        if len(held) != len(self._names):
             raise TypeError(
                 f"{type(self).__name__} needs {', '.join(sorted(self._needed - given.keys()))}"
             )

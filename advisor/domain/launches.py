@@ -16,6 +16,12 @@ class Span(Frozen):
     start: int
     end: int
 
+    def __init__(self, start: int, end: int) -> None:
+        """As every noun is made, but for the check of names: a file has some sixty places."""
+        held = self.__dict__
+        held["start"] = start
+        held["end"] = end
+
 
 class Flag(Frozen):
     """One option as written. `name` is the catalogue's canonical spelling (or the spelling as

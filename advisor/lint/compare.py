@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch
 from advisor.perf.encoding.encode_plans import without_graphs
 
@@ -30,16 +30,17 @@ def change_for(one: CheckedLaunch) -> Change | None:
     facts = one.facts
     if facts.hardware is None or facts.model is None:
         return None
-    from advisor.advice.recommend import recommend  # start-up: only with a load given
+    from advisor.advice.recommend import recommend_beside  # start-up: only with a load given
 
     try:
-        advice = recommend(_request(one))
+        advice, beside = recommend_beside(_request(one), one.plan)
     except AdvisorError as error:
         return Change("none", problem=str(error))
     if advice.candidate is None and (gain := _own_drafter(one)):
         return Change("keep", why=gain)
     wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
-    ratios = _ratios(one, wanted)
+    new = advice.estimate if wanted is not advice.plan_off else beside and beside.off
+    ratios = _ratios(one, beside and beside.present, new)
     against = advice.decision != "measure" and any(
         name == "output_tok_s" and ratio < 1 for name, ratio in ratios
     )
@@ -101,18 +102,16 @@ def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
     return tuple(found)
 
 
-def _ratios(one: CheckedLaunch, wanted: Plan) -> tuple[tuple[str, float], ...]:
+def _ratios(
+    one: CheckedLaunch, old: Estimate | None, new: Estimate | None
+) -> tuple[tuple[str, float], ...]:
     """New over present speed of each metric, above 1 is faster; empty where the load or the shape
     is not known.
     """
     facts = one.facts
     if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
         return ()  # not known, or the file's plan cannot start on these devices
-    from advisor.advice.judge import estimate_plans  # start-up: only with a load given
-
-    try:
-        old, new = estimate_plans(facts, (one.plan, wanted))
-    except AdvisorError:
+    if old is None or new is None:
         return ()
     ratios = []
     for name in ("output_tok_s", "tpot_ms", "ttft_ms"):

@@ -6,6 +6,7 @@ or takes otherwise than a shell would.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
@@ -74,6 +75,7 @@ def tag_slip(around: Surroundings, reading: Reading) -> None:
     reading.slip(f"{name} has no tag {tag}: {right} is meant", at_tag, end, right)
 
 
+@lru_cache(maxsize=1024)
 def _near_name(name: str) -> str | None:
     """The engine's own image of which a name is a slip: other dashes, or a letter or two."""
     from difflib import SequenceMatcher

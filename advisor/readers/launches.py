@@ -145,7 +145,8 @@ class LaunchMaker:
         near = found.at
         hide = False
         for number, word in enumerate(found.words):
-            at = word.first() if word.first() >= 0 else near
+            first = word.first()
+            at = first if first >= 0 else near
             near = (
                 at if at >= found.at else near
             )  # the place of a variable's value is its own word's only
@@ -157,8 +158,10 @@ class LaunchMaker:
                 continue
             token = self._token(word, at)
             name, equals, value = token.text.partition("=")
-            hide = hide and not name.startswith("-")
-            if hide or (equals and is_secret_flag(name)):
+            option = name.startswith("-")
+            hide = hide and not option
+            secret = option and is_secret_flag(name)
+            if hide or (equals and secret):
                 self.redactor.learn(token.text if hide else value)
                 token = Token(
                     HIDDEN if hide else f"{name}={HIDDEN}",
@@ -167,7 +170,7 @@ class LaunchMaker:
                     None,
                     token.unresolved,
                 )
-            hide = (hide and not name.startswith("-")) or (not equals and is_secret_flag(name))
+            hide = hide or (not equals and secret)
             tokens.append(token)
         return tokens
 

@@ -85,7 +85,8 @@ def decode(data: bytes, name: str) -> Source:
             ) from None
         encoding, text = "latin-1", data.decode("latin-1")
         notes = ("the file is not UTF-8; it was read as Latin-1",)
-    if "\x00" in text or _looks_binary(text[:4096].encode("utf-8", "replace")):
+    head = text[:4096]
+    if "\x00" in text or (_CONTROL.search(head) and _looks_binary(head.encode("utf-8", "replace"))):
         raise AdvisorError(
             f"{printable(name)}: is a binary file; name a configuration in text form"
         )

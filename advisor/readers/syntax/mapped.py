@@ -150,6 +150,8 @@ _LEFT_OPEN = lazy_re(
     rf"{_ANGLE}|{_BRACES}|(?<!\w)__[A-Z][A-Z0-9_]*__(?!\w)|(?<!\$)\{{[A-Za-z_]\w*\}}|%\(\w+\)s|(?<![\w.])\.\.\.(?![\w.])"
 )
 
+_MARK = lazy_re(r"[<{]|%\(|\.\.\.|__")  # most words have none
+
 _PERCENT = lazy_re(r"%\((\w+)\)s|%%")
 
 MAX_TEXT = 100_000  # what the values of one text may come to; those beyond it are not known
@@ -190,10 +192,7 @@ def placeholders_to_holes(text: Mapped) -> Mapped:
 
 def left_open(text: str) -> bool:
     """Whether a word still holds a mark that something else is to replace."""
-    return (
-        any(mark in text for mark in ("<", "{", "%(", "...", "__"))
-        and _LEFT_OPEN.search(text) is not None
-    )
+    return _MARK.search(text) is not None and _LEFT_OPEN.search(text) is not None
 
 
 def fill_supervisor(text: Mapped, known: Callable[[str], Mapped | None]) -> Mapped:

@@ -7,9 +7,10 @@ dataclasses, whose types and limits the catalogue holds by release. Pydantic rea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from operator import ge, gt, le, lt
+from typing import Any, NamedTuple
 
 from advisor import engines
 from advisor.domain.patterns import alternatives, lazy_re
@@ -88,19 +89,31 @@ def outside(limits: Iterable[str] | None, value: Any) -> str | None:
     except ValueError:
         return None
     for limit in limits or ():
-        found = _LIMIT.fullmatch(limit)
-        if found is None:
-            continue
-        bound = float(found[2])
-        ok, said = {
-            "Ge": (number >= bound, "at least"),
-            "Gt": (number > bound, "more than"),
-            "Le": (number <= bound, "at most"),
-            "Lt": (number < bound, "less than"),
-        }[found[1]]
-        if not ok:
-            return f"{said} {bound:g}"
+        bound = _bound(limit)
+        if bound is not None and not bound.holds(number, bound.number):
+            return f"{bound.said} {bound.number:g}"
     return None
+
+
+class _Bound(NamedTuple):
+    holds: Callable[[float, float], bool]
+    said: str
+    number: float
+
+
+_HOLDS = {
+    "Ge": (ge, "at least"),
+    "Gt": (gt, "more than"),
+    "Le": (le, "at most"),
+    "Lt": (lt, "less than"),
+}
+
+
+@lru_cache(maxsize=256)
+def _bound(limit: str) -> _Bound | None:
+    """What a limit as the catalogue writes it asks for: "Ge(ge=1)"."""
+    found = _LIMIT.fullmatch(limit)
+    return None if found is None else _Bound(*_HOLDS[found[1]], float(found[2]))
 
 
 # ---------------------------------------------------------------- numbers of options

@@ -70,25 +70,22 @@ def allowed_values(case: Case, found: Flag, option: Option) -> AllowedValues | N
     if option.values and any(flag.name.endswith("-parser-plugin") for flag in flags(case)):
         return None
     version = catalogued_version(case)
-    here = _here(case.plan.engine, option.name, version)
-    if not here:
-        return None
-    if version is not None or matches_choice(found.value or "", here, option.name):
-        return _allowed_values(case.plan.engine, option.name, version, here, ())
-    return _allowed_values(case.plan.engine, option.name, version, here, candidates(case, found))
-
-
-@lru_cache(maxsize=1024)
-def _here(engine: str, name: str, version: str | None) -> tuple[str, ...]:
-    known = engines.get(engine).catalogue
-    return _at(known, name, version or known.newest) or _next(known, name, version)
+    listed = _allowed_values(case.plan.engine, option.name, version, ())
+    if version is not None or listed is None:
+        return listed
+    if matches_choice(found.value or "", listed.here, option.name):
+        return listed
+    return _allowed_values(case.plan.engine, option.name, version, candidates(case, found))
 
 
 @lru_cache(maxsize=1024)
 def _allowed_values(
-    engine: str, name: str, version: str | None, here: tuple[str, ...], releases: tuple[str, ...]
-) -> AllowedValues:
+    engine: str, name: str, version: str | None, releases: tuple[str, ...]
+) -> AllowedValues | None:
     known = engines.get(engine).catalogue
+    here = _at(known, name, version or known.newest) or _next(known, name, version)
+    if not here:
+        return None
     every = {value.lower() for one in releases for value in _at(known, name, one)}
     wide = known.values(name, version).open
     return AllowedValues(here, frozenset(every or {value.lower() for value in here}), wide)
