@@ -79,8 +79,8 @@ from advisor.lab.measurements.schema import measurements_dir
     default=NAMES[0],
     show_default=True,
     help="Which points: all of one model; other models (shapes); FP8 KV, prefixes, budget, lookup "
-    "(paths); sizes of CUDA graphs (graphs); block FP8 (deepgemm); 16k context (depth); which "
-    "slots decode (places); lookups (ngram).",
+    "(paths); sizes of CUDA graphs (graphs); block FP8 (deepgemm); 7 to 15 drafts (blocks); FP8 KV "
+    "alone (cache); 16k context (depth); which slots decode (places); lookups (ngram).",
 )
 @click.option(
     "--together",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+BLOCK_RATES = (0.08, 0.06, 0.045, 0.034, 0.025, 0.019, 0.014)  # of positions beyond eight
 # Unconditional acceptance by position that the synthetic sampler is told to produce: the GB10
 # seed's two positions, then a geometric tail. Acceptance is an input of the sweep, never a result.
-RATES = (0.816, 0.635, 0.48, 0.36, 0.27, 0.2, 0.15, 0.11)
+RATES = (0.816, 0.635, 0.48, 0.36, 0.27, 0.2, 0.15, 0.11, *BLOCK_RATES)
+MOST_GRAPH_TOKENS = 512  # vLLM captures no larger graphs unless told to
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Job:
     max_model_len: int = 32_960
     env: dict[str, str] = field(default_factory=dict)
     rates: tuple[float, ...] = RATES
-    method: str = "mtp"  # or "eagle3", "ngram"
+    method: str = "mtp"  # or "eagle3", "dflash", "ngram"
     kv_cache_dtype: str = "auto"
     # KV cache in GiB where engines share a GPU; None: what gpu_memory_utilization leaves
     kv_gib: float | None = None
@@ -165,28 +167,97 @@ def graphs_sweep() -> tuple[Job, ...]:
 
 
 def deepgemm_sweep() -> tuple[Job, ...]:
-    """The dense 27B in block FP8 with DeepGEMM, which a default install takes on Hopper, and
-    without it; pairs that fit one 80 GB card. Graphs of the measured steps alone are captured.
+    """The dense 27B in block FP8 by the kernel of its products. `default` is what an install with
+    FlashInfer takes on Hopper (its own kernel below 32 tokens, DeepGEMM from there on), `deepgemm`
+    DeepGEMM alone, `cutlass` neither. Graphs of the measured steps alone are captured.
+
+    An engine needs most of an 80 GB card: each keeps k + 1 recurrent states of 151 MB a request,
+    so three drafts end at 32 requests.
     """
-    points = tuple(Point(c, 2048, 128, rounds=1) for c in (1, 2, 4, 8, 12))
-    few: dict[str, Any] = {"max_num_seqs": 12, "max_num_batched_tokens": 4096}
-    few |= {"max_model_len": 3072}
     deep = {"VLLM_USE_DEEP_GEMM": "1", "VLLM_DEEP_GEMM_WARMUP": "skip"}
-    return tuple(
-        Job(
-            f"qwen3.6-27b-fp8-k{k}-{path}",
-            "qwen3.6-27b",
-            "fp8",
-            k,
-            points,
-            kv_gib=gib,
-            env=env,
-            graph_sizes=tuple((k + 1) * p.concurrency for p in points),
-            **few,
+    paths = {
+        "default": deep | {"VLLM_BLOCKSCALE_FP8_GEMM_FLASHINFER": "1"},
+        "deepgemm": deep | {"VLLM_BLOCKSCALE_FP8_GEMM_FLASHINFER": "0"},
+        "cutlass": {"VLLM_BLOCKSCALE_FP8_GEMM_FLASHINFER": "0"},
+    }
+    arms = [("default", k) for k in (0, 2, 1, 3)]
+    arms += [("deepgemm", 0), ("cutlass", 0), ("deepgemm", 2), ("cutlass", 2)]
+    cache = {0: 20.0, 1: 31.0, 2: 41.0, 3: 27.0}  # GiB of KV cache and states, by k
+    made = []
+    for path, k in arms:
+        clients = (1, 2, 4, 8, 16, 32) if k == 3 else (1, 2, 4, 8, 16, 32, 64)
+        made.append(
+            Job(
+                f"qwen3.6-27b-fp8-k{k}-{path}",
+                "qwen3.6-27b",
+                "fp8",
+                k,
+                tuple(Point(c, 2048, 128, rounds=1) for c in clients),
+                kv_gib=cache[k],
+                env=paths[path],
+                graph_sizes=tuple((k + 1) * c for c in clients),
+                max_num_seqs=max(clients),
+                max_model_len=3072,
+            )
         )
-        for path, env in (("deepgemm", deep), ("cutlass", {}))
-        for k, gib in ((0, 4.5), (2, 8.0))
+    return tuple(made)
+
+
+def blocks_sweep() -> tuple[Job, ...]:
+    """Blocks of 7 to 15 drafts that a DFlash head makes in one pass, on a dense model and on a
+    mixture: what verifying 8 to 16 tokens a request costs beside a plain step.
+
+    Pairs of the dense model stand side by side on an 80 GB card; the mixture needs one for itself
+    (k + 1 recurrent states of 63 MB a request).
+    """
+    dense = tuple(Point(c, 2048, 128, rounds=1) for c in (1, 8, 16, 32))
+    dense += (Point(64, 512, 128, rounds=1),)
+    mixture = dense[:4]
+    made: list[tuple[str, str, int, float, tuple[Point, ...]]] = [
+        ("qwen3-8b", "bf16", k, 11.5, dense) for k in (0, 7, 15, 9)
+    ]
+    made += [("qwen3.6-35b-a3b", "fp8", k, gib, mixture) for k, gib in ((0, 10), (7, 22), (15, 37))]
+    return tuple(
+        _beside(
+            model,
+            quant,
+            k,
+            gib,
+            points,
+            "-blocks",
+            method="dflash" if k else "mtp",
+            graph_sizes=_graphs(k, points),
+        )
+        for model, quant, k, gib, points in made
     )
+
+
+def cache_sweep() -> tuple[Job, ...]:
+    """An FP8 KV cache beside one of 16 bits where a step holds many tokens, on Llama 3.1 8B; pairs
+    that stand side by side on an 80 GB card.
+    """
+    points = (Point(64, 2048, 128, rounds=1), Point(16, 8192, 128, rounds=1))
+    return tuple(
+        _beside(
+            "llama-3.1-8b",
+            "bf16",
+            k,
+            gib,
+            points,
+            f"-cache{bits}",
+            method=method,
+            kv_cache_dtype=dtype,
+            graph_sizes=_graphs(k, points),
+        )
+        for k, method in ((0, "mtp"), (2, "eagle3"))
+        for bits, dtype, gib in ((16, "auto", 19.5), (8, "fp8", 11.0))
+    )
+
+
+def _graphs(k: int, points: tuple[Point, ...]) -> tuple[int, ...]:
+    """Sizes of the graphs that the points' steps need, as far as the engine captures them."""
+    sizes = sorted({(k + 1) * point.concurrency for point in points})
+    return tuple(size for size in sizes if size <= MOST_GRAPH_TOKENS)
 
 
 def _beside(

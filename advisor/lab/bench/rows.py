@@ -70,7 +70,7 @@ def machine_of(label: str, about: Mapping[str, Any]) -> str:
 
 def campaign(label: str) -> str:
     """What the arms of one campaign share in their label: all but the draft length."""
-    return re.sub(r"-(eagle3|ngram)$", "", re.sub(r"-k\d+(?=-|$)", "", label))
+    return re.sub(r"-(eagle3|dflash|ngram)$", "", re.sub(r"-k\d+(?=-|$)", "", label))
 
 
 def is_decode_biased(row: Measured) -> bool:

@@ -219,6 +219,16 @@ def llama_ngram_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
     return tuple(llama_job(k, gguf, loads, flags=FEW, method=m, **about) for k, m in made)
 
 
+def llama_blocks_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
+    """Blocks of 7 and 15 drafts beside none. Each draft needs a copy of a slot's recurrent state,
+    so 15 end at 8 slots.
+    """
+    made = ((0, (1, 8, 16)), (7, (1, 8, 16)), (15, (1, 8)))
+    return tuple(
+        llama_job(k, gguf, decode(at), flags=FEW, part="-blocks", **about) for k, at in made
+    )
+
+
 # ---------------------------------------------------------------- SGLang
 
 

@@ -15,9 +15,9 @@ from advisor.lab.bench.shapes import VOCAB, config
 
 # Each engine's sweeps; the first is the default.
 SWEEPS = {
-    "vllm": ("full", "shapes", "paths", "graphs", "deepgemm"),
+    "vllm": ("full", "shapes", "paths", "graphs", "deepgemm", "blocks", "cache"),
     "sglang": ("full", "shapes"),
-    "llama-server": ("full", "depth", "places", "ngram"),
+    "llama-server": ("full", "depth", "places", "ngram", "blocks"),
 }
 NAMES = tuple(dict.fromkeys(name for names in SWEEPS.values() for name in names))
 Jobs = tuple[Job, ...] | tuple[ServedJob, ...]
@@ -37,7 +37,7 @@ def engine_starts(
 ) -> Jobs:
     """The engine starts of one sweep, most valuable first.
 
-    `shapes`, `paths`, `graphs` and `deepgemm` bring their own models; `gguf` is the file that
+    vLLM's and SGLang's sweeps bring their own models, all but `full`; `gguf` is the file that
     llama-server reads.
 
     Raises
@@ -61,22 +61,26 @@ def engine_starts(
             "depth": served_cells.llama_depth_sweep,
             "places": served_cells.llama_places_sweep,
             "ngram": served_cells.llama_ngram_sweep,
+            "blocks": served_cells.llama_blocks_sweep,
         }
         return made[name](gguf, **about)
     config(model, quant)
-    match engine, name:
-        case "sglang", "shapes":
-            return served_cells.sglang_shapes(version)
-        case "sglang", _:
-            return served_cells.sglang_sweep(model, quant, version)
-        case _, "shapes":
-            return cells.shapes_sweep()
-        case _, "paths":
-            return cells.paths_sweep()
-        case _, "graphs":
-            return cells.graphs_sweep()
-        case _, "deepgemm":
-            return cells.deepgemm_sweep()
+    if engine == "sglang":
+        return (
+            served_cells.sglang_shapes(version)
+            if name == "shapes"
+            else served_cells.sglang_sweep(model, quant, version)
+        )
+    own = {
+        "shapes": cells.shapes_sweep,
+        "paths": cells.paths_sweep,
+        "graphs": cells.graphs_sweep,
+        "deepgemm": cells.deepgemm_sweep,
+        "blocks": cells.blocks_sweep,
+        "cache": cells.cache_sweep,
+    }
+    if name in own:
+        return own[name]()
     return cells.sweep(model, quant, turns)
 
 

@@ -43,6 +43,8 @@ IMPORTED = "IMPORTED"  # the log line that says that vLLM is imported
 BOOT = "BOOT "  # starts the log line that says the engine serves
 WARM = "WARM "  # and the one that says that every shape ran once
 LEAST_PROMPTS = 12  # per timed point: with fewer, one stray compilation decides the figure
+# config.json of drafters that are models of their own, by method
+DRAFTERS = {"eagle3": lambda _: more_shapes.eagle3(), "dflash": more_shapes.dflash}
 JITTER = 0.5  # output lengths drawn from osl * (1 +- JITTER): equal lengths lock the arms into step
 
 
@@ -132,8 +134,8 @@ def engine_arguments(job: dict[str, Any], model_dir: str) -> dict[str, Any]:
             speculative |= {"prompt_lookup_min": 1, "prompt_lookup_max": 2}
         else:
             speculative["draft_sample_method"] = "probabilistic"
-        if method == "eagle3":
-            speculative["model"] = f"{model_dir}/eagle3"
+        if method in DRAFTERS:
+            speculative["model"] = f"{model_dir}/{method}"
     made = {
         "model": model_dir,
         "load_format": "dummy",
@@ -167,9 +169,10 @@ def cache_type(job: Mapping[str, Any]) -> str:
 def write_shape(job: dict[str, Any], folder: Path) -> None:
     """The model's config.json, with that of its draft head where it has one of its own."""
     (folder / "config.json").write_text(json.dumps(config(job["model"], job["quant"])))
-    if job.get("method") == "eagle3":
-        (folder / "eagle3").mkdir()
-        (folder / "eagle3" / "config.json").write_text(json.dumps(more_shapes.eagle3()))
+    method = job.get("method", "mtp")
+    if method in DRAFTERS:
+        (folder / method).mkdir()
+        (folder / method / "config.json").write_text(json.dumps(DRAFTERS[method](job["model"])))
 
 
 def finished_keys(path: Path, label: str) -> set[str]:
