@@ -85,8 +85,8 @@ def test_a_token_never_asks_twice_for_an_expert(routing: str) -> None:
 
 
 def test_skew_reaches_fewer_experts() -> None:
-    def reached(routing: str) -> int:
+    def experts(routing: str) -> int:
         asked = kernels.draw(routing, 64, 256, 8, random.Random(5))
         return len({expert for one in asked for expert in one})
 
-    assert reached("zipf1.5") < reached("zipf1") < reached("zipf0.5") < reached("uniform")
+    assert experts("zipf1.5") < experts("zipf1") < experts("zipf0.5") < experts("uniform")
