@@ -40,7 +40,7 @@ _MODES = frozenset(
     + ("dev", "nodev", "suid", "nosuid", "bind", "rbind", "upperdir", "workdir", "volume-nocopy")
 )
 _SHORT = lazy_re(r"-[ditPq]*(?:[acehlmpuvw].*)?")
-_OPEN = lazy_re("[$%{<\ue000]")  # what something else is to fill in
+_OPEN = lazy_re("[$%{<]|\ue000")  # what something else is to fill in
 
 
 def docker_run(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from advisor.readers.reading import Reading
     from advisor.readers.syntax.yamlnodes import Node
 
-_OPEN = lazy_re(r"[$%{<\ue000]")  # what something else is to fill in
+_OPEN = lazy_re(r"[$%{<]|\ue000")  # what something else is to fill in
 _NAMED = lazy_re(r"[A-Za-z0-9][\w.-]*")  # a volume's name, no path
 _OBJECT_NAME = lazy_re(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")  # RFC 1123
 _TEST = ("CMD", "CMD-SHELL", "NONE")
