@@ -81,12 +81,11 @@ class Reader(NamedTuple):
 def is_flag(token: Token) -> bool:
     """Whether the token is an option's name, not a value or a negative number."""
     text = token.text
-    return (
-        text.startswith("-")
-        and len(text) > 1
-        and not _NUMBER.match(text)
-        and " " not in text.partition("=")[0]
-    )
+    if not text.startswith("-") or len(text) == 1:
+        return False
+    if " " not in text:
+        return text.startswith("--") or not _NUMBER.match(text)
+    return " " not in text.partition("=")[0]
 
 
 class _Walk(NamedTuple):
@@ -216,12 +215,14 @@ def make_flag(
     that is off "false".
     """
     canonical = name
-    value: str | None = " ".join(v.text for v in values) if values else None
+    last = values[-1] if values else token
+    value: str | None = None
+    if values:
+        value = last.text if len(values) == 1 else " ".join(v.text for v in values)
     if found is not None:
         canonical = found.option.name + (f".{found.dotted}" if found.dotted else "")
         if found.option.takes_value is False and not found.dotted:
             value = switch_value(value, found.negated)
-    last = values[-1] if values else token
     span = value_span = None
     first = values[0].span if values else None
     if first is not None and last.span is not None and last.span.end >= first.start:
