@@ -4,10 +4,12 @@ once.
 What it does: (1) plans that a rule forbids are set aside; (2) k is the one with the least expected
 regret over the joint uncertainty of the candidates; (3) the user's latency objectives decide where
 the probability of meeting them differs clearly between the two runs; (4) otherwise the posterior of
-the goal's metric decides (prediction/decision.py). Measured runs and what is documented are part of
-that posterior or explain it; they do not overrule it. Answers of one token end with the prompt:
-off. A checkpoint whose MTP head nobody is known to have seen is measured first. What it does not
-know: why (reasons.py says), and how the estimate was made (predict.py).
+the goal's metric decides (prediction/decision.py): the best decision that any plan's own posterior
+gives, and among its plans the one of least regret. Beyond the largest k of the documented sweeps a
+plan is never on, but may be worth a measurement where all others are off. Measured runs and what is
+documented are part of that posterior or explain it; they do not overrule it. Answers of one token
+end with the prompt: off. A checkpoint whose MTP head nobody is known to have seen is measured
+first. What it does not know: why (reasons.py says), and how the estimate was made (predict.py).
 """
 
 from __future__ import annotations
@@ -44,6 +46,12 @@ GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
     "tpot": ("tpot", "request_tok_s"),
     "ttft": ("ttft",),
     "balanced": ("output_tok_s", "request_tok_s", "tpot"),
+}
+# decisions that go before another, the best first
+BETTER: dict[Decision, tuple[Decision, ...]] = {
+    "on": (),
+    "measure": ("on",),
+    "off": ("on", "measure"),
 }
 UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
 WAIT_WEIGHT = sourced(
@@ -106,8 +114,17 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     if chosen.estimate is None:  # never: a plan that speculates has an estimate
         return Verdict("measure", best, "unsure", scored)
     decision = _by_estimate(chosen.estimate, goal)
-    if decision == "measure" and (sure := _measured_gain(scored, eligible, goal)) is not None:
-        return Verdict("on", sure, "estimate", scored)
+    for wanted in BETTER[decision]:
+        if (surer := _surest(scored, eligible, goal, wanted)) is not None:
+            return _of_estimate(wanted, surer, scored)
+    if decision == "off":
+        beyond = _surest(scored, _free(scored), goal, "measure")
+        if beyond is not None:
+            return _of_estimate("measure", beyond, scored)
+    return _of_estimate(decision, best, scored)
+
+
+def _of_estimate(decision: Decision, best: int, scored: tuple[Candidate, ...]) -> Verdict:
     return Verdict(decision, best, "unsure" if decision == "measure" else "estimate", scored)
 
 
@@ -122,30 +139,34 @@ def _by_estimate(estimate: Estimate, goal: Goal) -> Decision:
     )
 
 
-def _measured_gain(
-    candidates: Sequence[Candidate], eligible: Sequence[int], goal: Goal
+def _surest(
+    candidates: Sequence[Candidate], eligible: Sequence[int], goal: Goal, wanted: Decision
 ) -> int | None:
-    """The plan of least regret among those that were measured in this configuration and are on: a
-    gain that was seen goes before a larger one whose sign is uncertain.
+    """The plan of least regret among those whose own posterior gives this decision or a better one.
+    A gain whose sign is sure goes before a larger one whose sign is not, and off needs every plan
+    to be off; so the answer does not jump where another k becomes the best.
     """
-    seen = [
+    good = ("on",) if wanted == "on" else ("on", "measure")
+    found = [
         i
         for i in eligible
-        if (estimate := candidates[i].estimate) is not None
-        and estimate.basis == "measured"
-        and _by_estimate(estimate, goal) == "on"
+        if (estimate := candidates[i].estimate) is not None and _by_estimate(estimate, goal) in good
     ]
-    return min(seen, key=lambda i: (candidates[i].regret, candidates[i].plan.k), default=None)
+    return min(found, key=lambda i: (candidates[i].regret, candidates[i].plan.k), default=None)
 
 
 def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:
     """The speculative candidates that no finding forbids, within the largest k that the documented
     sweeps allow.
     """
-    free = [
+    return _within_k_limits(candidates, _free(candidates))
+
+
+def _free(candidates: Sequence[Candidate]) -> list[int]:
+    """The speculative candidates that no finding forbids, at every k."""
+    return [
         i for i, c in enumerate(candidates) if c.estimate is not None and not vetoes(c.findings)
     ]
-    return _within_k_limits(candidates, free)
 
 
 def vetoes(findings: Sequence[Finding]) -> tuple[Finding, ...]:

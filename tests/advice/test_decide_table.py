@@ -155,6 +155,32 @@ def test_the_k_of_a_published_sweep_goes_before_the_estimates() -> None:
     assert verdict(at(1, plain, gain=1.2), at(2, gain=1.9))[1] == 2
 
 
+def test_a_sure_gain_goes_before_a_larger_one_that_is_not_sure() -> None:
+    """The answer is the best that any plan's own posterior gives, so it does not jump where another
+    k becomes the one of least regret.
+    """
+    large = at(3, gain=1.6, p_gain=ON - 0.01)
+    assert verdict(large) == ("measure", 3, "unsure")
+    assert verdict(at(1, gain=1.2, p_gain=ON), large) == ("on", 1, "estimate")
+    assert verdict(at(1, gain=1.2, p_gain=UNSURE), large)[:2] == ("measure", 3)
+
+
+def test_off_needs_every_plan_to_be_off() -> None:
+    lost = at(2, gain=1.1, p_gain=OFF_UP_TO)
+    assert verdict(lost)[0] == "off"
+    assert verdict(at(1, gain=1.05, p_gain=UNSURE), lost) == ("measure", 1, "unsure")
+    forbidden = at(1, finding("error"), gain=1.5, p_gain=UNSURE)
+    assert verdict(forbidden, lost)[0] == "off"
+
+
+def test_beyond_the_documented_k_nothing_is_on_but_some_of_it_is_worth_a_measurement() -> None:
+    limit = finding(effect="k_max", k_max=1)
+    lost, beyond = at(1, gain=1.0, p_gain=OFF_UP_TO), at(3, limit, gain=1.5, p_gain=ON)
+    assert verdict(lost, beyond) == ("measure", 3, "unsure")
+    assert verdict(at(1, gain=1.2, p_gain=UNSURE), beyond)[:2] == ("measure", 1)
+    assert verdict(lost, at(3, limit, gain=1.1, p_gain=OFF_UP_TO))[:2] == ("off", 1)
+
+
 def test_a_k_that_keeps_to_the_objective_goes_before_one_that_gains_more() -> None:
     slow = at(3, gain=1.9, tpot=0.6)  # more tokens per second, each later
     fine = at(1, gain=1.2, tpot=1.4)
