@@ -2,8 +2,8 @@
 
 What it does: never fewer than `SLOTS` slots where the memory holds them and never more than it
 holds, in every arm; the longest usual context that the memory gives for free; an 8-bit KV cache
-where it decides whether the load, or `SLOTS` requests of usual length, fit. What the user sets
-himself stands.
+where more of the load runs at once with it, or `SLOTS` requests of usual length fit. What the user
+sets himself stands.
 What it does not know: whether speculation pays.
 """
 
@@ -194,7 +194,7 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     length = tokens if asked >= least else min(tokens, USUAL_PROMPT + USUAL_OUTPUT)
     eight = plan.model_copy(update={"kv_cache_dtype": kinds[0]})
     now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
-    decides = now is not None and then is not None and now < asked <= then
+    decides = now is not None and then is not None and now < min(asked, then)
     decides = decides or (
         not _splits_graphs(facts)
         and any(_lacks_slots(facts, arm, kinds[0], length, least) for arm in (plan, *arms))
@@ -270,7 +270,10 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
         room = memory.room(facts, plain, tokens)
         fewer = f" ({int(room or 0)} with 16 bits)" if room is not None else ""
         asked = ceil(request.concurrency / plan.dp)
+        then = memory.room(facts, plan, tokens)
         all_run = "all requests" if room is None or room < asked else f"{SLOTS} requests"
+        if then is not None and room is not None and room < then < asked:
+            all_run = f"{int(then)} of {asked} requests"
         why = (
             "the model's attention takes no other"
             if only_type(facts, plan)
