@@ -36,13 +36,13 @@ STEPS = ("output_tok_s", "tpot")
 
 class Observed(NamedTuple):
     """One documented log speed-up for each of N cases, and the standard deviation with which it
-    holds there: infinite where nothing is documented. `caution`: what is documented is a neighbour
-    of the case, not the case.
+    holds there: infinite where nothing is documented. `own`: the share of it that is of the case
+    itself and not of a neighbour, 0 to 1.
     """
 
     log: Floats
     sd: Floats
-    caution: Mask
+    own: Floats
 
     @property
     def here(self) -> Mask:
@@ -51,12 +51,13 @@ class Observed(NamedTuple):
 
     def take(self, index: npt.NDArray[np.int64] | Mask) -> Observed:
         """Some of the cases (M,)."""
-        return Observed(self.log[index], self.sd[index], self.caution[index])
+        return Observed(self.log[index], self.sd[index], self.own[index])
 
 
 def observe(setting: Setting, points: arrays.Points, full: arrays.Points) -> Observed:
     """At most one observation a case, since several regimes often rest on the same reports: the
-    narrowest. A case near the border of what was documented has a wider scatter (N,).
+    strongest loss, and the strongest caution as far as no loss is documented. A case near the
+    border of what was documented has a wider scatter (N,).
 
     Parameters
     ----------
@@ -75,26 +76,42 @@ def observe(setting: Setting, points: arrays.Points, full: arrays.Points) -> Obs
     drafts = (full.method > 0) & (full.k > 0) & (full.output_tokens > 1)
     found = strongest(setting)
     loss = np.fmax(found.loss, low_acceptance(points, full))
-    made = _observation(Strength(loss * drafts, found.caution * drafts, found.size))
+    made = observation(Strength(loss * drafts, found.caution * drafts, found.size))
     columns: list[Any] = [np.broadcast_to(column, (len(full),)) for column in made]
     return Observed(*columns)
 
 
-def _observation(strength: Strength) -> Observed:
+def observation(strength: Strength) -> Observed:
+    """Loss and caution as one, weighed by precision, so that nothing jumps where one becomes the
+    other.
+
+    Parameters
+    ----------
+    strength : Strength
+        How far N cases are in the regimes. (N,) each
+
+    Returns
+    -------
+    Observed
+        At most one observation a case.
+    """
     typical = knowledge.threshold("documented_loss").value
     size = np.where(np.isnan(strength.size), typical, strength.size)
-    kinds = (
-        (strength.loss, size, "owner_sd_same_regime"),
-        (strength.caution, knowledge.threshold("documented_caution").value, "owner_sd_any"),
+    caution = knowledge.threshold("documented_caution").value
+    held = (strength.loss, strength.caution * (1 - strength.loss))
+    spreads = ("owner_sd_same_regime", "owner_sd_any")
+    loss, near = (
+        np.where(part >= LEAST_STRENGTH, part, 0.0) / knowledge.threshold(name).value ** 2
+        for part, name in zip(held, spreads, strict=True)
     )
-    log, sd, caution = np.zeros(()), np.full((), np.inf), np.zeros((), dtype=bool)
-    for held, value, spread in kinds:
-        scatter = knowledge.threshold(spread).value / np.sqrt(np.fmax(held, 1e-12))
-        scatter = np.where(held >= LEAST_STRENGTH, scatter, np.inf)
-        log = np.where(scatter < sd, np.log(value), log)
-        caution = np.where(scatter < sd, spread == "owner_sd_any", caution)
-        sd = np.fmin(sd, scatter)
-    return Observed(log, sd, caution)
+    total = loss + near
+    here = total > 0
+    all_of_it = np.where(here, total, 1.0)
+    return Observed(
+        log=(loss * np.log(size) + near * np.log(caution)) / all_of_it,
+        sd=np.where(here, 1 / np.sqrt(all_of_it), np.inf),
+        own=loss / all_of_it,
+    )
 
 
 def low_acceptance(points: arrays.Points, full: arrays.Points) -> Floats:
@@ -198,7 +215,7 @@ def move(found: Predicted, seen: Observed, model: Model) -> Predicted:
         return found
     sd = np.fmax((found.below + found.above) / (2 * Z10), 1e-3)
     share = 1 / (1 + (seen.sd / sd) ** 2)  # of the observation
-    narrow = np.where(seen.caution, 1.0, np.sqrt(1 - share))
+    narrow = np.sqrt(1 - share * seen.own)
     # documented losses rest on measured pairs: their side of 1 does not count once more
     evidence = np.where(found.evidence < 0, (1 - share) * found.evidence, found.evidence)
     mean = found.mean + share * (seen.log - found.mean)

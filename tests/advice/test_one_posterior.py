@@ -137,7 +137,7 @@ def prediction(median: float, width: float) -> Predicted:
 
 def one_loss(speedup: float, sd: float, caution: bool = False) -> Observed:
     """One documented speed-up."""
-    return Observed(np.log([speedup]), np.array([sd]), np.array([caution]))
+    return Observed(np.log([speedup]), np.array([sd]), np.array([0.0 if caution else 1.0]))
 
 
 @given(st.floats(0.5, 2), st.floats(0.05, 0.5), st.floats(0.4, 2.5), st.floats(0.05, 1))

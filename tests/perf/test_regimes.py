@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.perf.regimes import setting
+from advisor.perf.regimes import losses, setting
+from advisor.perf.regimes.losses import Strength
+from advisor.perf.regimes.setting import Setting, Word
+from advisor.prediction.documented import observation
 
 NUMBERS = st.floats(1e-3, 1e7)
 MAYBE = st.one_of(NUMBERS, st.just(math.nan))
@@ -51,3 +56,44 @@ def test_numbers_and_arrays_are_compared_alike(a: float, b: float, mask: bool) -
 def test_the_truth_of_one_numpy_value_is_turned_round_too() -> None:
     assert not setting.negate(np.True_) and setting.negate(np.False_)
     assert float(setting.choose(np.True_, 1.0, 2.0)) == 1.0
+
+
+def question(streams: float, engine: str, hardware: str, vendor: str = "nvidia") -> Setting:
+    """A sparse mixture with MTP, k = 2, on a card of its own."""
+    words = {"engine": engine, "method": "mtp", "hardware": hardware, "vendor": vendor}
+    words |= {"hardware_class": "consumer", "arch": "sm_86", "model": "qwen3.6-35b-a3b"}
+    named = {name: Word(words.get(name)) for name in Setting._fields[:13]}
+    return Setting(
+        *(named[name] for name in Setting._fields[:13]),
+        known=True, unified=False, sparse=True, dense=False, hybrid=True, latent=False,
+        wide_kv=True, suffix=False, total_params_b=35.0, streams=streams, ctx=2048.0, output=512.0,
+        k=2.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("regime", "asked", "first", "whole"),
+    [
+        (losses.gguf_streams, ("llama-server", "rtx3090"), 2, 4),
+        (losses.gguf_streams, ("llama-server", "r9700", "amd"), 1, 2),
+        (losses.saturated_sglang, ("sglang", "h100"), 32, 64),
+    ],
+)
+def test_a_documented_regime_of_many_streams_begins_without_an_edge(
+    regime: Callable[[Setting], Strength], asked: tuple[str, ...], first: int, whole: int
+) -> None:
+    """What is observed in it pulls no more at once than a tenth of its whole pull."""
+    along = np.geomspace(first / 2, 4 * whole, 400)
+    found = [regime(question(float(n), *asked)) for n in along]
+    pull = np.array([observed_log(one) for one in found])
+    assert pull[0] == 0 and pull[-1] < 0
+    assert np.abs(np.diff(pull)).max() < 0.1 * np.abs(pull).max()
+    assert regime(question(float(first), *asked)).caution == 0
+    assert regime(question(float(whole), *asked)).caution == 1
+
+
+def observed_log(found: Strength, prior: float = 0.2) -> float:
+    """By how much what is observed moves a log speed-up of 0.2 with a standard deviation of 0.2."""
+    seen = observation(Strength(*(np.array([float(part)]) for part in found)))
+    share = 1 / (1 + (seen.sd[0] / 0.2) ** 2)
+    return float(share * (seen.log[0] - prior)) if np.isfinite(seen.sd[0]) else 0.0

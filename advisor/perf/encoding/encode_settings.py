@@ -117,7 +117,7 @@ def setting(things: Things, full: P.Points) -> Setting:
         wide_kv=~(things.narrow_kv | quant.mask(lambda one: bool(one.family == "nvfp4"))),
         suffix=things.suffix,
         total_params_b=_each(pair, lambda one: one[0].total_params_b),
-        streams=full.concurrency,
+        streams=np.fmin(full.concurrency, full.max_num_seqs),
         ctx=full.input_tokens,
         output=np.where(full.output_tokens > 0, full.output_tokens, USUAL_OUTPUT),
         k=full.k,

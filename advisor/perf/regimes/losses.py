@@ -110,14 +110,15 @@ def lookup_states(s: Setting) -> Strength:
 def gguf_streams(s: Setting) -> Strength:
     """llama-server with several requests at once (SD408)."""
     left = _gguf(s) & s.known
+    veto = of_regime("gguf_concurrency_veto")
     loss: Number = 0.0
     caution: Number = 0.0
     for row in _rows("gguf_concurrency"):
         fits = left & matches(row, s)
         left = left & negate(fits)
-        several = fits & (s.streams >= row["from"])
-        many = several & (s.streams >= of_regime("gguf_concurrency_veto")) & bool(row["veto"])
-        loss, caution = greater(loss, 1.0 * many), greater(caution, 1.0 * (several & negate(many)))
+        several = fits * nearness(s.streams, row["from"])
+        many = fits * between(s.streams, row["from"], veto) * bool(row["veto"])
+        loss, caution = greater(loss, many), greater(caution, several)
     return Strength(loss, caution)
 
 
@@ -170,7 +171,8 @@ def _apple_size(s: Setting) -> Number:
 def saturated_sglang(s: Setting) -> Strength:
     """SGLang's profile for a saturated server (SD410)."""
     here = s.engine.among(engines_with("running")) & s.method.among(("mtp",))
-    return Strength(caution=1.0 * (here & (s.streams >= of_regime("sglang_saturated_concurrency"))))
+    near = nearness(s.streams, of_regime("sglang_saturated_concurrency"))
+    return Strength(caution=here * near)
 
 
 def creative(s: Setting) -> Strength:
@@ -224,8 +226,9 @@ def sparse_draft(s: Setting) -> Strength:
     return Strength(1.0 * (here & (s.k >= 2)), 1.0 * (here & (s.k < 2)), float(row["value"]))
 
 
-# `external_draft` is none of them: the estimate prices the states that are saved and restored, and
-# is uncertain whether a build does so (prediction/switches.py).
+# `external_draft` and `serial_verify` are none of them: the estimate prices the states that are
+# saved and restored, and attention that is not split, and is uncertain whether a build does so
+# (prediction/switches.py).
 REGIMES = (
     long_prefill,
     kernel_switch,
@@ -237,7 +240,6 @@ REGIMES = (
     creative,
     q8_on_rdna,
     long_context,
-    serial_verify,
     triton_mla,
     sparse_draft,
 )

@@ -123,7 +123,7 @@ _FLAGGED: dict[str, Callable[[Case], Any]] = {
     "unified": _of("hardware", "unified_memory"),
 }
 _RANGED: dict[str, Callable[[Case], Any]] = {
-    "concurrency": lambda case: case.facts.concurrency,
+    "concurrency": lambda case: running(case),
     "ctx_tokens": lambda case: case.facts.ctx_tokens,
     "k": lambda case: case.plan.k or None,
     "total_params_b": _of("model", "total_params_b"),
@@ -142,6 +142,14 @@ def streams(case: Case) -> int | None:
     if case.facts.concurrency is None:
         return None
     return -(-case.facts.concurrency // max(1, case.plan.dp))
+
+
+def running(case: Case) -> int | None:
+    """Requests that have a slot in one replica at once, as the regimes count them: the others wait.
+    None where the load is not known.
+    """
+    asked = streams(case)
+    return None if asked is None else min(asked, case.plan.max_num_seqs or asked)
 
 
 def is_gguf(case: Case) -> bool:
@@ -236,10 +244,9 @@ def running_requests(case: Case, k: int | None = None) -> int | None:
     those that are asked for, have a slot and find room in the KV pool, where that is known; the
     others wait. None where the load is not known.
     """
-    asked, facts = streams(case), case.facts
+    asked, facts = running(case), case.facts
     if asked is None:
         return None
-    asked = min(asked, case.plan.max_num_seqs or asked)
     if facts.ctx_tokens is None or facts.hardware is None or facts.quant is None:
         return asked
     plan = case.plan if k is None else case.plan.model_copy(update={"k": k})
@@ -250,10 +257,10 @@ def running_requests(case: Case, k: int | None = None) -> int | None:
 
 def demand_tokens(case: Case) -> int | None:
     """KV tokens that one replica holds when all streams are at full length."""
-    running, ctx = streams(case), case.facts.ctx_tokens
-    if running is None or ctx is None:
+    asked, ctx = streams(case), case.facts.ctx_tokens
+    if asked is None or ctx is None:
         return None
-    return running * (ctx + (case.facts.output_tokens or 0))
+    return asked * (ctx + (case.facts.output_tokens or 0))
 
 
 NAN = float("nan")
@@ -282,7 +289,7 @@ def setting_of(case: Case) -> Setting:
     narrow = is_narrow(plan.kv_cache_dtype) or (quant is not None and quant.family == "nvfp4")
     shape = facts.shape or model
     total = model.total_params_b if model is not None else None
-    running = facts.concurrency
+    at_once = running(case)
     return Setting(
         engine=Word(plan.engine),
         method=Word(plan.method),
@@ -306,7 +313,7 @@ def setting_of(case: Case) -> Setting:
         wide_kv=not narrow,
         suffix=plan.method == "ngram" and is_suffix(plan),
         total_params_b=NAN if total is None else float(total),
-        streams=NAN if running is None else float(-(-running // max(1, plan.dp))),
+        streams=NAN if at_once is None else float(at_once),
         ctx=NAN if facts.ctx_tokens is None else float(facts.ctx_tokens),
         output=float(facts.output_tokens or USUAL_OUTPUT),
         k=float(plan.k),

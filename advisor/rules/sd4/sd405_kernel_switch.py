@@ -6,7 +6,7 @@ from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import regime, sources, streams
+from advisor.rules.kit.policy import regime, running, sources
 
 
 @rule(
@@ -27,24 +27,24 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
         draft-mtp
         --spec-draft-n-max 4
     """
-    limit, running = int(number("regime", "kernel_switch_tokens")), streams(case) or 1
+    limit, at_once = int(number("regime", "kernel_switch_tokens")), running(case) or 1
     hw = case.facts.hardware
-    tokens = running * (case.plan.k + 1)
+    tokens = at_once * (case.plan.k + 1)
     if (
         not case.plan.k
         or tokens <= limit
-        or running > limit
+        or at_once > limit
         or (hw is not None and hw.vendor == "apple")
     ):
         return
-    best = limit // running - 1
+    best = limit // at_once - 1
     yield Hit(
-        f"{running} x ({case.plan.k} + 1) = {tokens} verified tokens a step exceed the {limit} "
+        f"{at_once} x ({case.plan.k} + 1) = {tokens} verified tokens a step exceed the {limit} "
         f"that llama.cpp's small-batch "
         f"kernels take: on an A100 one stream at k=8 cost 4.7 baseline steps (0.82x), at k=4 "
         f"2.7 (1.49x)",
         flag=k_flag(case),
-        severity=None if running == 1 else "info",
+        severity=None if at_once == 1 else "info",
         fix=k_fix(
             case,
             best,

@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Fix
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import matches, regime, rows, sources, streams
+from advisor.rules.kit.policy import matches, regime, rows, running, sources
 
 
 @rule(
@@ -27,12 +27,13 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
         --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 2
     """
-    running = streams(case) or 1
+    at_once = running(case) or 1
     row = next((row for row in rows("regime", "gguf_concurrency") if matches(row, case)), None)
-    if row is None or running < row["from"]:
+    if row is None or at_once <= row["from"] / 2:
         return
+    effect, strength = regime(case, losses.gguf_streams)
     yield Hit(
-        f"{running} concurrent requests: {row['text']}",
+        f"{at_once} concurrent requests: {row['text']}",
         flag=spec_flag(case),
         fix=Fix(
             text="Switch speculation off at this load, or use vLLM or SGLang for concurrent "
@@ -40,5 +41,7 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
         ),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
-        effect=regime(case, losses.gguf_streams).effect,
+        severity=None if at_once >= row["from"] else "info",
+        effect=effect,
+        strength=strength,
     )

@@ -6,7 +6,7 @@ from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag, spec_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import for_advice, is_sparse_moe, regime, sources, streams
+from advisor.rules.kit.policy import for_advice, is_sparse_moe, regime, running, sources
 
 
 @rule(
@@ -29,12 +29,12 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
         --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 2
     """
-    running, few = streams(case) or 1, number("regime", "sglang_low_latency_concurrency")
+    at_once, few = running(case) or 1, number("regime", "sglang_low_latency_concurrency")
     if case.plan.method != "mtp":
         return
-    if running >= number("regime", "sglang_saturated_concurrency"):
+    if at_once >= number("regime", "sglang_saturated_concurrency"):
         yield Hit(
-            f"{running} streams: the throughput profile for the 35B-A3B is speculation off, "
+            f"{at_once} streams: the throughput profile for the 35B-A3B is speculation off, "
             f"because verifying dominates on a "
             f"saturated server",
             flag=spec_flag(case),
@@ -49,10 +49,10 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
             effect=regime(case, losses.saturated_sglang).effect,
         )
     elif (
-        running > few and case.plan.k > 1 and is_sparse_moe(case) is not False
+        at_once > few and case.plan.k > 1 and is_sparse_moe(case) is not False
     ):  # profiles of the 35B-A3B
         yield Hit(
-            f"{running} streams: the balanced profile is steps 1, topk 1, draft tokens 2 (k=1)",
+            f"{at_once} streams: the balanced profile is steps 1, topk 1, draft tokens 2 (k=1)",
             flag=k_flag(case),
             fix=k_fix(
                 case,
@@ -68,7 +68,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
             k_max=1,
         )
     elif for_advice(case) and is_sparse_moe(case):
-        one = running == 1
+        one = at_once == 1
         yield Hit(
             "the low-latency profile for one stream is steps 3, topk 1, draft tokens 4"
             if one
@@ -83,6 +83,6 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
             k_best=int(number("regime", "sglang_low_latency_k"))
             if one
             else 1
-            if running > few
+            if at_once > few
             else None,
         )

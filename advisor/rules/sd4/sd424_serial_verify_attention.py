@@ -5,7 +5,7 @@ from advisor.domain.nouns import Case, Fix
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, fp8_kv, open_value, spec_flag
-from advisor.rules.kit.policy import hardware_name, matches, regime, rows, sources, streams
+from advisor.rules.kit.policy import hardware_name, matches, regime, rows, running, sources
 
 
 @rule(
@@ -28,12 +28,12 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
         --attention-backend FLASHINFER --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     """
-    running, ctx = streams(case), case.facts.ctx_tokens
+    at_once, ctx = running(case), case.facts.ctx_tokens
     row = next((row for row in rows("regime", "serial_verify") if _applies(row, case)), None)
     measured = any(
         matches(known, case) for known in rows("regime", "long_context_losses")
     )  # SD422 says it, with figures
-    if row is None or running is None or ctx is None or measured:
+    if row is None or at_once is None or ctx is None or measured:
         return
     layers = _layers(case)
     ms = (
