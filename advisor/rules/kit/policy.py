@@ -103,6 +103,21 @@ def _of(part: str, field: str) -> Callable[[Case], Any]:
     return value
 
 
+def streams(case: Case) -> int | None:
+    """Concurrent requests per replica (rounded up); None where the load is not known."""
+    if case.facts.concurrency is None:
+        return None
+    return -(-case.facts.concurrency // max(1, case.plan.dp))
+
+
+def concurrent_requests(case: Case) -> int | None:
+    """Requests that have a slot in one replica at once, as the regimes count them: the others wait.
+    None where the load is not known.
+    """
+    asked = streams(case)
+    return None if asked is None else min(asked, case.plan.max_num_seqs or asked)
+
+
 # What each filter compares with, looked up only where a row has the filter: most rows fail at the
 # first.
 _NAMED: dict[str, Callable[[Case], Any]] = {
@@ -123,7 +138,7 @@ _FLAGGED: dict[str, Callable[[Case], Any]] = {
     "unified": _of("hardware", "unified_memory"),
 }
 _RANGED: dict[str, Callable[[Case], Any]] = {
-    "concurrency": lambda case: running(case),
+    "concurrency": concurrent_requests,
     "ctx_tokens": lambda case: case.facts.ctx_tokens,
     "k": lambda case: case.plan.k or None,
     "total_params_b": _of("model", "total_params_b"),
@@ -135,21 +150,6 @@ def for_advice(case: Case) -> bool:
     that runs already.
     """
     return case.facts.request is not None
-
-
-def streams(case: Case) -> int | None:
-    """Concurrent requests per replica (rounded up); None where the load is not known."""
-    if case.facts.concurrency is None:
-        return None
-    return -(-case.facts.concurrency // max(1, case.plan.dp))
-
-
-def running(case: Case) -> int | None:
-    """Requests that have a slot in one replica at once, as the regimes count them: the others wait.
-    None where the load is not known.
-    """
-    asked = streams(case)
-    return None if asked is None else min(asked, case.plan.max_num_seqs or asked)
 
 
 def is_gguf(case: Case) -> bool:
@@ -244,7 +244,7 @@ def running_requests(case: Case, k: int | None = None) -> int | None:
     those that are asked for, have a slot and find room in the KV pool, where that is known; the
     others wait. None where the load is not known.
     """
-    asked, facts = running(case), case.facts
+    asked, facts = concurrent_requests(case), case.facts
     if asked is None:
         return None
     if facts.ctx_tokens is None or facts.hardware is None or facts.quant is None:
@@ -289,7 +289,7 @@ def setting_of(case: Case) -> Setting:
     narrow = is_narrow(plan.kv_cache_dtype) or (quant is not None and quant.family == "nvfp4")
     shape = facts.shape or model
     total = model.total_params_b if model is not None else None
-    at_once = running(case)
+    at_once = concurrent_requests(case)
     return Setting(
         engine=Word(plan.engine),
         method=Word(plan.method),

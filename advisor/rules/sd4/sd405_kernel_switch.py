@@ -6,7 +6,7 @@ from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import regime, running, sources
+from advisor.rules.kit.policy import concurrent_requests, regime, sources
 
 
 @rule(
@@ -27,7 +27,7 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
         draft-mtp
         --spec-draft-n-max 4
     """
-    limit, at_once = int(number("regime", "kernel_switch_tokens")), running(case) or 1
+    limit, at_once = int(number("regime", "kernel_switch_tokens")), concurrent_requests(case) or 1
     hw = case.facts.hardware
     tokens = at_once * (case.plan.k + 1)
     if (

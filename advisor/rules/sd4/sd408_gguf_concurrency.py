@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Fix
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import matches, regime, rows, running, sources
+from advisor.rules.kit.policy import concurrent_requests, matches, regime, rows, sources
 
 
 @rule(
@@ -27,7 +27,7 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
         --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 2
     """
-    at_once = running(case) or 1
+    at_once = concurrent_requests(case) or 1
     row = next((row for row in rows("regime", "gguf_concurrency") if matches(row, case)), None)
     if row is None or at_once <= row["from"] / 2:
         return

@@ -6,7 +6,7 @@ from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag, spec_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import for_advice, is_sparse_moe, regime, running, sources
+from advisor.rules.kit.policy import concurrent_requests, for_advice, is_sparse_moe, regime, sources
 
 
 @rule(
@@ -29,7 +29,10 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
         --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 2
     """
-    at_once, few = running(case) or 1, number("regime", "sglang_low_latency_concurrency")
+    at_once, few = (
+        concurrent_requests(case) or 1,
+        number("regime", "sglang_low_latency_concurrency"),
+    )
     if case.plan.method != "mtp":
         return
     if at_once >= number("regime", "sglang_saturated_concurrency"):

@@ -5,7 +5,14 @@ from advisor.domain.nouns import Case, Fix
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, fp8_kv, open_value, spec_flag
-from advisor.rules.kit.policy import hardware_name, matches, regime, rows, running, sources
+from advisor.rules.kit.policy import (
+    concurrent_requests,
+    hardware_name,
+    matches,
+    regime,
+    rows,
+    sources,
+)
 
 
 @rule(
@@ -28,7 +35,7 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
         --attention-backend FLASHINFER --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     """
-    at_once, ctx = running(case), case.facts.ctx_tokens
+    at_once, ctx = concurrent_requests(case), case.facts.ctx_tokens
     row = next((row for row in rows("regime", "serial_verify") if _applies(row, case)), None)
     measured = any(
         matches(known, case) for known in rows("regime", "long_context_losses")
