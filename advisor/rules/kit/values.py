@@ -52,6 +52,8 @@ MEANT = {
     "llama3": ("llama3_json",),
     "yes": ("on",),
     "no": ("off",),
+    "q8_0": ("fp8", "fp8_e4m3"),
+    "multiprocessing": ("mp",),
 }
 
 
@@ -141,6 +143,8 @@ def nearest(word: str, choices: Sequence[str]) -> str | None:
     """
     from difflib import get_close_matches
 
+    if word.isdigit() and all(choice.isdigit() for choice in choices):  # room for as much
+        return min((one for one in choices if int(one) >= int(word)), key=int, default=None)
     plain = {_plain(choice): choice for choice in reversed(choices)}
     asked = _plain(word)
     if asked in plain:

@@ -5,7 +5,7 @@ from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines import Option
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flags
+from advisor.rules.kit.case import GGUF_ENGINES, flags, replace_fix
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.kit.numbers import (
@@ -16,6 +16,7 @@ from advisor.rules.kit.numbers import (
     outside,
 )
 from advisor.rules.kit.values import (
+    OPEN,
     AllowedValues,
     allowed_values,
     matches_choice,
@@ -23,6 +24,7 @@ from advisor.rules.kit.values import (
     slip,
 )
 
+_COMMAS = lazy_re(r"\s*\d+(?:\s*,\s*\d+)+\s*")
 _WITH_PORT = lazy_re(r"(?:https?://)?([A-Za-z0-9.-]+):\d{2,5}/?|https?://([A-Za-z0-9.-]+)/?")
 # read with std::stoi, which throws at a word; others take words too, such as --gpu-layers all
 COUNTS = (
@@ -105,6 +107,8 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
     value = found.value or ""
     if case.plan.engine in GGUF_ENGINES:  # its types are read off its help
         return number_cut_short(case, found, option)
+    if option.many and option.type == "int" and _COMMAS.fullmatch(value):
+        return with_commas(case, found)
     kind = expected_number(option, value)
     if kind is None and found.origin == "python" and re.fullmatch(r"[\d.]+[kKmMgG]", value):
         kind = option.type if option.type.startswith("human_readable_int") else None
@@ -118,6 +122,22 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
         fix=set_fix(case, found, near, f"Write {near} if that is meant.")
         if near is not None
         else Fix(text=f"Give {found.raw} {wanted}."),
+        everywhere=True,
+        slip=True,
+    )
+
+
+def with_commas(case: Case, found: Flag) -> Hit:
+    """The hit of a list of numbers that is one word: each is an argument of its own."""
+    written = re.sub(r"\s*,\s*", " ", (found.value or "").strip())
+    what = f"Write {written}."
+    fix = Fix(text=what)
+    if found.origin == "cli":  # a list does not go on behind a sign: --option=1 2
+        fix = replace_fix(case, found, f"{found.raw} {written}", what, safe=False)
+    return Hit(
+        f"{found.raw} takes whole numbers with blanks between them, not '{found.value}'",
+        flag=found,
+        fix=fix,
         everywhere=True,
         slip=True,
     )
@@ -225,7 +245,7 @@ def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
         fix=set_fix(case, found, near, f"Use {near}; it takes {choices}.")
         if near and not option.many
         else Fix(text=f"Use one of {choices}."),
-        severity=None if misspelt else "info" if case.launch.fork else weight(allowed),
+        severity=None if misspelt else "info" if case.launch.fork else weight(allowed, option.name),
         versions=f"the newest catalogued release ({catalogue(case).newest})",
         everywhere=never,
         slip=misspelt,
@@ -233,6 +253,8 @@ def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
     )
 
 
-def weight(allowed: AllowedValues) -> Severity | None:
-    """A list that plug-ins may add to is no proof of a mistake."""
-    return "warning" if allowed.open else None
+def weight(allowed: AllowedValues, name: str) -> Severity | None:
+    """A list that plug-ins may add to is no proof of a mistake; a class of the user's own has a
+    dotted name, which was let through before.
+    """
+    return "warning" if allowed.open and name not in OPEN else None
