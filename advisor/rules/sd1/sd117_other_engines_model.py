@@ -26,6 +26,19 @@ _MISSPELT = lazy_re(r"([\w-][\w.-]*/[\w.-]+-)(?:GUFF|GFUF|GGFU|GUGF|GGU|GUF|GGUF
 _TAGGED = lazy_re(r"([\w-][\w.-]*)/([\w.-]+?)(:[\w-]+)?")
 _OTHERS = (".safetensors", ".bin.index.json", ".pt", ".pth", ".onnx")
 QUANTISATIONS = tuple(table("compatibility")["gguf_quantisations"]["value"].split())
+# names under which models with projectors are published; a fine-tune keeps them
+FAMILIES = {
+    "Qwen": ("qwen",),
+    "Gemma": ("gemma",),
+    "Mistral": ("mistral", "devstral", "magistral", "pixtral"),
+    "Llama 4": ("llama-4", "llama4"),
+    "Kimi": ("kimi",),
+    "GLM": ("glm-4", "glm-5"),
+    "InternVL": ("internvl",),
+    "MiniCPM": ("minicpm",),
+    "SmolVLM": ("smolvlm",),
+    "LFM": ("lfm2",),
+}
 _ENDING = lazy_re(r"(.*\.)(guff|ggfu|gguuf|ggfu|gufg|gguf[f.]|ggf|gguf_)", re.I)
 
 
@@ -94,7 +107,7 @@ def no_gguf(case: Case) -> Hit | None:
     if repo is not None and (found := _TAGGED.fullmatch(given)) is not None:
         named = flag(case, "--hf-file") is not None or "gguf" in given.lower()
         if not named and found[1].lower() in owners():
-            meant = f"{found[1]}/{found[2]}-GGUF{found[3] or ''}"
+            meant = f"{gguf_owner(found[2]) or found[1]}/{found[2]}-GGUF{found[3] or ''}"
             return Hit(
                 f"{found[1]} keeps safetensors in {found[2]}: GGUF files are in repositories that "
                 "say so",
@@ -113,6 +126,15 @@ def no_gguf(case: Case) -> Hit | None:
     if projector is not None and model is not None and projector.value == model.value:
         what = "Give the file of the projector, mmproj-....gguf."
         return Hit(f"{projector.raw} names the model itself", flag=projector, fix=Fix(text=what))
+    if projector is not None and not projector.unresolved:
+        own, theirs = family(case.plan.model or ""), family(projector.value or "")
+        if own and theirs and own != theirs:
+            return Hit(
+                f"{projector.raw} names a projector of {theirs}, and the model is of {own}",
+                flag=projector,
+                fix=Fix(text="Give the projector from the model's own repository."),
+                sources=("ggml-org/llama.cpp tools/mtmd/mtmd.cpp (mismatch between text model)",),
+            )
     for name in ("--mmproj-url", "--model-url"):
         url = flag(case, name)
         if url is not None and not url.unresolved and not (url.value or "").startswith("http"):
@@ -123,6 +145,24 @@ def no_gguf(case: Case) -> Hit | None:
                 fix=rename_fix(case, url, use, f"Write {use}.", safe=False),
             )
     return None
+
+
+@lru_cache(maxsize=256)
+def family(path: str) -> str | None:
+    """The family whose name a file carries, where it is one alone: a model and its projector are of
+    one family.
+    """
+    name = path.replace("\\", "/").rsplit("/", 1)[-1].lower()
+    said = {one for one, words in FAMILIES.items() if any(word in name for word in words)}
+    return said.pop() if len(said) == 1 else None
+
+
+@cache
+def gguf_owner(name: str) -> str | None:
+    """Who is known to publish GGUF files under the name of a model."""
+    known: dict[str, Any] = knowledge.index()["repositories"]
+    ending = f"/{name}-gguf".lower()
+    return next((one.partition("/")[0] for one in known if one.endswith(ending)), None)
 
 
 @lru_cache(maxsize=256)
