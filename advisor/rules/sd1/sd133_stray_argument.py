@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, replace_fix
+from advisor.rules.kit.case import flag, flags, rename_fix, replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue
 
 _PLAIN = lazy_re(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
@@ -95,8 +95,25 @@ def option_without_dashes(case: Case, stray: Flag) -> str | None:
     return name if given is None else None
 
 
+def with_number(case: Case, stray: Flag) -> Fix | None:
+    """The option that takes the number which stands behind a switch: --n-cpu-moe for --cpu-moe."""
+    if stray.span is None or not (stray.value or "").isdigit():
+        return None
+    at = stray.span.start - 1
+    before = next((one for one in flags(case) if one.span and one.span.end == at), None)
+    if before is None or before.value is not None:
+        return None
+    name = f"--n-{before.name.removeprefix('--')}"
+    option = catalogue(case).find(name, None)
+    if option is None or option.takes_value is not True:
+        return None
+    return rename_fix(case, before, name, f"Write {name} {stray.value}.", safe=False)
+
+
 def mend(case: Case, stray: Flag, model: bool) -> Fix:
     """-m before a model; else the word taken away."""
+    if (counted := with_number(case, stray)) is not None:
+        return counted
     if stray.span is None or case.launch.form == "batch":  # cmd has other quotes, and one variable
         return Fix(text="Write -m before it." if model else f"Remove '{stray.value}'.")
     if model:
