@@ -5,6 +5,7 @@ from advisor.domain.nouns import Case, Container, Edit, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, has_stock_image, unread
+from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED
 
 FILES = (
@@ -77,19 +78,32 @@ def path_not_mounted(case: Case) -> Iterator[Hit]:
                     fix=Fix(text="Mount the file, and give its path in the container."),
                 )
             continue
-        if not path.startswith("/") or path.startswith("/app/") or "${" in path or "<" in path:
+        if not path.startswith(("/", "~/")) or path.startswith("/app/"):
             continue
-        if any(path == one or path.startswith(f"{one}/") for one in paths) or (
-            found is not None and found.unresolved
-        ):
+        if "${" in path or "<" in path or (found is not None and found.unresolved):
+            continue
+        if any(path == one or path.startswith(f"{one}/") for one in paths):
+            continue
+        if path.startswith("~/") and container.kind not in ("docker-run", "compose"):
             continue
         yield Hit(
             f"{path} is in the container only where its folder is mounted; "
             + (f"mounted are {', '.join(paths[:4])}" if paths else "nothing is"),
             flag=found,
             severity="warning" if unread(case) or not paths else None,
-            fix=remount(case, path),
+            fix=at_mount(case, container, path, found) or remount(case, path),
         )
+
+
+def at_mount(case: Case, container: Container, path: str, found: Flag | None) -> Fix | None:
+    """The path in the container of what is given by its path on the host."""
+    for mount in container.mounts or ():
+        source = mount.source.rstrip("/")
+        if len(source) > 1 and path.startswith(f"{source}/"):
+            meant = f"{mount.path.rstrip('/')}{path.removeprefix(source)}"
+            what = f"Write {meant}, its path in the container."
+            return set_fix(case, found, meant, what) if found is not None else Fix(text=what)
+    return None
 
 
 def remount(case: Case, path: str) -> Fix:
