@@ -10,6 +10,7 @@ from advisor.rules.kit.models import target_of
 from advisor.rules.kit.policy import model_name
 
 _SIZE = lazy_re(r"(?<![a-z\d.])\d+(?:\.\d+)?b(?![a-z\d])")
+EAGLES = {"eagle", "eagle3"}  # SGLang takes either for the other's checkpoint
 TRAINED = ("eagle", "eagle3", "dflash", "dspark")
 OWN = "Use a drafter of this very model, or no speculation."
 
@@ -39,6 +40,9 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     draft, model = case.plan.draft_model, case.facts.model
     if not draft or model is None or case.plan.method not in TRAINED:
         return
+    if (kind := other_kind(case, draft)) is not None:
+        yield kind
+        return
     found = knowledge.drafter_home(draft)
     if found is None:
         yield from by_name(case, draft, model)
@@ -55,6 +59,32 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
         fix=its_own(case, instead),
         sources=drafter.sources,
     )
+
+
+def other_kind(case: Case, draft: str) -> Hit | None:
+    """The hit of a drafter that was trained for another method, by its file or by its name."""
+    found = knowledge.drafter_home(draft)
+    method = found[1].method if found is not None else named_method(draft)
+    if method is None or method == case.plan.method or {method, case.plan.method} == EAGLES:
+        return None
+    place = spec_flag(case)
+    algorithm = flag(case, "--speculative-algorithm")
+    what = f"Use {method.upper() if algorithm is not None else method}."
+    return Hit(
+        f"{draft} is a drafter for {method}, not for {case.plan.method}",
+        flag=algorithm or place,
+        severity="error",
+        fix=set_fix(case, algorithm, method.upper(), what)
+        if algorithm is not None
+        else json_fix(case, place, "method", f'"{method}"', what),
+    )
+
+
+def named_method(draft: str) -> str | None:
+    """The method that a drafter's name says, where it says one."""
+    said = {one for one in TRAINED if one in draft.lower()}
+    said.discard("eagle" if len(said) > 1 else "")  # within eagle3
+    return said.pop() if len(said) == 1 else None
 
 
 def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
