@@ -245,9 +245,7 @@ def _yaml_word(word: str, quote: str = "'", plain: bool = True) -> str:
 
 
 def _word(text: str, edit: Edit, line: int) -> Edit:
-    """A flag taken out of a command line: with its blanks, and without leaving an empty or dangling
-    line.
-    """
+    """A flag taken out of a command line: with its blanks, and no line left empty or dangling."""
     start, end = edit.start, edit.end
     stop = text.find("\n", end)
     stop = len(text) if stop < 0 else stop
@@ -264,9 +262,10 @@ def _word(text: str, edit: Edit, line: int) -> Edit:
             end=stop if head else min(stop + 1, len(text)),
             text="",
         )
+    kept = text[line : max(line, start - 1)] if not before else ""  # the next word keeps the indent
     while start > line and text[start - 1] in " \t":
         start -= 1
-    return Edit(file=edit.file, start=start, end=end, text="")
+    return Edit(file=edit.file, start=start, end=end, text=kept)
 
 
 # ---------------------------------------------------------------- showing and writing

@@ -78,7 +78,7 @@ CASES = {
         SHELL,
         "--enforce-eager",
         "",
-        SHELL.replace("  --enforce-eager --port", " --port"),
+        SHELL.replace("  --enforce-eager --port", "  --port"),
     ),
     "shell: last line gone": (SHELL, "--dtype", "", SHELL.replace(" \\\n  --dtype auto", "")),
     "shell: replaced": (SHELL, "--port", "--port 2", SHELL.replace("--port 1", "--port 2")),
