@@ -63,7 +63,8 @@ def read_source(source: Source, form: str | None = None, *, version: str | None 
         reader(form or form_of(source.name, source.text))(reading)
     except RecursionError:
         reading.note("the file refers to itself too deeply; the rest of it was not read")
-    if reading.found and "http://" in source.text:
+    secure = any(one.around is not None and one.around.secure for one in reading.found)
+    if secure or (reading.found and "http://" in source.text):
         reader("clients")(reading)
     launches = _known_launches(LaunchMaker(reading).launches(), reading)
     return FileRead(source, reading.form, launches, tuple(reading.notes), reading.redactor)

@@ -9,6 +9,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.domain.patterns import lazy_re
+from advisor.readers.images import is_official
+from advisor.readers.syntax.mapped import HOLE
 from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
@@ -193,6 +195,66 @@ def _aliases(service: Node) -> list[Node]:
     return [one for one in found if one.kind == "scalar"]
 
 
+# ---------------------------------------------------------------- what passes requests on
+
+
+def check_proxy(found: EngineCommand, proxy: Mapped, line: Mapped, reading: Reading) -> None:
+    """llama-swap's `proxy`: the address at which it asks the server; without one the port is its
+    own choice, ${PORT}, which the command must take.
+    """
+    port, published = port_of(found), host_ports(found)
+    if not port or published is None:
+        return
+    if not proxy.text:
+        if "${PORT}" not in line.display():
+            said = "the model has no proxy, and its cmd does not take ${PORT}"
+            text = f"proxy: http://127.0.0.1:{port} below it, or --port ${{PORT}}"
+            reading.slip(said, line.first(), text=text)
+        return
+    asked = _URL.match(proxy.text)
+    if asked is None or asked[2] is None:
+        return
+    known = published if published and asked[1] in HERE else (port,)
+    if asked[2] not in known:
+        said = f"llama-swap asks port {asked[2]}, and the server answers on {known[0]}"
+        _slip(proxy, asked.span(2), said, known[0], reading)
+
+
+def check_task_port(number: Node | None, found: Sequence[EngineCommand], reading: Reading) -> None:
+    """The port to which a launcher of tasks sends, where nothing else in the file has it."""
+    if number is None or number.kind != "scalar" or len(found) != 1:
+        return
+    asked = re.fullmatch(r"(?:\d{1,5}:)?(\d{1,5})", number.text)
+    port = port_of(found[0])
+    if asked is None or not port or asked[1] == port:
+        return
+    if len(re.findall(rf"(?<!\d){asked[1]}(?!\d)", reading.source.text)) > 1:
+        return  # another program's, or a tunnel's
+    start = number.start + (0 if number.style is None else 1) + asked.start(1)
+    written = reading.source.text.startswith(asked[1], start)
+    said = f"requests go to port {asked[1]}, and the server answers on {port}"
+    reading.slip(said, start, start + len(asked[1]) if written else None, port)
+
+
+def check_tls(found: EngineCommand, reading: Reading) -> None:
+    """A check of health by TLS with a server that has no certificate."""
+    around = found.around
+    if around is None or not around.secure or not is_official(around.image_text()):
+        return
+    words = [word.text for word in found.words]
+    if any(one.startswith(("--ssl", "--config")) or HOLE.search(one) for one in words):
+        return
+    for probe, scheme in around.secure.items():
+        said = f"the {probe} asks by HTTPS, and {found.engine} has no certificate: it answers HTTP"
+        start, end = scheme.span() or (scheme.first(), None)
+        line = reading.source.text.rfind("\n", 0, start)
+        if re.fullmatch(r"\s*scheme:[ \t]*", reading.source.text[line:start]):
+            reading.slip(said, line, end)  # HTTP is what it is without the line
+        else:
+            text = "HTTP" if scheme.text.isupper() else "http"
+            reading.slip(said, start, end, text, stops=probe != "healthcheck")
+
+
 # ---------------------------------------------------------------- clients of the server
 
 
@@ -201,6 +263,8 @@ def check_clients(reading: Reading) -> None:
     text, found = reading.source.text, reading.found
     if not found or "http" not in text:
         return
+    for one in found:
+        check_tls(one, reading)
     prefixed = all(one.engine in PREFIXED for one in found)
     for client in _BASE.finditer(text) if prefixed and "openai" in text.lower() else ():
         said = f"the client's base_url lacks /v1, below which {found[0].engine} answers"

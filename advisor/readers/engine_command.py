@@ -63,6 +63,7 @@ class Surroundings:
         self.rollout_default = False
         self.host = False  # the container uses the host's network
         self.headers: set[str] = set()  # probes that send a header
+        self.secure: dict[str, Mapped] = {}  # probes by TLS, and where they say so
         # of the container; the probe that asks there, and for what
         self.ports: list[tuple[Mapped, str, Mapped | None]] = []
         self.published: list[str | None] = []  # ports of the host; None: a variable's
@@ -110,6 +111,8 @@ class Surroundings:
         for found in _ADDRESS.finditer(text.text):
             if found[1] is None:
                 continue
+            if found[0].startswith("https"):
+                self.secure[probe] = text.part(found.start(), found.start() + len("https"))
             path = text.part(*found.span(2)) if found[2] else None
             self.ports.append((text.part(*found.span(1)), probe, path))
 

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
+from advisor.readers.devices import check_devices
 from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
@@ -181,7 +182,11 @@ def _devices(devices: Node | None, reading: Reading) -> None:
             continue
         if one.get("count") is not None and one.get("device_ids") is not None:
             said = "a reservation takes count or device_ids, not both"
-            reading.slip(said, one.get("count").start, text="one of the two")  # type: ignore[union-attr]
+            key, value = next(pair for pair in one.pairs if pair[0].text == "count")
+            line = reading.source.text.rfind("\n", 0, key.start)
+            alone = not reading.source.text[line + 1 : key.start].strip()
+            end = value.end if alone and value.kind == "scalar" else None
+            reading.slip(said, line if end else key.start, end, "" if end else "one of the two")
         wanted = _texts(one.get("capabilities"))
         for word in wanted if len(wanted) == 1 else ():
             if word.text in ("gpus", "GPU", "cuda", "nvidia-gpu"):
@@ -217,7 +222,7 @@ def check_workload(document: Node, reading: Reading) -> None:
         for container in containers.items if containers is not None else []:
             _name(container.get("name"), reading)
             _mounts(container, known, reading)
-            _gpus(container.get("resources"), reading)
+            check_devices(container.get("resources"), reading)
 
 
 def _name(node: Node | None, reading: Reading) -> None:
@@ -270,27 +275,6 @@ def _mounts(container: Node, known: list[str], reading: Reading) -> None:
             reading.slip(said, name.start, name.end, near, among=known)
         else:
             reading.slip(said, name.start, text=f"a volume {name.text} under volumes")
-
-
-def _gpus(resources: Node | None, reading: Reading) -> None:
-    """A device cannot be asked for and limited differently."""
-    if resources is None or resources.kind != "map":
-        return
-    limits, requests = resources.get("limits"), resources.get("requests")
-    for key, value in limits.entries() if limits is not None else []:
-        if "/" not in key.text or "gpu" not in key.text or value.kind != "scalar" or _open(value):
-            continue
-        if not re.fullmatch(r"\d+", value.text):
-            said = f"{key.text} takes a whole number of devices, not '{value.text}'"
-            reading.slip(said, value.start, text="a whole number")
-        asked = requests.get(key.text) if requests is not None else None
-        if asked is not None and not _open(asked) and asked.text != value.text:
-            said = f"{key.text} has {asked.text} under requests and {value.text} under limits"
-            reading.slip(said, value.start, value.end, _in_quotes(value, asked.text))
-    for key, value in requests.entries() if requests is not None else []:
-        if key.text == "nvidia.com/gpu" and (limits is None or limits.get(key.text) is None):
-            said = f"{key.text} stands under requests alone: a device must stand under limits"
-            reading.slip(said, value.start, text=f"{key.text} under limits too")
 
 
 def _in_quotes(node: Node, text: str) -> str:

@@ -227,3 +227,16 @@ def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
         before = len(reading.found)
         read_command(words, reading, env, at=line.first())
         reading.run_at(before, line.first())
+        if len(reading.found) > before:
+            for raw in words_of(line, keep=True):
+                _single_quotes(raw, reading)
+
+
+def _single_quotes(raw: Mapped, reading: Reading) -> None:
+    """A word in single quotes, which cmd leaves where they are."""
+    text, place = raw.text, raw.span()
+    if len(text) < 3 or text[0] != "'" or text[-1] != "'":
+        return
+    inner = re.sub(r'(?<!\\)"', r'\\"', text[1:-1])
+    said = f"cmd knows no single quotes: the server gets them as a part of {text[:40]}"
+    reading.slip(said, raw.first(), place[1] if place else None, f'"{inner}"')

@@ -1,12 +1,11 @@
-"""Kubernetes: workloads, Helm values and HelmRelease, LLMKube, KServe, KubeAI; and any other YAML
-that holds containers.
-"""
+"""Kubernetes: workloads, Helm values, LLMKube, KServe, KubeAI; and any YAML with containers."""
 
 from __future__ import annotations
 
 import re
 
 from advisor.readers.containers import ContainerRun, container_command
+from advisor.readers.devices import check_resources
 from advisor.readers.engine_command import EngineCommand, Surroundings
 from advisor.readers.form_checks import tag_slip
 from advisor.readers.form_relations import attach_services, check_workload
@@ -115,10 +114,7 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
         if id(node) in taken:
             continue
         if kind == "kubernetes" and node.get("image") is not None and node.get("name") is not None:
-            if limits := node.path("resources.limits"):
-                respell(limits, "limits", reading)
-            if requests := node.path("resources.requests"):
-                respell(requests, "limits", reading)
+            check_resources(node.get("resources"), document, reading)
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
             respell(node, "production-stack model", reading)

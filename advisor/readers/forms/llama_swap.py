@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from advisor.domain.patterns import lazy_re
+from advisor.readers.addresses import check_proxy
 from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, Surroundings
@@ -56,8 +57,8 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
             **_macros(model.get("macros"), reading),
             "MODEL_ID": scalar(key, reading.source),
         }
-        line = _without_comments(scalar(command, reading.source))
-        words = split_words(expand_macros(line, macros, 0, reading), dollars=False)
+        line = expand_macros(_without_comments(scalar(command, reading.source)), macros, 0, reading)
+        words = split_words(line, dollars=False)
         env: Env = {}
         listed = model.get("env")
         for item in listed.items if listed is not None else []:
@@ -69,6 +70,10 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
         for found in reading.found[before:]:
             if found.around is not None:
                 found.around.name = key.text
+        proxy = model.get("proxy")
+        if len(reading.found) == before + 1 and (proxy is None or proxy.kind == "scalar"):
+            said = scalar(proxy, reading.source) if proxy is not None else EMPTY
+            check_proxy(reading.found[before], expand_macros(said, macros, 0), line, reading)
 
 
 def _macros(node: Node | None, reading: Reading) -> dict[str, Mapped]:

@@ -152,6 +152,11 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
         host_ipc = mapping.get("hostIPC")
         if host_ipc is not None and host_ipc.truth:
             around.ipc_host = True
+    ipc, size = node.get("ipc_mode"), node.get("shm_size")  # of Ansible's docker_container
+    if ipc is not None and ipc.text == "host":
+        around.ipc_host = True
+    if size is not None and size.kind == "scalar":
+        around.shm_bytes = size_bytes(size.text)
     ask_resources(around, node, document, reading)
     _check_user(around, node, document, reading)
     around.startup_budget_s, around.budget_probe = _probe_budget(node)
@@ -208,6 +213,11 @@ def _probe_budget(node: Node) -> tuple[float | None, str]:
 def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
     """The ports that the probes ask, by number or by the name that the container gives them."""
     named, ports = {}, node.get("ports")
+    numbers = [
+        one.text
+        for port in (ports.items if ports is not None else [])
+        if (one := port.get("containerPort")) is not None
+    ]
     for one in ports.items if ports is not None else []:
         name, number = one.get("name"), one.get("containerPort")
         if name is not None and number is not None:
@@ -216,9 +226,12 @@ def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         if node.path(f"{probe}.httpGet.httpHeaders") is not None:
             around.headers.add(probe)
+        scheme = node.path(f"{probe}.httpGet.scheme")
+        if scheme is not None and scheme.text == "HTTPS":
+            around.secure[probe] = scalar(scheme, reading.source)
         asked = node.path(f"{probe}.httpGet.port") or node.path(f"{probe}.tcpSocket.port")
         if asked is not None and asked.kind == "scalar" and asked.text and asked.text not in named:
-            _port_name(asked, probe, named, reading)
+            _port_name(asked, probe, named, numbers[0] if len(numbers) == 1 else "", reading)
         asked = named.get(asked.text, asked) if asked is not None else None
         if asked is not None and re.fullmatch(r"\d{1,5}", asked.text):
             path = node.path(f"{probe}.httpGet.path")
@@ -249,11 +262,13 @@ def _check_user(around: Surroundings, node: Node, document: Node, reading: Readi
     reading.slip(said, rule.start, text="runAsUser with a number other than 0 beside it")
 
 
-def _port_name(asked: Node, probe: str, named: dict[str, Node], reading: Reading) -> None:
-    """A probe that asks for a port by a name that none has."""
+def _port_name(
+    asked: Node, probe: str, named: dict[str, Node], number: str, reading: Reading
+) -> None:
+    """A probe that asks for a port by a name that none has; `number` is the only port's."""
     if not re.fullmatch(r"[a-z][a-z0-9-]*", asked.text):
         return
-    near = near_name(asked.text, list(named))
+    near = near_name(asked.text, list(named)) or number
     said = f"the {probe} asks for a port '{asked.text}', and the container has no such name"
     reading.slip(said, asked.start, asked.end if near else None, near or "the port's number")
 

@@ -257,11 +257,15 @@ class Program(PythonValues):
             id(node) in self.joined
         ):  # the shell takes the line apart anew: "--reasoning-parser qwen3" is two words there
             words = split_words(join([part for word in words for part in (word, literal(" ", -2))]))
-        if words and (
-            _CLI.search(" ".join(word.text for word in words[:6]))
-            or any(engine_start(words, i) for i in range(min(6, len(words) - 1)))
+        if (
+            words
+            and (
+                _CLI.search(" ".join(word.text for word in words[:6]))
+                or any(engine_start(words, i) for i in range(min(6, len(words) - 1)))
+            )
+            and read_command(words, self.reading, self.env, at=self.at(node))
         ):
-            read_command(words, self.reading, self.env, at=self.at(node))
+            self.check_numbers(node)
 
     def command_text(self, node: ast.expr) -> None:
         """`os.system("vllm serve ...")` and f-strings like it."""

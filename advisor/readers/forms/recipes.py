@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from advisor.domain.patterns import lazy_re
+from advisor.readers.addresses import check_task_port
 from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.forms.pods import environment, image_of
 from advisor.readers.programs import ENGINE_TEXT
@@ -70,7 +71,10 @@ def _task(node: Node, reading: Reading) -> Surroundings:
     around = Surroundings(kind="recipe")
     wanted = node.path("resources.accelerators")
     count = re.fullmatch(r"[\w-]+:(\d{1,3})", wanted.text) if wanted is not None else None
-    around.gpus = count.group(1) if count is not None else around.gpus
+    if count is not None and wanted is not None:
+        around.gpus = count.group(1)
+        around.asked = [scalar(wanted, reading.source).part(*count.span(1))]
+        around.whole = True
     image = node.get("container", "container_image", "docker_image", "image")
     if image is not None and image.kind == "scalar" and _IMAGE.fullmatch(image.text):
         around.image = scalar(image, reading.source)
@@ -163,7 +167,10 @@ def read_task(node: Node, reading: Reading) -> list[Node]:
         around = Surroundings(kind="recipe")
         image_of(around, holder if holder.get("image") is not None else node, reading)
         own = environment(holder.get(*_VARIABLES), reading) if holder is not node else {}
+        before = len(reading.found)
         read_scripts(holder, {**shared, **own}, reading, around)
+        if (kind := node.get("type")) is not None and kind.text == "service":  # of dstack
+            check_task_port(node.get("port"), reading.found[before:], reading)
     return holders
 
 

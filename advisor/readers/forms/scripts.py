@@ -21,6 +21,7 @@ _SPACED = lazy_re(
     re.M,
 )
 _SET = lazy_re(r"(?:^|[\s;(])(?:export[ \t]+|local[ \t]+|readonly[ \t]+)?([A-Za-z_]\w*)=", re.M)
+_DEFAULTED = lazy_re(r"\$\{([A-Za-z_]\w*):?=")  # ${NAME:=value}
 _NAME = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?")
 _USED = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?(?![:\w\[-])")
 _TYPESET = lazy_re(
@@ -73,14 +74,16 @@ def _check_quotes(text: Mapped, reading: Reading) -> None:
     """Names in single quotes, names that nothing sets but a letter away, quotes of a typesetter."""
     from difflib import get_close_matches  # start-up: only for a script with variables
 
-    given = set(_SET.findall(text.text)[:1_000])
+    given = set(_SET.findall(text.text)[:1_000]) | set(_DEFAULTED.findall(text.text)[:1_000])
     for word in (one for command in reading.found for one in command.words):
-        named, place = _NAME.fullmatch(word.text), word.span()
-        if named is not None and place is not None and named[1] in given:
+        place = word.span() if "$" in word.text else None
+        named = next((one for one in _NAME.finditer(word.text) if one[1] in given), None)
+        if named is not None and place is not None:
             start, end = place[0] - 1, place[1] + 1
             if reading.source.text[start:end] == f"'{word.text}'":
-                said = f"single quotes keep {word.text} as it stands: no value takes its place"
-                reading.slip(said, start, end, f'"{word.text}"')
+                said = f"single quotes keep {named[0]} as it stands: no value takes its place"
+                meant = re.sub(r'["\\`]', lambda sign: f"\\{sign[0]}", word.text)
+                reading.slip(said, start, end, f'"{meant}"')
     used = list(islice(_USED.finditer(text.text), 1_000))
     names = {found[1] for found in used}
     strict = re.search(r"^set -[a-z]*u|^set -o nounset", text.text, re.M) is not None
@@ -115,15 +118,18 @@ def _open_quote(text: Mapped, reading: Reading) -> None:
 
 def _slurm(text: Mapped, reading: Reading) -> None:
     """The GPUs that a batch script asks for, on all its nodes."""
-    asked = {key: int(number) for key, number in _ASKED.findall(text.text)}
-    gpus = next((asked[one] for one in ("gpus-per-node", "gres", "gpus", "G") if one in asked), 0)
-    if "gpus" not in asked and "G" not in asked:
-        gpus *= asked.get("nodes", asked.get("N", 1))
+    asked = {one[1]: one for one in _ASKED.finditer(text.text)}
+    one = next((asked[one] for one in ("gpus-per-node", "gres", "gpus", "G") if one in asked), None)
+    nodes = asked.get("nodes", asked.get("N"))
+    each = one is not None and one[1] not in ("gpus", "G") and nodes is not None
+    gpus = int(one[2]) * (int(nodes[2]) if each and nodes is not None else 1) if one else 0
     for found in reading.found:
         if found.around is None:
             found.around = Surroundings(kind="slurm")
-        if gpus and found.around.gpus is None:
+        if one is not None and gpus and found.around.gpus is None:
             found.around.gpus = str(gpus)
+            if str(gpus) == one[2]:
+                found.around.asked, found.around.whole = [text.part(*one.span(2))], True
     for line in islice(_NEARLY.finditer(text.text), MAX_NAMES):
         at = text.pos[line.start(1)]
         said = "sbatch reads #SBATCH with nothing between: this line is a comment to it"
