@@ -11,6 +11,8 @@ from advisor.rules import Hit, rule
         "rancher/rancher#4600",
         "sgl-project/sglang#1567",
         "https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation",
+        "mostlygeek/llama-swap LoadConfigFromReader (proxy uses ${PORT} but cmd does not)",
+        "https://dstack.ai/docs/reference/dstack.yml/service (port)",
     ),
 )
 def form_slip(case: Case) -> Iterator[Hit]:

@@ -77,6 +77,7 @@ def other_kind(case: Case, draft: str) -> Hit | None:
         fix=set_fix(case, algorithm, method.upper(), what)
         if algorithm is not None
         else json_fix(case, place, "method", f'"{method}"', what),
+        sources=("vllm 0.33.0 vllm/transformers_utils/configs/eagle.py (EAGLEConfig)",),
     )
 
 
