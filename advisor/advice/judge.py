@@ -140,7 +140,7 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
     starts = []
     for facts, plans, _ in questions:
         starts.append(len(cases))
-        cases += _in_steps(facts, plans)
+        cases += in_steps(facts, plans)
     if not cases:
         return [list for _ in questions]
     batch = estimates.predict_batch(cases)
@@ -159,12 +159,12 @@ def estimate_beside(
     facts, plans = question.facts, (*question.plans, *others)
     if not plans:
         return [], Told(beside, Medians(np.empty(0), {}, {}))
-    batch = estimates.predict_batch(_in_steps(facts, plans), beside=beside.points)
+    batch = estimates.predict_batch(in_steps(facts, plans), beside=beside.points)
     bills = (*question.bills, *(memory.bill(memory.replica(facts, one), one) for one in others))
     return _slice_estimates(batch, 0, (facts, plans, bills)), Told(beside, batch.beside)
 
 
-def _in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
+def in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
     """What each plan's steps see, with one object for all plans that are split alike: the
     predictor reads the facts once for each object.
     """

@@ -73,12 +73,16 @@ def recommend(
         if (found := spread.answer(request, facts)) is not None:
             return found
         raise
-    advice = advise(request, question.facts, *judge_question(question), what_if)
+    candidates, told = judge_question(question)
+    advice = advise(request, question.facts, candidates, told, what_if)
     if machine is None:
         return advice
-    calibrated_reason = _calibration().calibrated_reason
+    calibration = _calibration()
     return advice.model_copy(
-        update={"reasons": (calibrated_reason(machine, advice), *advice.reasons)}
+        update={
+            "reasons": (calibration.calibrated_reason(machine, advice), *advice.reasons),
+            "next_run": calibration.next_run(question.facts, candidates, advice.decision),
+        }
     )
 
 

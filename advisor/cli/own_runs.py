@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.readers.results import server as client
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
+from advisor.render.notes import next_run_line
 from advisor.render.own_runs import ab_json_text, ab_text, runs_json_text, runs_text, watch_text
 from advisor.render.share import shared_csv, shared_sidecar
 
@@ -146,12 +146,8 @@ def calibrate(
         f"{added.runs} run{'s' if added.runs != 1 else ''} added to machine '{name}', "
         f"{len(added.machine.runs)} in total: {_short_path(path)}\n"
     )
-    if (advice := added.next) is not None:
-        write(
-            f"next: an A/B at concurrency {advice.concurrency} with k={advice.k} would narrow the "
-            "expected gain most, "
-            f"from a factor of {exp(advice.now / 2):.2f} either way to {exp(advice.then / 2):.2f}\n"
-        )
+    if added.next is not None:
+        write(f"{next_run_line(added.next)}\n")
     write(
         f"answer again: advisor recommend --machine {name} --model {request.model} --concurrency "
         f"{request.concurrency}\n"

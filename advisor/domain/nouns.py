@@ -264,6 +264,17 @@ class Candidate(Frozen):
     regret: float = 0.0
 
 
+class NextRun(Frozen):
+    """The A/B on the user's machine whose result is worth most to the decision."""
+
+    method: Method
+    k: int
+    concurrency: int
+    now: Interval  # speed-up of this plan for the goal, and what is expected of it after the run
+    then: Interval
+    value: float  # what choosing again after the run gains on average, log ratio
+
+
 class Advice(Frozen):
     """The answer to a request: decision, plan, estimate and what supports them."""
 
@@ -291,3 +302,4 @@ class Advice(Frozen):
     launch_on: LaunchText | None = None  # for `measure`: the arm to try
     measure_with: tuple[str, ...] = ()  # for `measure`: the exact commands of the A/B
     evidence_newest: str = ""
+    next_run: NextRun | None = None  # with own runs: what to measure next; None: it is settled

@@ -4,7 +4,8 @@ the baselines that were measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from advisor.perf.encoding import encode_rows
 from advisor.perf.encoding.cells import row_text
 from advisor.prediction import acceptance as acc
 from advisor.prediction import own_runs
+from advisor.prediction.decision import ESTIMATED
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model, prepare
 
@@ -75,7 +77,7 @@ def with_own_runs(
         (N,) each
     """
     out, tokens = dict(found), np.zeros(len(full))
-    own = _observations(runs, tuple(found), model, predict)
+    own = _observations(tuple(runs), model, predict)
     for name, predicted in found.items():
         if own is None:
             break
@@ -85,17 +87,42 @@ def with_own_runs(
         made = own_runs.update(there, own)
         out[name] = _shift(predicted, made, model)
         tokens = made.accepted if name == "tpot" else tokens
-    measured = {name: value * _scale(runs, name, full, model) for name, value in baselines.items()}
+    measured = {
+        name: value * _scale(tuple(runs), name, full, model) for name, value in baselines.items()
+    }
     return Calibrated(out, measured, tokens)
 
 
+def expected_moves(
+    runs: Sequence[OwnRun], points: arrays.Points, model: Model, predict: Callable[..., Predicted]
+) -> Floats:
+    """By how much one more A/B of each of N points is expected to move the log speed-up of all, in
+    the points' own metric (N, N).
+
+    Parameters
+    ----------
+    runs : sequence of OwnRun
+        Of the machine, so far.
+    points : Points
+        N points as they were stated.
+    model : Model
+        The trained one.
+    predict : callable
+        Predicts points.
+    """
+    found = predict(points, model, exact=True)
+    there = own_runs.Places(own_runs.places(points, prepare(points)[1]), found.open, found.sd)
+    return own_runs.expected_moves(there, _observations(tuple(runs), model, predict))
+
+
+@lru_cache(maxsize=4)
 def _observations(
-    runs: Sequence[OwnRun], metrics: Sequence[str], model: Model, predict: Callable[..., Predicted]
+    runs: tuple[OwnRun, ...], model: Model, predict: Callable[..., Predicted]
 ) -> own_runs.Observations | None:
     """What own runs say of the model's misses: each gain as a whole, and the part of it that their
     own acceptance explains. None where no run has a gain that can be predicted.
     """
-    rows = [(run, gain) for run in runs for gain in run.gains if gain[0] in metrics]
+    rows = [(run, gain) for run in runs for gain in run.gains if gain[0] in ESTIMATED]
     if not rows:
         return None
 
@@ -148,24 +175,32 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     )
 
 
-def _scale(runs: Sequence[OwnRun], name: str, full: arrays.Points, model: Model) -> Floats:
-    """Measured over computed baseline of the own runs without speculation, the nearest load most
-    (N,).
-    """
-    rows = [(run, dict(run.baseline)[name]) for run in runs if dict(run.baseline).get(name)]
-    if not rows:
-        return np.ones(len(full))
-    own, _ = encode_rows.from_rows(
-        [row_text(own_runs.as_row(run, "output_tok_s")) for run, _ in rows]
-    )
+@lru_cache(maxsize=4)
+def _plain_runs(
+    runs: tuple[OwnRun, ...], model: Model
+) -> tuple[arrays.Points, Mapping[str, Floats]]:
+    """Own runs as filled points, and their computed speeds without speculation."""
+    own, _ = encode_rows.from_rows([row_text(own_runs.as_row(run, "output_tok_s")) for run in runs])
     ready, filled = prepare(own)
     base = schedule.replay(filled, model.speeds, acc.believe(model.acceptance, ready).tau, "base")
-    computed = {
+    return filled, {
         "output_tok_s": base.output_tok_s,
         "tpot": base.tpot_s * 1e3,
         "ttft": base.ttft_s * 1e3,
     }
-    log = np.log(np.array([value for _, value in rows]) / computed[name])
+
+
+def _scale(runs: tuple[OwnRun, ...], name: str, full: arrays.Points, model: Model) -> Floats:
+    """Measured over computed baseline of the own runs without speculation, the nearest load most
+    (N,).
+    """
+    values = np.array([dict(run.baseline).get(name) or np.nan for run in runs])
+    stated = np.flatnonzero(np.isfinite(values))
+    if not len(stated):
+        return np.ones(len(full))
+    every, computed = _plain_runs(runs, model)
+    filled = every.take(stated)
+    log = np.log(values[stated] / computed[name][stated])
     here, there = own_runs.places(full, full), own_runs.places(filled, filled)
     apart = np.abs(here[:, None, :2] - there[None, :, :2]).sum(axis=2)
     other = (

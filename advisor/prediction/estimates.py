@@ -13,11 +13,12 @@ from advisor.domain.nouns import Estimate, Facts, Interval, MemoryBill, MetricEs
 from advisor.perf import arrays, memory
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
+from advisor.prediction import calibrated
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import ESTIMATED, goal_chances, judged_goal, plain_sd
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.model import Model
-from advisor.prediction.predict import BASES, Medians, as_one_story
+from advisor.prediction.predict import BASES, Medians, as_one_story, predict_points
 
 Floats = npt.NDArray[np.float64]
 
@@ -148,6 +149,28 @@ def predict_batch(
         whole.terms,
         whole.beside,
     )
+
+
+def expected_moves(cases: Sequence[tuple[Facts, Plan]], metric: str) -> Floats:
+    """By how much one more A/B of each case is expected to move the log speed-up of all: standard
+    deviations with their signs, after the own runs that the facts hold.
+
+    Parameters
+    ----------
+    cases : sequence of (Facts, Plan)
+        N of them, at least one.
+    metric : str
+        One of ESTIMATED.
+
+    Returns
+    -------
+    Floats
+        Of case i by a run of case j. (N, N)
+    """
+    points = _points(cases)
+    index = np.full(len(points), arrays.METRICS.index(metric), dtype=np.int16)
+    runs = cases[0][0].own_runs
+    return calibrated.expected_moves(runs, points.replace(metric=index), load(), predict_points)
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> arrays.Points:

@@ -210,7 +210,7 @@ def of_metric(by_metric: Mapping[str, Floats], metric: npt.NDArray[np.int16]) ->
     return out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # the same only as itself, so that work on it can be kept
 class Model:
     """Everything that is learned."""
 

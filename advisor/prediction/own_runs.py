@@ -243,6 +243,26 @@ def update(there: Places, own: Observations, made: Kernel | None = None) -> Upda
         Log ratios and the scale of the spread, (N,) each.
     """
     made = made or kernel()
+    link = _link(there, own, made)
+    explained = np.einsum("ij,jk,ik->i", link.both, link.root, link.both)
+    prior = np.maximum(there.sd**2, 1e-12)
+    left = np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0)
+    weights = link.root @ np.concatenate([own.total, own.accepted[link.told]])
+    return Update(link.both @ weights, link.accepted @ weights, np.sqrt(left))
+
+
+class _Link(NamedTuple):
+    """Covariances of N predictions with what M own runs saw, each run's stated acceptance as one
+    observation more, and the inverse of those of the observations.
+    """
+
+    told: npt.NDArray[np.intp]  # the runs that state their acceptance (T,)
+    accepted: Floats  # (N, M + T)
+    both: Floats  # (N, M + T)
+    root: Floats  # (M + T, M + T)
+
+
+def _link(there: Places, own: Observations, made: Kernel) -> _Link:
     told = np.flatnonzero(np.isfinite(own.accepted))
     inside = covariance(distances(own.at.where, own.at.where), own.at, own.at, made)
     across = covariance(distances(there.where, own.at.where), there, own.at, made)
@@ -253,15 +273,37 @@ def update(there: Places, own: Observations, made: Kernel | None = None) -> Upda
         ]
     )
     noise = np.concatenate([own.noise, np.full(len(told), float(ACCEPTED_SD))])
-    seen = np.concatenate([own.total, own.accepted[told]])
     accepted = np.hstack([across.accepted, across.accepted[:, told]])
     both = np.hstack([across.accepted + across.rest, across.accepted[:, told]])
-    root = np.linalg.inv(total + np.diag(noise**2 + JITTER))
-    explained = np.einsum("ij,jk,ik->i", both, root, both)
-    prior = np.maximum(there.sd**2, 1e-12)
-    left = np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0)
-    weights = root @ seen
-    return Update(both @ weights, accepted @ weights, np.sqrt(left))
+    return _Link(told, accepted, both, np.linalg.inv(total + np.diag(noise**2 + JITTER)))
+
+
+def expected_moves(there: Places, own: Observations | None, made: Kernel | None = None) -> Floats:
+    """By how much one more run at each of N places is expected to move the predictions of all.
+
+    Parameters
+    ----------
+    there : Places
+        Where the N predictions lie, and where the run could be made.
+    own : Observations or None
+        What own runs saw so far.
+    made : Kernel, optional
+        Default the fitted one.
+
+    Returns
+    -------
+    Floats
+        Standard deviation of the move of log speed-up i by a run at place j, with its sign
+        (N, N).
+    """
+    made = made or kernel()
+    parts = covariance(distances(there.where, there.where), there, there, made)
+    left = parts.accepted + parts.rest
+    if own is not None:
+        link = _link(there, own, made)
+        left = left - link.both @ link.root @ link.both.T
+    variance = np.maximum(np.diag(left), 0.0) + LEAST_SD**2
+    return np.asarray(left / np.sqrt(variance)[None, :])
 
 
 def as_row(run: OwnRun, metric: str, accepted: bool = False) -> dict[str, str]:

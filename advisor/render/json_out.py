@@ -20,6 +20,7 @@ from advisor.domain.nouns import (
     LaunchText,
     MemoryBill,
     MetricEstimate,
+    NextRun,
     Plan,
 )
 
@@ -117,6 +118,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "launch_off": launch_json(advice.launch_off),
         "launch_on": None if advice.launch_on is None else launch_json(advice.launch_on),
         "measure_with": list(advice.measure_with),
+        "next_run": None if advice.next_run is None else next_run_json(advice.next_run),
     }
 
 
@@ -206,6 +208,18 @@ def launch_json(launch: LaunchText) -> dict[str, Any]:
         "env": dict(launch.env),
         "text": launch.text,
         "files": dict(launch.files),
+    }
+
+
+def next_run_json(run: NextRun) -> dict[str, Any]:
+    """Return the A/B on the user's machine that is worth most; `value` is a log ratio."""
+    return {
+        "method": run.method,
+        "k": run.k,
+        "concurrency": run.concurrency,
+        "now": finite(run.now.model_dump()),
+        "then": finite(run.then.model_dump()),
+        "value": number_or_none(run.value),
     }
 
 

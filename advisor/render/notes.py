@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG, own_name
-from advisor.domain.nouns import Advice
+from advisor.domain.nouns import Advice, Interval, NextRun
 from advisor.engines.traits import LOOPBACK, traits
 
 # option -> (code of the rule behind it or "", why it is written out)
@@ -156,3 +156,16 @@ def reach(advice: Advice) -> str:
         return "this machine only"
     key = f"set {habits.api_key_env}" if habits.api_key_env else "pass --api-key"
     return f"every address, no API key: {key}"
+
+
+def next_run_line(run: NextRun) -> str:
+    """What to measure next on the user's machine, and what that would make of the interval."""
+    many = "request" if run.concurrency == 1 else "requests"
+    return (
+        f"Measure next: k = {run.k} at {run.concurrency} {many}; {_span(run.now)} then narrows to "
+        f"about {_span(run.then)}"
+    )
+
+
+def _span(span: Interval) -> str:
+    return f"{span.p10:.2f}-{span.p90:.2f}x"

@@ -88,6 +88,11 @@ def recommend_schema() -> Schema:
         "launch_on": part.or_null(part.ref("launch"))
         | {"description": "the speculative candidate's launch"},
         "measure_with": part.TEXTS,
+        "next_run": part.or_null(_next_run())
+        | {
+            "description": "with --machine: the A/B that is worth most to the decision; null where "
+            "it is settled"
+        },
     }
     head = {"$schema": part.DIALECT, "$id": SCHEMA_ID, "title": "advisor recommend --format json"}
     return head | part.object_of(parts) | {"$defs": _definitions()}
@@ -181,6 +186,20 @@ def _request() -> Schema:
             "max_model_len": {"type": ["integer", "null"], "minimum": 1},
             "memory_fraction": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1},
             "kv_cache_dtype": part.TEXT_OR_NULL,
+        }
+    )
+
+
+def _next_run() -> Schema:
+    return part.object_of(
+        {
+            "method": {"enum": list(METHODS)},
+            "k": part.COUNT,
+            "concurrency": part.COUNT,
+            "now": part.ref("interval"),
+            "then": part.ref("interval") | {"description": "expected after the run"},
+            "value": part.NUMBER_OR_NULL
+            | {"description": "log ratio that choosing again after the run gains on average"},
         }
     )
 

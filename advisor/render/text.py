@@ -18,7 +18,7 @@ from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Pla
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
-from advisor.render.notes import placeholder, reach, unknown_checkpoint
+from advisor.render.notes import next_run_line, placeholder, reach, unknown_checkpoint
 from advisor.render.text_sections import METHOD_NAMES, beyond, chance_words, details
 
 SCREEN_LINES = 24
@@ -104,6 +104,8 @@ def _screen(advice: Advice, paper: Paper, reasons: Sequence[Reason], blanks: boo
     lines += paper.wrap(_setting(advice))
     gains = _gains(advice, paper)
     lines += [*gap, *gains] if gains else []
+    if advice.next_run is not None:
+        lines += paper.wrap(next_run_line(advice.next_run))
     lines += [*gap, heading("Why")]
     for told in reasons:
         lines += paper.item(told.text, told.sources[:1])

@@ -9,26 +9,38 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from advisor.advice import judge
+import numpy as np
+
+from advisor.advice import decide, judge
 from advisor.advice.own_runs import machine as machines
-from advisor.advice.own_runs.ab_test import question, tokens_per_step
+from advisor.advice.own_runs.ab_test import tokens_per_step
 from advisor.advice.own_runs.machine import Machine, MachineRun, MetricGain, today
 from advisor.advice.own_runs.setting import Setting, setting
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.facts import OwnRun
-from advisor.domain.nouns import Advice, AdvisorError, Facts, Interval, Plan, Reason, Request
+from advisor.domain.normal import Z10
+from advisor.domain.nouns import (
+    Advice,
+    AdvisorError,
+    Candidate,
+    Decision,
+    Facts,
+    Interval,
+    NextRun,
+    Plan,
+    Reason,
+    Request,
+)
 from advisor.domain.sourced import sourced
-from advisor.prediction import estimates
-from advisor.prediction.own_runs import LEAST_SD
+from advisor.prediction import estimates, utility
+from advisor.prediction.own_runs import LEAST_LEFT
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun
 
-LOADS = (1, 4, 16, 64)
-
 WORTH = sourced(
-    0.98,
-    "share of the width",
-    "a measurement that narrows the interval less is not worth naming",
+    0.01,
+    "log ratio",
+    "a measurement after which the choice gains less than one percent is not worth its time",
     "chosen",
 )
 
@@ -126,9 +138,7 @@ def gain_changes(advice: Advice) -> list[GainChange]:
     if advice.candidate is None or advice.estimate is None or not advice.facts.own_runs:
         return []
     bare = advice.facts.model_copy(update={"own_runs": ()})
-    before, after = (
-        estimates.estimate(facts, [advice.candidate])[0] for facts in (bare, advice.facts)
-    )
+    before, after = judge.estimate_plans(bare, [advice.candidate])[0], advice.estimate
     names = (("output tok/s", "output_tok_s"), ("TPOT", "tpot_ms"), ("TTFT", "ttft_ms"))
     return [
         GainChange(label, getattr(before, name).speedup, getattr(after, name).speedup)
@@ -173,71 +183,52 @@ def _interval_text(interval: Interval) -> str:
     return f"{interval.p50:.2f}x ({interval.p10:.2f} to {interval.p90:.2f})"
 
 
-class Next(NamedTuple):
-    """The A/B that would narrow the gain most: its load and k, and the 80 % width of the gain now
-    and then.
+def next_run(
+    facts: Facts, candidates: Sequence[Candidate], decision: Decision = "measure"
+) -> NextRun | None:
+    """The single A/B at the load of the question that is worth most to its decision: what to run
+    is chosen once more after it, so its value is what the choice then gains on average (log ratio,
+    a loss weighs more). At another load a run says less of this one, which the kernel has as a
+    fade. None where no run is worth naming, or nothing that speculates can run.
+
+    Parameters
+    ----------
+    facts : Facts
+        The question, with the own runs so far.
+    candidates : sequence of Candidate
+        Judged plans; the first runs without speculation.
+    decision : Decision
+        The answer so far: "measure" is never settled.
     """
-
-    concurrency: int
-    k: int
-    now: float
-    then: float
-
-
-def next_measurement(machine: Machine, request: Request, setting: Setting) -> Next | None:
-    """The single A/B whose result is expected to narrow the predicted gain of the question most."""
-    facts, plan = question(request, setting)
-    facts = facts.model_copy(update={"own_runs": machine.own_runs()})
-    now = _width(facts, plan)
-    if now < ENOUGH:
+    allowed = [candidates[i] for i in decide.allowed_candidates(candidates)]
+    goal = facts.goal or "balanced"
+    spans = [decide.goal_interval(one.estimate, goal) for one in allowed]
+    if not allowed or (
+        decision != "measure" and max(math.log(s.p90 / s.p10) for s in spans) < ENOUGH
+    ):
         return None
-    plans = [p for p in judge.candidate_plans(facts).plans if p.method == plan.method][:8]
-    loads = sorted({*LOADS, request.concurrency})
-    best: Next | None = None
-    for load in loads:
-        for k in sorted({p.k for p in plans} | {plan.k}):
-            then = _width(
-                facts.model_copy(
-                    update={"own_runs": (*facts.own_runs, _expected_run(facts, plan, load, k))}
-                ),
-                plan,
-            )
-            if best is None or then < best.then:
-                best = Next(load, k, now, then)
-    return best if best is not None and best.then < WORTH * now else None
-
-
-def _width(facts: Facts, plan: Plan) -> float:
-    made = estimates.estimate(facts, [plan])[0].output_tok_s.speedup
-    return math.log(made.p90 / made.p10)
-
-
-def _expected_run(facts: Facts, plan: Plan, concurrency: int, k: int) -> OwnRun:
-    """A run that finds what is expected: it narrows and does not shift, which is all that its
-    value rests on.
-    """
-    there = facts.model_copy(update={"concurrency": concurrency})
-    found = estimates.estimate(there, [plan.model_copy(update={"k": k})])[0]
-    gains = (
-        ("output_tok_s", math.log(found.output_tok_s.speedup.p50), LEAST_SD),
-        ("tpot", math.log(found.tpot_ms.speedup.p50), LEAST_SD),
-    )
-    request = facts.request
-    return OwnRun(
-        hardware=request.hardware if request else "",
-        model=facts.model.id if facts.model else "",
-        engine=facts.engine or "vllm",
-        engine_version=facts.engine_version,
-        method=plan.method,
-        k=k,
-        gpus=facts.gpus,
-        quant=facts.quant.id if facts.quant else None,
-        tp=facts.tp,
-        concurrency=concurrency,
-        input_tokens=facts.ctx_tokens,
-        output_tokens=facts.output_tokens,
-        workload=facts.workload,
-        gains=gains,
+    metric = "ttft" if goal == "ttft" else "tpot" if goal == "tpot" else "output_tok_s"
+    plans = [one.plan for one in allowed]
+    moves = estimates.expected_moves(judge.in_steps(facts, plans), metric)
+    middle = np.log([span.p50 for span in spans])
+    sd = np.log([span.p90 / span.p10 for span in spans]) / (2 * Z10)
+    worth = utility.values_of_runs(middle, sd, moves)
+    best = int(worth.argmax())
+    if decision != "measure" and worth[best] < WORTH:
+        return None
+    left = math.sqrt(max(sd[best] ** 2 - moves[best, best] ** 2, LEAST_LEFT * sd[best] ** 2))
+    now = spans[best]
+    return NextRun(
+        method=plans[best].method,
+        k=plans[best].k,
+        concurrency=facts.concurrency or 1,
+        now=now,
+        then=Interval(
+            p10=now.p50 * math.exp(-Z10 * left),
+            p50=now.p50,
+            p90=now.p50 * math.exp(Z10 * left),
+        ),
+        value=float(worth[best]),
     )
 
 
@@ -247,7 +238,7 @@ class Addition(NamedTuple):
     runs: int
     machine: Machine
     request: Request
-    next: Next | None
+    next: NextRun | None
 
 
 def add_runs(
@@ -282,6 +273,14 @@ def add_runs(
     for run in made:
         machine = machines.with_run(machine, run)
     machines.save(machine)
-    return Addition(
-        len(made), machine, request, next_measurement(machine, request, found) if on else None
-    )
+    return Addition(len(made), machine, request, _next_run_of(machine, request) if on else None)
+
+
+def _next_run_of(machine: Machine, request: Request) -> NextRun | None:
+    """The next run for the question that the added runs answer; None where it has no answer."""
+    from advisor.advice.recommend import recommend
+
+    try:
+        return recommend(request, machine=machine, what_if=False).next_run
+    except AdvisorError:
+        return None

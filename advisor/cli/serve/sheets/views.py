@@ -5,7 +5,6 @@ files.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp
 from typing import Any, get_args
 
 from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict
@@ -17,6 +16,7 @@ from advisor.cli.serve.views import findings
 from advisor.domain.nouns import Workload
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.findings.text import describe_launch, skipped_lines, summary
+from advisor.render.notes import next_run_line
 from advisor.render.own_runs import number, runs_text
 
 _METRICS = {"output_tok_s": "Output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
@@ -86,12 +86,7 @@ def _addition(added: Addition) -> dict[str, Any]:
     words = {"machine": name, "model": request.model, "concurrency": str(request.concurrency)}
     return {
         "text": f"{added.runs} {many} added to machine {name}, {len(added.machine.runs)} in total.",
-        "next": f"Next, an A/B at {advice.concurrency} requests at once with k = {advice.k} "
-        "would narrow "
-        f"the expected gain most, from a factor of {exp(advice.now / 2):.2f} either way to "
-        f"{exp(advice.then / 2):.2f}."
-        if advice is not None
-        else "",
+        "next": next_run_line(advice) if advice is not None else "",
         "link": f"/?{question_from(words).url()}",
     }
 
