@@ -218,7 +218,9 @@ def _with_bar(work: Callable[[ab_run.Tell], T]) -> T:
         def tell(name: str, progress: ProgressOfLoad) -> None:
             if name not in tasks:
                 tasks[name] = bar.add_task(name, total=progress.total)
-            bar.update(tasks[name], completed=progress.done)
+            more = progress.stage or (f"{progress.failed} failed" if progress.failed else "")
+            text = f"{name}: {more}" if more else name
+            bar.update(tasks[name], completed=progress.done, description=text)
 
         try:
             return work(tell)

@@ -109,6 +109,11 @@ def expected_moves(
         The trained one.
     predict : callable
         Predicts points.
+
+    Returns
+    -------
+    Floats
+        Standard deviation of the move of point i by an A/B of point j, with its sign. (N, N)
     """
     found = predict(points, model, exact=True)
     there = own_runs.Places(own_runs.places(points, prepare(points)[1]), found.open, found.sd)

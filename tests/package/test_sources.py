@@ -30,7 +30,6 @@ TOLERANCES = {
     "advice/explore/sharing.py": {"STEP", "MOST_PARTS"},
     "advice/explore/why_not.py": {"MOST"},
     "advice/explore/within.py": {"MOST"},
-    "advice/own_runs/calibration.py": {"LOADS"},
     "advice/own_runs/machine.py": {"MAX_BYTES", "MAX_RUNS"},
     "perf/sizes/weights.py": {"GIB"},
     "prediction/acceptance.py": {"STEPS_DOWN"},

@@ -69,8 +69,9 @@ def measure(
         path = folder / f"{arm.name}-seed{seed}.jsonl"
         done, _ = load.resume(path, header)
         if len(done) < plan.requests:
-            _warm_up(url, plan, body, folder, stall_s)
             label = f"{arm.name}, seed {seed}"
+            tell(label, load.Progress(len(done), plan.requests, 0, "warm-up"))
+            _warm_up(url, plan, body, folder, stall_s)
             load.run(
                 url,
                 path,
@@ -105,6 +106,8 @@ def run(
             out[arm.name] = [folder / f"{arm.name}-seed{seed}.jsonl" for seed in plan.seeds]
             continue
         server = _start(plan, arm, folder)
+        label = f"{arm.name}, seed {plan.seeds[0]}"
+        tell(label, load.Progress(0, plan.requests, 0, "server starts"))
         try:
             _wait(plan, server, arm, folder)
             out[arm.name] = measure(plan.url, plan, arm, folder, stall_s=stall_s, tell=tell)

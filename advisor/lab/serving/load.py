@@ -32,6 +32,7 @@ class Progress(NamedTuple):
     done: int
     total: int
     failed: int
+    stage: str = ""  # what goes on before the first request
 
 
 def resume(path: Path, header: Header) -> tuple[set[int], int]:

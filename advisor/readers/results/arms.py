@@ -22,6 +22,7 @@ METRICS: tuple[Metric, ...] = ("output_tok_s", "tpot", "ttft")
 PRIOR_RUNS = 4.0
 WIDTH = 1.96  # of the 95 % interval outside which arms differ
 TOLERANCE = 0.05  # relative difference in load or lengths above which arms are not comparable
+SAME_LENGTH = 0.1  # the same of lengths up to which two runs of one arm are repeats
 FEW_REQUESTS = 8
 
 
@@ -59,36 +60,34 @@ class Load(NamedTuple):
 
     concurrency: int
     request_rate: float
-    input_tokens: int
-    depth_tokens: int
-    output_tokens: int
+    lengths: tuple[float, float, float]  # prompt, cached and output tokens; 0 where not stated
+
+    def is_same(self, other: Load) -> bool:
+        """Whether two loads are one but for what other prompts of the same kind differ by."""
+        return self[:2] == other[:2] and all(
+            a == b or (bool(a and b) and abs(math.log(a / b)) <= SAME_LENGTH)
+            for a, b in zip(self.lengths, other.lengths, strict=True)
+        )
 
 
 def load_of(run: BenchmarkRun) -> Load:
-    """The load of a run, lengths rounded to two digits so that repeats with other prompts agree."""
-    return Load(
-        round(run.concurrency or 0),
-        run.request_rate or 0.0,
-        _round(run.input_tokens),
-        _round(run.depth_tokens),
-        _round(run.output_tokens),
-    )
-
-
-def _round(value: float | None) -> int:
-    if not value:
-        return 0
-    step = int(10 ** max(0, math.floor(math.log10(value)) - 1))
-    return round(value / step) * step
+    """The load of a run."""
+    lengths = (run.input_tokens or 0.0, run.depth_tokens or 0.0, run.output_tokens or 0.0)
+    return Load(round(run.concurrency or 0), run.request_rate or 0.0, lengths)
 
 
 def by_load(runs: Iterable[BenchmarkRun]) -> dict[Load, list[BenchmarkRun]]:
-    """Runs that can be compared (with a throughput or a TPOT), by load."""
+    """Runs that can be compared (with a throughput or a TPOT), by the load of the first of each."""
     out: dict[Load, list[BenchmarkRun]] = {}
     for run in runs:
         if run.output_tok_s or run.tpot_ms:
-            out.setdefault(load_of(run), []).append(run)
+            load = load_of(run)
+            out.setdefault(_known(load, out), []).append(run)
     return out
+
+
+def _known(load: Load, loads: Iterable[Load]) -> Load:
+    return next((one for one in loads if one.is_same(load)), load)
 
 
 def pairs(
@@ -106,10 +105,10 @@ def pairs(
         )
     if len(left) == 1 and len(right) == 1:
         return [(next(iter(left.values())), next(iter(right.values())))]
-    common = [load for load in left if load in right]
-    if not common:
+    both = [(runs, right.get(_known(load, right))) for load, runs in left.items()]
+    if not any(other for _, other in both):
         raise Unreadable("the two runs have no load in common")
-    return [(left[load], right[load]) for load in common]
+    return [(runs, other) for runs, other in both if other]
 
 
 def check_order(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> None:

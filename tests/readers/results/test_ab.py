@@ -73,6 +73,25 @@ def test_arms_that_differ_are_named_and_get_no_verdict(
     assert not report.loads[0].gains
 
 
+@pytest.mark.parametrize(("first", "second"), [(50.4, 50.6), (1049.0, 1051.0), (95.0, 101.0)])
+def test_repeats_whose_prompts_differ_by_little_are_one_load(first: float, second: float) -> None:
+    """Other seeds draw other prompts: their mean lengths lie on both sides of any rounding."""
+    off = [run(seed=i, input_tokens=n) for i, n in ((1, first), (2, second))]
+    on = [drafted_run(seed=i, input_tokens=n) for i, n in ((2, second), (1, first))]
+    loads = judge_ab(off, on, setting(off, on, {})).loads
+    assert len(loads) == 1 and loads[0].gains[0].noise == "2 and 2 repeats"
+
+
+def test_loads_of_a_sweep_stay_apart() -> None:
+    off = [run(concurrency=c, input_tokens=n) for c in (1, 4) for n in (1000, 1300)]
+    on = [drafted_run(concurrency=c, input_tokens=n) for c in (4, 1) for n in (1300, 1000)]
+    loads = judge_ab(off, on, setting(off, on, {})).loads
+    assert [load.load.split(",")[:2] for load in loads] == [
+        [f"{c} concurrent", f" {n} prompt"] for c in (1, 4) for n in (1000, 1300)
+    ]
+    assert all(len(arms.pairs(off[i:], on)) == 4 - i for i in range(4))
+
+
 def test_repeats_with_other_prompts_are_compared_seed_by_seed() -> None:
     off = [run(seed=i, dataset=f"mixed:{i}") for i in (1, 2)]
     on = [drafted_run(seed=i, dataset=f"mixed:{i}", output_tok_s=300.0) for i in (1, 2)]

@@ -21,7 +21,8 @@ from click.testing import CliRunner
 from readers.results.paced_server import Pace, start
 
 from advisor.cli.app import cli
-from advisor.lab.serving import load, prompts
+from advisor.lab.serving import ab_run, load, prompts
+from advisor.lab.serving import plan as plans
 from advisor.readers.results import arms
 from advisor.readers.results import server as client
 from advisor.readers.results.formats import read_all, read_results
@@ -236,6 +237,59 @@ def test_a_plan_runs_both_arms_and_stops_its_servers(tmp_path: Path) -> None:
     files = sorted(path.name for path in tmp_path.glob("*.jsonl"))
     assert files == ["off-seed1.jsonl", "off-seed2.jsonl", "on-seed1.jsonl", "on-seed2.jsonl"]
     assert all(run.requests == 6 for run in read_all([tmp_path / name for name in files]))
+
+
+def test_what_goes_on_before_the_first_request_is_told(tmp_path: Path) -> None:
+    said = []
+    with serve(**QUICK) as url:
+        made = plan_for(url, [])
+        (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))
+        whole = plans.read(tmp_path)
+        ab_run.measure(
+            url, whole, whole.arms[0], tmp_path, tell=lambda name, p: said.append((name, *p))
+        )
+    assert said[0] == ("off, seed 1", 0, 6, 0, "warm-up")
+    assert said[-1] == ("off, seed 1", 6, 6, 0, "")
+
+
+def plan_for(url: str, argv: list[str]) -> dict[str, object]:
+    return {
+        "hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm", "url": url,
+        "concurrency": 2, "input_tokens": 32, "output_tokens": 30, "requests": 6, "warmup": 1,
+        "seeds": [1], "arms": [{"name": "off", "argv": argv or ["none"]}],
+    }  # fmt: skip
+
+
+@pytest.mark.slow  # starts a server and waits for it
+def test_ctrl_c_ends_the_server_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    """The terminal sends SIGINT to the whole group of the command."""
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = [sys.executable, "-m", "tests.readers.results.paced_server", "--port", str(port)]
+    made = plan_for(f"http://127.0.0.1:{port}", server) | {"requests": 40}
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))
+    code = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, "bench", "run", str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 60
+    while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 4):
+        time.sleep(0.05)
+    os.killpg(child.pid, signal.SIGINT)
+    said = child.communicate(timeout=30)[0].decode()
+    assert child.returncode == 130 and "Traceback" not in said
+    assert "the same command goes on from there" in said
+    with pytest.raises(client.ServerGone):
+        client.get(str(made["url"]), "/health", 1)
+    kept = path.read_text()
+    assert 3 <= kept.count('"i"') < 40
+    again = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
+    assert again.exit_code == 0, again.output + str(again.exception)
+    assert path.read_text().startswith(kept) and path.read_text().count('"i"') == 40
 
 
 def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
