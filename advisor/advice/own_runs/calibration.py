@@ -278,9 +278,11 @@ def add_runs(
 
 def _next_run_of(machine: Machine, request: Request) -> NextRun | None:
     """The next run for the question that the added runs answer; None where it has no answer."""
-    from advisor.advice.recommend import recommend
-
+    facts = facts_for_request(request)
     try:
-        return recommend(request, machine=machine, what_if=False).next_run
+        asked = judge.candidate_plans(facts.model_copy(update={"own_runs": machine.own_runs()}))
     except AdvisorError:
         return None
+    made = judge.estimate_plans(asked.facts, asked.plans, asked.bills) if asked.plans else []
+    candidates = judge.judge_plans(asked, made)
+    return next_run(asked.facts, candidates, decide.decide(asked.facts, candidates).decision)

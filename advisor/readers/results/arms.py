@@ -82,11 +82,11 @@ def by_load(runs: Iterable[BenchmarkRun]) -> dict[Load, list[BenchmarkRun]]:
     for run in runs:
         if run.output_tok_s or run.tpot_ms:
             load = load_of(run)
-            out.setdefault(_known(load, out), []).append(run)
+            out.setdefault(_first_alike(load, out), []).append(run)
     return out
 
 
-def _known(load: Load, loads: Iterable[Load]) -> Load:
+def _first_alike(load: Load, loads: Iterable[Load]) -> Load:
     return next((one for one in loads if one.is_same(load)), load)
 
 
@@ -105,7 +105,7 @@ def pairs(
         )
     if len(left) == 1 and len(right) == 1:
         return [(next(iter(left.values())), next(iter(right.values())))]
-    both = [(runs, right.get(_known(load, right))) for load, runs in left.items()]
+    both = [(runs, right.get(_first_alike(load, right))) for load, runs in left.items()]
     if not any(other for _, other in both):
         raise Unreadable("the two runs have no load in common")
     return [(runs, other) for runs, other in both if other]
