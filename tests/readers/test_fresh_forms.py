@@ -519,3 +519,11 @@ $args = @("-m", "a.gguf", "--port", "$Port")
     (launch,) = read_text(text, "a.ps1").launches
     port = launch.flag("--port")
     assert port is not None and port.value == "39203"
+
+
+def test_a_schema_of_values_gives_no_values() -> None:
+    text = """{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+ "properties": {"vllmConfig": {"type": "object", "properties": {
+   "dtype": {"type": "string"}, "model": {"type": "string"}, "tensorParallelSize": {"type": "integer"}}}}}
+"""
+    assert read_text(text, "values.schema.json").launches == ()

@@ -273,7 +273,9 @@ def read_yaml(reading: Reading) -> None:
         reading.values = set_once(
             reading.source.text, placeholders_to_holes
         )  # a playbook's own names
-    flattened = [item for document in documents for item in _list_items(document)]
+    flattened = [
+        item for document in documents if not _is_schema(document) for item in _list_items(document)
+    ]
     kubernetes = [
         node
         for node in flattened
@@ -300,6 +302,17 @@ def read_yaml(reading: Reading) -> None:
             services = document.get("services")
             form = "compose" if services is not None and services.kind == "map" else "mapping"
             reader(form)(document, reading)
+
+
+def _is_schema(document: Node) -> bool:
+    """Whether a document says which keys a configuration may have (JSON Schema, a chart's
+    values.schema.json), instead of giving them values.
+    """
+    if document.kind != "map":
+        return False
+    schema, parts = document.get("$schema"), document.get("properties")
+    named = schema is not None and schema.kind == "scalar" and "json-schema" in schema.text
+    return (named or document.get("type") is not None) and parts is not None and parts.kind == "map"
 
 
 def _holds_images(node: Node) -> bool:
