@@ -168,7 +168,8 @@ def check_siblings(document: Node, services: Node, reading: Reading) -> None:
     peers = dict.fromkeys(names, Peer())
     for name, service in every:
         found = servers.get(name)
-        port = port_of(found) if found is not None else ""
+        own = service.get("build") is not None and service.get("command", "entrypoint") is None
+        port = port_of(found) if found is not None and not own else ""  # else its image says it
         peer = Peer((port,) if port else (), found.engine) if found is not None else Peer()
         peers |= dict.fromkeys((name, *(one.text for one in _aliases(service))), peer)
     listed = [(name, port_of(one), host_ports(one) or ()) for name, one in servers.items()]

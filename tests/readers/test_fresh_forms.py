@@ -524,6 +524,46 @@ $args = @("-m", "a.gguf", "--port", "$Port")
 def test_a_schema_of_values_gives_no_values() -> None:
     text = """{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
  "properties": {"vllmConfig": {"type": "object", "properties": {
-   "dtype": {"type": "string"}, "model": {"type": "string"}, "tensorParallelSize": {"type": "integer"}}}}}
+   "dtype": {"type": "string"}, "model": {"type": "string"}}}}}
 """
     assert read_text(text, "values.schema.json").launches == ()
+
+
+def test_a_class_of_another_library_is_no_engine() -> None:
+    for line in ("from tensorrt_llm import LLM", "from torch_geometric.nn import GAT, LLM"):
+        text = f"import os\n{line}\nllm = LLM(model_name='meta-llama/Llama-3.1-8B-Instruct')\n"
+        assert read_text(text, "app.py").launches == (), line
+    for line in ("from vllm import LLM", "from verl.third_party.vllm import LLM"):
+        assert len(read_text(f"{line}\nllm = LLM(model='Qwen/Qwen3-8B')\n", "app.py").launches) == 1
+
+
+def test_every_kind_of_kubernetes_stands_beside_a_server() -> None:
+    server = """apiVersion: v1
+kind: Pod
+metadata: {name: m}
+spec:
+  containers:
+  - {name: m, image: "vllm/vllm-openai:v0.25.1", args: ["--model", "Qwen/Qwen3-8B"]}
+"""
+    for kind in ("ServiceAccount", "ReplicationController", "LimitRange", "PersistentVolume"):
+        text = f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: m}}\n---\n{server}"
+        assert not validate(text=text, name="a.yaml", select=("SD136",)).findings, kind
+    text = server.replace("kind: Pod", "kind: Podd")
+    assert validate(text=text, name="a.yaml", select=("SD136",)).findings
+
+
+def test_options_of_another_backend_are_no_vllm() -> None:
+    text = "- name: m\n  backend: {}\n  engine_args: {{max_num_seqs: 8, max_model_len: 4096}}\n"
+    assert read_text(text.format("vllm-cpp"), "index.yaml").launches == ()
+    assert len(read_text(text.format("cuda12-vllm"), "index.yaml").launches) == 1
+
+
+def test_a_port_of_a_server_that_is_built_here_is_not_known() -> None:
+    text = """services:
+  app: {image: app, environment: ["VLLM_BASE_URL=http://vllm:8001/v1"]}
+  vllm:
+    build: {context: ./vllm}
+    ports: ["8001:8001"]
+    environment: ["VLLM_MODEL=meta-llama/Llama-3.2-3B-Instruct"]
+"""
+    assert not validate(text=text, name="compose.yml", select=("SD136",)).findings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.devices import check_resources
 from advisor.readers.engine_command import EngineCommand, Surroundings
@@ -28,18 +29,10 @@ from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
 COMMAND_KEYS = (
-    "command",
-    "args",
-    "entrypoint",
-    "cmd",
-    "extraArgs",
-    "extra_args",
-    "serverArgs",
-    "modelArgs",
-    "vllmArgs",
-    "extraCmdArgs",
-    "arguments",
+    *("command", "args", "entrypoint", "cmd", "extraArgs", "extra_args", "serverArgs"),
+    *("modelArgs", "vllmArgs", "extraCmdArgs", "arguments"),
 )
+_BACKEND = lazy_re(r"(?:[\w.]+-)*(?:vllm|sglang)(?:-development)?")
 _KIND = {
     "Deployment": "kubernetes",
     "StatefulSet": "kubernetes",
@@ -90,7 +83,7 @@ def _check_object(document: Node, reading: Reading) -> None:
     if version is None or kind is None or "." in version.text:
         return
     if version.text in ("v1", "apps/v1", "batch/v1"):
-        check_word(kind, "kind", reading)
+        check_word(kind, "kind", reading, only_near=True)
     name = next((one for one in _VERSIONS if one.lower() == kind.text.lower()), None)
     if name is None:
         return
@@ -271,6 +264,9 @@ def _read_keyed_options(node: Node, options: Node, reading: Reading) -> bool:
         named.text.lower() if named is not None else ""
     )
     if options.kind != "map" or (engine is None and engine_of_settings(options) is None):
+        return False
+    backend = node.get("backend")  # LocalAI's: vllm, cuda12-vllm, but also vllm-cpp
+    if backend is not None and backend.text and not _BACKEND.fullmatch(backend.text):
         return False
     engine = engine or engine_of_settings(options) or "vllm"
     words = mapping_words(options, reading)

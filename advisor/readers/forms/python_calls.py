@@ -29,7 +29,7 @@ from advisor.readers.syntax.python_nodes import (
     shell_list,
     summands,
 )
-from advisor.readers.syntax.python_values import STEP, PythonValues
+from advisor.readers.syntax.python_values import STEP, PythonValues, imported_from
 from advisor.readers.syntax.words import split_words
 
 _CALLS = {
@@ -70,10 +70,12 @@ class Program(PythonValues):
         super().__init__(tree, reading)
         self.joined: set[int] = set()  # ids of the lists that a shell gets as one line
         self.sglang = bool(re.search(r"^\s*(import sglang|from sglang)", reading.source.text, re.M))
+        self.others: frozenset[str] = frozenset()  # names that another library gives
 
     def run(self) -> None:
         """Find every launch in the program."""
         nodes = list(ast.walk(self.tree))
+        self.others = imported_from(nodes, but=("vllm", "sglang", "llama_cpp"))
         self._assignments(nodes)
         self._defaults(nodes)
         self.lists.read(self.tree.body, {})
@@ -206,6 +208,8 @@ class Program(PythonValues):
         if name == "Llama" and "llama_cpp" in self.reading.source.text:
             engine, fork = "llama-server", "llama-cpp-python"
         if engine is None or (name in ("Engine", "Runtime") and not self.sglang):
+            return
+        if dotted_name(node.func).partition(".")[0] in self.others:
             return
         pairs: list[Pair] = []
         if node.args and name == "LLM":

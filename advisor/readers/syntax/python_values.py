@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Iterable
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.engine_command import Env
@@ -327,3 +328,23 @@ class PythonValues:
         return source.starts[line - 1] + (
             column if text.isascii() else len(text.encode()[:column].decode(errors="ignore"))
         )
+
+
+def imported_from(nodes: Iterable[ast.AST], but: tuple[str, ...]) -> frozenset[str]:
+    """The names that a program imports from other libraries than these: `LLM` is also a class of
+    TensorRT-LLM and of PyTorch Geometric.
+    """
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            named = [(node.module or "", one.asname or one.name) for one in node.names]
+        elif isinstance(node, ast.Import):
+            named = [(one.name, one.asname or one.name.partition(".")[0]) for one in node.names]
+        else:
+            continue
+        found |= {
+            name
+            for module, name in named
+            if not any(part.startswith(but) for part in module.split("."))
+        }
+    return frozenset(found)

@@ -7,7 +7,7 @@ from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines.catalogue import Catalogue
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.fixes import json_fix, json_rename_fix, set_fix
+from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 from advisor.rules.kit.numbers import likely_number, outside, wrong_type
@@ -42,7 +42,6 @@ KEYS = {
     ),
     "--limit-mm-per-prompt": ("image", "video", "audio"),
 }
-LIMITS = "--limit-mm-per-prompt"
 _PAIRS = lazy_re(r"\w+=\d{1,6}(?:,\w+=\d{1,6})*")
 TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
 
@@ -54,6 +53,8 @@ TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
     sources=(
         "vllm 0.19.1 to 0.33.0 vllm/config, classes run",
         "vllm-project/vllm#20059",
+        "vllm-project/vllm#16837",
+        "vllm-project/vllm#21615",
         "python/cpython Lib/json",
     ),
 )
@@ -77,9 +78,7 @@ def json_option(case: Case) -> Iterator[Hit]:
             broken = problem(found.value)
             if has_empty_values(found):
                 continue
-            if (pairs := _PAIRS.fullmatch(found.value)) and name == LIMITS:
-                yield from old_pairs(case, found, pairs[0])
-            elif broken is None:
+            if broken is None:
                 yield from keys(case, found, name, json.loads(found.value))
             else:
                 yield Hit(
@@ -89,24 +88,10 @@ def json_option(case: Case) -> Iterator[Hit]:
                     severity="warning" if found.value_span is None else None,
                     fix=mend_fix(case, found, f"Write the value of {found.raw} as JSON."),
                     everywhere=True,
-                    slip=True,
+                    # image=2,video=1 is how releases before 0.10.0 took it
+                    versions="0.10.0 and later" if (old := _PAIRS.fullmatch(found.value)) else "",
+                    slip=not old,
                 )
-
-
-def old_pairs(case: Case, found: Flag, given: str) -> Iterator[Hit]:
-    """`image=2,video=1`, as releases before 0.10.0 took it."""
-    meant = json.dumps(
-        {key: int(number) for key, _, number in (one.partition("=") for one in given.split(","))},
-        separators=(",", ":"),
-    )
-    yield Hit(
-        f"{found.raw} takes JSON, not '{given}': {meant}",
-        flag=found,
-        fix=set_fix(case, found, meant, f"Write '{meant}'."),
-        versions="0.10.0 and later",
-        everywhere=True,
-        sources=("vllm-project/vllm#16837", "vllm-project/vllm#21615"),
-    )
 
 
 def takes_object(case: Case, found: Flag) -> bool:
