@@ -29,7 +29,7 @@ from advisor.readers.syntax.python_nodes import (
     shell_list,
     summands,
 )
-from advisor.readers.syntax.python_values import STEP, PythonValues, imported_from
+from advisor.readers.syntax.python_values import STEP, PythonValues, foreign_names
 from advisor.readers.syntax.words import split_words
 
 _CALLS = {
@@ -75,7 +75,7 @@ class Program(PythonValues):
     def run(self) -> None:
         """Find every launch in the program."""
         nodes = list(ast.walk(self.tree))
-        self.others = imported_from(nodes, but=("vllm", "sglang", "llama_cpp"))
+        self.others = foreign_names(nodes, but=("vllm", "sglang", "llama_cpp"))
         self._assignments(nodes)
         self._defaults(nodes)
         self.lists.read(self.tree.body, {})

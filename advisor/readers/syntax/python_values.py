@@ -330,7 +330,7 @@ class PythonValues:
         )
 
 
-def imported_from(nodes: Iterable[ast.AST], but: tuple[str, ...]) -> frozenset[str]:
+def foreign_names(nodes: Iterable[ast.AST], but: tuple[str, ...]) -> frozenset[str]:
     """The names that a program imports from other libraries than these: `LLM` is also a class of
     TensorRT-LLM and of PyTorch Geometric.
     """
