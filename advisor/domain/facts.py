@@ -278,6 +278,7 @@ class Evidence(Frozen):
     speedup: float
     workload: str | None = None  # kind of text, where the source says
     date: str = ""
+    clean: bool = True  # a fair pair, which the estimate rests on; else it is shown and counts not
     # same hardware, model, quant, engine; concurrency and ctx within a factor of 2; clean
     # pair
     covers: bool = False

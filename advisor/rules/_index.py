@@ -167,6 +167,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD427', 'draft-model-sparse-target', 'warning', ('vllm',), ('model', 'concurrency'), True),
     RuleRow('SD428', 'slots-apart', 'info', ('llama-server',), ('concurrency',), False, options=('--parallel',)),
     RuleRow('SD429', 'lookups-copy-states', 'warning', ('llama-server', 'ik_llama.cpp'), ('model',), True, methods=('ngram',)),
+    RuleRow('SD430', 'lone-loss', 'info', ('vllm',), ('hardware', 'model', 'quant', 'concurrency'), True),
     RuleRow('SD501', 'no-measured-pair', 'info', (), ('hardware', 'model', 'concurrency'), True, parts=('facts.request',)),
     RuleRow('SD502', 'evidence-of-other-version', 'info', ('vllm', 'sglang'), ('hardware', 'model', 'concurrency'), True, parts=('facts.request',)),
     RuleRow('SD503', 'superseded-claim', 'info', (), ('hardware', 'concurrency'), True, parts=('facts.request',)),

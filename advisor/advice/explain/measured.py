@@ -74,7 +74,7 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate, told: Told) -> list
                 or f"Nearest measurement{_elsewhere(facts, plan, rows[0])}: "
             )
             + evidence_text(rows)
-            + ("" if difference and not i else _against(rows[0], best)),
+            + ("" if difference and not i else _against(facts, rows[0], best)),
             sources=(rows[0].source,),
             weight=1.0 - 0.1 * i,
         )
@@ -82,14 +82,23 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate, told: Told) -> list
     ]
 
 
-def _against(row: Evidence, best: Candidate) -> str:
-    """How much a run says that lies on the other side of 1 than what is expected."""
+def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
+    """How much a run of this setting says that lies on the other side of 1 than what is expected;
+    nothing of a run of another one, which is named as such.
+    """
+    if set(_differing(facts, best.plan, row)) - {"k"}:
+        return ""
     printed = _PRINTED.get(row.metric)
     if best.estimate is None or printed is None or row.metric == "ttft":
         return ""
     expected = getattr(best.estimate, printed).speedup.p50
     if (expected - 1) * (row.speedup - 1) >= 0:
         return ""
+    if not row.clean:
+        return (
+            "; against the estimate, which does not count it: too few prompts, or settings that "
+            "are not stated or not alike"
+        )
     share = knowledge.threshold("stranger_weight").value
     return f"; against the estimate, which follows {100 * share:.0f} % of the miss of such a run"
 
@@ -116,8 +125,8 @@ def _others(facts: Facts, row: Evidence) -> list[str]:
     return [name for name, ours, theirs in asked if ours != theirs]
 
 
-def _elsewhere(facts: Facts, plan: Plan, row: Evidence) -> str:
-    """The same in words, with a load that is far from the one asked about."""
+def _differing(facts: Facts, plan: Plan, row: Evidence) -> list[str]:
+    """The same, with a load that is far from the one asked about, and k."""
     names = _others(facts, row)
     pairs = ((row.concurrency, facts.concurrency), (row.input_tokens, facts.ctx_tokens))
     far = [abs(log2(theirs / ours)) > TWICE for theirs, ours in pairs if theirs and ours]
@@ -125,6 +134,12 @@ def _elsewhere(facts: Facts, plan: Plan, row: Evidence) -> str:
         names.append("load")
     if row.method == plan.method and row.k != plan.k:
         names.append("k")
+    return names
+
+
+def _elsewhere(facts: Facts, plan: Plan, row: Evidence) -> str:
+    """The same in words."""
+    names = _differing(facts, plan, row)
     listed = ", ".join(names[:-2] + [" and ".join(names[-2:])])
     return f" (another {listed})" if names else ""
 

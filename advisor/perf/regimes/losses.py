@@ -226,6 +226,17 @@ def sparse_draft(s: Setting) -> Strength:
     return Strength(1.0 * (here & (s.k >= 2)), 1.0 * (here & (s.k < 2)), float(row["value"]))
 
 
+def lone_loss(s: Setting) -> Strength:
+    """A loss of one setting that few prompts showed: too few to be trained on, and no more than a
+    caution, which is gone `from` so many requests at once on (SD430).
+    """
+    caution: Number = 0.0
+    for row in _rows("lone_losses"):
+        few = 1.0 - between(s.streams, 1, row["from"])
+        caution = greater(caution, 1.0 * matches(row, s) * few)
+    return Strength(caution=caution)
+
+
 # `external_draft` and `serial_verify` are none of them: the estimate prices the states that are
 # saved and restored, and attention that is not split, and is uncertain whether a build does so
 # (prediction/switches.py).
@@ -242,6 +253,7 @@ REGIMES = (
     long_context,
     triton_mla,
     sparse_draft,
+    lone_loss,
 )
 
 
