@@ -86,7 +86,7 @@ def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
     """How much a run of this setting says that lies on the other side of 1 than what is expected;
     nothing of a run of another one, which is named as such.
     """
-    if set(_differing(facts, best.plan, row)) - {"k"}:
+    if set(_differences_of(facts, best.plan, row)) - {"k"}:
         return ""
     printed = _PRINTED.get(row.metric)
     if best.estimate is None or printed is None or row.metric == "ttft":
@@ -125,7 +125,7 @@ def _others(facts: Facts, row: Evidence) -> list[str]:
     return [name for name, ours, theirs in asked if ours != theirs]
 
 
-def _differing(facts: Facts, plan: Plan, row: Evidence) -> list[str]:
+def _differences_of(facts: Facts, plan: Plan, row: Evidence) -> list[str]:
     """The same, with a load that is far from the one asked about, and k."""
     names = _others(facts, row)
     pairs = ((row.concurrency, facts.concurrency), (row.input_tokens, facts.ctx_tokens))
@@ -139,7 +139,7 @@ def _differing(facts: Facts, plan: Plan, row: Evidence) -> list[str]:
 
 def _elsewhere(facts: Facts, plan: Plan, row: Evidence) -> str:
     """The same in words."""
-    names = _differing(facts, plan, row)
+    names = _differences_of(facts, plan, row)
     listed = ", ".join(names[:-2] + [" and ".join(names[-2:])])
     return f" (another {listed})" if names else ""
 

@@ -33,7 +33,7 @@ def lone_loss(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"the few prompts that were measured in this setting lost: {row['text']}",
         flag=spec_flag(case),
-        fix=Fix(text="Measure both arms with your own prompts before switching it on."),
+        fix=Fix(text="Measure with and without it on your own prompts before switching it on."),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
         effect=effect,
