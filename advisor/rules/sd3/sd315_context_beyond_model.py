@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, env, flag, flags
 from advisor.rules.kit.fixes import set_fix
@@ -25,6 +26,7 @@ STRETCH = (
     "--yarn-orig-ctx",
     "--yarn-ext-factor",
 )
+CONTEXTS: dict[str, int] = table("compatibility")["contexts"]["value"]
 LENGTH_2507 = 262_144  # the Qwen3 models of July 2025, whose name says so
 BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the instruct ones 32768
 
@@ -50,7 +52,7 @@ def context_beyond_model(case: Case) -> Iterator[Hit]:
     """
     model, length = case.facts.model, case.plan.max_model_len
     name = case.plan.model or case.launch.model or ""
-    most = model.max_context_tokens if model is not None else None
+    most = (model.max_context_tokens or CONTEXTS.get(model.id)) if model is not None else None
     if most is not None and "2507" in name:
         most = max(most, LENGTH_2507)
     if model is None or most is None or length is None or length <= most:
