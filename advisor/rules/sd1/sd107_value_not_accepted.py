@@ -75,7 +75,7 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
         option = known.find(lookup_spelling(found), version)
         if option is None or not option.takes_value or "." in found.name:
             continue
-        for judge in (with_port, no_number, off_the_list):
+        for judge in (with_port, adapters, no_number, off_the_list):
             if (hit := judge(case, found, option)) is not None:
                 yield hit
                 break
@@ -97,6 +97,28 @@ def with_port(case: Case, found: Flag, option: Option) -> Hit | None:
             bare,
             f"Write {bare}, and the port behind --port." if told[1] else f"Write {bare}.",
         ),
+        everywhere=True,
+        slip=True,
+    )
+
+
+def adapters(case: Case, found: Flag, option: Option) -> Hit | None:
+    """Return a hit where an adapter is no NAME=PATH; vLLM takes JSON objects too."""
+    if found.name != "--lora-modules" or case.plan.engine != "vllm" or found.origin != "cli":
+        return None
+    words = (found.value or "").split()
+    if "{" in (found.value or "") or all("=" in word for word in words) or not words:
+        return None
+    meant = [re.sub(r"^([\w.-]+):(?=[/.~\w])", r"\1=", word) for word in words]
+    what = "Write each as NAME=PATH."
+    fix = Fix(text=what)
+    if all("=" in word for word in meant):
+        fix = replace_fix(case, found, f"{found.raw} {' '.join(meant)}", what, safe=False)
+    wrong = next(word for word in words if "=" not in word)
+    return Hit(
+        f"{found.raw} takes NAME=PATH, not '{wrong}'",
+        flag=found,
+        fix=fix,
         everywhere=True,
         slip=True,
     )

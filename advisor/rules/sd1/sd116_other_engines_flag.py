@@ -37,6 +37,7 @@ SAME: tuple[dict[str, str], ...] = (
         "llama-server": "--no-cache-prompt",
     },
     {"vllm": "--lora-modules", "sglang": "--lora-paths"},
+    {"vllm": "--language-model-only", "sglang": "--language-only"},
     {"vllm": "--root-path", "sglang": "--fastapi-root-path"},
     {"vllm": "--uvicorn-log-level", "sglang": "--log-level"},
     {"vllm": "--cpu-offload-gb", "sglang": "--cpu-offload-gb"},

@@ -66,6 +66,9 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
             container = case.launch.container
             inside = container is not None and container.image and container.kind != "comment"
             stops = None if inside else "info"
+    elif case.plan.engine not in GGUF_ENGINES and (owner := near_owner(given)) is not None:
+        meant = f"{owner}/{given.partition('/')[2]}"
+        said, stops = f"{given} is not published under that name: {meant} is", "warning"
     if said is None or meant is None:
         return None
     what = f"Write {meant}."
@@ -122,19 +125,8 @@ def no_gguf(case: Case) -> Hit | None:
             )
     if model is not None and (model.value or "").endswith(_OTHERS):
         return Hit(f"{model.value} is no GGUF", flag=model, fix=Fix(text="Give a GGUF file."))
-    projector = flag(case, "--mmproj")
-    if projector is not None and model is not None and projector.value == model.value:
-        what = "Give the file of the projector, mmproj-....gguf."
-        return Hit(f"{projector.raw} names the model itself", flag=projector, fix=Fix(text=what))
-    if projector is not None and not projector.unresolved:
-        own, theirs = family(case.plan.model or ""), family(projector.value or "")
-        if own and theirs and own != theirs:
-            return Hit(
-                f"{projector.raw} names a projector of {theirs}, and the model is of {own}",
-                flag=projector,
-                fix=Fix(text="Give the projector from the model's own repository."),
-                sources=("ggml-org/llama.cpp tools/mtmd/mtmd.cpp (mismatch between text model)",),
-            )
+    if (hit := beside_model(case)) is not None:
+        return hit
     for name in ("--mmproj-url", "--model-url"):
         url = flag(case, name)
         if url is not None and not url.unresolved and not (url.value or "").startswith("http"):
@@ -144,6 +136,26 @@ def no_gguf(case: Case) -> Hit | None:
                 flag=url,
                 fix=rename_fix(case, url, use, f"Write {use}.", safe=False),
             )
+    return None
+
+
+@lru_cache(maxsize=256)
+def near_owner(given: str) -> str | None:
+    """The owner of a known repository of that name whose own name begins with the given one, or the
+    other way round: MiniMaxAI for MiniMax.
+    """
+    owner, slash, name = given.partition("/")
+    known: dict[str, Any] = knowledge.index()["repositories"]
+    if not slash or "/" in name or len(owner) < 4 or given.lower() in known:
+        return None
+    model = knowledge.llm_from_text(given)
+    for one in model.checkpoints if model is not None else ():
+        theirs, _, same = (one.repository or "").partition("/")
+        if same.lower() != name.lower():
+            continue
+        ours, whole = owner.lower(), theirs.lower()
+        if ours != whole and (whole.startswith(ours) or ours.startswith(whole)):
+            return theirs
     return None
 
 
@@ -163,6 +175,33 @@ def gguf_owner(name: str) -> str | None:
     known: dict[str, Any] = knowledge.index()["repositories"]
     ending = f"/{name}-gguf".lower()
     return next((one.partition("/")[0] for one in known if one.endswith(ending)), None)
+
+
+def beside_model(case: Case) -> Hit | None:
+    """A draft or a projector that is no file, or not of this model."""
+    model = flag(case, "--model")
+    for beside in ("--spec-draft-model", "--mmproj"):
+        cut = flag(case, beside)
+        if cut is not None and not cut.unresolved and _CUT.search((cut.value or "").lower()):
+            return Hit(
+                f"{cut.raw} {cut.value} names no file: a GGUF ends in .gguf",
+                flag=cut,
+                fix=set_fix(case, cut, f"{cut.value}.gguf", "Write .gguf behind it."),
+            )
+    projector = flag(case, "--mmproj")
+    if projector is not None and model is not None and projector.value == model.value:
+        what = "Give the file of the projector, mmproj-....gguf."
+        return Hit(f"{projector.raw} names the model itself", flag=projector, fix=Fix(text=what))
+    if projector is not None and not projector.unresolved:
+        own, theirs = family(case.plan.model or ""), family(projector.value or "")
+        if own and theirs and own != theirs:
+            return Hit(
+                f"{projector.raw} names a projector of {theirs}, and the model is of {own}",
+                flag=projector,
+                fix=Fix(text="Give the projector from the model's own repository."),
+                sources=("ggml-org/llama.cpp tools/mtmd/mtmd.cpp (mismatch between text model)",),
+            )
+    return None
 
 
 @lru_cache(maxsize=256)

@@ -200,6 +200,8 @@ def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
     parts = [part for part in _SPLIT.split(value.strip(" '\"[]()")) if part]
     numbers = [re.sub(r"^(?:cuda:?|gpu:?)", "", part, flags=re.I) for part in parts]
     meant = ",".join(numbers) if all(one.isdigit() for one in numbers) else None
+    if (ends := re.fullmatch(r"(\d)-(\d{1,2})", value)) and int(ends[1]) < int(ends[2]) < 16:
+        meant = ",".join(map(str, range(int(ends[1]), int(ends[2]) + 1)))
     return hit(case, var, "it takes numbers with commas between them", meant, stops=True)
 
 

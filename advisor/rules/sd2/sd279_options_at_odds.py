@@ -37,6 +37,7 @@ def options_at_odds(case: Case) -> Iterator[Hit]:
     yield from backends(case)
     yield from groups(case)
     yield from ranks(case)
+    yield from meeting(case)
     yield from shards(case)
 
 
@@ -177,6 +178,22 @@ def groups(case: Case) -> Iterator[Hit]:
             "ranks: the server refuses to start",
             flag=given,
             fix=set_fix(case, given, str(fits), f"Use a divisor of {ranks}, such as {fits}."),
+        )
+
+
+def meeting(case: Case) -> Iterator[Hit]:
+    """Several nodes without the address at which they meet."""
+    nodes = flag(case, "--nnodes")
+    number = integer(nodes.value) if nodes is not None and not nodes.unresolved else None
+    if case.plan.engine != "sglang" or nodes is None or (number or 0) < 2 or unread(case):
+        return
+    if flag(case, "--dist-init-addr") is None:
+        yield Hit(
+            f"{number} nodes without --dist-init-addr: each waits for the others at its own "
+            "address",
+            flag=nodes,
+            fix=Fix(text="Add --dist-init-addr with the address and a port of the first node."),
+            sources=("sglang 0.5.23 python/sglang/srt/server_args.py (PortArgs.init_new)",),
         )
 
 
