@@ -104,7 +104,7 @@ def worse(before: Report, after: Report) -> bool:
 
 
 CODE = "SD126"
-_BLANKS = lazy_re(r"\\[ \t]+(?=\r?\n)")
+_BLANKS = lazy_re(r"[\\^][ \t]+(?=\r?\n)")
 _BEHIND = lazy_re(r"\\([ \t]+#[^\n]*?)(?=\r?\n|$)")
 _WRONG = lazy_re(r"(?<=[ \t])(?:/|\\\\)$")
 _REMARK = lazy_re(r"(?:^|[ \t;&|])#")

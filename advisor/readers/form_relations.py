@@ -194,7 +194,14 @@ def _devices(devices: Node | None, reading: Reading) -> None:
                 reading.slip(said, word.start, word.end, "gpu")
         if one.get("capabilities") is None and one.get("<<") is None:
             said = "a reservation of devices needs capabilities: [gpu]"
-            reading.slip(said, one.start, text="capabilities: [gpu] beside it")
+            first, last = one.pairs[0][0], one.pairs[-1][1]
+            column = first.start - reading.source.text.rfind("\n", 0, first.start) - 1
+            block = reading.source.text.find("\n", first.start, last.start) >= 0
+            end = last.end if block and last.kind == "scalar" else None
+            text = (
+                f"\n{' ' * column}capabilities: [gpu]" if end else "capabilities: [gpu] beside it"
+            )
+            reading.slip(said, end or one.start, end, text)
 
 
 # ---------------------------------------------------------------- Kubernetes

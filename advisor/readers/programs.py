@@ -88,6 +88,8 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
         return _python_start(words, i)
     if name in ("vllm", "sglang", "vllm-rs"):
         served = following == "serve" or likely_serve(following)
+        if name == "vllm" and _WITHOUT_SERVE.match(following):
+            return "vllm", i + 1
         return (name.removesuffix("-rs"), i + 2) if served else None
     if name in ("vllm-serve", "vllm_serve"):
         return "vllm", i + 1
@@ -102,6 +104,12 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
     ):
         return _llama(words[i]), i + 1
     return _script(words[i].text, i)
+
+
+# options of the server that `vllm` itself does not have
+_WITHOUT_SERVE = lazy_re(
+    r"--(?:model|served-model-name|tensor-parallel-size|max-model-len|gpu-memory-utilization)(?:=|$)"
+)
 
 
 def likely_serve(word: str) -> bool:

@@ -49,6 +49,7 @@ _WORDS = {
     "--runtime": ("nvidia", "runc"),
     "--pull": ("always", "missing", "never"),
 }
+_MAKER = lazy_re(r"(nvidia|amd)(?:\.\w+)?[/.]gpus?")  # nvidia/gpu: no device plugin says so
 _OPEN = lazy_re(r"[$%{\ue000]")  # what something else is to fill in
 _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
 
@@ -69,6 +70,8 @@ def likely_key(given: str, form: str) -> str | None:
     known = keys(form)
     if given in known or given.startswith("x-"):
         return None
+    if form == "limits" and (maker := _MAKER.fullmatch(given)):
+        return f"{maker[1]}.com/gpu"
     folded = {one.lower(): one for one in known}
     cutoff = NEAR_RESOURCE if form == "limits" else NEAR
     plain = given.lower() if "-" in "".join(known) else given.lower().replace("-", "_")
@@ -178,6 +181,13 @@ def module_slip(words: list[Mapped], first: int, reading: Reading) -> None:
     """Say where the words before an engine's arguments name no module: dashes in it, or no -m."""
     word = words[first - 1]
     place = word.span()
+    if word.text.rsplit("/", 1)[-1] == "vllm":
+        said = "vllm needs its command: serve stands before the options"
+        after = words[first].span() if first < len(words) else None
+        quote = reading.source.text[after[0] - 1 : after[0]] if after else ""
+        lead = f"serve{quote}, {quote}" if quote in ("'", '"') and quote else "serve "
+        reading.slip(said, after[0] if after else word.first(), after and after[0], lead)
+        return
     before = words[first - 2].text.rsplit("/", 1)[-1] if first > 1 else ""
     misspelt = likely_serve(word.text) and before.partition("@")[0] in ("vllm", "sglang")
     if word.text in ("vllm-serve", "vllm_serve") or misspelt:
@@ -245,6 +255,7 @@ def docker_value_slip(name: str, value: Mapped, reading: Reading) -> None:
 
 
 # variables whose value no server or runtime takes with quotes around it
+_NUMBERS = ("VLLM_", "LLAMA_ARG_")
 _EXACT = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
@@ -263,5 +274,9 @@ def check_quotes(item: Mapped, reading: Reading) -> None:
         return
     name, quote = found[1], found[2]
     said = f"compose passes the quotes around the value of {name} on as a part of it"
+    if name.startswith(_NUMBERS) and found[3].isdigit():  # int() of Python, std::stoi
+        start = place[0] + found.start(2)
+        reading.slip(said, start, place[1], found[3])
+        return
     end = place[0] + found.start(3)
     reading.slip(said, place[0], end, f"{quote}{name}=", stops=name in _EXACT)

@@ -35,6 +35,7 @@ _SET = lazy_re(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
 _PERCENT = lazy_re(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LOOPED = lazy_re(r"%%(?:~[a-zA-Z$:]{0,9})?([A-Za-z])(?![A-Za-z])")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
+_LOOSE = lazy_re(r"\^[ \t]+\r?\n[ \t]*(-{1,2}[A-Za-z][\w-]*)")  # the sign is of the blank then
 _BACKSLASH = lazy_re(r"[ \t]\\[ \t]*\r?\n[ \t]*(--?[A-Za-z][\w-]*)")
 MAX_TEXT = 30_000  # what a variable, and the variables of one command, may come to
 _WORD = lazy_re(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
@@ -70,6 +71,9 @@ def _wrong_sign(line: Mapped, reading: Reading) -> str:
     start, end = (places[0], places[-1] + 1) if places else (0, 0)
     found = _BACKSLASH.search(reading.source.text[start:end])
     if found is None:
+        if (loose := _LOOSE.search(reading.source.text[start:end])) is not None:
+            number = reading.source.place(start + loose.start(1))[0]
+            return f"{CUT_OFF} {loose[1]} from line {number} on: blanks follow the ^ above"
         return ""
     number = reading.source.place(start + found.start(1))[0]
     return f"{CUT_OFF} {found.group(1)} from line {number} on: cmd goes on with ^, not with \\"

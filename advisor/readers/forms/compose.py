@@ -4,6 +4,7 @@ as list or text.
 
 from __future__ import annotations
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.addresses import check_siblings
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.devices import ASKS, ask_devices
@@ -18,6 +19,8 @@ from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
+_NO_DEFAULT = lazy_re(r"(?<!\$)\$\{[A-Za-z_]\w*:(?![-+?])(?=[\w./])")
+
 
 def read_compose(document: Node, reading: Reading) -> None:
     """Every service that starts an engine."""
@@ -26,6 +29,11 @@ def read_compose(document: Node, reading: Reading) -> None:
     if services is None:
         return
     check_services(document, services, reading)
+    for found in _NO_DEFAULT.finditer(reading.source.text):
+        line = reading.source.text.rfind("\n", 0, found.start()) + 1
+        if "#" not in reading.source.text[line : found.start()]:
+            said = f"docker compose does not read {found[0]}...}}: a default stands behind :-"
+            reading.slip(said, found.end() - 1, found.end(), ":-")
     for key, service in services.entries():
         if service.kind == "map" and reading.step():
             _read_service(key, service, services, reading)

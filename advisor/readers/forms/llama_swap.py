@@ -47,6 +47,13 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
     """Every model's command."""
     reading.form = "llama-swap"
     models = document.get("models")
+    seen: dict[str, str] = {}
+    for key, model in models.entries() if models is not None else []:
+        listed = model.get("aliases")
+        for one in listed.items if listed is not None else []:
+            if seen.setdefault(one.text, key.text) != key.text:
+                said = f"two models have the alias '{one.text}': llama-swap refuses the file"
+                reading.slip(said, one.start, text=f"another alias for {key.text}")
     shared = _macros(document.get("macros"), reading)
     for key, model in models.entries() if models is not None else []:
         command = model.get("cmd")
@@ -72,8 +79,8 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
                 found.around.name = key.text
         proxy = model.get("proxy")
         if len(reading.found) == before + 1 and (proxy is None or proxy.kind == "scalar"):
-            said = scalar(proxy, reading.source) if proxy is not None else EMPTY
-            check_proxy(reading.found[before], expand_macros(said, macros, 0), line, reading)
+            told = scalar(proxy, reading.source) if proxy is not None else EMPTY
+            check_proxy(reading.found[before], expand_macros(told, macros, 0), line, reading)
 
 
 def _macros(node: Node | None, reading: Reading) -> dict[str, Mapped]:

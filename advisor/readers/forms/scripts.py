@@ -32,6 +32,13 @@ _ASKED = lazy_re(
     r"(?:[\w.-]*[A-Za-z][\w.-]*:)?(\d+)",
     re.M,
 )
+_TASKS = lazy_re(r"^#SBATCH[ \t]+--ntasks-per-node(?:=|[ \t]+)(\d+)", re.M)
+# srun of a server without a number of tasks of its own, or ranks told by its variables
+_EACH = lazy_re(
+    r"^[ \t]*(?:exec[ \t]+)?srun[ \t]+(?![^\n]*(?:-n[ \t]*\d|--ntasks|SLURM_|bash|\bsh\b))"
+    r"[^\n]*\b(?:vllm[ \t]+serve|sglang|llama-server)\b(?:(?!SLURM_PROCID).)*\Z",
+    re.M | re.S,
+)
 _NEARLY = lazy_re(r"^(#[ \t]+SBATCH|#SBACTH|#SBTACH|#sbatch|#Sbatch)[ \t]+--?[a-zA-Z]", re.M)
 _QUOTED = lazy_re(r"\\.|(?<![\w$\\{])#[^\n]*|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(['\"])", re.S)
 MAX_NAMES = 100  # arrays of a script, and mentions of them, that are compared
@@ -130,6 +137,11 @@ def _slurm(text: Mapped, reading: Reading) -> None:
             found.around.gpus = str(gpus)
             if str(gpus) == one[2]:
                 found.around.asked, found.around.whole = [text.part(*one.span(2))], True
+    tasks = _TASKS.search(text.text)
+    if tasks is not None and int(tasks[1]) > 1 and _EACH.search(text.text):
+        said = f"srun starts the server {tasks[1]} times on each node: one task is meant"
+        at = text.pos[tasks.start(1)]
+        reading.slip(said, at, at + len(tasks[1]), "1")
     for line in islice(_NEARLY.finditer(text.text), MAX_NAMES):
         at = text.pos[line.start(1)]
         said = "sbatch reads #SBATCH with nothing between: this line is a comment to it"

@@ -135,6 +135,8 @@ def read_settings(
     """One launch from a mapping of options to values."""
     reading.form = "config-yaml"
     pairs = option_pairs(document, reading)
+    for key, value in document.entries():
+        _text_for_switch(key, value, engine, reading)
     if pairs:
         around = around or Surroundings(kind="config-yaml")
         at = pairs[0][0].first()
@@ -143,6 +145,19 @@ def read_settings(
                 engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml"
             )
         )
+
+
+def _text_for_switch(key: Node, value: Node, engine: str, reading: Reading) -> None:
+    """A switch with a text in quotes: the words `--switch text` reach the parser."""
+    if value.kind != "scalar" or value.style not in ("'", '"') or value.text.startswith("--"):
+        return
+    name = f"--{key.text.lstrip('-').replace('_', '-')}"
+    option = engines.get(engine).catalogue.find(name, None)
+    truth = {"yes": "true", "true": "true", "on": "true", "no": "false", "false": "false"}
+    meant = truth.get(value.text.lower())
+    if option is not None and option.takes_value is False and meant is not None:
+        said = f"{key.text} is a switch: in quotes '{value.text}' becomes an argument of its own"
+        reading.slip(said, value.start, value.end, meant)
 
 
 def option_pairs(document: Node, reading: Reading) -> list[Pair]:

@@ -43,6 +43,7 @@ _SAME = (
 _FALLBACKS = ("getenv", "get", "environ.get")
 # what starts a process with a list of words; and what makes texts of a list first
 _STARTS = lazy_re(r"\bsubprocess\b|\bPopen\b|create_subprocess_exec|\bexecvp?e?\(")
+_LOST_COMMA = lazy_re(r"(\"--?[\w-]+\"|'--?[\w-]+')\s*(?=[\"'])")
 _AS_TEXT = lazy_re(r"map\(\s*str\b|\bstr\(\w+\)\s+for\b|list2cmdline")
 # characters that names which stand for each other may add up to, and the same for each step
 MAX_WORK = 4_000_000
@@ -259,6 +260,9 @@ class PythonValues:
         if not isinstance(node, ast.List) or not _STARTS.search(text) or _AS_TEXT.search(text):
             return
         for item in node.elts:
+            if lost := _LOST_COMMA.match(text, self.at(item)):
+                said = f"a comma is missing behind {lost[1]}: Python joins the two texts"
+                self.reading.slip(said, lost.end(1), lost.end(1), ",")
             value = self.follow(item)
             name = item.id if isinstance(item, ast.Name) else ""
             number = (
