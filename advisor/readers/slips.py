@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from advisor import engines
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
 from advisor.readers.programs import likely_module, likely_serve
@@ -280,3 +281,16 @@ def check_quotes(item: Mapped, reading: Reading) -> None:
         return
     end = place[0] + found.start(3)
     reading.slip(said, place[0], end, f"{quote}{name}=", stops=name in _EXACT)
+
+
+def text_for_switch(key: Node, value: Node, engine: str, reading: Reading) -> None:
+    """A switch with a text in quotes: the words `--switch text` reach the parser."""
+    if value.kind != "scalar" or value.style not in ("'", '"') or value.text.startswith("--"):
+        return
+    name = f"--{key.text.lstrip('-').replace('_', '-')}"
+    option = engines.get(engine).catalogue.find(name, None)
+    truth = {"yes": "true", "true": "true", "on": "true", "no": "false", "false": "false"}
+    meant = truth.get(value.text.lower())
+    if option is not None and option.takes_value is False and meant is not None:
+        said = f"{key.text} is a switch: in quotes '{value.text}' becomes an argument of its own"
+        reading.slip(said, value.start, value.end, meant)

@@ -18,7 +18,7 @@ from advisor.readers.forms.presets import Pair
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.slips import likely_key, respell
+from advisor.readers.slips import likely_key, respell, text_for_switch
 from advisor.readers.syntax.mapped import (
     HOLE_OPEN,
     Mapped,
@@ -136,7 +136,7 @@ def read_settings(
     reading.form = "config-yaml"
     pairs = option_pairs(document, reading)
     for key, value in document.entries():
-        _text_for_switch(key, value, engine, reading)
+        text_for_switch(key, value, engine, reading)
     if pairs:
         around = around or Surroundings(kind="config-yaml")
         at = pairs[0][0].first()
@@ -145,19 +145,6 @@ def read_settings(
                 engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml"
             )
         )
-
-
-def _text_for_switch(key: Node, value: Node, engine: str, reading: Reading) -> None:
-    """A switch with a text in quotes: the words `--switch text` reach the parser."""
-    if value.kind != "scalar" or value.style not in ("'", '"') or value.text.startswith("--"):
-        return
-    name = f"--{key.text.lstrip('-').replace('_', '-')}"
-    option = engines.get(engine).catalogue.find(name, None)
-    truth = {"yes": "true", "true": "true", "on": "true", "no": "false", "false": "false"}
-    meant = truth.get(value.text.lower())
-    if option is not None and option.takes_value is False and meant is not None:
-        said = f"{key.text} is a switch: in quotes '{value.text}' becomes an argument of its own"
-        reading.slip(said, value.start, value.end, meant)
 
 
 def option_pairs(document: Node, reading: Reading) -> list[Pair]:

@@ -107,7 +107,9 @@ _HOLDS = lazy_re(
 _ASKS = lazy_re(r"\b(?:curl|wget)\b[^\n]*?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])[:/]")
 
 
-def never_asked(root: Node, source: Mapped, found: list[EngineCommand], reading: Reading) -> None:
+def note_foreground(
+    root: Node, source: Mapped, found: list[EngineCommand], reading: Reading
+) -> None:
     """A server in the foreground, and below it in the same script what asks it: that is reached
     when the server has ended.
     """

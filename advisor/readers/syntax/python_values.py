@@ -32,14 +32,8 @@ from advisor.readers.syntax.python_nodes import (
     summands,
 )
 
-_SAME = (
-    "int",
-    "float",
-    "str",
-    "json.dumps",
-    "Path",
-    "pathlib.Path",
-)  # what they are given, as an argument is spelt
+# what they are given, as an argument is spelt
+_SAME = ("int", "float", "str", "json.dumps", "Path", "pathlib.Path")
 _FALLBACKS = ("getenv", "get", "environ.get")
 # what starts a process with a list of words; and what makes texts of a list first
 _STARTS = lazy_re(r"\bsubprocess\b|\bPopen\b|create_subprocess_exec|\bexecvp?e?\(")

@@ -18,7 +18,7 @@ from advisor.readers.syntax import control_flow
 from advisor.readers.syntax.cut_off import (
     LOOSE_END,
     cut_container,
-    never_asked,
+    note_foreground,
     options_after_blanks,
     options_behind,
 )
@@ -88,7 +88,7 @@ class Shell(ShellState):
         root = parse(self.source.text)
         self.block(root)
         if not self.depth and len(self.reading.found) > before:
-            never_asked(root, self.source, self.reading.found[before:], self.reading)
+            note_foreground(root, self.source, self.reading.found[before:], self.reading)
         for name in list(self.functions):
             if name not in self.called:
                 self.call(name, None)

@@ -37,7 +37,7 @@ def options_at_odds(case: Case) -> Iterator[Hit]:
     yield from backends(case)
     yield from groups(case)
     yield from ranks(case)
-    yield from meeting(case)
+    yield from first_address(case)
     yield from shards(case)
 
 
@@ -181,7 +181,7 @@ def groups(case: Case) -> Iterator[Hit]:
         )
 
 
-def meeting(case: Case) -> Iterator[Hit]:
+def first_address(case: Case) -> Iterator[Hit]:
     """Several nodes without the address at which they meet."""
     nodes = flag(case, "--nnodes")
     number = integer(nodes.value) if nodes is not None and not nodes.unresolved else None
