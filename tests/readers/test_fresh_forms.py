@@ -567,3 +567,25 @@ def test_a_port_of_a_server_that_is_built_here_is_not_known() -> None:
     environment: ["VLLM_MODEL=meta-llama/Llama-3.2-3B-Instruct"]
 """
     assert not validate(text=text, name="compose.yml", select=("SD136",)).findings
+
+
+def test_what_a_program_of_its_own_fills_in_is_not_known() -> None:
+    text = """vllm serve m --port=${PORT:-} ${accelerator.executionArgs} \\
+  --no-enable-log-requests --kv-transfer-config '{"kv_role":"kv_both"${accelerator.kvJson}}' \\
+  --kv-events-config '{"topic":$(TOPIC)}' --max-model-len REPLACE_MAX_MODEL_LEN
+"""
+    (launch,) = read_text(text, "a.sh").launches
+    known = {one.name: one.unresolved for one in launch.flags}
+    assert known.pop("--max-model-len") is False and "--enable-log-requests" in known
+    assert known.pop("--port") and known.pop("--kv-transfer-config")
+    assert known.pop("--kv-events-config") and not launch.strays
+    errors = [one for one in validate(text=text, name="a.sh").findings if one.severity == "error"]
+    assert not errors
+
+
+def test_weights_that_vllm_makes_fp8_at_load_have_no_blocks() -> None:
+    text = "vllm serve {} --tensor-parallel-size 8 --quantization fp8\n"
+    model = "baidu/ERNIE-4.5-300B-A47B-PT"
+    assert not validate(text=text.format(model), name="a.sh", select=("SD215",)).findings
+    model = "Qwen/Qwen3-Next-80B-A3B-Instruct-FP8"
+    assert validate(text=text.format(model), name="a.sh", select=("SD215",)).findings

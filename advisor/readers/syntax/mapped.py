@@ -144,13 +144,15 @@ _BRACES = r"\$?\{\{-?[ \t]*([A-Za-z_.$][^{}\n]{0,400})\}\}"
 
 # `{your model directory}`, which is neither a group of commands nor a list of alternatives
 _NAMED = r"(?<![$\w{])\{([A-Za-z][\w-]*,?(?: [\w-]+,?){1,6})\}(?!\})"
-_FOREIGN = lazy_re(f"{_ANGLE}|{_BRACES}|{_NAMED}")
+# `${accelerator.dtype}`, of a program's own templates: no shell has such a name
+_DOTTED = r"\$\{([A-Za-z_]\w*(?:\.\w+)+)\}"
+_FOREIGN = lazy_re(f"{_ANGLE}|{_BRACES}|{_NAMED}|{_DOTTED}")
 
 _LEFT_OPEN = lazy_re(
-    rf"{_ANGLE}|{_BRACES}|(?<!\w)__[A-Z][A-Z0-9_]*__(?!\w)|(?<!\$)\{{[A-Za-z_]\w*\}}|%\(\w+\)s|(?<![\w.])\.\.\.(?![\w.])"
+    rf"{_ANGLE}|{_BRACES}|{_DOTTED}|\$\([A-Z][A-Z0-9_]*\)|(?<!\w)__[A-Z][A-Z0-9_]*__(?!\w)|(?<!\$)\{{[A-Za-z_]\w*\}}|%\(\w+\)s|(?<![\w.])\.\.\.(?![\w.])"
 )
 
-_MARK = lazy_re(r"[<{]|%\(|\.\.\.|__")  # most words have none
+_MARK = lazy_re(r"[<{]|[%$]\(|\.\.\.|__")  # most words have none
 
 _PERCENT = lazy_re(r"%\((\w+)\)s|%%")
 
@@ -185,7 +187,7 @@ def placeholders_to_holes(text: Mapped) -> Mapped:
         return text
 
     def as_hole(found: re.Match[str], at: int) -> Mapped:
-        return hole((found.group(1) or found.group(2) or found.group(3)).rstrip(" \t-"), at)
+        return hole(next(filter(None, found.groups())).rstrip(" \t-"), at)
 
     return replace_matches(text, _FOREIGN, as_hole)
 

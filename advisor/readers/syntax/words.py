@@ -17,6 +17,7 @@ from advisor.readers.syntax.mapped import (
 )
 from advisor.readers.syntax.scope import Scope, Value, arithmetic, closing_index, parameter
 
+_EMPTY_DEFAULT = lazy_re(r"\$\{(\w+):?-\}")
 _PLAIN = lazy_re(rf"[^\s'\"\\$`{HOLE_OPEN}]+")
 _FIELD = lazy_re(rf"(?:{HOLE.pattern}|\S)+")  # a hole may have blanks in its name: $(nvidia-smi -L)
 _LOOSE_END = lazy_re(
@@ -152,6 +153,9 @@ class _Lexer:
         if following == '"':
             return self.read_double_quoted(text, i + 2)
         end, value = self.reference(text, i)
+        outside = _EMPTY_DEFAULT.match(text, i)
+        if outside and value is EMPTY and self.parts and self.parts[-1].text.endswith("="):
+            value = hole(outside[1], self.source.pos[i])  # --port=${PORT:-}: it is set elsewhere
         self.add_unquoted(value)
         return end
 

@@ -142,8 +142,10 @@ def speculates(plan: Plan) -> bool:
     return plan.method != "none"
 
 
-def model_text(case: Case) -> str:
-    """Every name under which the file calls the model, for markers in names."""
+def model_text(case: Case, made: bool = True) -> str:
+    """Every name under which the file calls the model, for markers in names; `made`: with the
+    quantisation that is made at load.
+    """
     texts = [case.plan.model or "", case.launch.model or ""]
     names = (
         "--model",
@@ -152,7 +154,7 @@ def model_text(case: Case) -> str:
         "--model-path",
         "--served-model-name",
         "--alias",
-        "--quantization",
+        *(("--quantization",) if made else ()),
     )
     texts += [found.value or "" for found in flags(case) if found.name in names]
     return " ".join(texts)

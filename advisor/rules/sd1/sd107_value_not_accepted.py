@@ -25,6 +25,8 @@ from advisor.rules.kit.values import (
 )
 
 _COMMAS = lazy_re(r"\s*\d+(?:\s*,\s*\d+)+\s*")
+# the mark of a template that another program fills in
+_TO_FILL = lazy_re(r"(?:REPLACE|YOUR|CHANGE|PLACEHOLDER|TODO)_[A-Z0-9_]+$")
 _WITH_PORT = lazy_re(r"(?:https?://)?([A-Za-z0-9.-]+):\d{2,5}/?|https?://([A-Za-z0-9.-]+)/?")
 # read with std::stoi, which throws at a word; others take words too, such as --gpu-layers all
 COUNTS = (
@@ -127,6 +129,8 @@ def adapters(case: Case, found: Flag, option: Option) -> Hit | None:
 def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
     """Return a hit where the option needs a number and the value is none."""
     value = found.value or ""
+    if _TO_FILL.match(value):
+        return None
     if case.plan.engine in GGUF_ENGINES:  # its types are read off its help
         return number_cut_short(case, found, option)
     if option.many and option.type == "int" and _COMMAS.fullmatch(value):

@@ -43,7 +43,7 @@ def block_fp8_tp(case: Case) -> Iterator[Hit]:
     Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 4
     """
     tp = case.plan.tp
-    name = model_text(case).lower()
+    name = model_text(case, made=False).lower()
     if (
         case.facts.model is None
         or tp <= 1
