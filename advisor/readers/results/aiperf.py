@@ -22,6 +22,11 @@ _CSV_HEAD = {"Metric", "avg", "p50"}
 _ASKED = re.compile(
     r"(?:^|\s)--?(model|m|concurrency|request-rate|random-seed)[= ]['\"]?([^\s'\"]+)"
 )
+_BELOW = re.compile(r"^[ \t]*Output token throughput \(per sec\):[ \t]+([0-9][0-9.,]*)", re.M)
+_OLD_NAMES = {  # until 24.07, without a unit
+    "num_output_token": "output_sequence_length",
+    "num_input_token": "input_sequence_length",
+}
 _CSV_NAME = re.compile(r"^([A-Za-z][A-Za-z0-9 ]+?)(?: Per (?:User|Request))?\s*\(([^)]*)\)$")
 
 
@@ -108,6 +113,9 @@ def _metrics_of(text: str) -> list[dict[str, Any]]:
             if not out or name in out[-1]:
                 out.append({})
             out[-1][name] = metric
+    if len(out) == 1 and (below := _BELOW.search(text)):  # of GenAI-Perf until 24.07
+        speed = {"unit": "tokens/sec", "avg": below[1].replace(",", "")}
+        out[0].setdefault("output_token_throughput", speed)
     wanted = ("output_token_throughput", "inter_token_latency", "request_latency")
     return [found for found in out if any(name in found for name in wanted)]
 
@@ -178,6 +186,7 @@ def _table(lines: list[list[str]]) -> dict[str, Any]:
             values = {"avg": values["value"]}
         per_user = "_per_user" if found and " Per User" in cells[0] else ""
         key = name.strip().lower().replace(" ", "_") + per_user
+        key = _OLD_NAMES.get(key, key)
         rows.setdefault(key, {"unit": unit, **{k: v.replace(",", "") for k, v in values.items()}})
     return rows
 

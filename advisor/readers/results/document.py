@@ -185,6 +185,8 @@ _NO_TEXT = {
     b"\x89PNG": "a picture: give the text that it shows",
     b"\xff\xd8\xff": "a picture: give the text that it shows",
     b"%PDF-": "a PDF: give the text that it shows",
+    b"SQLite format 3\x00": "a database: give the summary beside it (of evalscope "
+    "benchmark_summary.json)",
 }
 
 _LOG_FIELDS = {  # of a line's JSON: its text, and a field that is always beside it
@@ -221,7 +223,7 @@ def _decode(data: bytes) -> str:
     try:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             text = data.decode("utf-16")
-        elif len(data) > 3 and data[1:200:2].count(0) > 0.9 * len(data[1:200:2]):
+        elif _is_utf16(data[:4000]):
             text = data.decode("utf-16-le")
         else:
             text = data.decode("utf-8-sig")
@@ -233,6 +235,12 @@ def _decode(data: bytes) -> str:
     if "\x00" in text:
         raise ValueError("binary data; expected a benchmark's JSON, CSV, console output or log")
     return text
+
+
+def _is_utf16(start: bytes) -> bool:
+    """Whether bytes are UTF-16 without its mark: every other one is 0 but for a table's lines."""
+    odd = start[1::2]
+    return len(start) > 3 and odd.count(0) > 0.3 * len(odd)
 
 
 def _clean(text: str) -> str:

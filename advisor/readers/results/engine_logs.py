@@ -89,7 +89,7 @@ _LLAMA_DRAFT = re.compile(
 )
 
 _LLAMA_STATS = re.compile(
-    r"statistics\s+(draft-\w+|mtp|eagle3?|ngram[-_][\w-]+)[:\s].{0,200}?#gen drafts =\s*(\d+), "
+    r"statistics\s+(draft-[\w-]+|mtp|eagle3?|ngram[-_][\w-]+)[:\s].{0,200}?#gen drafts =\s*(\d+), "
     r"#acc drafts =\s*\d+, #gen tokens =\s*(\d+), "
     r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = "
     r"\(([0-9., ]+)\))?"
@@ -271,6 +271,7 @@ def _llama(doc: Document) -> BenchmarkRun:
     build = _LLAMA_BUILD.search(doc.text)
     slots = _LLAMA_SLOTS.search(doc.text)
     acceptance, k = _llama_drafts(doc.text)
+    method = _llama_method(doc.text) if acceptance else "none" if per_token else None
     tpots = [per for per, _ in per_token]
     return _run(
         doc, LLAMA, engine="llama-server", engine_version=f"b{build[1]}" if build else None, k=k,
@@ -279,9 +280,17 @@ def _llama(doc: Document) -> BenchmarkRun:
         input_tokens=_mean(count for _, count in prompts),
         tpot_ms=Latency.of(tpots), ttft_ms=Latency.of(ms for ms, _ in prompts),
         request_tok_s=1e3 / (sum(tpots) / len(tpots)) if tpots and sum(tpots) else None,
-        acceptance=acceptance, method=None if acceptance else "none" if per_token else None,
+        acceptance=acceptance, method=method,
         notes=(note,),
     )  # fmt: skip
+
+
+def _llama_method(text: str) -> str | None:
+    """The method that the statistics name, one beside lookups; None where they name none."""
+    kinds = [row[1] for row in _LLAMA_STATS.finditer(text)]
+    drafters = [kind for kind in kinds if not kind.startswith("ngram")] or ["", *kinds]
+    word = drafters[-1].removeprefix("draft-").split("-")[0]
+    return {"simple": "draft_model"}.get(word, word) or None
 
 
 def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:

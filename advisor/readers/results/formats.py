@@ -16,6 +16,7 @@ from advisor.readers.results import (
     aiperf,
     answers,
     engine_logs,
+    evalscope,
     exposition,
     guidellm,
     guidellm_console,
@@ -41,6 +42,7 @@ READERS: tuple[ModuleType, ...] = (
     engine_logs,
     guidellm,
     guidellm_console,
+    evalscope,
     aiperf,
     llama_benchy,
     exposition,
@@ -48,7 +50,7 @@ READERS: tuple[ModuleType, ...] = (
 KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
     "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "
-    "GuideLLM, AIPerf, GenAI-Perf, llama-benchy, or a server's /metrics"
+    "GuideLLM, evalscope perf, AIPerf, GenAI-Perf, llama-benchy, or a server's /metrics"
 )
 
 

@@ -1,4 +1,5 @@
-"""GuideLLM `benchmarks.json` (0.3 to 0.8): distributions by status, one benchmark a load.
+"""GuideLLM `benchmarks.json` and `.yaml` (0.3 to 0.8): distributions by status, one benchmark a
+load.
 
 Its `time_per_output_token_ms` is the whole latency over all tokens, the first one's wait included;
 the time per token after the first, which others call TPOT, is its `inter_token_latency_ms`. Tokens
@@ -8,8 +9,11 @@ per stream iteration are no acceptance length: servers may join steps.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
+from advisor.domain.facts import AdvisorError
+from advisor.domain.files import yaml_safely
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import BenchmarkRun, Foreign, Latency, Number
 
@@ -65,10 +69,22 @@ def matches(doc: Document) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
-    """Return one run per benchmark of the report. Raises Unreadable for its YAML."""
+    """Return one run per benchmark of the report. Raises Unreadable for a YAML that is broken or
+    too large.
+    """
     if not doc.values:
-        raise Unreadable(f"{doc.name}: GuideLLM's YAML is not read: give its JSON or CSV")
+        doc = replace(doc, values=(_from_yaml(doc),))
     return [_run(doc, row, i) for i, row in enumerate(doc.object["benchmarks"])]
+
+
+def _from_yaml(doc: Document) -> dict[str, Any]:
+    try:
+        data = yaml_safely(doc.text, doc.name)
+    except AdvisorError as error:
+        raise Unreadable(f"{error}; give GuideLLM's JSON or CSV") from None
+    if not isinstance(data, dict) or not matches(replace(doc, text="", values=(data,))):
+        raise Unreadable(f"{doc.name}: GuideLLM's YAML has no benchmarks with metrics")
+    return data
 
 
 def _run(doc: Document, row: dict[str, Any], i: int) -> BenchmarkRun:

@@ -1,5 +1,5 @@
-"""`llama-bench` (-o json, jsonl, csv, md), `llama-batched-bench` (table, jsonl) and the table of
-ik_llama.cpp's `llama-sweep-bench`. None can speculate: a baseline only.
+"""`llama-bench` (-o json, jsonl, csv, md, sql), `llama-batched-bench` (table, jsonl) and the table
+of ik_llama.cpp's `llama-sweep-bench`. None can speculate: a baseline only.
 
 Prompt (pp) and generation (tg) are separate tests of llama-bench; its stated deviation is between
 repeats. A run of one stream for llama-bench, of B streams for llama-batched-bench, whose prompt and
@@ -8,6 +8,7 @@ generation phases do not overlap.
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from typing import Annotated, Any
@@ -26,6 +27,9 @@ _CSV = {"n_prompt", "n_gen", "avg_ts"}
 _TABLE = re.compile(r"^[> ]*\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
 _TEST = re.compile(r"^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$")
 _SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
+_INSERT = re.compile(
+    r"^INSERT INTO \w+ \(([^)\n]{1,4000})\) VALUES \(([^\n]{1,20000})\);[ \t]*$", re.M
+)
 _BATCHED_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
 _SWEEP_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
 _BUILD = re.compile(r"^[> ]*build: ([0-9a-f]+) \((\d+)\)", re.M)
@@ -92,7 +96,8 @@ def matches(doc: Document) -> bool:
             row.keys() >= _NEEDED or _batch(row) or _sweep(row) for row in rows
         )
     return (
-        has_table(doc.text, _CSV)
+        bool(_sql_rows(doc.text))
+        or has_table(doc.text, _CSV)
         or bool(_heads(doc.text))
         or bool(_BATCHED_TABLE.search(doc.text))
         or bool(_SWEEP_TABLE.search(doc.text))
@@ -122,8 +127,19 @@ def read(doc: Document) -> list[BenchmarkRun]:
     # a page of notes holds several tables, each of which is read
     if found := [*_batched_table(doc), *_sweep_table(doc), *_markdown(doc)]:
         return found
-    rows = table_records(doc.text, _CSV)
+    rows = _sql_rows(doc.text) or table_records(doc.text, _CSV)
     return [_run(doc, Test.model_validate(row)) for row in rows if row.get("avg_ts")]
+
+
+def _sql_rows(text: str) -> list[dict[str, str]]:
+    """The rows that statements of SQL insert."""
+    out = []
+    for names, values in _INSERT.findall(text):
+        columns = [name.strip() for name in names.split(",")]
+        cells = next(csv.reader([values], quotechar="'", skipinitialspace=True))
+        if len(columns) == len(cells) and set(columns) >= _CSV:
+            out.append(dict(zip(columns, cells, strict=True)))
+    return out
 
 
 def _run(doc: Document, test: Test) -> BenchmarkRun:

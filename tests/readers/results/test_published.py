@@ -330,7 +330,7 @@ def test_results_of_vllm_in_a_table_are_read() -> None:
 @pytest.mark.parametrize(
     ("start", "what"),
     [(b"PK\x03\x04aa", "zip archive"), (b"\x89PNG\r\n", "picture"), (b"%PDF-1.7", "PDF"),
-     (b"\x28\xb5\x2f\xfdab", "zstd")],
+     (b"\x28\xb5\x2f\xfdab", "zstd"), (b"SQLite format 3\x00", "benchmark_summary.json")],
 )  # fmt: skip
 def test_what_is_no_text_is_named(start: bytes, what: str) -> None:
     with pytest.raises(Unreadable, match=what):
@@ -384,6 +384,18 @@ def test_what_the_start_of_the_engine_says_is_read_without_its_release() -> None
     assert run.model == "local-inference-lab/GLM-5.3-Flash-NVFP4"
     assert run.acceptance is not None
     assert run.acceptance.length == pytest.approx(6.82, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [("draft-mtp", "mtp"), ("draft-eagle3", "eagle3"), ("draft-simple", "draft_model"),
+     ("draft-mtp-adaptive", "mtp"), ("ngram-mod", "ngram"), ("mtp", "mtp")],
+)  # fmt: skip
+def test_the_statistics_name_the_method(kind: str, method: str) -> None:
+    line = STATISTICS.splitlines()[1].replace("draft-mtp", kind)
+    assert read(line)[0].method == method
+    both = STATISTICS.replace("draft-mtp", kind)
+    assert read(both)[0].method == method, "lookups beside it are no method of their own"
 
 
 @pytest.mark.parametrize(("text", "rate"), [(LOOKUPS, 968 / 1248), (BOTH, 171 / 297)])

@@ -159,8 +159,8 @@ def test_the_panel_of_guidellm_alone_is_refused() -> None:
         read(GUIDELLM_NEW[: GUIDELLM_NEW.index("ℹ Run Summary Info")])
 
 
-def test_guidellms_yaml_is_refused_with_what_to_give_instead() -> None:
-    with pytest.raises(Unreadable, match="give its JSON or CSV"):
+def test_guidellms_yaml_without_its_figures_is_refused() -> None:
+    with pytest.raises(Unreadable, match="output_tokens_per_second"):
         read("benchmarks:\n- metrics:\n    inter_token_latency_ms:\n      successful: {}\n")
 
 

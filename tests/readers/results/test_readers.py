@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -281,6 +282,89 @@ FIGURES = {
         "e2e p99": 92.75159619997794,
         "output_tok_s": None,
     },
+    ("evalscope-1.7.txt", ""): {
+        "client": "evalscope perf",
+        "concurrency": 200,
+        "requests": 398,
+        "failed": 2,
+        "output_tok_s": 10692.45,
+        "ttft": 717.63,
+        "ttft p99": 2319.52,
+        "tpot": 17.66,
+        "tpot p90": 18.18,
+        "itl": 17.64,
+        "e2e": 18780.0,
+        "e2e p99": 20840.0,
+        "request_rate": None,
+        "input_tokens": 1024.0,
+        "duration_s": 38.31,
+        "acceptance": None,
+    },
+    ("evalscope-1.7.json", ""): {
+        "concurrency": 200,
+        "requests": 400,
+        "failed": 0,
+        "output_tok_s": 10692.45,
+        "ttft": 717.63,
+        "tpot": 17.66,
+        "itl": 17.64,
+        "output_tokens": 1024.0,
+    },
+    ("evalscope-on.json", ""): {
+        "concurrency": 8,
+        "output_tok_s": 305.7,
+        "ttft": 26.4,
+        "tpot": 26.1,
+        "itl": 63.1,
+        "length": 2.42,
+        "rate": None,
+        "input_tokens": 256.0,
+    },
+    # its 5.6 ms are 0.7221 s over 128 tokens
+    ("evalscope-0.15.txt", ""): {
+        "concurrency": 5,
+        "output_tok_s": 881.7537,
+        "ttft": 26.4,
+        "ttft p99": 71.5,
+        "tpot": (722.1 - 26.4) / 127,
+        "itl": 5.5,
+        "itl p90": 6.2,
+        "e2e p50": 743.1,
+    },
+    ("evalscope-0.13-whole.txt", ""): {
+        "concurrency": 50,
+        "output_tok_s": 3035.506,
+        "ttft_ms": None,
+        "tpot_ms": None,
+        "e2e": 30210.0,
+        "output_tokens": 1947.5,
+    },
+    ("evalscope-sweep.txt", "run 1"): {
+        "concurrency": 1,
+        "output_tok_s": 378.80,
+        "ttft": 16.0,
+        "tpot": 3.0,
+        "e2e": 2703.0,
+    },
+    ("evalscope-sweep.txt", "run 2"): {
+        "concurrency": 10,
+        "output_tok_s": 2654.03,
+        "ttft p99": 77.0,
+        "e2e p99": 3866.0,
+    },
+    ("genai-perf-24.06.txt", ""): {
+        "client": "aiperf",
+        "e2e": 4110.62343,
+        "output_tok_s": 80.51,
+        "output_tokens": 331,
+        "input_tokens": 550,
+    },
+    ("llama-bench.sql", "pp512"): {"prompt_tok_s": 1200.5, "output_tok_s": None},
+    ("llama-bench.sql", "tg128"): {
+        "output_tok_s": 41.5,
+        "output_tok_s_sd": 0.2,
+        "tpot": 1e3 / 41.5,
+    },
     ("aiperf-server-metrics-on.json", ""): {
         "engine": "vllm",
         "k": 2,
@@ -324,6 +408,33 @@ def test_figures_are_the_files_own_within_a_tenth_of_a_percent(name: str, part: 
 def test_every_client_sees_the_pace_that_was_set(off: str, on: str) -> None:
     assert one(off).value("tpot") == pytest.approx(OFF_TPOT, rel=0.01)
     assert one(on).value("tpot") == pytest.approx(ON_TPOT, rel=0.03)
+
+
+def test_a_report_in_yaml_is_that_in_json() -> None:
+    data = (FILES / "guidellm-off.json").read_bytes()
+    text = yaml.safe_dump(json.loads(data), sort_keys=False)
+    first = read_document(parse("a", data))
+    second = read_document(parse("a", text.encode()))
+    fenced = read_document(parse("a", f"My run:\n```\n{text}\n```\n".encode()))
+    assert first and all(
+        [run.model_dump(exclude={"sha256"}) for run in again]
+        == [run.model_dump(exclude={"sha256"}) for run in first]
+        for again in (second, fenced)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("benchmarks: &a\n- metrics: {inter_token_latency_ms: *a}\n", "aliases"),
+        ("benchmarks:\n- metrics: {inter_token_latency_ms: [}\n", "not YAML"),
+        ("benchmarks: 3\nx:\n  inter_token_latency_ms: 4\n", "no benchmarks"),
+    ],
+)
+def test_a_broken_report_in_yaml_is_one_sentence(text: str, why: str) -> None:
+    with pytest.raises(Unreadable, match=why) as said:
+        read_document(parse("a.yaml", text.encode()))
+    assert "\n" not in str(said.value)
 
 
 @pytest.mark.parametrize("name", NAMES)
