@@ -22,7 +22,7 @@ from advisor.lab.serving import ab_run
 from advisor.lab.serving import plan as plans
 from advisor.lab.serving.load import Progress as ProgressOfLoad
 from advisor.lab.serving.prompts import MAX_PROMPTS_BYTES
-from advisor.readers.results import server as client
+from advisor.readers import server as client
 from advisor.readers.results.formats import read_all
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.own_runs import ab_text

@@ -17,7 +17,7 @@ from advisor.cli.base import HELP
 from advisor.cli.options import setting_options
 from advisor.cli.recommend import page_width, write
 from advisor.domain.nouns import AdvisorError
-from advisor.readers.results import server as client
+from advisor.readers import server as client
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.notes import next_run_line

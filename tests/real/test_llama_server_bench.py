@@ -20,7 +20,7 @@ import yaml
 from click.testing import CliRunner
 
 from advisor.cli.app import cli
-from advisor.readers.results import server as client
+from advisor.readers import server as client
 from advisor.readers.results.formats import read_all, read_results
 from tests.real.tiny_server import QUIET, ask, free_port, run_server, wait
 
@@ -121,6 +121,27 @@ def test_a_killed_ab_stops_the_old_server_and_goes_on(
     assert path.read_text().splitlines()[1 : 1 + len(kept)] == kept
     runs = read_all([path, tmp_path / "on-seed1.jsonl"])
     assert [run.requests for run in runs] == [40, 40]
+
+
+def test_ctrl_c_ends_the_server_at_once(server: Path, model: Path, tmp_path: Path) -> None:
+    """It waits for the readers of its streams, so they go first; what was measured is kept."""
+    made = plan(server, model, tmp_path, requests=4000)
+    code = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, "bench", "run", str(tmp_path)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 120
+    while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 4):
+        time.sleep(0.02)
+    started = time.monotonic()
+    os.killpg(child.pid, signal.SIGINT)
+    assert child.wait(60) == 130
+    assert time.monotonic() - started < 15, "30 s is when it would be killed"
+    with pytest.raises(client.ServerGone):
+        client.get(made["url"], "/health", 1)
+    (run,) = read_results(path)
+    assert run.requests and run.requests >= 3 and not run.failed
 
 
 def test_watch_sees_the_drafts_of_the_real_server(

@@ -18,7 +18,7 @@ from advisor.engines.benchmarks import METRICS_FLAG
 from advisor.prediction import estimates
 from advisor.readers.results import exposition
 from advisor.readers.results.run import BenchmarkRun
-from advisor.readers.results.server import BadAnswer, Server
+from advisor.readers.server import BadAnswer, Server
 
 FULL = sourced(
     0.95,

@@ -20,8 +20,8 @@ from advisor.domain.facts import AdvisorError
 from advisor.lab.processes import EngineProcess, signal_group
 from advisor.lab.serving import load, prompts
 from advisor.lab.serving.plan import HEALTH_S, Arm, BenchPlan
+from advisor.readers import server as client
 from advisor.readers.results import document, own_runs
-from advisor.readers.results import server as client
 from advisor.readers.results.own_runs import Header
 
 STOP_S = 30.0

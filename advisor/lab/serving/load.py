@@ -18,11 +18,12 @@ from typing import IO, Any, NamedTuple
 
 from advisor.domain.facts import AdvisorError
 from advisor.domain.printable import excerpt
+from advisor.readers import server as client
 from advisor.readers.results import document, exposition, own_runs
-from advisor.readers.results import server as client
 from advisor.readers.results.own_runs import Counters, Header, Record
 
 SEEDS_APART = 100_000  # between the sampling seeds of two runs
+UNCOUNTED = "the server states no token counts, and a chunk may hold several tokens"
 MAX_FAILURES = 3  # in a row, after which the server is taken for broken
 
 
@@ -134,6 +135,8 @@ class _Loop:
         self.seed, self.total = header.seed, header.requests
         self.done, self.failed, self.in_a_row = self.total - len(todo), 0, 0
         self.fatal: AdvisorError | None = None
+        self.speculates, self.is_stopped = header.method != "none", False
+        self.open: dict[int, client.HasFile] = {}  # by the thread that reads it
         self.defect: Exception | None = None  # of ours, in a thread: raised by `start`
         self.lock = threading.Lock()
         self.begun = time.monotonic()
@@ -148,7 +151,9 @@ class _Loop:
                     thread.join(0.2)
         except KeyboardInterrupt:
             with self.lock:
-                self.todo = iter(())
+                self.todo, self.is_stopped = iter(()), True
+                for connection in self.open.values():
+                    client.cut(connection)
             raise
         if self.defect is not None:
             raise self.defect
@@ -170,7 +175,9 @@ class _Loop:
             body = {**self.body, "messages": [{"role": "user", "content": self.prompts[i]}]}
             body["seed"] = self.seed * SEEDS_APART + i  # one for all would draw the same each time
             try:
-                made = client.stream(self.url, body, self.stall_s)
+                made = client.stream(self.url, body, self.stall_s, self._hold)
+                if self.speculates and made.input_tokens is None:
+                    raise client.BadAnswer(UNCOUNTED)
             except AdvisorError as error:
                 self._fail(i, start, error)
                 continue
@@ -189,8 +196,16 @@ class _Loop:
                 )
             )
 
+    def _hold(self, connection: client.HasFile) -> None:
+        with self.lock:
+            self.open[threading.get_ident()] = connection
+            if self.is_stopped:
+                client.cut(connection)
+
     def _keep(self, record: Record) -> None:
         with self.lock:
+            if self.is_stopped:
+                return
             self._write(record)
             self.done += 1
             self.in_a_row = 0
@@ -199,6 +214,8 @@ class _Loop:
     def _fail(self, i: int, start: float, error: AdvisorError) -> None:
         end = time.monotonic() - self.begun
         with self.lock:
+            if self.is_stopped:  # by us: no failure of the server
+                return
             self.failed += 1
             self.in_a_row += 1
             self._write(

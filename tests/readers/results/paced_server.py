@@ -41,6 +41,7 @@ class Pace:
     after: int = 0  # requests answered well before the fault
     slots: int = 64
     rounds_of: int = 0
+    usage: bool = True  # whether token counts are sent where they are asked for
     requests: int = 0
     prompt_tokens: int = 0
     tokens: int = 0
@@ -145,7 +146,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if body.get("stream"):
                 wanted = (body.get("stream_options") or {}).get("include_usage")
-                self._stream(chat, count, usage if wanted else {}, stall=fault == "stall")
+                self._stream(
+                    chat, count, usage if wanted and pace.usage else {}, stall=fault == "stall"
+                )
             else:
                 time.sleep(
                     (pace.ttft_ms + pace.step_ms * sum(1 for _ in steps(pace, count))) / 1000

@@ -21,10 +21,11 @@ from click.testing import CliRunner
 from readers.results.paced_server import Pace, start
 
 from advisor.cli.app import cli
+from advisor.domain.facts import AdvisorError
 from advisor.lab.serving import ab_run, load, prompts
 from advisor.lab.serving import plan as plans
+from advisor.readers import server as client
 from advisor.readers.results import arms
-from advisor.readers.results import server as client
 from advisor.readers.results.formats import read_all, read_results
 
 OFF = {"step_ms": 20.0, "ttft_ms": 40.0}
@@ -250,6 +251,40 @@ def test_what_goes_on_before_the_first_request_is_told(tmp_path: Path) -> None:
         )
     assert said[0] == ("off, seed 1", 0, 6, 0, "warm-up")
     assert said[-1] == ("off, seed 1", 6, 6, 0, "")
+
+
+def test_a_stream_that_is_cut_ends_at_once() -> None:
+    """An engine may wait for its readers before it stops: Ctrl-C cuts what they read."""
+    body = {"max_tokens": 50, "messages": [{"role": "user", "content": "a b"}]}
+    held: list[client.HasFile] = []
+    said: list[Exception] = []
+
+    def ask(url: str) -> None:
+        try:
+            client.stream(url, body, 60, held.append)
+        except AdvisorError as error:
+            said.append(error)
+
+    with serve(**QUICK, fault="stall") as url:
+        thread = threading.Thread(target=ask, args=(url,), daemon=True)
+        thread.start()
+        end = time.monotonic() + 20
+        while not held and time.monotonic() < end:
+            time.sleep(0.01)
+        client.cut(held[0])
+        thread.join(20)
+        assert not thread.is_alive() and "broke off" in str(said[0])
+        client.cut(held[0])  # closed by now: nothing to do
+
+
+def test_drafts_are_not_measured_by_chunks(tmp_path: Path) -> None:
+    """Without token counts a chunk of several tokens would count as one."""
+    with serve(**QUICK, usage=False) as url:
+        assert bench(tmp_path, url, "off")[0] == 0
+    with serve(**QUICK, k=2, rates=(0.9, 0.8), usage=False) as url:
+        status, said = bench(tmp_path, url, "on", "--k", "2")
+    assert status != 0 and "states no token counts" in said
+    assert read_results(tmp_path / "off-seed1.jsonl")[0].output_tokens == 80
 
 
 def plan_for(url: str, argv: list[str]) -> dict[str, object]:

@@ -25,7 +25,7 @@ from advisor.domain.facts import OwnRun
 from advisor.domain.normal import cdf
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.prediction import own_runs, utility
-from advisor.readers.results import server as client
+from advisor.readers import server as client
 from advisor.render.json_out import advice_json
 from advisor.render.layout import Paper
 from advisor.render.share import shared_csv

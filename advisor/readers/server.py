@@ -7,14 +7,17 @@ streams at.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import os
+import socket
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from advisor.domain.facts import AdvisorError
 from advisor.domain.printable import excerpt
@@ -31,6 +34,14 @@ class ServerGone(AdvisorError):
 
 class BadAnswer(AdvisorError):
     """The server answered with something else than asked for, or stopped in the middle."""
+
+
+class HasFile(Protocol):
+    """A connection with a file descriptor."""
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        ...
 
 
 class Server(NamedTuple):
@@ -156,9 +167,14 @@ def counters(url: str) -> Scrape | None:
         return None
 
 
-def stream(url: str, body: Mapping[str, Any], stall_s: float) -> StreamedAnswer:
+def stream(
+    url: str,
+    body: Mapping[str, Any],
+    stall_s: float,
+    opened: Callable[[HasFile], None] | None = None,
+) -> StreamedAnswer:
     """Send one chat request and read its stream. Raises ServerGone or BadAnswer; `stall_s` bounds
-    each silence.
+    each silence. `opened` is given the connection, for `cut`.
     """
     data = json.dumps({**body, "stream": True, "stream_options": {"include_usage": True}}).encode()
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
@@ -166,6 +182,8 @@ def stream(url: str, body: Mapping[str, Any], stall_s: float) -> StreamedAnswer:
     reader = _Reader()
     try:
         with _NO_PROXY.open(request, timeout=stall_s) as answer:
+            if opened is not None:
+                opened(answer)
             while not reader.finished and (line := answer.readline(MAX_LINE)):
                 reader.take(line)
     except urllib.error.HTTPError as error:
@@ -179,6 +197,15 @@ def stream(url: str, body: Mapping[str, Any], stall_s: float) -> StreamedAnswer:
             raise BadAnswer(f"the server sent nothing for {stall_s:g} s") from error
         raise ServerGone(f"no server answers at {url} ({_reason(error)})") from error
     return reader.result()
+
+
+def cut(connection: HasFile) -> None:
+    """End a stream that another thread reads: a server may wait for its readers before it stops."""
+    with (
+        contextlib.suppress(OSError, ValueError, AttributeError),  # it is closed already
+        socket.socket(fileno=os.dup(connection.fileno())) as end,
+    ):
+        end.shutdown(socket.SHUT_RDWR)
 
 
 class _Reader:
