@@ -251,13 +251,18 @@ def _logs(interval: Interval) -> tuple[Array, Array, Array]:
 
 
 def _within_k_limits(candidates: Sequence[Candidate], eligible: list[int]) -> list[int]:
-    """Keep to the largest k that the documented sweeps allow, if any eligible plan does."""
-    limits = [
-        f.k_max for i in eligible for f in candidates[i].findings if f.effect == "k_max" and f.k_max
-    ]
-    if not limits:
-        return eligible
-    return [i for i in eligible if candidates[i].plan.k <= min(limits)] or eligible
+    """Keep to plans with no more draft tokens than the documented sweeps of their own setting
+    allow, if any eligible plan does: how many requests run differs by plan, so that the limit of
+    one says nothing of another.
+    """
+    return [
+        i for i in eligible if candidates[i].plan.k <= k_limit(candidates[i].findings)
+    ] or eligible
+
+
+def k_limit(findings: Sequence[Finding]) -> float:
+    """The most draft tokens that findings allow; infinite where none says."""
+    return min((f.k_max for f in effects(findings, "k_max") if f.k_max), default=float("inf"))
 
 
 def _documented_k(candidates: Sequence[Candidate], eligible: Sequence[int]) -> int | None:

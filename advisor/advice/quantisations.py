@@ -65,19 +65,23 @@ def _facts(
 def holds_slots(
     hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length: int, slots: int
 ) -> bool:
-    """Whether one replica holds `slots` requests of `length` tokens, and beside the model's own
-    head as well; True where memory or sizes are not known.
+    """Whether the replicas of some layout hold `slots` requests of `length` tokens together, and
+    beside the model's own head as well; True where memory or sizes are not known.
     """
     facts = _facts(hw, model, quant, engine, gpus, length, slots)
     try:
-        plan = propose.base_plan(facts, propose.splits(facts)[0])
+        plans = [propose.base_plan(facts, split) for split in propose.splits(facts)]
     except AdvisorError:
         return True
+    return any(_room_for(facts, plan, slots) for plan in plans)
+
+
+def _room_for(facts: Facts, plan: Plan, slots: int) -> bool:
     arms = [plan]
-    if model.mtp_layers and propose.no_path(facts, plan, "mtp") is None:
+    if facts.model and facts.model.mtp_layers and propose.no_path(facts, plan, "mtp") is None:
         middle = propose.middle_k(facts, "mtp")
         arms.append(propose.with_method(facts, plan, "mtp", middle))
-    return all((arm.max_num_seqs or slots) >= slots for arm in arms)
+    return all((arm.max_num_seqs or slots) * arm.dp >= slots for arm in arms)
 
 
 def _holds(facts: Facts, plan: Plan, slots: int) -> bool | None:

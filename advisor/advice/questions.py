@@ -120,6 +120,7 @@ _NUMBERS = (
 )
 _WORDS = {word: count for count, words in enumerate(_NUMBERS) for word in words.split()}
 _MEMORY = lazy_re(r"(\S.*?)[ -](\d{1,4}) ?gi?b(?: (?:unified|v?ram|memory))?", re.IGNORECASE)
+_BARE = lazy_re(r"(\S.*?) (\d{1,3})")  # "M4 Max 128"
 _MAC = lazy_re(r"(?:apple )?i?mac(?:book)?(?: (?:pro|studio|mini|air))?[ ,:]+(\S.*)", re.IGNORECASE)
 MEMORY_SLACK = sourced(
     0.1, "share", "own choice: GB and GiB, and sizes that vendors round", "assumed"
@@ -153,17 +154,18 @@ def strip_size(name: str) -> str:
     if _find(text):
         return name
     if (mac := _MAC.fullmatch(text)) is not None:
-        chip = _MEMORY.fullmatch(mac[1])
+        chip = _MEMORY.fullmatch(mac[1]) or _BARE.fullmatch(mac[1])
         known = _find(chip[1] if chip else mac[1])
         if known is None or known.vendor != "apple":
             return name
         text = mac[1]
     sized = _MEMORY.fullmatch(text)
-    if sized is None:
+    bare = _BARE.fullmatch(text) if sized is None and not _find(text) else None
+    if (sized := sized or bare) is None:
         return text
     known = _find(sized[1])
-    if known is None:
-        return name
+    if known is None or (bare is not None and known.vendor != "apple"):
+        return name  # a bare number is a part of most names
     memory = known.memory_gb.value if known.memory_gb is not None else None
     if memory is not None and abs(int(sized[2]) - memory) > MEMORY_SLACK * memory:
         raise AdvisorError(

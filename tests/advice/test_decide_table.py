@@ -173,6 +173,15 @@ def test_off_needs_every_plan_to_be_off() -> None:
     assert verdict(forbidden, lost)[0] == "off"
 
 
+def test_the_limit_of_one_plan_says_nothing_of_another() -> None:
+    """With more draft tokens fewer requests run, so a limit that k = 5 meets may not be one of
+    k = 2 (a B200 at 512 requests kept to k = 1 so).
+    """
+    far = at(5, finding(effect="k_max", k_max=1), gain=1.1)
+    assert allowed_candidates([OFF, at(1), at(2), far]) == [1, 2]
+    assert verdict(at(1, gain=1.1), at(2, gain=1.5), far)[:2] == ("on", 2)
+
+
 def test_beyond_the_documented_k_nothing_is_on_but_some_of_it_is_worth_a_measurement() -> None:
     limit = finding(effect="k_max", k_max=1)
     lost, beyond = at(1, gain=1.0, p_gain=OFF_UP_TO), at(3, limit, gain=1.5, p_gain=ON)

@@ -59,6 +59,14 @@ def test_the_bill_counts_what_is_reserved_and_says_what_binds(
         assert "of 2,560 tokens fit" not in text and "beside the states of 1 slot" in text
 
 
+@pytest.mark.parametrize("concurrency", [1, 32])
+def test_the_room_of_all_replicas_chooses_the_engine(concurrency: int) -> None:
+    """Two of four L4 hold few requests beside the weights, four hold them all: vLLM stays."""
+    made = recommend(hardware="l4", gpus=4, concurrency=concurrency)
+    assert made.plan.engine == "vllm"
+    assert recommend(hardware="l4", concurrency=concurrency).plan.engine == "llama-server"
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 @pytest.mark.parametrize("hardware", ["gb10", "rtx3090", "h100", "l40s"])
 def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) -> None:

@@ -147,3 +147,12 @@ def test_missed_objectives_name_a_load_that_meets_them(hardware: str) -> None:
 def test_one_request_that_misses_is_not_told_to_ask_for_fewer() -> None:
     made = recommend(hardware="gb10", max_tpot_ms=10)
     assert not any("at once it would" in reason.text for reason in made.reasons)
+
+
+def test_a_gain_beside_a_slower_decode_says_where_it_comes_from() -> None:
+    """Beyond the CUDA graphs a step without prompts is slow, and with so many requests rare."""
+    made = recommend(hardware="b200", concurrency=512, goal="throughput")
+    assert made.estimate is not None and made.estimate.output_tok_s.speedup.p50 > 1
+    (step,) = [one.text for one in made.reasons if "while decoding" in one.text]
+    assert "steps that hold prompts, which no CUDA graph serves in either run" in step
+    assert not [one for one in made.reasons if "The estimate alone prefers" in one.text]

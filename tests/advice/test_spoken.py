@@ -154,6 +154,8 @@ def test_the_number_of_gpus_is_apart(said: str, name: str, count: int | None) ->
         ("a100 40GB", "a100-40gb"),
         ("mac studio m2 ultra 192gb", "apple-m2-ultra"),
         ("macbook pro m4 max", "apple-m4-max"),
+        ("M2 Ultra 192", "apple-m2-ultra"),
+        ("mac studio m3 ultra 512", "apple-m3-ultra"),
     ],
 )
 def test_a_size_that_fits_is_left_out(said: str, ident: str) -> None:

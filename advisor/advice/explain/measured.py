@@ -128,6 +128,8 @@ def _others(facts: Facts, row: Evidence) -> list[str]:
 def _differences_of(facts: Facts, plan: Plan, row: Evidence) -> list[str]:
     """The same, with a load that is far from the one asked about, and k."""
     names = _others(facts, row)
+    if row.method != plan.method:
+        names.append("method")
     pairs = ((row.concurrency, facts.concurrency), (row.input_tokens, facts.ctx_tokens))
     far = [abs(log2(theirs / ours)) > TWICE for theirs, ours in pairs if theirs and ours]
     if any(far):

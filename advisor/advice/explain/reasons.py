@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from advisor.advice.decide import Verdict, goal_interval, meets, p_objective, vetoes
+from advisor.advice.decide import Verdict, effects, goal_interval, meets, p_objective, vetoes
 from advisor.advice.explain import caveats
 from advisor.advice.explain.measured import Told, from_evidence, whole_percent, without_acceptance
 from advisor.advice.explain.no_method import from_drafter, no_method
@@ -26,6 +26,7 @@ from advisor.domain.nouns import (
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.perf.prompt_cost import GRAPH_TOKENS
 
 PHYSICS = "physics core"
 EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
@@ -152,14 +153,19 @@ def _what_else(best: Candidate, decoding: float) -> str:
         return ""
     terms = estimate.terms
     crowded = terms.get("requests_verify", 1) < terms.get("requests_base", 1)
-    effects = {f.code: f.effect for f in best.findings if f.effect in ("loss", "caution")}
-    what = "documented losses" if "loss" in effects.values() else "losses documented nearby"
+    lost = {f.code: f.effect for f in best.findings if f.effect in ("loss", "caution")}
+    what = "documented losses" if "loss" in lost.values() else "losses documented nearby"
+    beyond = best.plan.engine == "vllm" and (
+        terms.get("requests_verify", 1) * (best.plan.k + 1) > GRAPH_TOKENS
+    )
+    alone = beyond and estimate.output_tok_s.speedup.p50 > decoding
     parts = [
+        "steps that hold prompts, which no CUDA graph serves in either run" if alone else "",
         f"{terms['requests_verify']:.0f} instead of {terms['requests_base']:.0f} requests at once"
         if crowded
         else "",
         "prefill and nearby benchmarks",
-        f"{what} ({', '.join(sorted(effects))})" if effects else "",
+        f"{what} ({', '.join(sorted(lost))})" if lost else "",
     ]
     said = " and ".join(part for part in parts if part)
     return f"; with {said}, {estimate.output_tok_s.speedup.p50:.2f}x overall"
@@ -172,15 +178,12 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
     free = [c for c in verdict.candidates if c.estimate is not None and not vetoes(c.findings)]
     free = [c for c in free if meets(facts.request, c.estimate)] or free
     chose = [f for f in best.findings if f.effect == "support" and f.k_best == best.plan.k]
-    chose += [
-        f
-        for c in free
-        for f in c.findings
-        if f.effect == "k_max" and f.k_max and f.k_max < c.plan.k
-    ]
-    if not free or not chose:
+    if not free:
         return []
     rival = min(free, key=lambda c: (c.regret, c.plan.k))
+    chose += [f for f in effects(rival.findings, "k_max") if f.k_max and f.k_max < rival.plan.k]
+    if not chose:
+        return []
     here, there = (goal_interval(c.estimate, goal).p50 for c in (best, rival))
     if (
         verdict.decision == "off"
