@@ -109,3 +109,12 @@ def test_slips_in_real_files(seed: int) -> None:
     assert made.total() > 350
     assert errors.total() >= 0.92 * made.total()
     assert mended.total() >= 0.75 * made.total()
+
+
+def test_blanks_for_the_tab_of_a_recipe() -> None:
+    """make tells a file by its name, and so do we: no case of a rule has one."""
+    right = "serve:\n\tvllm serve Qwen/Qwen3-8B --port 8000\n"
+    told = [
+        validate(text=text, name="Makefile") for text in (right, right.replace("\t", "        "))
+    ]
+    assert [[one.code for one in report.findings] for report in told] == [[], ["SD136"]]
