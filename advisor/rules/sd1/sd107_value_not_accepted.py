@@ -27,6 +27,8 @@ from advisor.rules.kit.values import (
 _COMMAS = lazy_re(r"\s*\d+(?:\s*,\s*\d+)+\s*")
 # the mark of a template that another program fills in
 _TO_FILL = lazy_re(r"(?:REPLACE|YOUR|CHANGE|PLACEHOLDER|TODO)_[A-Z0-9_]+$")
+_NO_PORT = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z][\w-]*(?:\.[\w-]+)*")
+_SPLIT_OTHERWISE = lazy_re(r"\d+(?:\.\d+)?(?:\s*[:;]\s*\d+(?:\.\d+)?)+")
 _WITH_PORT = lazy_re(r"(?:https?://)?([A-Za-z0-9.-]+):\d{2,5}/?|https?://([A-Za-z0-9.-]+)/?")
 # read with std::stoi, which throws at a word; others take words too, such as --gpu-layers all
 COUNTS = (
@@ -77,7 +79,7 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
         option = known.find(lookup_spelling(found), version)
         if option is None or not option.takes_value or "." in found.name:
             continue
-        for judge in (with_port, adapters, no_number, off_the_list):
+        for judge in (with_port, form_of_text, no_number, off_the_list):
             if (hit := judge(case, found, option)) is not None:
                 yield hit
                 break
@@ -102,6 +104,31 @@ def with_port(case: Case, found: Flag, option: Option) -> Hit | None:
         everywhere=True,
         slip=True,
     )
+
+
+def form_of_text(case: Case, found: Flag, option: Option) -> Hit | None:
+    """Return a hit where a text lacks the form that the option reads."""
+    value = (found.value or "").strip()
+    if found.name == "--dist-init-addr" and _NO_PORT.fullmatch(value):
+        return Hit(
+            f"{found.raw} takes an address with a port, not '{value}'",
+            flag=found,
+            fix=Fix(text=f"Write {value}:PORT, the same on each node."),
+            everywhere=True,
+            slip=True,
+        )
+    if found.name == "--tensor-split" and _SPLIT_OTHERWISE.fullmatch(value):
+        meant = re.sub(r"\s*[:;]\s*|\s+", ",", value)
+        return Hit(
+            f"{found.raw} takes numbers with commas between them: '{value}' is read up to the "
+            "first sign, and all layers go to one device",
+            flag=found,
+            severity="warning",
+            fix=set_fix(case, found, meant, f"Write {meant}."),
+            everywhere=True,
+            slip=True,
+        )
+    return adapters(case, found, option)
 
 
 def adapters(case: Case, found: Flag, option: Option) -> Hit | None:
@@ -233,6 +260,8 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
         kept: str | None = re.split(r"[^\d.]", value)[0] or "0"
     else:
         kept, near = leading_digits(value), likely_number("int", value)
+        if found.name == "--cache-ram" and (size := re.fullmatch(r"(\d+)\s*[gG]i?[bB]?", value)):
+            near = str(int(size[1]) * 1024)  # it counts MiB
     if kept is None or near is None or near == kept or not (whole or found.name in SAMPLING):
         return None
     return Hit(

@@ -115,9 +115,20 @@ def for_nvidia(case: Case, container: Container, devices: Devices) -> Iterator[H
             f"the image is built for CUDA and the container asks for no GPU{beside}: {ends(case)}",
             flag="gpus",
             line=container.image_line,
-            severity="warning" if devices.paths else stops(case),
-            fix=request_fix(case, devices, ranks),
+            severity="warning" if devices.paths and not dri else stops(case),
+            fix=for_amd(case, container) if dri else request_fix(case, devices, ranks),
         )
+
+
+def for_amd(case: Case, container: Container) -> Fix:
+    """The image of the same release that is built for ROCm."""
+    where, name = container.image_span, split_image(container.image or "")[0]
+    if where is None or not name.endswith("vllm/vllm-openai"):
+        return Fix(text="Take an image that is built for ROCm.")
+    edit = Edit(
+        file=case.launch.file, start=where.start, end=where.start + len(name), text=f"{name}-rocm"
+    )
+    return Fix(text=f"Take {name}-rocm, which is built for ROCm.", edits=(edit,))
 
 
 def request_fix(case: Case, devices: Devices, ranks: int) -> Fix:
