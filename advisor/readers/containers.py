@@ -13,6 +13,7 @@ from advisor.readers.form_checks import image_slips, in_one_word, starts_nothing
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
 from advisor.readers.programs import (
     BYSTANDERS,
+    ENGINE_TEXT,
     SHELLS,
     base_name,
     engine_start,
@@ -112,6 +113,8 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     words = [*(ran.entrypoint or []), *ran.args]
     if words and around.kind in ("compose", "kubernetes") and in_one_word(words[0], reading):
         words = [*split_words(words[0]), *words[1:]]
+    if words and len(words) == 2 and base_name(words[0]) in SHELLS and " " in words[1].text.strip():
+        words = _with_c(words, ran, reading)
     before = len(reading.found)
     if words and reading.command(words, env, scope=_inside(ran), around=around, at=at, depth=depth):
         image_slips(around, words, not ran.entrypoint, reading.found[before:], reading)
@@ -154,6 +157,24 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         starts_nothing(around, engine, given, reading)
     reading.add(found)
     return True
+
+
+def _with_c(words: list[Mapped], ran: ContainerRun, reading: Reading) -> list[Mapped]:
+    """A shell that is given a script as its only argument takes it for a file's name."""
+    place = words[0].span()
+    if not ran.entrypoint or place is None or not ENGINE_TEXT.search(words[1].text):
+        return words
+    text = reading.source.text
+    quote = text[place[1] : place[1] + 1]
+    flow = quote in ("'", '"') and text[place[0] - 1 : place[0]] == quote
+    said = f"{words[0].text} takes its first argument for a file: -c stands before a script"
+    if flow:
+        reading.slip(
+            said, place[0] - 1, place[1] + 1, f"{quote}{words[0].text}{quote}, {quote}-c{quote}"
+        )
+    else:
+        reading.slip(said, words[0].first(), text="-c before the script")
+    return [words[0], synthetic("-c", words[0].first()), words[1]]
 
 
 # subcommands of an engine's program that start no server

@@ -50,6 +50,7 @@ _WORDS = {
     "--runtime": ("nvidia", "runc"),
     "--pull": ("always", "missing", "never"),
 }
+_ONE_SIGN = lazy_re(r"(?:vllm|sglang)(?:\[[\w,]+\])?(=)\d[\w.]*")
 _MAKER = lazy_re(r"(nvidia|amd)(?:\.\w+)?[/.]gpus?")  # nvidia/gpu: no device plugin says so
 _OPEN = lazy_re(r"[$%{\ue000]")  # what something else is to fill in
 _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
@@ -211,6 +212,21 @@ def module_slip(words: list[Mapped], first: int, reading: Reading) -> None:
     else:
         return
     reading.slip(said, word.first(), place[1] if place else None, meant)
+
+
+def check_requirement(words: list[Mapped], reading: Reading) -> None:
+    """An engine's release behind one sign of equality, which pip does not read; conda does."""
+    if not any(word.text in ("install", "add") for word in words[1:4]):
+        return
+    for word in words[2:]:
+        found = _ONE_SIGN.fullmatch(word.text)
+        if found is None:
+            continue
+        place = word.part(*found.span(1)).span()
+        said = f"pip reads no {word.text}: a release stands behind =="
+        reading.slip(said, word.first(), None, "==") if place is None else (
+            reading.slip(said, place[0], place[1], "==")
+        )
 
 
 def docker_option_slip(word: Mapped, reading: Reading) -> None:

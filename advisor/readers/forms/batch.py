@@ -32,6 +32,7 @@ _CONDITION = lazy_re(
     re.I,
 )
 _SET = lazy_re(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
+_SPACED = lazy_re(r"\s*@?set\s+(?!/)([A-Za-z_]\w*)(\s+=\s*)(?=\S)", re.I)
 _PERCENT = lazy_re(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LOOPED = lazy_re(r"%%(?:~[a-zA-Z$:]{0,9})?([A-Za-z])(?![A-Za-z])")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
@@ -51,6 +52,12 @@ def read_batch(reading: Reading) -> None:
         text = whole.text.strip()
         if not text or text.startswith(("::", "#")) or re.match(r"@?rem\b", text, re.I):
             continue
+        if spaced := _SPACED.match(text):
+            at, end = whole.pos[spaced.start(2)], whole.pos[spaced.end(2) - 1] + 1
+            said = f"cmd takes the blank for a part of the name: %{spaced[1]}% stays empty"
+            named = re.search(rf"%{spaced[1]}%", reading.source.text)
+            if named is not None and at >= 0:
+                reading.slip(said, at, end, "=")
         line = _default_assignment(whole, scope)
         line, conditional = _without_condition(line)
         if found := _SET.match(line.text):

@@ -30,6 +30,17 @@ from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _MACRO = lazy_re(r"\$\{([\w.-]+)\}")
 _COMMENT_LINE = lazy_re(r"^[ \t]*#[^\n]*(?:\n|$)", re.M)
+# keys of whole numbers, of the file and of a model
+_COUNTS = frozenset(
+    (
+        "startPort",
+        "healthCheckTimeout",
+        "globalTTL",
+        "ttl",
+        "concurrencyLimit",
+        "metricsMaxInMemory",
+    )
+)
 _GIVEN = frozenset(("PORT", "MODEL_ID", "PID"))
 
 
@@ -47,13 +58,8 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
     """Every model's command."""
     reading.form = "llama-swap"
     models = document.get("models")
-    seen: dict[str, str] = {}
-    for key, model in models.entries() if models is not None else []:
-        listed = model.get("aliases")
-        for one in listed.items if listed is not None else []:
-            if seen.setdefault(one.text, key.text) != key.text:
-                said = f"two models have the alias '{one.text}': llama-swap refuses the file"
-                reading.slip(said, one.start, text=f"another alias for {key.text}")
+    if models is not None:
+        _check_keys(document, models, reading)
     shared = _macros(document.get("macros"), reading)
     for key, model in models.entries() if models is not None else []:
         command = model.get("cmd")
@@ -81,6 +87,24 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
         if len(reading.found) == before + 1 and (proxy is None or proxy.kind == "scalar"):
             told = scalar(proxy, reading.source) if proxy is not None else EMPTY
             check_proxy(reading.found[before], expand_macros(told, macros, 0), line, reading)
+
+
+def _check_keys(document: Node, models: Node, reading: Reading) -> None:
+    """Numbers that are texts, and aliases that two models have."""
+    counts = [(key, value) for key, value in document.entries() if key.text in _COUNTS]
+    for _, model in models.entries():
+        counts += [(key, value) for key, value in model.entries() if key.text in _COUNTS]
+    for key, value in counts:
+        if value.style in ("'", '"') and value.text.isdigit():
+            said = f"llama-swap takes a number for {key.text}, not a text in quotes"
+            reading.slip(said, value.start, value.end, value.text)
+    seen: dict[str, str] = {}
+    for key, model in models.entries():
+        listed = model.get("aliases")
+        for one in listed.items if listed is not None else []:
+            if seen.setdefault(one.text, key.text) != key.text:
+                said = f"two models have the alias '{one.text}': llama-swap refuses the file"
+                reading.slip(said, one.start, text=f"another alias for {key.text}")
 
 
 def _macros(node: Node | None, reading: Reading) -> dict[str, Mapped]:

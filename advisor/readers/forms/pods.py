@@ -171,7 +171,9 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
         node.get(key) is not None for key in ("extraVolumeMounts", "<<")
     ):
         around.mounts = None  # an operator or a chart adds its own
-    _add_probes(around, node, reading)
+    version = document.get("apiVersion")
+    kserve = version is not None and version.text.startswith("serving.kserve.io/")
+    _add_probes(around, node, reading, kserve)
     kind = document.get("kind")
     around.rollout_surge = (
         _surge(document) if kind is not None and kind.text == "Deployment" else None
@@ -210,7 +212,7 @@ def _probe_budget(node: Node) -> tuple[float | None, str]:
     return None, ""
 
 
-def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
+def _add_probes(around: Surroundings, node: Node, reading: Reading, kserve: bool) -> None:
     """The ports that the probes ask, by number or by the name that the container gives them."""
     named, ports = {}, node.get("ports")
     numbers = [
@@ -223,6 +225,10 @@ def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
         if name is not None and number is not None:
             named[name.text] = number
             around.port_names[name.text] = scalar(number, reading.source)
+    if kserve and len(numbers) == 1 and ports is not None and re.fullmatch(r"\d{1,5}", numbers[0]):
+        asked = ports.items[0].get("containerPort")
+        if asked is not None:  # where KServe sends requests
+            around.ports.append((scalar(asked, reading.source), "Service", None))
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         if node.path(f"{probe}.httpGet.httpHeaders") is not None:
             around.headers.add(probe)

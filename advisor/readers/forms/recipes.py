@@ -13,8 +13,10 @@ from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.forms.pods import environment, image_of
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
+from advisor.readers.slips import check_requirement
 from advisor.readers.syntax.mapped import Mapped, join, synthetic
 from advisor.readers.syntax.scope import Scope
+from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _ARGUMENTS = lazy_re(r"args|extraArgs|extra_args|command|entrypoint")
@@ -26,6 +28,13 @@ _SCRIPTS = ("commands", "script", "run")
 _VARIABLES = ("env", "envs", "environment", "variables")
 _DOUBLED = lazy_re(r"'\{\{[ \t]*\"")  # of a JSON text that `str.format` is to make
 MAX_LINES = 500
+_DSTACK = lazy_re(r"\$\{?(DSTACK_[A-Z_]+)")
+# https://dstack.ai/docs/reference/environment-variables
+_DSTACK_SETS = (
+    *("DSTACK_RUN_NAME", "DSTACK_REPO_ID", "DSTACK_GPUS_NUM", "DSTACK_NODES_NUM"),
+    *("DSTACK_GPUS_PER_NODE", "DSTACK_NODE_RANK", "DSTACK_MASTER_NODE_IP", "DSTACK_NODES_IPS"),
+    *("DSTACK_MPI_HOSTFILE", "DSTACK_WORKING_DIR", "DSTACK_JOB_ID", "DSTACK_RUN_ID"),
+)
 _KEY = lazy_re(
     r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args"
     r"|entrypoint|serve)s?$",
@@ -42,6 +51,11 @@ def read_scripts(
     A list of texts (`script:` of a pipeline, `runcmd:` of cloud-init) is read as the lines of one
     script, the `content:` of a file and a text with code blocks each by its own form.
     """
+    setup = node.get("setup")  # of SkyPilot, which starts no server
+    if setup is not None and setup.kind == "scalar" and "install" in setup.text:
+        text = scalar(setup, reading.source)
+        for line in re.finditer(r"(?:uv|pip3?)[ \t][^\n]*", text.text):
+            check_requirement(split_words(text.part(*line.span()), dollars=False), reading)
     for key, value in node.entries():
         if value.kind == "seq":
             _script_lines(key, value, env, reading, around)
@@ -169,9 +183,23 @@ def read_task(node: Node, reading: Reading) -> list[Node]:
         own = environment(holder.get(*_VARIABLES), reading) if holder is not node else {}
         before = len(reading.found)
         read_scripts(holder, {**shared, **own}, reading, around)
+        if len(reading.found) > before and "$DSTACK_" in reading.source.text.replace("{", ""):
+            _own_variables(reading)
         if (kind := node.get("type")) is not None and kind.text == "service":  # of dstack
             check_task_port(node.get("port"), reading.found[before:], reading)
     return holders
+
+
+def _own_variables(reading: Reading) -> None:
+    """A variable of dstack's that it does not set, but for a slip."""
+    from difflib import get_close_matches  # start-up: only for a task of dstack
+
+    for found in _DSTACK.finditer(reading.source.text):
+        if found[1] not in _DSTACK_SETS and (
+            near := get_close_matches(found[1], _DSTACK_SETS, 1, 0.85)
+        ):
+            said = f"dstack sets no {found[1]}: {near[0]} is meant"
+            reading.slip(said, found.start(1), found.end(1), near[0])
 
 
 def _has_script(node: Node) -> bool:

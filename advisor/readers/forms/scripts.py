@@ -21,6 +21,7 @@ _SPACED = lazy_re(
     re.M,
 )
 _SET = lazy_re(r"(?:^|[\s;(])(?:export[ \t]+|local[ \t]+|readonly[ \t]+)?([A-Za-z_]\w*)=", re.M)
+_BARE_JSON = lazy_re(r"(?<=[ \t=])\"\{\"[A-Za-z_]\w*\":[^\n\\]*?\}\"(?=[ \t]|\\|\r?$)", re.M)
 _DEFAULTED = lazy_re(r"\$\{([A-Za-z_]\w*):?=")  # ${NAME:=value}
 _NAME = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?")
 _USED = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?(?![:\w\[-])")
@@ -32,6 +33,7 @@ _ASKED = lazy_re(
     r"(?:[\w.-]*[A-Za-z][\w.-]*:)?(\d+)",
     re.M,
 )
+_GRES = lazy_re(r"^#SBATCH[ \t]+--gres(?:=|[ \t]+)gpu(=)\w", re.M)
 _TASKS = lazy_re(r"^#SBATCH[ \t]+--ntasks-per-node(?:=|[ \t]+)(\d+)", re.M)
 # srun of a server without a number of tasks of its own, or ranks told by its variables
 _EACH = lazy_re(
@@ -69,6 +71,8 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
         _open_quote(text, reading)
     if "#SBATCH" in text.text:
         _slurm(text, reading)
+    if '"{"' in text.text:
+        _inner_quotes(text, reading)
     if "=(" in text.text and "zsh" not in text.text[:40]:
         _whole_arrays(text, reading)
     if not reading.found and not depth:
@@ -110,6 +114,20 @@ def _check_quotes(text: Mapped, reading: Reading) -> None:
             reading.slip(said, at, end, f'"{found[2]}"')
 
 
+def _inner_quotes(text: Mapped, reading: Reading) -> None:
+    """JSON in double quotes, whose own quotes end those of the shell and vanish."""
+    words = {word.first() for one in reading.found for word in one.words}
+    for found in islice(_BARE_JSON.finditer(text.text), MAX_NAMES):
+        at, end = text.pos[found.start()], text.pos[found.end() - 1] + 1
+        if at < 0 or end - at != len(found[0]) or words.isdisjoint(range(at, at + 3)):
+            continue
+        inner = found[0][1:-1]
+        plain = "$" not in inner and "'" not in inner and "`" not in inner
+        escaped = inner.replace('"', '\\"')
+        said = "the quotes of the JSON end those around it: the server gets it without any"
+        reading.slip(said, at, end, f"'{inner}'" if plain else f'"{escaped}"')
+
+
 def _open_quote(text: Mapped, reading: Reading) -> None:
     """A quote that nothing closes, where the grammar finds an error too."""
     if "<<" in text.text or "$'" in text.text or len(text) > 50_000:
@@ -137,6 +155,10 @@ def _slurm(text: Mapped, reading: Reading) -> None:
             found.around.gpus = str(gpus)
             if str(gpus) == one[2]:
                 found.around.asked, found.around.whole = [text.part(*one.span(2))], True
+    if odd := _GRES.search(text.text):
+        said = "--gres takes gpu:TYPE:NUMBER: a colon stands behind gpu"
+        at = text.pos[odd.start(1)]
+        reading.slip(said, at, at + 1, ":")
     tasks = _TASKS.search(text.text)
     if tasks is not None and int(tasks[1]) > 1 and _EACH.search(text.text):
         said = f"srun starts the server {tasks[1]} times on each node: one task is meant"

@@ -14,6 +14,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.programs import ENGINE_TEXT
+from advisor.readers.slips import check_requirement
 from advisor.readers.syntax import control_flow
 from advisor.readers.syntax.cut_off import (
     LOOSE_END,
@@ -161,6 +162,8 @@ class Shell(ShellState):
         first = words[0].text
         if first in self.functions and self.nesting < MAX_NESTING:
             return self.call(first, words[1:])
+        if first in ("pip", "pip3", "uv"):
+            check_requirement(words, self.reading)
         builtin = BUILTINS.get(first)
         if builtin is not None:
             return builtin(self, words[1:], at)
