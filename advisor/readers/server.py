@@ -178,23 +178,26 @@ def stream(
     """
     data = json.dumps({**body, "stream": True, "stream_options": {"include_usage": True}}).encode()
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-    request = urllib.request.Request(f"{url}/v1/chat/completions", data, headers)
+    parts = urllib.parse.urlsplit(f"{url}/v1/chat/completions")
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     reader = _Reader()
     try:
-        with _NO_PROXY.open(request, timeout=stall_s) as answer:
+        with contextlib.closing(kind(parts.netloc, timeout=stall_s)) as connection:
+            connection.connect()
             if opened is not None:
-                opened(answer)
+                opened(connection.sock)  # before the answer: the server may never give one
+            connection.request("POST", parts.path, data, headers)
+            answer = connection.getresponse()
+            if answer.status != http.client.OK:
+                text = answer.read(300).decode("utf-8", "replace")
+                raise BadAnswer(f"the server answers {answer.status}: {excerpt(text)}")
             while not reader.finished and (line := answer.readline(MAX_LINE)):
                 reader.take(line)
-    except urllib.error.HTTPError as error:
-        raise BadAnswer(
-            f"the server answers {error.code}: {excerpt(_error_text(error))}"
-        ) from error
     except http.client.HTTPException as error:
         raise BadAnswer(f"the answer broke off ({type(error).__name__})") from error
+    except TimeoutError as error:
+        raise BadAnswer(f"the server sent nothing for {stall_s:g} s") from error
     except OSError as error:
-        if isinstance(getattr(error, "reason", error), TimeoutError):
-            raise BadAnswer(f"the server sent nothing for {stall_s:g} s") from error
         raise ServerGone(f"no server answers at {url} ({_reason(error)})") from error
     return reader.result()
 
@@ -202,7 +205,7 @@ def stream(
 def cut(connection: HasFile) -> None:
     """End a stream that another thread reads: a server may wait for its readers before it stops."""
     with (
-        contextlib.suppress(OSError, ValueError, AttributeError),  # it is closed already
+        contextlib.suppress(OSError, ValueError),  # it is closed already
         socket.socket(fileno=os.dup(connection.fileno())) as end,
     ):
         end.shutdown(socket.SHUT_RDWR)
@@ -254,13 +257,6 @@ class _Reader:
             self.first, self.last, self.chunks, prompt, output or self.chunks,
             drafted, (accepted or 0) if drafted else None,
         )  # fmt: skip
-
-
-def _error_text(error: urllib.error.HTTPError) -> str:
-    try:
-        return error.read(300).decode("utf-8", "replace")
-    except (OSError, http.client.HTTPException):
-        return ""
 
 
 def _event(text: bytes) -> dict[str, Any]:
