@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any
 
 from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict, MetricGain
@@ -19,6 +19,7 @@ from advisor.readers.results.run import BenchmarkRun, Latency
 from advisor.render import schema_parts as part
 from advisor.render.schema_parts import Schema
 
+TABLE_WIDTH = 74  # the narrowest page that takes the gains as a table
 _NAMES = {"output_tok_s": "output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
 
 
@@ -119,14 +120,21 @@ def ab_text(report: AbReport, width: int) -> str:
 
 
 def _load(load: LoadVerdict, width: int) -> list[str]:
-    lines = [load.load]
+    lines = wrap(load.load, width)
     if not load.comparable:
         text = "no verdict, the runs differ in more than speculation: " + "; ".join(
             load.differences
         )
         return [*lines, fill(text, width, initial_indent="  ", subsequent_indent="  "), ""]
-    lines.append(f"  {'':14}{'off':>9}{'on':>9}   gain   95 % interval   verdict")
-    lines += [_gain(made) for made in load.gains]
+    if width < TABLE_WIDTH:
+        lines.append("  off -> on, gain and its 95 % interval:")
+        lines += [
+            fill(_gain_words(made), width, initial_indent="  ", subsequent_indent="    ")
+            for made in load.gains
+        ]
+    else:
+        lines.append(f"  {'':14}{'off':>9}{'on':>9}   gain   95 % interval   verdict")
+        lines += [_gain(made) for made in load.gains]
     lines.append(
         fill(f"noise from {load.gains[0].noise}", width, initial_indent="  ") if load.gains else ""
     )
@@ -146,6 +154,13 @@ def _gain(made: MetricGain) -> str:
     return (
         f"  {_NAMES.get(made.metric, made.metric):14}{number(made.off):>9}{number(made.on):>9}"
         f"  {made.gain:4.2f}x   {span:13}   {made.verdict}"
+    )
+
+
+def _gain_words(made: MetricGain) -> str:
+    return (
+        f"{_NAMES.get(made.metric, made.metric)}: {number(made.off)} -> {number(made.on)}, "
+        f"{made.gain:.2f}x ({made.low:.2f} to {made.high:.2f}), {made.verdict}"
     )
 
 

@@ -16,6 +16,7 @@ from advisor.readers.results import arms
 from advisor.readers.results.document import Unreadable
 from advisor.readers.results.formats import read_results
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
+from advisor.render.own_runs import ab_text
 
 FILES = Path(__file__).parent / "files"
 OFF, ON = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
@@ -71,6 +72,14 @@ def test_arms_that_differ_are_named_and_get_no_verdict(
     assert report.verdict == "not comparable"
     assert any(said in text for text in report.loads[0].differences)
     assert not report.loads[0].gains
+
+
+@pytest.mark.parametrize("width", [40, 60, 74, 100])
+def test_the_verdict_keeps_to_the_width_of_the_terminal(width: int) -> None:
+    off, on = [run()], [drafted_run(tpot=19.9, dataset="random")]
+    text = ab_text(judge_ab(off, on, setting(off, on, {})), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "no difference" in " ".join(text.split()) and "200.0" in text
 
 
 @pytest.mark.parametrize(("first", "second"), [(50.4, 50.6), (1049.0, 1051.0), (95.0, 101.0)])
