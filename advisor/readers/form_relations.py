@@ -288,10 +288,12 @@ def _in_quotes(node: Node, text: str) -> str:
     return f"{node.style}{text}{node.style}" if node.style in ("'", '"') else text
 
 
-def _check_selected(wanted: Node, labels: dict[str, str], reading: Reading) -> None:
+def _check_selected(
+    wanted: Node, labels: dict[str, str], pods: list[dict[str, str]], reading: Reading
+) -> None:
     """A selector that is nearly the labels of a pod of the file, and finds none of its pods."""
-    pods = [one.around.labels for one in reading.found if one.around is not None]
-    pods = [one for one in pods if one]
+    if not any(one.around is not None and one.around.labels for one in reading.found):
+        return
     if not pods or not labels or any(labels.items() <= one.items() for one in pods):
         return
     for key, value in wanted.entries():
@@ -305,15 +307,17 @@ def _check_selected(wanted: Node, labels: dict[str, str], reading: Reading) -> N
         reading.slip(said, value.start, value.end, _in_quotes(value, near))
 
 
-def attach_services(documents: list[Node], reading: Reading) -> None:
-    """To each pod that a Service of the file selects, the port to which the Service sends."""
+def attach_services(documents: list[Node], pods: list[dict[str, str]], reading: Reading) -> None:
+    """To each pod that a Service of the file selects, the port to which the Service sends; `pods`
+    are the labels of all of them.
+    """
     for document in documents:
         kind, name = document.get("kind"), document.path("metadata.name")
         wanted, ports = document.path("spec.selector"), document.path("spec.ports")
         if kind is None or kind.text != "Service" or name is None or wanted is None:
             continue
         labels = {key.text: value.text for key, value in wanted.entries()}
-        _check_selected(wanted, labels, reading)
+        _check_selected(wanted, labels, pods, reading)
         for found in reading.found:
             around = found.around
             if around is None or not labels.items() <= around.labels.items():

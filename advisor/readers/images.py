@@ -37,6 +37,8 @@ _OTHERS = lazy_re(
     r"|text-generation|tabby|exllama|lmdeploy|tensorrt"
 )
 
+# which have images of other programs too: vllm-project/semantic-router
+_PROJECTS = lazy_re(r"(?<![^/])(?:vllm|sgl)-project/")
 _PRODUCTS = lazy_re(r"ai-dynamo/|(^|/)llm-d|kserve/|aibrix|kaito")  # with releases of their own
 
 _VERSION = lazy_re(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
@@ -61,8 +63,9 @@ def engine_of_image(image: str) -> Engine | None:
             return engine
     if _OTHERS.search(name):
         return None
+    name = _PROJECTS.sub("", name)
     for pattern, engine in _NAMES:
-        if re.search(pattern, name.rsplit("/", 2)[-1]) or re.search(pattern, name):
+        if re.search(pattern, name):
             return engine
     if "llama" in name.rsplit("/", 1)[-1]:
         return "llama-server"

@@ -142,7 +142,7 @@ _UNMARKED = lazy_re(
 )
 _PLACEHOLDER = lazy_re(
     r"^(|\$.*|[xX*.]+|<.*>|none|null|nil|true|false|yes|no|on|off|auto|0|1|-?\d{1,3}|empty"
-    r"|changeme|change[-_]me|your.*|dummy"
+    r"|changeme|change[-_]me|your.*|dummy|vllm|sglang|llama[-.](?:cpp|server)"
     r"|bearer|basic|token|\{\{.*|%\w+%|%[a-zA-Z]|\[redacted\])$",
     re.I,
 )

@@ -589,3 +589,64 @@ def test_weights_that_vllm_makes_fp8_at_load_have_no_blocks() -> None:
     assert not validate(text=text.format(model), name="a.sh", select=("SD215",)).findings
     model = "Qwen/Qwen3-Next-80B-A3B-Instruct-FP8"
     assert validate(text=text.format(model), name="a.sh", select=("SD215",)).findings
+
+
+def test_images_of_other_programs_of_a_project() -> None:
+    text = """apiVersion: v1
+kind: Pod
+metadata: {name: d}
+spec:
+  containers:
+  - name: d
+    image: ghcr.io/vllm-project/semantic-router/dashboard
+    args: ["/app/backend", "-port=8700"]
+"""
+    assert read_text(text, "a.yaml").launches == ()
+    assert len(read_text(text.replace("semantic-router/dashboard", "vllm-omni"), "a").launches) == 1
+
+
+def test_a_service_may_select_a_pod_that_runs_no_engine() -> None:
+    pod = """apiVersion: v1
+kind: Pod
+metadata: {{name: {0}, labels: {{role: {0}}}}}
+spec:
+  containers:
+  - {{name: c, image: "{1}", args: ["--model", "Qwen/Qwen3-8B"]}}
+"""
+    service = """apiVersion: v1
+kind: Service
+metadata: {name: s}
+spec: {selector: {role: router}, ports: [{port: 80, targetPort: 8000}]}
+"""
+    server = pod.format("routers", "vllm/vllm-openai:v0.25.1")
+    both = "---\n".join((server, pod.format("router", "router:1"), service))
+    assert not validate(text=both, name="a.yaml", select=("SD136",)).findings
+    alone = "---\n".join((server, service))
+    assert validate(text=alone, name="a.yaml", select=("SD136",)).findings
+
+
+def test_an_operator_places_each_of_its_servers() -> None:
+    text = """apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: d}
+spec:
+  services:
+    decode:
+      resources: {limits: {gpu: "4"}}
+      extraPodSpec: {mainContainer: {image: "vllm/vllm-openai:v0.25.1",
+        env: [{name: CUDA_VISIBLE_DEVICES, value: "0"}],
+        args: ["--model", "Qwen/Qwen3-8B", "--gpu-memory-utilization", "0.9"]}}
+    prefill:
+      resources: {limits: {gpu: "4"}}
+      extraPodSpec: {mainContainer: {image: "vllm/vllm-openai:v0.25.1",
+        env: [{name: CUDA_VISIBLE_DEVICES, value: "0"}],
+        args: ["--model", "Qwen/Qwen3-8B", "--gpu-memory-utilization", "0.9"]}}
+"""
+    assert len(read_text(text, "a.yaml").launches) == 2
+    assert not validate(text=text, name="a.yaml", select=("SD306",)).findings
+
+
+def test_the_name_of_an_engine_is_no_secret() -> None:
+    text = "vllm serve m --api-key vllm --max-num-sqes 4\n"
+    (found,) = validate(text=text, name="a.sh", select=("SD101",)).findings
+    assert found.message.startswith("vllm has no option")

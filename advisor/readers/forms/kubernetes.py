@@ -17,6 +17,7 @@ from advisor.readers.forms.pods import (
     image_of,
     is_own,
     mapping_words,
+    pod_labels,
     pod_of,
     repository_name,
     words_of,
@@ -60,7 +61,7 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             read_containers(
                 document, reading, _KIND.get(name, "kubernetes" if name else "helm-values")
             )
-    attach_services(documents, reading)
+    attach_services(documents, pod_labels(documents), reading)
 
 
 _VERSIONS = {
@@ -182,6 +183,8 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
     if node.get("modelCommand") is not None:
         args = [*_model_service(node, document, reading), *args]
     pod_of(around, node, document, reading)
+    if kind == "kubernetes" and not is_own(document):
+        around.chart = (document.get("kind") or node).text  # an operator's, which places its pods
     start = command or next(
         (found for key in COMMAND_KEYS if (found := node.get(key)) is not None), None
     )

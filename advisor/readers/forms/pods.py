@@ -132,6 +132,18 @@ def _dependent(word: Mapped, env: Env) -> Mapped:
     return join((*parts, word.part(done, len(word))))
 
 
+def pod_labels(documents: list[Node]) -> list[dict[str, str]]:
+    """The labels of the pods of a file, whatever runs in them."""
+    found = []
+    for document in documents:
+        labels = document.path("spec.template.metadata.labels")
+        if labels is None and (kind := document.get("kind")) is not None and kind.text == "Pod":
+            labels = document.path("metadata.labels")
+        if labels is not None:
+            found.append({key.text: value.text for key, value in labels.entries()})
+    return found
+
+
 def is_own(document: Node) -> bool:
     """Whether a document is an object of Kubernetes' own, and of no operator or chart."""
     version = document.get("apiVersion")

@@ -78,7 +78,9 @@ def _same_device(one: Launch, other: Launch) -> bool:
         launch.container is not None
         and (
             launch.container.kind in _PLACED
-            or (launch.container.kind in _PODS and launch.container.gpus)
+            or (
+                launch.container.kind in _PODS and (launch.container.gpus or launch.container.chart)
+            )
         )
         for launch in pair
     ]
