@@ -18,71 +18,29 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
-from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
+from advisor.prediction.cell_pairs import MEASURES, of_cell
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-BLOCK = sourced(2**16, "numbers", "Of 8 bytes; the arrays of a block stay in the cache", "measured")
-WORTH_SORTING = sourced(
-    2**20, "numbers", "From here on it is quicker to find the distinct places first", "measured"
-)
-COVERS = sourced(
-    1.01,
-    "doublings",
-    "Factor 2 in concurrency and context counts as the same configuration",
-    "chosen",
-)
-NEAR = sourced(
-    0.3,
-    "correlation",
-    "From here on an A/B run is evidence for another load",
-    "chosen",
-)
 SHORT = sourced(
     1024,
     "tokens",
     "Prompts below this hardly move a step",
     "assumed",
 )
-# How fast two pairs of a cell lose touch: exponent of their correlation per unit of distance
-# (doublings; differs or not).
-FADE = sourced(
-    np.array([0.25, 0.2, 0.25, 0.15, 0.1]),
-    "exponent",
-    "A slower fade over k (0.08) moves the regret of k by 0.04 points (notes.md)",
-    "assumed",
-)
-# The same for their side of 1 between two metrics: a decode speed that gains says little of a whole
-# load that loses, where drafts leave room for fewer requests.
-FADE_SIGN = sourced(
-    1.0,
-    "exponent",
-    "RTX 5090, Qwen3.8-27B, 8 requests: decode speed 1.27x, output tok/s 0.71x (f68893312211)",
-    "assumed",
-)
-MEASURES = ("streams", "context", "log_k", "workload", "metric")
-SAME_K = 0.5  # draft tokens
-YES_OR_NO = 3  # measures from here on only differ or agree
 
 NUMBERS = (*MEASURES, "rig", "whole", "miss")
 # Steps in one unit of each of them in the artefact, where they are 16 bit integers.
 STEPS = np.array([100.0] * len(MEASURES) + [1.0, 1000.0, 1000.0])
-CLEAR = sourced(
-    0.05,
-    "log ratio",
-    "Nearly twice the replicate spread of 0.029: clearly on one side of 1",
-    "derived",
-)
 _MOST = 32767  # of a 16 bit integer of the artefact
 _UNKNOWN = -32768  # stands for NaN
 # of a hash: a factor and a modulus, both prime
@@ -197,7 +155,7 @@ class Nearby(NamedTuple):
         starts = np.flatnonzero(np.diff(keys[order], prepend=-2))
         for rows in np.split(order, starts[1:]) if len(order) else []:
             first, last = np.searchsorted(self.keys, [keys[rows[0]], keys[rows[0]] + 1])
-            made = _whole_cell(self.rows[first:last], where[rows], mean[rows], known[rows])
+            made = of_cell(self.rows[first:last], where[rows], mean[rows], known[rows])
             evidence[rows], near[rows], closeness[rows], longer[rows] = made[1:]
             out[rows] += made.shift
         return Pull(out, evidence, closeness, near, longer)
@@ -224,114 +182,6 @@ class Nearby(NamedTuple):
             else np.array(state["rows"], float).reshape(-1, len(NUMBERS))
         )
         return cls(keys, rows)
-
-
-def _correlation(a: Floats, b: Floats, fades: Floats) -> Floats:
-    """(A, B) correlation at two sets of places of one cell: falls exponentially with their
-    distance.
-    """
-    distance = np.zeros((len(a), len(b)))
-    for i, fade in enumerate(fades):  # one measure at a time: a large batch stays in the cache
-        gap = np.abs(a[:, i, None] - b[None, :, i])
-        distance -= fade * (gap if i < YES_OR_NO else gap > 0)
-    out: Floats = np.exp(distance, out=distance)
-    return out
-
-
-class Near(NamedTuple):
-    """What the pairs of one cell say of points, (N,) each. `shift`: what the mean moves by; the
-    others as in `Pull`.
-    """
-
-    shift: Floats
-    evidence: Floats
-    near: Mask
-    closeness: Floats
-    longer: Floats
-
-
-def _whole_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near:
-    """`_cell` of many points: each place once, as many places as the cache holds."""
-    if len(where) * len(pairs) > WORTH_SORTING:
-        distinct, back = np.unique(where, axis=0, return_inverse=True)
-    else:
-        distinct, back = where, np.arange(len(where))
-    made = Near(*(np.zeros(len(where), dtype=kind) for kind in (float, float, bool, float, float)))
-    step = max(1, BLOCK // max(1, len(pairs)))
-    order = np.argsort(back, kind="stable")
-    cuts = np.searchsorted(back[order], np.arange(0, len(distinct) + step, step))
-    for i, (first, last) in enumerate(pairwise(cuts.tolist())):
-        places = distinct[i * step : (i + 1) * step]
-        shift, weights, near = _cell(pairs, places)
-        closeness, longer = _closeness(pairs, places)
-        for start in range(first, last, step):
-            points = order[start : min(start + step, last)]
-            here = back[points] - i * step
-            made.shift[points], made.near[points] = shift[here], near[here]
-            made.closeness[points], made.longer[points] = closeness[here], longer[here]
-            made.evidence[points] = _side(pairs, weights[here], mean[points], known[points])
-    return made
-
-
-def _side(pairs: Floats, weights: Floats, mean: Floats, known: Mask) -> Floats:
-    """On which side of 1 points lie with the misses of the pairs, by how much these weigh (A, B):
-    -1 to 1 (A,).
-    """
-    whole, miss = pairs[:, -2], pairs[:, -1]
-    told = np.where(np.isfinite(miss), miss, whole)
-    missed = np.where(known[:, None], told, whole) if known.any() else whole[None, :]
-    side = np.clip((mean[:, None] + missed) / CLEAR, -1.0, 1.0)
-    return np.asarray(np.einsum("ij,ij->i", weights, side), dtype=np.float64)
-
-
-def _cell(pairs: Floats, where: Floats) -> tuple[Floats, Floats, Mask]:
-    """Shift at places of one cell, how much each pair weighs in the side of 1 there, and whether a
-    pair is near enough to say something.
-    """
-    places, rig, miss = pairs[:, : len(MEASURES)], pairs[:, -3], pairs[:, -1]
-    # both fade alike but for the metric, the last measure
-    alike = _correlation(where[:, :-1], places[:, :-1], FADE[:-1])
-    other = where[:, -1, None] != places[None, :, -1]
-    touch, sign = (np.where(other, np.exp(-fade), 1.0) * alike for fade in (FADE[-1], FADE_SIGN))
-    near = touch.max(axis=1) >= NEAR
-    weights, nearest = _owners(sign, rig)
-    weights *= nearest[:, None] ** 2
-    told = np.isfinite(miss)
-    if not told.any():
-        return np.zeros(len(where)), weights, near
-    share, nearest = _owners(touch[:, told], rig[told])
-    missed = share @ miss[told]
-    return knowledge.threshold("stranger_weight").value * nearest * missed, weights, near
-
-
-def _owners(touch: Floats, rig: Floats) -> tuple[Floats, Floats]:
-    """Weights of pairs in a mean over owners of their nearest ones (A, B), and how near the nearest
-    of all is (A,).
-    """
-    order = np.argsort(rig, kind="stable")  # so that an owner's pairs stand one below the other
-    starts = np.flatnonzero(np.diff(rig[order], prepend=np.nan))
-    below = touch.T[order]
-    each = np.maximum.reduceat(below, starts, axis=0)
-    nearest = np.square(each)
-    weights = np.square(np.square(below, out=below), out=below)
-    sums = np.maximum(np.add.reduceat(weights, starts, axis=0), 1e-12)
-    scale = nearest / sums / np.maximum(nearest.sum(axis=0), 1e-12)
-    weights *= np.repeat(scale, np.diff(starts, append=len(order)), axis=0)
-    return weights[np.argsort(order)].T, each.max(axis=0)
-
-
-def _closeness(pairs: Floats, where: Floats) -> tuple[Floats, Floats]:
-    """How far the configuration itself was measured, and how far with one draft token more (N,)
-    each: 1 where such a pair lies within a factor 2 of its requests and of its context, falling to
-    0 at a factor of 4.
-    """
-    # two measures one by one: the larger of two along an axis of its own takes four times as long
-    gap, context = (np.abs(where[:, None, i] - pairs[None, :, i]) for i in (0, 1))
-    np.maximum(gap, context, out=gap)
-    more = np.exp2(pairs[:, 2])[None, :] - np.exp2(where[:, 2])[:, None]
-    same = np.where(np.abs(more) < SAME_K, gap, np.inf).min(axis=1)
-    longer = np.where(np.abs(more - 1) < SAME_K, gap, np.inf).min(axis=1)
-    return np.clip(1 + COVERS - same, 0.0, 1.0), np.clip(1 + COVERS - longer, 0.0, 1.0)
 
 
 def _pack(rows: Floats, steps: Floats) -> str:

@@ -17,7 +17,7 @@ from advisor.domain.nouns import Plan, Request
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
 from advisor.perf.encoding import encode_plans
-from advisor.prediction import estimates, neighbours, predict
+from advisor.prediction import cell_pairs, estimates, neighbours, predict
 from advisor.prediction.decision import decide_one
 
 Floats = npt.NDArray[np.float64]
@@ -65,16 +65,23 @@ def test_other_cells_are_left_alone() -> None:
     assert (found.mean[0], found.closeness[0]) == (0.1, False)
 
 
-def test_many_points_of_a_cell_are_pulled_as_each_alone() -> None:
-    """Sorted, cut into blocks and put back in order, whatever their number."""
+@pytest.mark.parametrize(("most", "stated"), [(4, 1.0), (1, 0.7), (1, 0.0)])
+def test_many_points_of_a_cell_are_pulled_as_each_alone(most: int, stated: float) -> None:
+    """Sorted, grouped by place and owner, cut into blocks and put back in order, whatever their
+    number and however many pairs share a place.
+    """
     draw = np.random.default_rng(7)
-    pairs, points = 300, 2 * neighbours.WORTH_SORTING // 300
-    where = np.round(draw.uniform(0, 4, (pairs, len(neighbours.MEASURES))), 1)
+    pairs, points = 300, 2 * cell_pairs.WORTH_SORTING // 300
+    where = np.round(draw.uniform(0, most, (pairs, len(cell_pairs.MEASURES))), 1 if most > 1 else 0)
     rigs = draw.choice(["a", "b", "c"], pairs)
     cell = neighbours.Nearby.build(
-        np.full(pairs, 7), where, rigs, draw.normal(0, 0.2, pairs), draw.normal(0, 0.1, pairs)
+        np.full(pairs, 7),
+        where,
+        rigs,
+        draw.normal(0, 0.2, pairs),
+        np.where(draw.uniform(size=pairs) < stated, draw.normal(0, 0.1, pairs), np.nan),
     )
-    asked = np.round(draw.uniform(0, 4, (points, len(neighbours.MEASURES))), 0)
+    asked = np.round(draw.uniform(0, 4, (points, len(cell_pairs.MEASURES))), 0)
     keys = np.where(draw.uniform(size=points) < 0.9, 7, 8)
     mean, known = draw.normal(0, 0.2, points), draw.uniform(size=points) < 0.5
     together = cell.pull(keys, asked, mean, known)
