@@ -650,3 +650,14 @@ def test_the_name_of_an_engine_is_no_secret() -> None:
     text = "vllm serve m --api-key vllm --max-num-sqes 4\n"
     (found,) = validate(text=text, name="a.sh", select=("SD101",)).findings
     assert found.message.startswith("vllm has no option")
+
+
+def test_keywords_of_llama_cpp_python() -> None:
+    text = """from llama_cpp import Llama
+llm = Llama(model_path="/m/Qwen3-8B-Q4_K_M.gguf", n_gpu_layers=-1, n_ctx=4096)
+"""
+    (launch,) = read_text(text, "a.py").launches
+    size = launch.flag("--ctx-size")
+    assert launch.model == "/m/Qwen3-8B-Q4_K_M.gguf" and size is not None and size.value == "4096"
+    report = validate(text=text, name="a.py")
+    assert not [one for one in report.findings if one.code in ("SD101", "SD116")]

@@ -41,6 +41,9 @@ _CALLS = {
     "ServerArgs": "sglang",
     "Runtime": "sglang",
 }
+# keywords of llama-cpp-python's class for what llama-server's options set
+_LLAMA = {"model_path": "model", "n_ctx": "ctx_size", "n_batch": "batch_size"}
+_LLAMA |= {"n_ubatch": "ubatch_size", "n_threads": "threads", "n_seq_max": "parallel"}
 _CLI = lazy_re(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
 _UNFILLED = lazy_re(
     r"\{\{\s*['\"]"
@@ -218,7 +221,8 @@ class Program(PythonValues):
             if keyword.arg is None:
                 pairs += self.spread(keyword.value)
             else:
-                pairs += self.pair(keyword.arg, keyword.value, self.at(keyword))
+                given = _LLAMA.get(keyword.arg, keyword.arg) if fork else keyword.arg
+                pairs += self.pair(given, keyword.value, self.at(keyword))
         if pairs:
             around = Surroundings(kind="python")
             self.reading.add(
