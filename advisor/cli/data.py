@@ -38,7 +38,7 @@ def data_check(path: Path | None) -> None:
 @click.option(
     "--sources",
     type=click.Path(exists=True, path_type=Path),
-    help="CSV that describes the sources.",
+    help="CSV that describes the sources, or the YAML of `advisor share`.",
 )
 @click.option(
     "--into", type=click.Path(path_type=Path), help="Measurements folder; default: the shipped one."

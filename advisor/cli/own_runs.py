@@ -22,7 +22,7 @@ from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.notes import next_run_line
 from advisor.render.own_runs import ab_json_text, ab_text, runs_json_text, runs_text, watch_text
-from advisor.render.share import shared_csv, shared_sidecar
+from advisor.render.share import shared_csv, shared_sidecar, source_id
 
 FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 LAUNCH = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -157,7 +157,7 @@ def calibrate(
 
 def _short_path(path: Path) -> str:
     """A path with the home folder as ~."""
-    home = Path.home()
+    home = Path("~").expanduser()  # as it is where no home is known
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
@@ -192,7 +192,7 @@ def share(name: str, out: Path) -> None:
     """
     machine = machines.load(name)
     out.mkdir(parents=True, exist_ok=True)
-    source = f"own-{name}"
+    source = source_id(machine)
     csv_path, yaml_path = out / f"{source}.csv", out / f"{source}.yaml"
     text = shared_csv(machine, source)
     csv_path.write_text(text, encoding="utf-8")

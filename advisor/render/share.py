@@ -40,6 +40,12 @@ COLUMNS = (
 _COLUMN_OF = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 
 
+def source_id(machine: Machine) -> str:
+    """An id that no other owner's machine of that name has, nor this one with other runs."""
+    told = machine.model_dump_json(include={"hardware", "gpus", "runs"})
+    return f"own-{machine.name}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+
 def shared_csv(machine: Machine, source: str) -> str:
     """One arm a row; the speculating arm's figures follow from the baseline and the gain."""
     out = io.StringIO()

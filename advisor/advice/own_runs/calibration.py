@@ -64,6 +64,11 @@ def runs_of(
     if setting.request is None:
         raise AdvisorError("to calibrate, give " + " and ".join(setting.missing))
     if not on:
+        if any(run.speculates for run in off):
+            raise AdvisorError(
+                "this run drafts, and there is nothing to compare it with: give OFF, the run "
+                "without speculation, first"
+            )
         return [_run(arm, (), setting, counters) for arm in arms.by_load(off).values()]
     arms.check_order(off, on)
     out = []
@@ -270,8 +275,7 @@ def add_runs(
         raise AdvisorError(
             f"machine '{name}' is a {machine.hardware}, these runs are of a {request.hardware}"
         )
-    for run in made:
-        machine = machines.with_run(machine, run)
+    machine = machines.with_runs(machine, made)
     machines.save(machine)
     return Addition(len(made), machine, request, _next_run_of(machine, request) if on else None)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -112,8 +113,13 @@ class Machine(_Part):
 
 def folder() -> Path:
     """Where machine files lie: $XDG_CONFIG_HOME or ~/.config, advisor/machines."""
-    root = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(root) if root else Path.home() / ".config") / "advisor" / "machines"
+    root = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(root):  # such a path is to be ignored, says the specification
+        try:
+            root = str(Path.home() / ".config")
+        except RuntimeError as error:
+            raise AdvisorError("no home folder is known: set XDG_CONFIG_HOME") from error
+    return Path(root) / "advisor" / "machines"
 
 
 def path_of(name: str) -> Path:
@@ -169,14 +175,27 @@ def save(machine: Machine) -> Path:
     return path
 
 
-def with_run(machine: Machine, run: MachineRun) -> Machine:
-    """The machine with one more run; one of the same inputs is replaced."""
-    others = [old for old in machine.runs if not set(old.inputs_sha256) & set(run.inputs_sha256)]
-    if len(others) >= MAX_RUNS:
+def with_runs(machine: Machine, runs: Sequence[MachineRun]) -> Machine:
+    """The machine with more runs, those of one call; what they measured again is replaced."""
+    others = [old for old in machine.runs if not any(_replaces(run, old) for run in runs)]
+    if len(others) + len(runs) > MAX_RUNS:
         raise AdvisorError(
-            f"machine '{machine.name}' has {MAX_RUNS} runs already: start another one"
+            f"machine '{machine.name}' would have more than {MAX_RUNS} runs: start another one"
         )
-    return machine.model_copy(update={"runs": (*others, run)})
+    return machine.model_copy(update={"runs": (*others, *runs)})
+
+
+def _replaces(run: MachineRun, old: MachineRun) -> bool:
+    """Whether an old run is of the same files: all of them, or some at the same draft length and
+    load (one baseline serves several draft lengths, one file holds several loads).
+    """
+    new, known = set(run.inputs_sha256), set(old.inputs_sha256)
+    plain = not old.gains and known <= new
+    return bool(known & new) and (known == new or plain or _place(run) == _place(old))
+
+
+def _place(run: MachineRun) -> tuple[object, ...]:
+    return run.method, run.k, run.concurrency, run.input_tokens, run.output_tokens
 
 
 def today() -> str:

@@ -171,7 +171,7 @@ def add(
     for part, path in (("runs", runs), ("acceptance", acceptance)):
         for _, row in read_csv(path) if path else ():
             tables.setdefault(row["source_id"], {}).setdefault(part, []).append(row)
-    described = {row["source_id"]: row for _, row in read_csv(sources)} if sources else {}
+    described = _described(sources) if sources else {}
     for source in sorted(set(tables) | set(described)):
         if (folder / "sources" / f"{source}.yaml").exists():
             raise AdvisorError(
@@ -191,8 +191,18 @@ def add(
     return sorted(set(tables) | set(described))
 
 
+def _described(path: Path) -> dict[str, dict[str, Any]]:
+    """What describes each source: a row of a CSV, or the sidecar that `advisor share` writes."""
+    if path.suffix not in (".yaml", ".yml"):
+        return {row["source_id"]: dict(row) for _, row in read_csv(path)}
+    facts = read_yaml_safely(path, MAX_SIDECAR_BYTES)
+    if not isinstance(facts, dict) or not isinstance(facts.get("id"), str):
+        raise AdvisorError(f"{path.name} describes no source: it has no id.")
+    return {facts["id"]: facts | {"what_it_holds": facts.get("holds", "")}}
+
+
 def _write_source(
-    folder: Path, source: str, parts: Mapping[str, list[dict[str, str]]], facts: Mapping[str, str]
+    folder: Path, source: str, parts: Mapping[str, list[dict[str, str]]], facts: Mapping[str, Any]
 ) -> None:
     import yaml
 
@@ -215,6 +225,8 @@ def _write_source(
         "caveats": facts.get("caveats", ""),
         "files": files,
     }
+    if inputs := facts.get("inputs_sha256"):
+        sidecar["inputs_sha256"] = inputs
     text = yaml.safe_dump(sidecar, sort_keys=False, allow_unicode=True, width=110)
     (folder / "sources" / f"{source}.yaml").write_text(text, encoding="utf-8")
 

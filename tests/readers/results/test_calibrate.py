@@ -20,7 +20,7 @@ from readers.results.paced_server import Pace, start
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.setting import workload_of
 from advisor.advice.recommend import recommend
-from advisor.cli.app import cli
+from advisor.cli.app import cli, main
 from advisor.domain.facts import OwnRun
 from advisor.domain.normal import cdf
 from advisor.domain.nouns import Advice, AdvisorError
@@ -28,7 +28,7 @@ from advisor.prediction import own_runs, utility
 from advisor.readers import server as client
 from advisor.render.json_out import advice_json
 from advisor.render.layout import Paper
-from advisor.render.share import shared_csv
+from advisor.render.share import shared_csv, source_id
 from advisor.render.text import first_screen, screen_height
 
 FILES = Path(__file__).parent / "files"
@@ -191,15 +191,97 @@ def test_what_is_shared_holds_no_formula() -> None:
     assert (row["model"], row["workload"], row["hardware"]) == ("'=cmd|calc", "'@x", "'+gb10")
 
 
-def test_share_writes_rows_that_the_data_check_takes(tmp_path: Path) -> None:
+def test_what_is_shared_is_taken_into_the_measurements(tmp_path: Path) -> None:
     call("calibrate", *ARMS, *SETTING)
     assert call("share", "spark", "--out", str(tmp_path / "out"))[0] == 0
-    table = tmp_path / "out" / "own-spark.csv"
+    (table,) = (tmp_path / "out").glob("own-spark-*.csv")
     status, said = call("data", "check", str(table))
     assert status == 0 and "2 good rows, 0 problems" in said
     rows = list(csv.DictReader(table.open()))
     assert float(rows[0]["tpot_ms"]) == pytest.approx(20.005, rel=1e-3)
     assert float(rows[1]["tpot_ms"]) == pytest.approx(13.173, rel=1e-3)
+    sidecar, into = table.with_suffix(".yaml"), tmp_path / "measurements"
+    words = ["data", "add", str(table), "--sources", str(sidecar), "--into", str(into)]
+    status, said = call(*words)
+    assert status == 0, said
+    status, said = call("data", "check", str(into))
+    assert status == 0 and "2 good rows, 0 problems" in said, said
+    taken = list(csv.DictReader((into / "runs" / table.name).open()))
+    assert [row["tpot_ms"] for row in taken] == [row["tpot_ms"] for row in rows]
+    sent = yaml.safe_load(sidecar.read_text())
+    kept = yaml.safe_load((into / "sources" / sidecar.name).read_text())
+    about = {name: kept[name] for name in sent if name != "files"}
+    assert about == {name: sent[name] for name in about} and kept["files"]["runs"]["rows"] == 2
+    assert "is there already" in call(*words)[1]
+
+
+def test_a_machine_with_more_runs_is_another_source() -> None:
+    one = machine(1.3)
+    more = machines.with_runs(one, machine(1.2, concurrency=16).runs)
+    other = one.model_copy(update={"name": "n"})
+    assert len({source_id(each) for each in (one, more, other)}) == 3
+    assert source_id(one) == source_id(machine(1.3))
+
+
+def test_every_load_of_a_file_and_every_k_beside_one_baseline_is_kept(own_folder: Path) -> None:
+    sweep = [str(FILES / f"benchy-{arm}.json") for arm in ("off", "on")]
+    for again in range(2):
+        status, said = call("calibrate", *sweep, *SETTING, "--k", "2")
+        assert status == 0 and "2 runs added" in said and "2 in total" in said, (again, said)
+    assert len({run.concurrency for run in machines.load("spark").runs}) == 2
+    first, longer = (
+        machines.MachineRun(
+            date="2026-11-20", model="m", engine="vllm", method="mtp", k=k,
+            gains={"tpot": machines.MetricGain(log=0.1, sd=0.05)}, inputs_sha256=("0" * 64, sha),
+        )
+        for k, sha in ((2, "1" * 64), (3, "2" * 64))
+    )  # fmt: skip
+    plain = machines.MachineRun(
+        date="2026-11-20", model="m", engine="vllm", inputs_sha256=("0" * 64,)
+    )
+    both = machines.Machine(name="m", hardware="gb10", runs=(plain,))
+    for run in (first, longer):
+        both = machines.with_runs(both, [run])
+    assert both.runs == (first, longer), "the baseline alone is part of the first by now"
+    named = first.model_copy(update={"model": "n"})
+    assert machines.with_runs(both, [named]).runs == (longer, named), "the same files again"
+
+
+def test_a_run_with_drafts_is_no_baseline(own_folder: Path) -> None:
+    status, said = call("calibrate", ARMS[1], *SETTING)
+    assert status != 0 and "this run drafts" in said and not own_folder.exists()
+
+
+@pytest.mark.parametrize("root", ["relative/folder", "", "."])
+def test_a_folder_that_is_not_absolute_is_ignored(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", root)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert machines.folder() == tmp_path / ".config" / "advisor" / "machines"
+
+
+def test_without_a_home_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nobody)
+    for words in (["recommend", "--machine", "x"], ["calibrate", *ARMS, *SETTING]):
+        status, said = call(*words)
+        assert status != 0 and "set XDG_CONFIG_HOME" in said
+
+
+@pytest.mark.parametrize("words", [["calibrate", *ARMS, *SETTING], ["recommend", "--machine", "x"]])
+def test_a_folder_that_cannot_be_made_is_one_sentence(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code == 2
 
 
 def tokens_of(advice: Advice) -> float:
