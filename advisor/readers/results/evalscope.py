@@ -1,10 +1,10 @@
 """`evalscope perf`: benchmark_summary.json, the printed "Benchmarking summary" of any release, and
 the table of several concurrencies (performance_summary.txt).
 
-Seconds until 1.7, milliseconds for latencies per token since. Up to 0.15 its "time per output
-token" is the whole latency over all tokens (it prints a "package latency" beside it): there our
-TPOT follows from the means. Where the answers did not stream the first token is the whole answer,
-and neither is stated. Tokens per iteration are those of a streamed chunk.
+Seconds until 1.7, milliseconds for latencies per token since. In some releases that print a
+"package latency" the "time per output token" is the whole latency over all tokens: where the
+figures say so our TPOT follows from the means. Where the answers did not stream the first token
+is the whole answer, and neither is stated. Tokens per iteration are those of a streamed chunk.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ _LABELS = {
     "speed": ("output token throughput (tok/s)", "output throughput (tok/s)",
               "throughput(average tokens/s)", "gen. toks/s"),
     "whole": ("average latency (s)", "avg latency (s)", "avg lat.(s)"),
-    "first": ("average time to first token (s)", "ttft (ms)", "avg ttft(s)", "avg ttft(ms)"),
-    "token": ("average time per output token (s)", "tpot (ms)", "avg tpot(s)", "avg tpot(ms)"),
+    "first": ("average time to first token (s)", "ttft (ms)", "avg ttft(s)", "avg ttft(ms)",
+              "avg ttft (ms)"),
+    "token": ("average time per output token (s)", "tpot (ms)", "avg tpot(s)", "avg tpot(ms)",
+              "avg tpot (ms)"),
     "chunk": ("average inter-token latency (s)", "itl (ms)"),
     "package": ("average package latency (s)",),
     "prompt": ("average input tokens per request", "avg input tokens"),
@@ -172,7 +174,7 @@ def _run(doc: Document, one: Summary, part: str) -> BenchmarkRun:
     whole, first = get("whole"), get("first")
     streamed = not (whole and first and first >= STREAMED * whole * 1e3)
     token, notes = get("token"), []
-    if get("package") is not None:
+    if get("package") is not None and _counts_first(one):
         token = _after_first(one)
         notes.append("TPOT from the means of latency, TTFT and tokens: this release counts the "
                      "first token's wait in")  # fmt: skip
@@ -204,6 +206,14 @@ def _run(doc: Document, one: Summary, part: str) -> BenchmarkRun:
         acceptance=Acceptance(length=drafted) if drafted else None,
         notes=tuple(notes),
     )
+
+
+def _counts_first(one: Summary) -> bool:
+    """Whether the stated time per token is nearer to the whole latency over all tokens."""
+    token, after, tokens = one.get("token"), _after_first(one), one.get("answer")
+    if token is None or after is None or not tokens:
+        return False
+    return abs(token - (one.get("whole") or 0) * 1e3 / tokens) < abs(token - after)
 
 
 def _after_first(one: Summary) -> float | None:

@@ -271,6 +271,49 @@ vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0", instance="localho
 """
 
 
+# evalscope 0.13 as pages of notes show it: (25.5892 - 0.2734) / 1023 is what it states per token,
+# and a run with a long wait for the first token
+EVALSCOPE = """\
+{
+    "Time taken for tests (s)": 255.9,
+    "Number of concurrency": 1,
+    "Total requests": 10,
+    "Succeed requests": 10,
+    "Failed requests": 0,
+    "Output token throughput (tok/s)": 40.014,
+    "Average latency (s)": 25.5892,
+    "Average time to first token (s)": 0.2734,
+    "Average time per output token (s)": 0.0248,
+    "Average input tokens per request": 1062.5,
+    "Average output tokens per request": 1024.0,
+    "Average package latency (s)": 0.0248,
+    "Average package per request": 1022.3
+}
+```
+
+With five:
+
+```
+{
+    "Number of concurrency": 5,
+    "Succeed requests": 10,
+    "Output token throughput (tok/s)": 36.605,
+    "Average latency (s)": 112.7879,
+    "Average time to first token (s)": 22.1013,
+    "Average time per output token (s)": 0.0865,
+    "Average output tokens per request": 1057.2,
+    "Average package latency (s)": 0.0865
+}
+"""
+
+
+def test_evalscopes_time_per_token_is_taken_where_it_leaves_the_first_out() -> None:
+    first, second = read(f"# notes\n```json\n{EVALSCOPE}```\n")
+    assert (first.concurrency, first.output_tok_s, first.value("tpot")) == (1, 40.014, 24.8)
+    assert first.value("ttft") == pytest.approx(273.4) and first.input_tokens == 1062.5
+    assert (second.concurrency, second.value("tpot")) == (5, pytest.approx(86.5))
+
+
 def test_an_answer_of_vllm_says_what_was_accepted() -> None:
     for text in (VLLM_ANSWER, '{"data": ' + VLLM_ANSWER + "}"):
         (run,) = read(text)
