@@ -171,7 +171,7 @@ def add(
     for part, path in (("runs", runs), ("acceptance", acceptance)):
         for _, row in read_csv(path) if path else ():
             tables.setdefault(row["source_id"], {}).setdefault(part, []).append(row)
-    described = _described(sources) if sources else {}
+    described = _facts_by_source(sources) if sources else {}
     for source in sorted(set(tables) | set(described)):
         if (folder / "sources" / f"{source}.yaml").exists():
             raise AdvisorError(
@@ -191,7 +191,7 @@ def add(
     return sorted(set(tables) | set(described))
 
 
-def _described(path: Path) -> dict[str, dict[str, Any]]:
+def _facts_by_source(path: Path) -> dict[str, dict[str, Any]]:
     """What describes each source: a row of a CSV, or the sidecar that `advisor share` writes."""
     if path.suffix not in (".yaml", ".yml"):
         return {row["source_id"]: dict(row) for _, row in read_csv(path)}
