@@ -335,6 +335,28 @@ HOSTILE = {
         "a.sh",
         "".join(f"A{i}=1\n" for i in range(10_000)) + "if x; then y; fi\n" * 6_000,
     ),
+    "shell: JSON that never ends": ("a.sh", "vllm serve m " + ' "{"a": ' * 40_000),
+    "shell: clients of nobody": ("a.sh", "#!/bin/bash\nvllm serve m\n" + "curl x " * 40_000),
+    "slurm: servers of nobody": (
+        "a.sh",
+        "#SBATCH --ntasks-per-node=8\n" + "srun vllm serve m\n" * 8_000 + "echo $SLURM_PROCID",
+    ),
+    "compose: defaults": (
+        "a.yaml",
+        "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n    command: " + "${A:1} " * 40_000,
+    ),
+    "batch: settings": ("a.bat", "set X = 1\n" * 20_000 + "llama-server.exe -m a.gguf\n"),
+    "dstack: variables": (
+        "a.yaml",
+        "type: service\nimage: vllm/vllm-openai:v0.25.1\ncommands:\n  - vllm serve m "
+        + "$DSTACK_GPU_NUX " * 20_000,
+    ),
+    "make: blanks": ("Makefile", "a:\n        x y\n" * 20_000 + "\tvllm serve m\n"),
+    "python: numbers": (
+        "a.py",
+        "import subprocess\n"
+        + 'def f(p: int):\n    subprocess.run(["vllm", "serve", "m", p])\n' * 3_000,
+    ),
 }
 
 

@@ -46,17 +46,17 @@ def read_batch(reading: Reading) -> None:
     """Commands of a Windows script in order."""
     reading.form = "batch"
     scope, env = Scope(), dict[str, EnvItem]()
+    lower = reading.source.text.lower()
     for whole in logical_lines(reading.source.text, "^"):
         if not reading.step():
             return
         text = whole.text.strip()
         if not text or text.startswith(("::", "#")) or re.match(r"@?rem\b", text, re.I):
             continue
-        if spaced := _SPACED.match(text):
+        if spaced := _SPACED.match(whole.text):
             at, end = whole.pos[spaced.start(2)], whole.pos[spaced.end(2) - 1] + 1
             said = f"cmd takes the blank for a part of the name: %{spaced[1]}% stays empty"
-            named = re.search(rf"%{spaced[1]}%", reading.source.text)
-            if named is not None and at >= 0:
+            if at >= 0 and f"%{spaced[1]}%".lower() in lower:
                 reading.slip(said, at, end, "=")
         line = _default_assignment(whole, scope)
         line, conditional = _without_condition(line)

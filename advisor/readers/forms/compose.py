@@ -4,6 +4,8 @@ as list or text.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from advisor.domain.patterns import lazy_re
 from advisor.readers.addresses import check_siblings
 from advisor.readers.containers import ContainerRun, add_env, container_command
@@ -29,7 +31,7 @@ def read_compose(document: Node, reading: Reading) -> None:
     if services is None:
         return
     check_services(document, services, reading)
-    for found in _NO_DEFAULT.finditer(reading.source.text):
+    for found in islice(_NO_DEFAULT.finditer(reading.source.text), 50):
         line = reading.source.text.rfind("\n", 0, found.start()) + 1
         if "#" not in reading.source.text[line : found.start()]:
             said = f"docker compose does not read {found[0]}...}}: a default stands behind :-"

@@ -6,6 +6,7 @@ stand beside it, and once for all `replicas`.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.addresses import check_task_port
@@ -194,7 +195,7 @@ def _own_variables(reading: Reading) -> None:
     """A variable of dstack's that it does not set, but for a slip."""
     from difflib import get_close_matches  # start-up: only for a task of dstack
 
-    for found in _DSTACK.finditer(reading.source.text):
+    for found in islice(_DSTACK.finditer(reading.source.text), 100):
         if found[1] not in _DSTACK_SETS and (
             near := get_close_matches(found[1], _DSTACK_SETS, 1, 0.85)
         ):

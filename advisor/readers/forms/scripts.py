@@ -21,7 +21,7 @@ _SPACED = lazy_re(
     re.M,
 )
 _SET = lazy_re(r"(?:^|[\s;(])(?:export[ \t]+|local[ \t]+|readonly[ \t]+)?([A-Za-z_]\w*)=", re.M)
-_BARE_JSON = lazy_re(r"(?<=[ \t=])\"\{\"[A-Za-z_]\w*\":[^\n\\]*?\}\"(?=[ \t]|\\|\r?$)", re.M)
+_BARE_JSON = lazy_re(r"(?<=[ \t=])\"\{\"[A-Za-z_]\w*\":[^\n\\]{0,2000}?\}\"(?=[ \t]|\\|\r?$)", re.M)
 _DEFAULTED = lazy_re(r"\$\{([A-Za-z_]\w*):?=")  # ${NAME:=value}
 _NAME = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?")
 _USED = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?(?![:\w\[-])")
@@ -37,9 +37,9 @@ _GRES = lazy_re(r"^#SBATCH[ \t]+--gres(?:=|[ \t]+)gpu(=)\w", re.M)
 _TASKS = lazy_re(r"^#SBATCH[ \t]+--ntasks-per-node(?:=|[ \t]+)(\d+)", re.M)
 # srun of a server without a number of tasks of its own, or ranks told by its variables
 _EACH = lazy_re(
-    r"^[ \t]*(?:exec[ \t]+)?srun[ \t]+(?![^\n]*(?:-n[ \t]*\d|--ntasks|SLURM_|bash|\bsh\b))"
-    r"[^\n]*\b(?:vllm[ \t]+serve|sglang|llama-server)\b(?:(?!SLURM_PROCID).)*\Z",
-    re.M | re.S,
+    r"^[ \t]*(?:exec[ \t]+)?srun[ \t]+(?![^\n]*(?:-n[ \t]*\d|--ntasks|bash|\bsh\b))"
+    r"[^\n]*\b(?:vllm[ \t]+serve|sglang|llama-server)\b",
+    re.M,
 )
 _NEARLY = lazy_re(r"^(#[ \t]+SBATCH|#SBACTH|#SBTACH|#sbatch|#Sbatch)[ \t]+--?[a-zA-Z]", re.M)
 _QUOTED = lazy_re(r"\\.|(?<![\w$\\{])#[^\n]*|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(['\"])", re.S)
@@ -160,7 +160,7 @@ def _slurm(text: Mapped, reading: Reading) -> None:
         at = text.pos[odd.start(1)]
         reading.slip(said, at, at + 1, ":")
     tasks = _TASKS.search(text.text)
-    if tasks is not None and int(tasks[1]) > 1 and _EACH.search(text.text):
+    if tasks and int(tasks[1]) > 1 and "SLURM_PROCID" not in text.text and _EACH.search(text.text):
         said = f"srun starts the server {tasks[1]} times on each node: one task is meant"
         at = text.pos[tasks.start(1)]
         reading.slip(said, at, at + len(tasks[1]), "1")

@@ -104,7 +104,7 @@ _HOLDS = lazy_re(
     r"(?:[A-Za-z_]\w*=\S*\s+)*(?:(?:exec|nohup|env|sudo|srun|numactl\s\S+|uv\s+run)\s+)*"
     r"\S*(?:vllm|sglang|llama-server|python[\d.]*)\s"
 )
-_ASKS = lazy_re(r"\b(?:curl|wget)\b[^\n]*?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])[:/]")
+_ASKS = lazy_re(r"\b(?:curl|wget)\b[^\n]{0,500}?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])[:/]")
 
 
 def note_foreground(
