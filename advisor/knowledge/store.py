@@ -112,10 +112,17 @@ def hardware_ids() -> tuple[str, ...]:
 
 
 def hardware(name: str) -> Hardware:
-    """One accelerator by id, alias or a near spelling. Raises UnknownFact with the nearest
-    names.
+    """One accelerator by id, alias or a near spelling; "apple-m4-pro@48gb" is one with less memory.
+    Raises UnknownFact with the nearest names.
     """
-    return _hardware(_find("hardware", "hardware", name))
+    bare, _, size = str(name).partition("@")
+    if not (size.lower().endswith("gb") and size[:-2].isdigit()):
+        return _hardware(_find("hardware", "hardware", name))
+    known = _hardware(_find("hardware", "hardware", bare))
+    memory = Quantity(value=float(size[:-2]), source=AS_ASKED, status="read")
+    return known.model_copy(
+        update={"memory_gb": memory, "name": f"{known.name or known.id} {size[:-2]} GB"}
+    )
 
 
 @cache

@@ -9,6 +9,7 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
+from advisor import recommend
 from advisor.advice.questions import request_from, split_count, split_engine, strip_size
 from advisor.cli.app import cli
 from advisor.knowledge import store as knowledge
@@ -156,6 +157,7 @@ def test_the_number_of_gpus_is_apart(said: str, name: str, count: int | None) ->
         ("macbook pro m4 max", "apple-m4-max"),
         ("M2 Ultra 192", "apple-m2-ultra"),
         ("mac studio m3 ultra 512", "apple-m3-ultra"),
+        ("M4 Pro 48GB", "apple-m4-pro"),
     ],
 )
 def test_a_size_that_fits_is_left_out(said: str, ident: str) -> None:
@@ -181,3 +183,13 @@ def test_an_engine_and_its_release(said: str, name: str, version: str) -> None:
 def test_numbers_are_the_same_number() -> None:
     told = request_from({"hw": "2 x 4090 24gb", "engine": "vllm 0.25.1"})
     assert (told.gpus, told.engine, told.engine_version) == (2, "vllm", "0.25.1")
+
+
+@pytest.mark.parametrize(("said", "gb"), [("M4 Pro 24GB", 24), ("m3 pro 18", 18), ("M4 Max", 128)])
+def test_a_smaller_mac_is_the_chip_with_less_memory(said: str, gb: int) -> None:
+    """The same cell and bandwidth, another size; one that halves the bandwidth stays unknown."""
+    made = recommend(hardware=strip_size(said), model="qwen3-4b")
+    known, whole = made.facts.hardware, knowledge.hardware(strip_size(said).partition("@")[0])
+    assert known is not None and known.memory_gb is not None and known.memory_gb.value == gb
+    assert (known.id, known.memory_bandwidth_gb_s) == (whole.id, whole.memory_bandwidth_gb_s)
+    assert f"{gb} GB" in known.name or gb == 128
