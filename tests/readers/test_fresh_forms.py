@@ -661,3 +661,15 @@ llm = Llama(model_path="/m/Qwen3-8B-Q4_K_M.gguf", n_gpu_layers=-1, n_ctx=4096)
     assert launch.model == "/m/Qwen3-8B-Q4_K_M.gguf" and size is not None and size.value == "4096"
     report = validate(text=text, name="a.py")
     assert not [one for one in report.findings if one.code in ("SD101", "SD116")]
+
+
+def test_a_message_and_a_benchmark_are_no_launch() -> None:
+    text = 'print(f"A model of llama-server, but {m} is not one. Try: start --model {m}")\n'
+    assert read_text(text, "a.py").launches == ()
+    text = "kind: Bench\nspec:\n  vllmArgs: {model: qwen3-8b, num-prompts: 9, ignore-eos: true}\n"
+    assert read_text(f"apiVersion: a.b/v1\n{text}", "a.yaml").launches == ()
+
+
+def test_options_that_dynamo_reads_itself() -> None:
+    text = "python3 -m dynamo.vllm --model Qwen/Qwen3-32B --disaggregation-mode decode\n"
+    assert not validate(text=text, name="a.sh", select=("SD116", "SD101")).findings

@@ -33,6 +33,7 @@ COMMAND_KEYS = (
     *("command", "args", "entrypoint", "cmd", "extraArgs", "extra_args", "serverArgs"),
     *("modelArgs", "vllmArgs", "extraCmdArgs", "arguments"),
 )
+_CLIENTS = ("--num-prompts", "--dataset-name")  # options of a benchmark, not of a server
 _BACKEND = lazy_re(r"(?:[\w.]+-)*(?:vllm|sglang)(?:-development)?")
 _KIND = {
     "Deployment": "kubernetes",
@@ -161,6 +162,8 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
         if key not in ("command", "entrypoint")
         for word in words_of(node.get(key), reading, env) or []
     ]
+    if any(word.text.startswith(_CLIENTS) for word in args):
+        return
     if entrypoint and entrypoint[0].text.startswith("-"):
         # `command` of Ansible, Nomad, ECS: what follows the image's entrypoint
         if is_own(document) and kind == "kubernetes" and not args:

@@ -45,6 +45,11 @@ _CALLS = {
 _LLAMA = {"model_path": "model", "n_ctx": "ctx_size", "n_batch": "batch_size"}
 _LLAMA |= {"n_ubatch": "ubatch_size", "n_threads": "threads", "n_seq_max": "parallel"}
 _CLI = lazy_re(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
+# "a GGUF served by llama-server, but that is none": a message, not a command
+_PROSE = lazy_re(
+    r"(?:llama-server|(?:vllm|sglang) serve)[,.:;]? (?:is|was|has|does|did|can|could|cannot|will"
+    r"|but|and|or|to|for|with|from|on|in|at|the|exited|failed|not)\b"
+)
 _UNFILLED = lazy_re(
     r"\{\{\s*['\"]"
 )  # JSON in doubled braces: a text that is to go through `str.format`
@@ -283,6 +288,7 @@ class Program(PythonValues):
         if (
             " -" in text.text
             and _CLI.search(text.text[:400])
+            and not _PROSE.search(text.text)
             and len(text) < 20_000
             and "\n\n" not in text.text.strip()
         ):

@@ -63,8 +63,8 @@ def lookup_spelling(found: Flag) -> str:
 
 
 # read by `sglang serve` itself, which chooses the server by it and takes it out
-WRAPPERS = {("sglang", "--model-type")}
-DYNAMO = "--dyn-"  # read by NVIDIA Dynamo's workers, which pass the engine what is left
+WRAPPERS = {("sglang", "--model-type"), ("vllm", "--disaggregation-mode")}
+DYNAMO = "--dyn-"  # as the second: read by NVIDIA Dynamo's workers, which pass on what is left
 
 
 def option_at_release(case: Case, found: Flag) -> Standing:

@@ -49,14 +49,14 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
             continue
         first[found.name] = found
         yield Hit(
-            f"{found.raw} is set twice: {found.value} is used, {earlier.value} is not",
+            f"{found.raw} is set twice: {_text(found)} is used, {_text(earlier)} is not",
             flag=found,
             fix=together(case, earlier, found)
             if option.name in LISTS
             else drop_fix(
                 case,
                 earlier,
-                f"Remove the first one ({earlier.value}), or the last if the first was meant.",
+                f"Remove the first one ({_text(earlier)}), or the last if the first was meant.",
                 safe=case.plan.engine in ("vllm", "sglang"),
             ),
         )
@@ -92,3 +92,7 @@ REPEATABLE = (
     "--allowed-origins",
     "--middleware",
 )
+
+
+def _text(found: Flag) -> str:
+    return "no value" if found.value is None else found.value
