@@ -88,6 +88,13 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         0.5,
     ),
     "host_seq_s": Provenance("scheduling and detokenising one sequence", "assumed", 0.6),
+    "dense_seq_s": Provenance(
+        "llama.cpp on CUDA, models without experts: what a further sequence costs the card beside "
+        "its token. Llama 3.1 8B, H100, 16 to 32 sequences 15.5 to 25.2 ms, 16 to 32 tokens of one "
+        "sequence 8.3 to 10.4 (own llama-batched-bench)",
+        "measured",
+        0.0,
+    ),
     "sampler_passes": Provenance("float32 logits read or written while sampling", "assumed", 0.5),
     "sample_s": Provenance(
         "llama.cpp samples on one CPU thread, by vocabulary entry: 2.9 ns on the host of an H200 "
@@ -139,6 +146,12 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "measured",
         0.0,
     ),
+    "unpack_q8_tokens": Provenance(
+        "the same of Q8_0, whose tokens cost 0.7 of a K-quant's: 27B in 14.3 ms beside launches "
+        "and sampling, 2.0 TB/s of 3.35 (H100, one slot, own runs of b11312)",
+        "measured",
+        0.0,
+    ),
     "metal_repeat": Provenance(
         "llama.cpp on Metal: cost of a token in the kernel that reads K-quants anew for each of 2 "
         "or 3 tokens, over one in the "
@@ -156,14 +169,10 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "mmq_fixed": Provenance(
         "35.43 / 23.48 ms, 27B Q4_K, RTX 3090; other platforms assumed alike", "read", 0.2
     ),
-    "mmq_gain": Provenance(
-        "0.39 ms per token, 27B Q4_K, RTX 3090, over the MMVQ rate", "derived", 0.4
-    ),
-    "mmq_gain_dp4a": Provenance(
-        "cards without int8 tensor cores keep the same instruction in tiles: reuse of the weights "
-        "is the gain",
+    "mmq_fixed_dp4a": Provenance(
+        "cards without int8 tensor cores keep the vector kernel's instruction in tiles",
         "assumed",
-        0.5,
+        0.3,
     ),
     "mmq_moe": Provenance(
         "llama.cpp #15525, RTX 3090, DeepSeek-V2-Lite Q4_0: 11.0, 13.7, 16.8 and 20.4 ms for steps "
@@ -176,6 +185,13 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "llama.cpp's tiled kernel over its vector kernel for experts that meet a few tokens each: "
         "0.45 ms a token (RTX 3090, llama.cpp #15525), 0.40 (H100, own llama-batched-bench)",
         "derived",
+        0.0,
+    ),
+    "mmq_moe_layer_s": Provenance(
+        "llama.cpp uses no CUDA graph where experts meet more tokens than the vector kernel takes, "
+        "and sorts the tokens by experts: 4.3 ms between 8 and 9 sequences beyond what a sequence "
+        "costs, 40 layers of 35B-A3B (H100, own llama-batched-bench)",
+        "measured",
         0.0,
     ),
     "verify_layer_s": Provenance("llama.cpp gives up its CUDA graph for batches", "assumed", 0.8),

@@ -62,6 +62,7 @@ class Constants:
     moe_layer_launch_s: ByPath = by_path(12e-6, llamacpp=85e-6, mlx=60e-6, vllm_other=60e-6)
     host_s: ByPath = by_path(0.6e-3, llamacpp=0.3e-3, mlx=0.5e-3, vllm_other=1.2e-3)
     host_seq_s: ByPath = by_path(8e-6, llamacpp=60e-6, mlx=100e-6)
+    dense_seq_s: ByPath = by_path(0.0, llamacpp_cuda=0.48e-3)
     sampler_passes: float = 6.0
     sample_s: ByPath = by_path(0.0, llamacpp=1.0e-9)
     sample_server_cpu: float = 3.0
@@ -75,13 +76,14 @@ class Constants:
         0.27, llamacpp_metal=0.12, llamacpp_vulkan=0.20, llamacpp_rocm=0.13, mlx=0.15
     )
     unpack_tokens: ByPath = by_path(0.0, llamacpp_cuda=3.8)
+    unpack_q8_tokens: ByPath = by_path(0.0, llamacpp_cuda=7.1)
     metal_repeat: float = 1.8
     metal_apple9: float = 2.4
-    mmq_fixed: float = 1.51
-    mmq_gain: float = 14.0
-    mmq_gain_dp4a: float = 4.2
+    mmq_fixed: ByPath = by_path(1.51)
+    mmq_fixed_dp4a: float = 1.5
     mmq_moe: ByPath = by_path(1.4, llamacpp_vulkan=2.0)
     mmq_moe_gain: float = 1.0
+    mmq_moe_layer_s: ByPath = by_path(0.0, llamacpp_cuda=107e-6)
     verify_layer_s: ByPath = by_path(0.0, llamacpp=15e-6)
     # drafting
     draft_pass_s: ByPath = by_path(0.3e-3, llamacpp=0.6e-3, mlx=0.6e-3, sglang_cuda=0.2e-3)

@@ -21,6 +21,16 @@ import numpy.typing as npt
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import engines_with, gguf_engine
 from advisor.perf import arrays as P
+from advisor.perf.constants import Constants
+from advisor.perf.rates import (
+    PROMPT_EXPERTS,
+    at,
+    params,
+    prompt_rate,
+    small_batch_rate,
+    tile_overhead,
+    unpack_tokens,
+)
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -145,6 +155,72 @@ def slow_small_batch(p: P.Points, tokens: Floats) -> Mask:
     chips = p.is_path("llamacpp-metal") & (p.arch == P.ARCHS.index("apple9"))
     k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
     return np.asarray(chips & k_quant & (tokens >= _METAL_K_FROM) & (tokens <= LONGEST))
+
+
+def small_batch_seconds(
+    p: P.Points,
+    c: Constants,
+    tokens: Floats,
+    distinct: Floats,
+    dense_read: Floats,
+    expert_read: Floats,
+) -> tuple[Floats, Floats]:
+    """llama.cpp and MLX: a matrix-vector kernel for a few tokens (no reuse among experts), a tiled
+    one beyond (see above).
+
+    A switch point below 8 was tuned to where both kernels cost the same, so beyond it a step costs
+    what it costs there and the tiled kernel's operations.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    tokens : Floats
+        Tokens in the step. (N,)
+    distinct : Floats
+        Experts of one layer that the step reads. (N,)
+    dense_read : Floats
+        Seconds that reading the dense weights takes. (N,)
+    expert_read : Floats
+        The same of the experts. (N,)
+
+    Returns
+    -------
+    tuple of Floats
+        Seconds for dense weights and for experts. (N,) each
+    """
+    mixer, ffn, routed = params(p)
+    rate = small_batch_rate(p, c)
+    ops = 2 * (mixer + ffn + p.lm_head_params)
+    tiled_rate = prompt_rate(p, c)
+    limit = dense_limit(p)
+    unpack = unpack_tokens(p, c)
+    dense_read = np.fmax(dense_read, unpack * ops / rate)
+    again = np.where(repeats(p, tokens), c.metal_repeat, 1.0)
+    again = np.where(slow_small_batch(p, tokens), c.metal_apple9, again)
+    vector = dense_read + np.fmax(np.fmin(tokens, limit) - 1, 0) * again * ops / rate
+    beyond = np.where(
+        limit < LONGEST,
+        vector + (tokens - limit) * ops / tiled_rate,
+        dense_read * tile_overhead(p, c) + tokens * ops / tiled_rate,
+    )
+    dense = np.where(tokens <= limit, vector, beyond)
+    # CUDA: each token unpacks its own experts, and tiles that few tokens fill gain nothing
+    cuda = p.is_path("llamacpp-cuda")
+    few = np.where(
+        cuda,
+        np.fmax(expert_read, tokens * unpack * 2 * routed / rate),
+        expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate,
+    )
+    many_rate = np.where(cuda, rate * c.mmq_moe_gain, PROMPT_EXPERTS * tiled_rate)
+    share = np.divide(distinct, p.topk, out=np.zeros_like(distinct), where=p.topk > 0)
+    many_read = np.fmax(expert_read, share * unpack * 2 * routed / rate)
+    many = many_read * at(c.mmq_moe, p) + tokens * 2 * routed / many_rate
+    many = many + p.moe_layers * at(c.mmq_moe_layer_s, p)
+    experts = np.where(tokens <= expert_limit(p), few, many)
+    return dense, experts
 
 
 def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> int:

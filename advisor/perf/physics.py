@@ -25,7 +25,7 @@ from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
 from advisor.perf.experts import reached_experts, union
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import at, params, small_batch_rate, soft_max, tensor_rates, tile_gain
+from advisor.perf.rates import at, params, soft_max, tensor_rates
 
 __all__ = [
     "Constants",
@@ -126,55 +126,10 @@ def weight_seconds(
     dense, experts = soft_max(dense_read, dense_ops), soft_max(expert_read, expert_ops)
     small = p.is_path(*SMALL_BATCH_PATHS)
     if small.any():
-        few_dense, few_experts = _small_batch_seconds(
+        few_dense, few_experts = kernels.small_batch_seconds(
             p, c, tokens, distinct, dense_read, expert_read
         )
         dense, experts = np.where(small, few_dense, dense), np.where(small, few_experts, experts)
-    return dense, experts
-
-
-def _small_batch_seconds(
-    p: P.Points,
-    c: Constants,
-    tokens: Floats,
-    distinct: Floats,
-    dense_read: Floats,
-    expert_read: Floats,
-) -> tuple[Floats, Floats]:
-    """llama.cpp and MLX: a matrix-vector kernel for a few tokens (no reuse among experts), a tiled
-    one beyond (`kernels`).
-
-    A switch point below 8 was tuned to where both kernels cost the same, so beyond it a step costs
-    what it costs there and the tiled kernel's operations.
-    """
-    mixer, ffn, routed = params(p)
-    rate = small_batch_rate(p, c)
-    ops = 2 * (mixer + ffn + p.lm_head_params)
-    tiled_rate = rate * tile_gain(p, c)
-    limit = kernels.dense_limit(p)
-    unpack = at(c.unpack_tokens, p)
-    dense_read = np.fmax(dense_read, unpack * ops / rate)
-    again = np.where(kernels.repeats(p, tokens), c.metal_repeat, 1.0)
-    again = np.where(kernels.slow_small_batch(p, tokens), c.metal_apple9, again)
-    vector = dense_read + np.fmax(np.fmin(tokens, limit) - 1, 0) * again * ops / rate
-    beyond = np.where(
-        limit < kernels.LONGEST,
-        vector + (tokens - limit) * ops / tiled_rate,
-        dense_read * c.mmq_fixed + tokens * ops / tiled_rate,
-    )
-    dense = np.where(tokens <= limit, vector, beyond)
-    # CUDA: each token unpacks its own experts, and tiles that few tokens fill gain nothing
-    cuda = p.is_path("llamacpp-cuda")
-    few = np.where(
-        cuda,
-        np.fmax(expert_read, tokens * unpack * 2 * routed / rate),
-        expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate,
-    )
-    many_rate = np.where(cuda, rate * c.mmq_moe_gain, tiled_rate)
-    share = np.divide(distinct, p.topk, out=np.zeros_like(distinct), where=p.topk > 0)
-    many_read = np.fmax(expert_read, share * unpack * 2 * routed / rate)
-    many = many_read * at(c.mmq_moe, p) + tokens * 2 * routed / many_rate
-    experts = np.where(tokens <= kernels.expert_limit(p), few, many)
     return dense, experts
 
 
@@ -239,6 +194,7 @@ def step_seconds(
     host = (
         at(c.host_s, p)
         + batch * at(c.host_seq_s, p)
+        + np.where(p.moe_layers > 0, 0.0, np.fmax(batch - 1, 0) * at(c.dense_seq_s, p))
         + extra
         + np.where(copies, c.prefix_verify_s, 0.0)
     )

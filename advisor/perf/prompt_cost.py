@@ -17,6 +17,7 @@ from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.physics import link_seconds
 from advisor.perf.rates import (
+    PROMPT_EXPERTS,
     at,
     attention_share,
     params,
@@ -41,16 +42,6 @@ PREFILL_ATTENTION_MOST = sourced(
     "share",
     "of the matrix rate that attention over a prompt reaches: FlashAttention-3 up to 740 of 989 "
     "TFLOP/s on an H100 (arXiv:2407.08608)",
-    "derived",
-)
-
-
-PROMPT_EXPERTS = sourced(
-    0.45,
-    "ratio",
-    "Rate of llama.cpp's experts over its dense layers in a long prompt. Strix Halo, 15k tokens: "
-    "35B-A3B 972 tokens/s, 27B 280 (aimaestro); GB10, 2k: 30B-A3B 3,176, a 7B 2,275 (llama.cpp, "
-    "benches/dgx-spark.md)",
     "derived",
 )
 

@@ -87,6 +87,14 @@ PROMPT_MOST = sourced(
     "much: MI355X 123 (llama.cpp #21570)",
     "derived",
 )
+PROMPT_EXPERTS = sourced(
+    0.45,
+    "ratio",
+    "Rate of llama.cpp's experts over its dense layers in a long prompt. Strix Halo, 15k tokens: "
+    "35B-A3B 972 tokens/s, 27B 280 (aimaestro); GB10, 2k: 30B-A3B 3,176, a 7B 2,275 (llama.cpp, "
+    "benches/dgx-spark.md)",
+    "derived",
+)
 _PROMPT_SHARE = np.array([PROMPT_SHARE.get(word, PROMPT_SHARE["unknown"]) for word in P.ARCHS])
 _NVIDIA = tuple(word for word in P.ARCHS if word.startswith("sm_")) + ("unknown",)
 LEAST_RATE = sourced(1e11, "FLOP/s", "own choice: below every card that is listed", "chosen")
@@ -176,9 +184,19 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
     return np.where(np.nan_to_num(p.tiled) > 0, _TILED_SHARE * p.fp32, vector)
 
 
-def tile_gain(p: P.Points, c: Constants) -> Floats:
-    """Rate of llama.cpp's tiled kernels over its matrix-vector kernels, a ratio (N,)."""
-    return np.where(P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR), c.mmq_gain_dp4a, c.mmq_gain)
+def unpack_tokens(p: P.Points, c: Constants) -> Floats:
+    """Tokens whose operations take as long as unpacking the weights once, llama.cpp (N,)."""
+    legacy = p.quant_family == P.QUANT_FAMILIES.index("gguf-legacy")
+    q8 = legacy & (p.bytes_ffn >= 1)  # the other legacy types have four and five bits
+    return np.asarray(np.where(q8, at(c.unpack_q8_tokens, p), at(c.unpack_tokens, p)))
+
+
+def tile_overhead(p: P.Points, c: Constants) -> Floats:
+    """Time of llama.cpp's tiled kernels for dense weights beside their operations, over that of
+    one token (N,).
+    """
+    dp4a = P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR)
+    return np.asarray(at(c.mmq_fixed, p) * np.where(dp4a, c.mmq_fixed_dp4a, 1.0))
 
 
 def prompt_rate(p: P.Points, c: Constants) -> Floats:

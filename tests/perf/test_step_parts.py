@@ -211,15 +211,72 @@ def test_up_to_eight_tokens_each_is_computed_by_itself(change: dict[str, str]) -
 def test_from_nine_tokens_on_the_tiled_kernel_computes(change: dict[str, str]) -> None:
     p = point(LLAMA, change)
     mixer, ffn, routed = rates.params(p)
-    tiled = (rates.small_batch_rate(p, C) * rates.tile_gain(p, C))[0]
+    tiled = rates.prompt_rate(p, C)[0]
     ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
     first = few(p, C, 1)
     for tokens in (9, 20):
         dense, mixture = few(p, C, tokens)
-        assert dense == pytest.approx(first[0] * C.mmq_fixed + tokens * ops / tiled)
+        assert dense == pytest.approx(
+            first[0] * rates.tile_overhead(p, C)[0] + tokens * ops / tiled
+        )
         rate = rates.small_batch_rate(p, C)[0] * C.mmq_moe_gain
         more = tokens * 2 * float(routed[0]) / rate  # tiles that few tokens fill gain nothing
+        more += p.moe_layers[0] * rates.at(C.mmq_moe_layer_s, p)[0]
         assert mixture == pytest.approx(first[1] * rates.at(C.mmq_moe, p)[0] + more)
+
+
+@pytest.mark.parametrize(
+    ("model", "card", "tokens", "measured"),
+    [
+        # 27B, RTX 3090, Q4_K: the dense part of 35.43 ms
+        ("qwen3.6-27b", "3090", 9, 35.4e-3),
+        # Llama 3.1 8B, H100, Q4_K: 8.1 and 10.4 ms (llama-bench, docs/research/served.md), less
+        # 1 ms of launches
+        ("llama-3.1-8b", "h100", 9, 7.1e-3),
+        ("llama-3.1-8b", "h100", 32, 9.4e-3),
+    ],
+)
+def test_tiles_of_dense_weights_cost_what_was_measured(
+    model: str, card: str, tokens: int, measured: float
+) -> None:
+    """Half a step more at nine tokens, then little for each token: prompts run in the same
+    kernels.
+    """
+    p = point(LLAMA, {"model": model, "hardware": card, "quant": "q4_k_m"})
+    assert few(p, C, tokens)[0] == pytest.approx(measured, rel=0.25)
+
+
+def test_q8_tiles_and_vectors_are_bound_by_unpacking_on_hopper() -> None:
+    """27B Q8_0, H100: 16.3 ms a plain step, 31 ms at nine tokens, sampling and launches beside."""
+    p = point(LLAMA, {"model": "qwen3.6-27b", "hardware": "h100", "quant": "q8_0"})
+    assert few(p, C, 1)[0] == pytest.approx(14.3e-3, rel=0.1)
+    assert few(p, C, 9)[0] == pytest.approx(28e-3, rel=0.2)
+
+
+def test_a_ninth_token_costs_a_mixture_its_graph_and_sorting() -> None:
+    """35B-A3B Q4_K, H100: 4.3 ms between 8 and 9 sequences beyond what one costs."""
+    p = point(LLAMA, MIXTURE, {"hardware": "h100"})
+    unsorted = dataclasses.replace(C, mmq_moe_layer_s=by_path(0.0))
+    assert few(p, C, 9)[1] - few(p, unsorted, 9)[1] == pytest.approx(4.3e-3, rel=0.02)
+    assert few(p, C, 8) == few(p, unsorted, 8)
+
+
+def test_a_further_sequence_of_a_dense_model_costs_more_than_its_token() -> None:
+    """Llama 3.1 8B, H100: 0.6 ms a sequence, of which 0.13 ms are its token's; a mixture's is its
+    recurrent state.
+    """
+    free = dataclasses.replace(C, dense_seq_s=by_path(0.0))
+
+    def more(change: dict[str, str], batch: float) -> float:
+        p = point(LLAMA, change, {"hardware": "h100"})
+        args = (np.full(1, batch), np.ones(1), False, np.full(1, 128.0))
+        with_it, without = (physics.step_seconds(p, c, *args).total[0] for c in (C, free))
+        return float(with_it - without)
+
+    dense = {"model": "llama-3.1-8b"}
+    assert more(dense, 1) == 0.0
+    assert more(dense, 32) - more(dense, 16) == pytest.approx(16 * 0.48e-3, rel=0.05)
+    assert more(MIXTURE, 32) == 0.0
 
 
 @pytest.mark.parametrize("card", ["h100", "h200"])
@@ -257,7 +314,7 @@ def test_beyond_a_tuned_switch_point_only_tiled_operations_are_added() -> None:
     ada = LLAMA | {"hardware": "rtx4090", "engine_version": "b10600"}
     p = point(ada).replace(quant_bits=2.6)
     mixer, ffn, _ = rates.params(p)
-    tiled = (rates.small_batch_rate(p, C) * rates.tile_gain(p, C))[0]
+    tiled = rates.prompt_rate(p, C)[0]
     ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
     at_the_switch = few(p, C, 4)[0]
     for tokens in (5, 12):
