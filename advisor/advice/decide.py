@@ -118,7 +118,7 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         if (surer := _surest(scored, eligible, goal, wanted)) is not None:
             return _of_estimate(wanted, surer, scored)
     if decision == "off":
-        beyond = _surest(scored, _free(scored), goal, "measure")
+        beyond = _surest(scored, _least_beyond(scored), goal, "measure")
         if beyond is not None:
             return _of_estimate("measure", beyond, scored)
     return _of_estimate(decision, best, scored)
@@ -258,6 +258,19 @@ def _within_k_limits(candidates: Sequence[Candidate], eligible: list[int]) -> li
     return [
         i for i in eligible if candidates[i].plan.k <= k_limit(candidates[i].findings)
     ] or eligible
+
+
+def _least_beyond(candidates: Sequence[Candidate]) -> list[int]:
+    """The plans that no finding forbids and that most limits of k allow, of those that are not
+    within all.
+    """
+    over = {
+        i: sum(f.k_max is not None and f.k_max < candidates[i].plan.k for f in found)
+        for i in _free(candidates)
+        if (found := effects(candidates[i].findings, "k_max"))
+    }
+    over = {i: count for i, count in over.items() if count}
+    return [i for i, count in over.items() if count == min(over.values())]
 
 
 def k_limit(findings: Sequence[Finding]) -> float:

@@ -18,6 +18,7 @@ from advisor.advice.decide import (
     p_objective,
     vetoes,
 )
+from advisor.advice.explain import reasons
 from advisor.domain.nouns import (
     Candidate,
     Estimate,
@@ -188,6 +189,18 @@ def test_beyond_the_documented_k_nothing_is_on_but_some_of_it_is_worth_a_measure
     assert verdict(lost, beyond) == ("measure", 3, "unsure")
     assert verdict(at(1, gain=1.2, p_gain=UNSURE), beyond)[:2] == ("measure", 1)
     assert verdict(lost, at(3, limit, gain=1.1, p_gain=OFF_UP_TO))[:2] == ("off", 1)
+    far = at(4, limit, finding(effect="k_max", k_max=3), gain=1.7, p_gain=ON)
+    assert verdict(lost, beyond, far)[:2] == ("measure", 3)  # within the other limit
+
+
+@pytest.mark.parametrize(("k", "first"), [(3, True), (1, False)])
+def test_a_limit_that_the_answer_exceeds_is_read_before_the_nearest_run(
+    k: int, first: bool
+) -> None:
+    limit = finding(effect="k_max", k_max=1)
+    made = decide(facts(), [OFF, at(k, limit, p_gain=UNSURE)])
+    (told,) = reasons._from_rules(facts(), made.candidates[1], made)
+    assert (told.weight > 1.0) is first  # 1.0: the nearest measurement
 
 
 def test_a_k_that_keeps_to_the_objective_goes_before_one_that_gains_more() -> None:

@@ -105,6 +105,8 @@ def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]
         weight = weights.get(finding.effect or "", 0.0)
         if finding.severity == "error":
             weight = 3.0
+        if finding.k_max is not None and finding.k_max < best.plan.k:
+            weight = 1.3  # the answer goes beyond what was published, which must be read
         if weight:
             text = f"{finding.message} [{finding.code}]"
             told.append(Reason(text=text, sources=finding.sources, weight=weight))
