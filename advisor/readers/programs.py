@@ -93,6 +93,8 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
         return (name.removesuffix("-rs"), i + 2) if served else None
     if name in ("vllm-serve", "vllm_serve"):
         return "vllm", i + 1
+    if following in ("-and", "-or", "-eq", "-ne"):
+        return None  # PowerShell compares a program's name
     if name.startswith(("llama-server", "llama_server")) and not _NAMESAKE.search(name):
         return _llama(words[i]), i + 1
     if name == "llama" and following in ("serve", "server"):

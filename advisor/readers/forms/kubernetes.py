@@ -275,7 +275,7 @@ def _read_keyed_options(node: Node, options: Node, reading: Reading) -> bool:
     if backend is not None and backend.text and not _BACKEND.fullmatch(backend.text):
         return False
     engine = engine or engine_of_settings(options) or "vllm"
-    words = mapping_words(options, reading)
+    words = mapping_words(options, reading, fields=True)
     if (
         model is not None
         and model.kind == "scalar"

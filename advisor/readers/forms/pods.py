@@ -95,13 +95,17 @@ def words_of(node: Node | None, reading: Reading, env: Env | None = None) -> lis
     return [_dependent(word, env or {}) for word in words]
 
 
-def mapping_words(node: Node, reading: Reading) -> list[Mapped]:
-    """Arguments as a mapping of option to value (some charts)."""
+def mapping_words(node: Node, reading: Reading, fields: bool = False) -> list[Mapped]:
+    """Arguments as a mapping of option to value (some charts); `fields` of a class have
+    underscores.
+    """
     words: list[Mapped] = []
     for key, value in node.entries():
         if value.kind != "scalar" or value.truth is False:
             continue
         name = scalar(key, reading.source)
+        if fields:
+            name = Mapped(name.text.replace("_", "-"), name.pos)
         words.append(name if name.text.startswith("-") else join((synthetic("--"), name)))
         if value.truth is None and not value.is_null:
             words.append(scalar(value, reading.source))
