@@ -24,6 +24,7 @@ from advisor.advice.judge import (
     estimate_plans,
     judge,
     judge_plans,
+    weigh,
 )
 from advisor.advice.plans import limits, methods, propose, topology
 from advisor.advice.resolve import facts_for_request
@@ -97,7 +98,7 @@ def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | 
         return recommend(request), None
     asked = ask_beside(question.facts, question.plans)
     made, told = estimate_beside(question, asked, (plan, question.base.plan))
-    candidates = judge_plans(question, made[:-2])
+    candidates = judge_plans(question, made[:-2], weigh)
     advice = advise(request, question.facts, candidates, told, what_if=False)
     return advice, Estimates(made[-2], made[-1])
 
