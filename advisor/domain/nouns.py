@@ -182,6 +182,7 @@ class Estimate(Frozen):
     terms: dict[str, float] = {}  # step-time parts in ms, for `why`
     notes: tuple[str, ...] = ()
     measured_gain: float = 0.0  # how far this configuration was measured and gained, 0 to 1
+    own_share: float = 0.0  # of the variance of the gain, that the user's own runs explain
 
 
 class Edit(Frozen):

@@ -40,6 +40,7 @@ class Calibrated(NamedTuple):
     found: dict[str, Predicted]
     baselines: dict[str, Floats]
     tokens: Floats
+    told: Floats  # share of the variance of the output tok/s gain that the own runs explain
 
 
 def with_own_runs(
@@ -76,7 +77,7 @@ def with_own_runs(
     Calibrated
         (N,) each
     """
-    out, tokens = dict(found), np.zeros(len(full))
+    out, tokens, told = dict(found), np.zeros(len(full)), np.zeros(len(full))
     own = _observations(tuple(runs), model, predict)
     for name, predicted in found.items():
         if own is None:
@@ -87,10 +88,11 @@ def with_own_runs(
         made = own_runs.update(there, own)
         out[name] = _shift(predicted, made, model)
         tokens = made.accepted if name == "tpot" else tokens
+        told = 1 - made.scale**2 if name == "output_tok_s" else told
     measured = {
         name: value * _scale(tuple(runs), name, full, model) for name, value in baselines.items()
     }
-    return Calibrated(out, measured, tokens)
+    return Calibrated(out, measured, tokens, told)
 
 
 def expected_moves(

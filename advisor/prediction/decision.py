@@ -4,7 +4,8 @@ The rule reads the posterior of the goal's metric: its median and P(gain), the c
 probability that the metric gains, in which measured pairs of the same configuration count. On needs
 a median above 1 and a P(gain) of at least `decision_on_p_gain` (where the configuration itself was
 measured `decision_on_p_gain_measured`: there the sign is known better); off a P(gain) of at most
-`decision_off_p_gain`; between them the answer is to measure first. So there is no "on" with a
+`decision_off_p_gain` (`decision_off_p_gain_own` where the user's own runs tell of the question);
+between them the answer is to measure first. So there is no "on" with a
 median below 1 and no "off" with a high P(gain). What it does not know: what is forbidden for
 another reason (a crash, wrong answers, the user's own objective); advice/decide.py says.
 """
@@ -26,6 +27,12 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
 
 DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
+TOLD = sourced(
+    0.19,
+    "share of the variance",
+    "own choice: own runs that take a tenth off the spread tell of the question",
+    "chosen",
+)
 # standard deviation of log(predicted / measured) of the speed without speculation
 PLAIN_SD = {"tpot": "plain_tpot_error", "ttft": "plain_ttft_error"}
 MANY = sourced(
@@ -56,6 +63,8 @@ def decide(
     open_sign: npt.NDArray[np.bool_] | None = None,
     measured: Floats | None = None,
     on_from: Floats | None = None,
+    own: Floats | None = None,
+    off_own: float | None = None,
 ) -> Codes:
     """The decision for each of N posteriors.
 
@@ -73,32 +82,41 @@ def decide(
         How far the configuration itself was measured and gained there, 0 to 1; default nowhere.
     on_from : ndarray, shape (N,), optional
         P(gain) from which each is on; default the two thresholds.
+    own : ndarray, shape (N,), optional
+        Share of the variance that the user's own runs explain; default none. Where they tell much
+        of the question another run settles it, so that both bounds ask for a clear sign.
+    off_own : float, optional
+        P(gain) up to which those are off; default `decision_off_p_gain_own`.
 
     Returns
     -------
     ndarray of int8, shape (N,)
         Index into `DECISIONS`; NaN in either input gives "measure".
     """
+    told = np.zeros(len(median)) if own is None else np.clip(own / TOLD, 0.0, 1.0)
     if on_from is None:
         names = ("decision_on_p_gain", "decision_on_p_gain_measured")
-        least, told = (knowledge.threshold(name).value for name in names)
-        on_from = bound(least, told, np.zeros(len(median)) if measured is None else measured)
+        least, there = (knowledge.threshold(name).value for name in names)
+        seen = told if measured is None else np.fmax(told, measured)
+        on_from = bound(least, there, seen)
     on = (median > 1.0) & (p_gain >= on_from)
-    off = p_gain <= knowledge.threshold("decision_off_p_gain").value
+    if off_own is None:
+        off_own = knowledge.threshold("decision_off_p_gain_own").value
+    off = p_gain <= bound(knowledge.threshold("decision_off_p_gain").value, off_own, told)
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
     return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)
 
 
 def bound(elsewhere: float, there: float, measured: Floats) -> Floats:
-    """P(gain) from which speculation is on: one bound where the configuration was measured and
-    gained, another elsewhere, and between them by how far it was (N,).
+    """P(gain) from which speculation is on, or up to which it is off: one bound where the
+    configuration was measured, another elsewhere, and between them by how far it was (N,).
 
     Parameters
     ----------
     elsewhere, there : float
         Bounds on P(gain): where nothing was measured, and where the configuration was.
     measured : Floats
-        How far it was measured and gained there, 0 to 1. (N,)
+        How far it was measured, 0 to 1. (N,)
 
     Returns
     -------
@@ -109,11 +127,16 @@ def bound(elsewhere: float, there: float, measured: Floats) -> Floats:
 
 
 def decide_one(
-    median: float, p_gain: float, open_sign: bool = False, measured: float = 0.0
+    median: float,
+    p_gain: float,
+    open_sign: bool = False,
+    measured: float = 0.0,
+    own: float = 0.0,
 ) -> Decision:
     """`decide` for one posterior."""
-    asked = (np.array([value]) for value in (median, p_gain, open_sign, measured))
-    return DECISIONS[int(decide(*asked)[0])]
+    one = [np.array([value]) for value in (median, p_gain, measured, own)]
+    made = decide(one[0], one[1], np.array([open_sign]), one[2], own=one[3])
+    return DECISIONS[int(made[0])]
 
 
 def plain_sd(metric: str, devices: int = 1) -> float:

@@ -51,6 +51,7 @@ class Batch(NamedTuple):
     chances: Floats  # of a gain, for the goal of each case
     terms: Mapping[str, Floats]
     beside: Medians
+    told: Floats  # share of the variance that own runs explain
 
     def estimate(self, i: int, bill: MemoryBill | None = None) -> Estimate:
         """What is expected of one case; `bill`, where it is at hand, is its memory bill."""
@@ -72,6 +73,7 @@ class Batch(NamedTuple):
             terms={name: round(float(value[i]), 4) for name, value in self.terms.items()},
             notes=_notes(facts, bool(self.known[i])),
             measured_gain=float(self.found["output_tok_s"].measured_gain[i]),
+            own_share=float(self.told[i]),
         )
 
 
@@ -148,6 +150,7 @@ def predict_batch(
         chances,
         whole.terms,
         whole.beside,
+        whole.told,
     )
 
 

@@ -182,6 +182,7 @@ class Story(NamedTuple):
     belief: acc.Acceptance
     beside: Medians  # of the points beside them
     more: Floats  # log of the tokens a step that the own runs add (N,)
+    told: Floats  # share of the variance that they explain (N,)
 
     @property
     def queues(self) -> npt.NDArray[np.bool_]:
@@ -232,15 +233,15 @@ def as_one_story(
         "tpot": base.tpot_s * 1e3,
         "ttft": base.ttft_s * 1e3,
     }
-    more: Floats = np.zeros(count)
+    more, told = np.zeros(count), np.zeros(count)
     if own_runs:
         own = calibrated.with_own_runs(
             own_runs, found, baselines, points, full, model, predict_points
         )
-        found, baselines, more = own.found, own.baselines, own.tokens
+        found, baselines, more, told = own.found, own.baselines, own.tokens, own.told
     terms = step_terms.terms(full, model, tau)
     found |= step_terms.crowded_gains(found, baselines, full, terms, tau, model)
-    made = Story(found, baselines, terms, belief, others, more)
+    made = Story(found, baselines, terms, belief, others, more, told)
     seen = documented.observe(setting(full), points, full)
     found = documented.take_in(found, seen, baselines, full, made.queues, model)
     return made._replace(

@@ -140,7 +140,8 @@ def _verdict(advice: Advice) -> str:
         f"to {_percent(gain.p90)}), chance of a gain {chance_words(gain, estimate)}"
         f"{beyond(gain, estimate)}"
     )
-    if advice.decision == "off" and advice.decided_by == "estimate" and gain.p50 > 1:
+    by_chance = advice.decided_by == "estimate" and not estimate.own_share  # those are off for less
+    if advice.decision == "off" and by_chance and gain.p50 > 1:
         least = knowledge.threshold("decision_off_p_gain").value
         return f"{text}: up to {100 * least:.0f} % it stays off, since a loss weighs twice a gain."
     return f"{text}{_because(advice, estimate)}{_miss(advice)}{_price(advice)}."
@@ -175,7 +176,7 @@ def _because(advice: Advice, estimate: Estimate) -> str:
     setting that was measured to gain takes less than others.
     """
     least = knowledge.threshold("decision_on_p_gain").value
-    near = least - NEAR <= estimate.p_gain < least + ROUNDED
+    near = not estimate.own_share and least - NEAR <= estimate.p_gain < least + ROUNDED
     if advice.decided_by == "estimate" and advice.decision == "on" and near:
         return ", enough where a gain was measured" if estimate.p_gain < least else ""
     if advice.decided_by == "unsure" and near:

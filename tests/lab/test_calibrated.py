@@ -9,6 +9,8 @@ import pytest
 
 from advisor.lab.evaluation.calibrated import Rows, exam, exams, fit_kernel, reach, summary
 from advisor.lab.evaluation.card_own_runs import section
+from advisor.lab.evaluation.own_decisions import BOUNDS, decisions
+from advisor.lab.evaluation.own_decisions import summary as decisions_summary
 from advisor.lab.training import own_runs_fit
 from advisor.prediction import own_runs
 
@@ -62,6 +64,21 @@ def test_own_runs_help_where_misses_go_together_and_the_interval_still_covers() 
     assert most.whole_half < three.calibrated and most.known_by_model <= most.known_offset
     said = summary([one, chosen], most)
     assert "at random" in said and "chosen" in said and "at most: " in said
+
+
+def test_own_runs_make_fewer_wrong_decisions_with_no_more_to_measure() -> None:
+    rows = draw()
+    apart = np.random.default_rng(5).normal(0.0, 0.12, len(rows.log))  # what the model knows
+    rows = rows._replace(
+        log=rows.log + apart, mean=apart, low=apart + rows.low, high=apart + rows.high
+    )
+    for one in decisions(rows):
+        assert one.without.measure > 0.05
+        assert one.own.wrong < 0.8 * one.without.wrong
+        assert one.own.measure <= one.without.measure + 0.03  # chosen on other owners
+        assert len(one.bounds) == 4 and set(one.bounds) <= set(BOUNDS)
+        said = decisions_summary([one])
+        assert f"{one.without.wrong:.1%} -> {one.own.wrong:.1%}" in said
 
 
 def test_a_stated_acceptance_is_an_observation_of_its_own() -> None:

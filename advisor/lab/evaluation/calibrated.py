@@ -11,7 +11,7 @@ known, the second half's own median miss taken off, in one piece or for each mod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -104,18 +104,10 @@ def exam(
     found: dict[str, list[float]] = {name: [] for name in Scores._fields[3:]}
     owners = 0
     for owner in sorted(set(rows.owner.tolist())):
-        index = np.flatnonzero(rows.owner == owner)
-        arms = sorted(set(rows.arm[index].tolist()))
-        if len(arms) < FEWEST_ARMS:
-            continue
-        owners += 1
-        for _ in range(SPLITS):
-            order = dice.permutation(arms).tolist()
-            half, rest = order[: len(order) // 2], order[len(order) // 2 :]
-            test = index[np.isin(rows.arm[index], rest)]
-            made = kernels[owner] if kernels else own_runs.kernel()
-            taken = _choose(rows, index, test, half[:POOL], runs, made) if chosen else half[:runs]
-            own = index[np.isin(rows.arm[index], taken)]
+        made = kernels[owner] if kernels else own_runs.kernel()
+        halves = list(splits(rows, owner, runs, chosen, made, dice))
+        owners += bool(halves)
+        for own, test in halves:
             for name, value in _score(rows, own, test, made).items():
                 found[name].append(value)
     middle = {
@@ -129,9 +121,40 @@ def exam(
     return Scores(runs=runs, chosen=chosen, owners=owners, **middle, **share)
 
 
-def _update(
+def splits(
+    rows: Rows, owner: str, runs: int, chosen: bool, made: Kernel, dice: np.random.Generator
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Own runs of one half and the tested rows of the other; none of an owner with few arms.
+
+    Returns
+    -------
+    iterator of (ndarray, ndarray)
+        Indices of the rows of the own runs (O,), and of the tested ones (T,).
+    """
+    index = np.flatnonzero(rows.owner == owner)
+    arms = sorted(set(rows.arm[index].tolist()))
+    for _ in range(SPLITS if len(arms) >= FEWEST_ARMS else 0):
+        order = dice.permutation(arms).tolist()
+        half, rest = order[: len(order) // 2], order[len(order) // 2 :]
+        test = index[np.isin(rows.arm[index], rest)]
+        taken = _choose(rows, index, test, half[:POOL], runs, made) if chosen else half[:runs]
+        yield index[np.isin(rows.arm[index], taken)], test
+
+
+def update(
     rows: Rows, own: npt.NDArray[np.int64], test: npt.NDArray[np.int64], made: Kernel
 ) -> own_runs.Update:
+    """What own runs make of tested rows of their owner.
+
+    Parameters
+    ----------
+    rows : Rows
+        All of them.
+    own, test : ndarray
+        Indices of the own runs' rows (O,), and of the tested ones (T,).
+    made : Kernel
+        How misses go together.
+    """
     noise = np.full(len(own), float(own_runs.LEAST_SD))
     miss = rows.log[own] - rows.mean[own]
     seen = own_runs.Observations(rows.at.take(own), miss, noise, rows.accepted[own])
@@ -151,9 +174,7 @@ def _choose(
     for _ in range(min(runs, len(pool))):
         left = {
             arm: float(
-                _update(
-                    rows, index[np.isin(rows.arm[index], [*taken, arm])], test, made
-                ).scale.sum()
+                update(rows, index[np.isin(rows.arm[index], [*taken, arm])], test, made).scale.sum()
             )
             for arm in pool
             if arm not in taken
@@ -165,7 +186,7 @@ def _choose(
 def _score(
     rows: Rows, own: npt.NDArray[np.int64], test: npt.NDArray[np.int64], kernel: Kernel
 ) -> dict[str, float]:
-    made = _update(rows, own, test, kernel)
+    made = update(rows, own, test, kernel)
     log, mean = rows.log[test], rows.mean[test]
     moved = mean + made.shift
     low = moved - (mean - rows.low[test]) * made.scale
@@ -229,7 +250,7 @@ def reach(rows: Rows, kernels: Mapping[str, Kernel] | None = None, seed: int = 0
             kinds = rows.at.where[test][:, [own_runs.METHOD, own_runs.MODEL, own_runs.FIRST]]
             found.append(
                 (
-                    _error(miss - _update(rows, mine, test, made).shift),
+                    _error(miss - update(rows, mine, test, made).shift),
                     _error(miss - np.median(miss)),
                     _error(miss - _medians(miss, kinds)),
                 )
@@ -294,29 +315,8 @@ def exams(rows: Rows, kernels: Mapping[str, Kernel] | None = None) -> list[Score
     return [exam(rows, count, chosen, kernels) for chosen in (False, True) for count in RUNS]
 
 
-def report(examples: Examples, shipped: LeftOut) -> str:
-    """Fit kernels without each group of owners, then score; the summary, and the kernel of all
-    owners.
-    """
-    rows = rows_of(examples, shipped)
-    kernels = kernels_by_owner(rows)
-    text = summary(exams(rows, kernels), reach(rows, kernels))
-    return text + "\n" + as_thresholds(fit_kernel(rows))
-
-
-def as_thresholds(made: Kernel) -> str:
-    """The kernel as knowledge/thresholds.yaml holds it, rounded."""
-    numbers = dict(zip(Kernel._fields[:5], made[:5], strict=True))
-    for part, measures in (
-        ("accepted", own_runs.ACCEPTED_MEASURES),
-        ("step", own_runs.STEP_MEASURES),
-        ("first", own_runs.FIRST_MEASURES),
-    ):
-        fades = getattr(made, f"{part}_fade")
-        named = zip(measures, fades, strict=True)
-        numbers |= {f"{part}_fade_{name}": fade for name, fade in named}
-    rounded = (f"own_runs_{name} {float(f'{value:.3g}'):g}" for name, value in numbers.items())
-    return "kernel of all owners: " + ", ".join(rounded)
+def _cut(error: float, scores: list[Scores]) -> str:
+    return f"{error:.1%} (a cut of {1 - error / scores[0].without:.0%})"
 
 
 def summary(scores: list[Scores], most: Reach | None = None) -> str:
@@ -337,8 +337,9 @@ def summary(scores: list[Scores], most: Reach | None = None) -> str:
         )
     if most is not None:
         lines.append(
-            f"at most: {most.whole_half:.1%} with every arm of the other half as an own run; with "
-            f"the answers known, {most.known_offset:.1%} with each half's median miss taken off, "
-            f"{most.known_by_model:.1%} with that of each model and method"
+            f"at most: {_cut(most.whole_half, scores)} with every arm of the other half as an own "
+            f"run; with the answers known, {_cut(most.known_offset, scores)} with each half's "
+            f"median miss taken off, {_cut(most.known_by_model, scores)} with that of each model "
+            "and method"
         )
     return "\n".join(lines)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import baselines as baseline_models
-from advisor.lab.evaluation import calibrated, card, card_figures, card_targets
+from advisor.lab.evaluation import calibrated, card, card_figures, card_targets, own_decisions
 from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.progress import bar
 from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, train
@@ -54,7 +54,9 @@ def run_calibrated() -> str:
     """Train without each source (minutes), then score predictions calibrated with own runs."""
     with train.single_thread():
         made = evaluate(True, bar("left-out fits"))
-        return calibrated.report(made.examples, made.shipped)
+        rows = calibrated.rows_of(made.examples, made.shipped)
+        kernels = calibrated.kernels_by_owner(rows)
+        return own_decisions.report(rows, kernels)
 
 
 def evaluate(fast: bool = False, progress: Any = iter) -> Evaluation:

@@ -25,6 +25,7 @@ from advisor.domain.facts import OwnRun
 from advisor.domain.normal import cdf
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.prediction import own_runs, utility
+from advisor.prediction.decision import decide_one
 from advisor.readers import server as client
 from advisor.render.json_out import advice_json
 from advisor.render.layout import Paper
@@ -335,6 +336,21 @@ def test_the_update_is_that_of_a_gaussian_process() -> None:
     assert 0 < noisy.shift[0] < exact.shift[0] and 0 < far.shift[0] < exact.shift[0]
     first = own_runs.update(place(HERE + np.eye(10)[9]), own(0.3, 0.02))
     assert first.shift[0] == 0 and first.scale[0] == 1, "the first token says nothing of the others"
+
+
+def test_a_machine_with_own_runs_is_on_and_off_by_a_clear_sign_only() -> None:
+    """Where own runs tell of the question another run settles it: no "off" at even chances."""
+    assert decide_one(1.05, 0.5) == "off" and decide_one(1.05, 0.5, own=0.5) == "measure"
+    assert decide_one(0.9, 0.2, own=0.5) == "off" == decide_one(0.9, 0.2)
+    assert decide_one(1.2, 0.85) == "measure" and decide_one(1.2, 0.85, own=0.5) == "on"
+    order = [decide_one(1.05, 0.5, own=share) for share in np.linspace(0, 0.3, 7)]
+    assert order == sorted(order, reverse=True), "one change, from off to measure"
+    asked = recommend(hardware="gb10", machine=far_machine(1.1), **WIDE).estimate
+    near = recommend(hardware="gb10", machine=machine(1.1), concurrency=4, ctx_tokens=1024,
+                     output_tokens=256).estimate  # fmt: skip
+    plain = recommend(hardware="gb10", **WIDE).estimate
+    assert asked is not None and near is not None and plain is not None
+    assert plain.own_share == 0 <= asked.own_share < 0.19 and 0.5 < near.own_share <= 1
 
 
 def test_a_run_moves_predictions_by_what_it_would_explain() -> None:
