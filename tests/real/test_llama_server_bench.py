@@ -130,6 +130,8 @@ def test_ctrl_c_ends_the_server_at_once(server: Path, model: Path, tmp_path: Pat
     child = subprocess.Popen(
         [sys.executable, "-c", code, "bench", "run", str(tmp_path)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        # a shell that starts its tests in the background passes on that SIGINT is ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )  # fmt: skip
     path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 120
     while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 4):

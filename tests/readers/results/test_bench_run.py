@@ -310,6 +310,8 @@ def test_ctrl_c_ends_the_server_and_the_same_command_goes_on(tmp_path: Path) -> 
     child = subprocess.Popen(
         [sys.executable, "-c", code, "bench", "run", str(tmp_path)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        # a shell that starts its tests in the background passes on that SIGINT is ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )  # fmt: skip
     path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 60
     while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 4):
