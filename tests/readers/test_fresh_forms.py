@@ -673,3 +673,8 @@ def test_a_message_and_a_benchmark_are_no_launch() -> None:
 def test_options_that_dynamo_reads_itself() -> None:
     text = "python3 -m dynamo.vllm --model Qwen/Qwen3-32B --disaggregation-mode decode\n"
     assert not validate(text=text, name="a.sh", select=("SD116", "SD101")).findings
+
+
+def test_a_command_of_an_image_may_be_empty() -> None:
+    text = 'FROM vllm/vllm-openai:v0.25.1\nENTRYPOINT ["vllm", "serve", "Qwen/Qwen3-8B"]\nCMD \n'
+    assert len(read_text(text, "Dockerfile").launches) == 1

@@ -123,7 +123,7 @@ def _check_command(ran: ContainerRun, reading: Reading) -> None:
             ran.args = []
         return
     words = split_words(value.part(0, len(value.text.rstrip())), dollars=False)
-    start = engine_start(words, 0)
+    start = engine_start(words, 0) if words else None
     words = words[start[1] :] if start is not None else words
     if start is None and not text.startswith("-"):
         return
