@@ -167,7 +167,7 @@ def _with_c(words: list[Mapped], ran: ContainerRun, reading: Reading) -> list[Ma
     text = reading.source.text
     quote = text[place[1] : place[1] + 1]
     flow = quote in ("'", '"') and text[place[0] - 1 : place[0]] == quote
-    said = f"{words[0].text} takes its first argument for a file: -c stands before a script"
+    said = f"{words[0].text} takes its first argument for a file: -c comes before a script"
     if flow:
         reading.slip(
             said, place[0] - 1, place[1] + 1, f"{quote}{words[0].text}{quote}, {quote}-c{quote}"

@@ -184,7 +184,7 @@ def module_slip(words: list[Mapped], first: int, reading: Reading) -> None:
     word = words[first - 1]
     place = word.span()
     if word.text.rsplit("/", 1)[-1] == "vllm":
-        said = "vllm needs its command: serve stands before the options"
+        said = "vllm needs its command: serve comes before the options"
         after = words[first].span() if first < len(words) else None
         quote = reading.source.text[after[0] - 1 : after[0]] if after else ""
         lead = f"serve{quote}, {quote}" if quote in ("'", '"') and quote else "serve "
@@ -223,7 +223,7 @@ def check_requirement(words: list[Mapped], reading: Reading) -> None:
         if found is None:
             continue
         place = word.part(*found.span(1)).span()
-        said = f"pip reads no {word.text}: a release stands behind =="
+        said = f"pip reads no {word.text}: a release is given with =="
         reading.slip(said, word.first(), None, "==") if place is None else (
             reading.slip(said, place[0], place[1], "==")
         )

@@ -55,7 +55,7 @@ def read_batch(reading: Reading) -> None:
             continue
         if spaced := _SPACED.match(whole.text):
             at, end = whole.pos[spaced.start(2)], whole.pos[spaced.end(2) - 1] + 1
-            said = f"cmd takes the blank for a part of the name: %{spaced[1]}% stays empty"
+            said = f"cmd takes the space for a part of the name: %{spaced[1]}% stays empty"
             if at >= 0 and f"%{spaced[1]}%".lower() in lower:
                 reading.slip(said, at, end, "=")
         line = _default_assignment(whole, scope)

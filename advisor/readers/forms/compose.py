@@ -34,7 +34,7 @@ def read_compose(document: Node, reading: Reading) -> None:
     for found in islice(_NO_DEFAULT.finditer(reading.source.text), 50):
         line = reading.source.text.rfind("\n", 0, found.start()) + 1
         if "#" not in reading.source.text[line : found.start()]:
-            said = f"docker compose does not read {found[0]}...}}: a default stands behind :-"
+            said = f"docker compose does not read {found[0]}...}}: a default is written with :-"
             reading.slip(said, found.end() - 1, found.end(), ":-")
     for key, service in services.entries():
         if service.kind == "map" and reading.step():

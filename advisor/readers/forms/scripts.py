@@ -156,7 +156,7 @@ def _slurm(text: Mapped, reading: Reading) -> None:
             if str(gpus) == one[2]:
                 found.around.asked, found.around.whole = [text.part(*one.span(2))], True
     if odd := _GRES.search(text.text):
-        said = "--gres takes gpu:TYPE:NUMBER: a colon stands behind gpu"
+        said = "--gres takes gpu:TYPE:NUMBER: a colon comes after gpu"
         at = text.pos[odd.start(1)]
         reading.slip(said, at, at + 1, ":")
     tasks = _TASKS.search(text.text)

@@ -135,7 +135,9 @@ def note_foreground(
         last = source.part(node.end_byte - 1, node.end_byte).span()
         if asks is not None and last is not None:
             line = reading.source.place(source.pos[asks.start_byte])[0]
-            said = f"the server stays in the foreground: line {line} asks it when it has ended"
+            said = (
+                f"the server stays in the foreground: line {line} asks it only after it has ended"
+            )
             reading.slip(said, last[1], last[1], " &", stops=False)
         return
 

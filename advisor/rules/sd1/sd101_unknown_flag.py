@@ -169,7 +169,7 @@ def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
     what = f"Write {said}."
     fix = rename_fix(case, found, said, what, safe=False)
     return Hit(
-        f"{case.plan.engine} has no option {found.raw}: a value stands behind a blank",
+        f"{case.plan.engine} has no option {found.raw}: a value is given after a space",
         flag=found,
         fix=fix if found.origin == "cli" and not found.unresolved else Fix(text=what),
         everywhere=True,

@@ -188,7 +188,7 @@ def with_commas(case: Case, found: Flag) -> Hit:
     if found.origin == "cli":  # a list does not go on behind a sign: --option=1 2
         fix = replace_fix(case, found, f"{found.raw} {written}", what, safe=False)
     return Hit(
-        f"{found.raw} takes whole numbers with blanks between them, not '{found.value}'",
+        f"{found.raw} takes whole numbers with spaces between them, not '{found.value}'",
         flag=found,
         fix=fix,
         everywhere=True,

@@ -186,7 +186,7 @@ def beside_model(case: Case) -> Hit | None:
             return Hit(
                 f"{cut.raw} {cut.value} names no file: a GGUF ends in .gguf",
                 flag=cut,
-                fix=set_fix(case, cut, f"{cut.value}.gguf", "Write .gguf behind it."),
+                fix=set_fix(case, cut, f"{cut.value}.gguf", "Write .gguf after it."),
             )
     projector = flag(case, "--mmproj")
     if projector is not None and model is not None and projector.value == model.value:
@@ -287,7 +287,7 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
                 f"{case.plan.model} names no file: a GGUF ends in .gguf",
                 flag=place,
                 severity="warning",
-                fix=set_fix(case, place, f"{place.value}.gguf", "Write .gguf behind it."),
+                fix=set_fix(case, place, f"{place.value}.gguf", "Write .gguf after it."),
             )
     elif name.endswith(".gguf") or name.endswith("-gguf") or "-gguf:" in name:
         speculates = case.plan.method != "none"
