@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -120,7 +122,7 @@ def run_plan(
     folder = folder or Path("ab")
     if url is None:
         made = plans.read(folder)
-        files = _with_bar(lambda tell: ab_run.run(made, folder, stall_s=stall, tell=tell))
+        files = _with_bar(lambda tell: ab_run.run(made, folder, stall_s=stall, tell=tell), folder)
     else:
         if arm is None:
             raise click.UsageError("--url needs --arm off or --arm on")
@@ -136,7 +138,8 @@ def run_plan(
             arm: _with_bar(
                 lambda tell: ab_run.measure(
                     server.url, made, mine, folder, stall_s=stall, tell=tell
-                )
+                ),
+                folder,
             )
         }
     for name, paths in files.items():
@@ -193,8 +196,40 @@ def _plan_of(
     )
 
 
-def _with_bar(work: Callable[[ab_run.Tell], T]) -> T:
-    """Run with a progress bar on standard error."""
+class _Stopped(KeyboardInterrupt):
+    """A signal that asks the command to end, taken as Ctrl-C is."""
+
+    def __init__(self, sign: int) -> None:
+        self.sign = sign
+
+
+@contextlib.contextmanager
+def _signals_as_interrupts() -> Iterator[None]:
+    """Within it SIGTERM and SIGHUP raise `_Stopped`, so that engines are ended and files closed.
+
+    Ignored ones (`nohup`) stay ignored, and further ones are while the first is dealt with.
+    """
+
+    def stop(sign: int, _: object) -> None:
+        for name in before:
+            signal.signal(name, signal.SIG_IGN)
+        raise _Stopped(sign)
+
+    signs = (signal.SIGTERM, signal.SIGHUP)
+    before = {sign: old for sign in signs if (old := signal.getsignal(sign)) == signal.SIG_DFL}
+    for sign in before:
+        signal.signal(sign, stop)
+    try:
+        yield
+    finally:
+        for sign, old in before.items():
+            signal.signal(sign, old)
+
+
+def _with_bar(work: Callable[[ab_run.Tell], T], folder: Path) -> T:
+    """Run with a progress bar on standard error. A signal that stops it is told with what is kept:
+    exit status 128 and its number.
+    """
     from rich.console import Console  # start-up: only where something runs
     from rich.progress import (
         BarColumn,
@@ -206,25 +241,42 @@ def _with_bar(work: Callable[[ab_run.Tell], T]) -> T:
     )
 
     console = Console(stderr=True)
-    with Progress(
+    last: tuple[str, ProgressOfLoad] | None = None
+    bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
-    ) as bar:
-        tasks: dict[str, TaskID] = {}
+    )
+    tasks: dict[str, TaskID] = {}
 
-        def tell(name: str, progress: ProgressOfLoad) -> None:
-            if name not in tasks:
-                tasks[name] = bar.add_task(name, total=progress.total)
-            more = progress.stage or (f"{progress.failed} failed" if progress.failed else "")
-            text = f"{name}: {more}" if more else name
-            bar.update(tasks[name], completed=progress.done, description=text)
+    def tell(name: str, progress: ProgressOfLoad) -> None:
+        nonlocal last
+        last = name, progress
+        if name not in tasks:
+            tasks[name] = bar.add_task(name, total=progress.total)
+        more = progress.stage or (f"{progress.failed} failed" if progress.failed else "")
+        text = f"{name}: {more}" if more else name
+        bar.update(tasks[name], completed=progress.done, description=text)
 
-        try:
-            return work(tell)
-        except KeyboardInterrupt:
-            bar.stop()
-            say("what was measured is kept: the same command goes on from there", err=True)
-            raise
+    try:
+        with _signals_as_interrupts():
+            bar.start()
+            try:
+                return work(tell)
+            finally:
+                with contextlib.suppress(OSError):  # a terminal that is gone
+                    bar.stop()
+    except KeyboardInterrupt as stop:
+        at = ""
+        if last is not None:
+            at = f" at {last[1].done} of {last[1].total} requests of {last[0]}"
+        with contextlib.suppress(OSError):
+            say(
+                f"stopped{at}: what was measured is kept in {folder}, and the same command goes on "
+                "from there",
+                err=True,
+            )
+        sign = stop.sign if isinstance(stop, _Stopped) else signal.SIGINT
+        raise click.exceptions.Exit(128 + sign) from None

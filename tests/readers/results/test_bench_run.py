@@ -313,8 +313,13 @@ def plan_for(url: str, argv: list[str]) -> dict[str, object]:
 
 
 @pytest.mark.slow  # starts a server and waits for it
-def test_ctrl_c_ends_the_server_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    """The terminal sends SIGINT to the whole group of the command."""
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_server_and_the_same_command_goes_on(
+    sign: signal.Signals, tmp_path: Path
+) -> None:
+    """The terminal sends SIGINT to the whole group of the command, and SIGHUP where it is closed;
+    `kill`, systemd and a scheduler of jobs send SIGTERM.
+    """
     import socket
 
     with socket.socket() as free:
@@ -327,23 +332,69 @@ def test_ctrl_c_ends_the_server_and_the_same_command_goes_on(tmp_path: Path) -> 
     child = subprocess.Popen(
         [sys.executable, "-c", code, "bench", "run", str(tmp_path)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-        # a shell that starts its tests in the background passes on that SIGINT is ignored
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        # a shell that starts its tests in the background passes on that a signal is ignored
+        preexec_fn=lambda: signal.signal(sign, signal.SIG_DFL),  # noqa: PLW1509
     )  # fmt: skip
     path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 60
     while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 4):
         time.sleep(0.05)
-    os.killpg(child.pid, signal.SIGINT)
+    os.killpg(child.pid, sign)
     said = child.communicate(timeout=30)[0].decode()
-    assert child.returncode == 130 and "Traceback" not in said
-    assert "the same command goes on from there" in said
-    with pytest.raises(client.ServerGone):
-        client.get(str(made["url"]), "/health", 1)
+    assert child.returncode == 128 + sign and "Traceback" not in said
     kept = path.read_text()
     assert 3 <= kept.count('"i"') < 40
+    sentence = " ".join(said.split())
+    assert (
+        f"stopped at {kept.count(chr(34) + 'i' + chr(34))} of 40 requests of off, seed 1"
+        in sentence
+    )
+    assert "the same command goes on from there" in sentence
+    with pytest.raises(client.ServerGone):
+        client.get(str(made["url"]), "/health", 1)
+    assert not (tmp_path / "server.pid").exists()
     again = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert again.exit_code == 0, again.output + str(again.exception)
     assert path.read_text().startswith(kept) and path.read_text().count('"i"') == 40
+
+
+@pytest.mark.slow  # starts a command and a server
+def test_a_terminal_that_is_gone_does_not_keep_the_server(tmp_path: Path) -> None:
+    """A closed terminal sends SIGHUP, and nothing can be written to it any more."""
+    import pty
+
+    master, slave = pty.openpty()
+    with serve(**OFF) as url:
+        words = ["bench", "run", str(tmp_path), "--url", url, "--arm", "off", "--requests", "40"]
+        child = subprocess.Popen(
+            [sys.executable, "-c", "from advisor.cli.app import main; main()", *words],
+            stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
+        )  # fmt: skip
+        os.close(slave)
+        path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 60
+        while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 4):
+            time.sleep(0.05)
+        os.close(master)
+        os.killpg(child.pid, signal.SIGHUP)
+        assert child.wait(30) == 128 + signal.SIGHUP
+    assert read_results(path)[0].requests
+
+
+@pytest.mark.slow  # starts a command
+def test_nohup_is_respected(tmp_path: Path) -> None:
+    with serve(**OFF) as url:
+        words = ["bench", "run", str(tmp_path), "--url", url, "--arm", "off", "--requests", "8"]
+        words += ["--seeds", "1", "--output-tokens", "20", "--ctx", "32"]
+        child = subprocess.Popen(
+            [sys.executable, "-c", "from advisor.cli.app import main; main()", *words],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),  # noqa: PLW1509
+        )  # fmt: skip
+        path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 60
+        while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 2):
+            time.sleep(0.05)
+        os.killpg(child.pid, signal.SIGHUP)
+        assert child.wait(60) == 0
 
 
 def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
