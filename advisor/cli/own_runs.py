@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from advisor.cli.options import setting_options
 from advisor.cli.recommend import page_width, write
 from advisor.domain.nouns import AdvisorError
 from advisor.readers import server as client
+from advisor.readers.results import arms
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.notes import next_run_line
@@ -37,9 +39,9 @@ def results(files: tuple[Path, ...], form: str) -> None:
     """Show what benchmark files contain.
 
     Engine, k, load, TTFT, TPOT, ITL, output tok/s and acceptance by position, as far as they are
-    stated. The format is detected from the content: vllm bench, sglang.benchmark.serving, llama-
-    bench, GuideLLM, evalscope, AIPerf, llama-benchy, a server's /metrics, log lines of the engines
-    and more.
+    stated. The format is detected from the content: vllm bench, sglang.benchmark.serving,
+    llama-bench, GuideLLM, evalscope, AIPerf, llama-benchy, trtllm-bench, AISBench, llm-d, a
+    server's /metrics, log lines of the engines, a table with k and tok/s, and more.
     Exit status 2 where a file cannot be read.
     """
     runs = read_all(files)
@@ -51,7 +53,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
 
 @click.command(context_settings=HELP)
 @click.argument("off", type=FILE)
-@click.argument("on", type=FILE)
+@click.argument("on", type=FILE, required=False)
 @click.option(
     "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
 )
@@ -63,7 +65,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
 @click.option("--format", "form", type=FORMAT, default="text", show_default=True)
 def ab(
     off: Path,
-    on: Path,
+    on: Path | None,
     more_off: tuple[Path, ...],
     more_on: tuple[Path, ...],
     launch: Path | None,
@@ -72,11 +74,16 @@ def ab(
 ) -> None:
     """Evaluate an A/B benchmark: OFF is the run without speculation, ON the one with it.
 
+    One file that holds both (a table, a sweep) is enough; --k chooses among its draft lengths.
     Prints the gains with their noise, whether the runs are comparable, acceptance and step time
     against the expected values, and what to try next. Exit status: 1 if the runs are not
     comparable, 2 if a file cannot be read.
     """
-    left, right = read_all((off, *more_off)), read_all((on, *more_on))
+    left = read_all((off, *more_off))
+    right = read_all((*([on] if on else []), *more_on))
+    if not right:
+        left, by_k = arms.both_in_one(left)
+        right = _one_length(by_k, asked["k"])
     plan = settings.plan_of_launch(launch) if launch else None
     report = judge_ab(left, right, settings.setting(left, right, asked, plan))
     if form == "json":
@@ -85,6 +92,18 @@ def ab(
         write(ab_text(report, page_width()))
     if report.verdict == "not comparable":
         click.get_current_context().exit(1)
+
+
+def _one_length(by_k: Mapping[int | None, list[BenchmarkRun]], k: int | None) -> list[BenchmarkRun]:
+    """The runs of one draft length. Raises AdvisorError where there are several to choose from."""
+    known = sorted(one for one in by_k if one is not None)
+    if k is None and len(by_k) > 1:
+        names = ", ".join(f"k={one}" for one in known)
+        raise AdvisorError(f"the file holds several draft lengths ({names}): choose one with --k")
+    found = by_k.get(k) if k in by_k else by_k.get(None) if k else next(iter(by_k.values()))
+    if found is None:
+        raise AdvisorError(f"the file holds no run with k={k}, but " + ", ".join(map(str, known)))
+    return found
 
 
 @click.command(context_settings=HELP)
@@ -134,17 +153,24 @@ def calibrate(
     """Add your runs to a private machine file for `advisor recommend --machine NAME`.
 
     OFF is the run without speculation, ON the one with it; a server's /metrics after the run adds
-    the acceptance. The file holds a few numbers, versions, dates and hashes of the inputs: no
-    prompts, no host names.
+    the acceptance. One file that holds both (a table, a sweep) adds every draft length in it. The
+    machine file holds a few numbers, versions, dates and hashes of the inputs: no prompts, no host
+    names.
     """
     machines.path_of(name)  # before files are read
     off, on, counters = _arms(files, more_off, more_on)
-    added = add_runs(
-        name, off, on, counters, asked, settings.plan_of_launch(launch) if launch else None
-    )
+    plan = settings.plan_of_launch(launch) if launch else None
+    lengths: dict[int | None, list[BenchmarkRun]] = {None: on}
+    if not on and any(run.speculates for run in off) and not all(run.speculates for run in off):
+        off, found = arms.both_in_one(off)
+        lengths = found if asked["k"] is None else {asked["k"]: _one_length(found, asked["k"])}
+    count = 0
+    for k, runs in lengths.items():
+        added = add_runs(name, off, runs, counters, asked | ({"k": k} if k else {}), plan)
+        count += added.runs
     request, path = added.request, machines.path_of(name)
     write(
-        f"{added.runs} run{'s' if added.runs != 1 else ''} added to machine '{name}', "
+        f"{count} run{'s' if count != 1 else ''} added to machine '{name}', "
         f"{len(added.machine.runs)} in total: {_short_path(path)}\n"
     )
     if added.next is not None:

@@ -133,7 +133,7 @@ def _setting_text(setting: Setting) -> str:
 
 
 def _load(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Setting) -> LoadVerdict:
-    load = _load_text(on[0] if on[0].concurrency else off[0])
+    load = _load_text(on[0] if on[0].concurrency else off[0], off[0].part == on[0].part)
     if unlike := arms.unlike(off, on):
         return LoadVerdict(load=load, differences=tuple(unlike))
     gains = arms.gains(off, on)
@@ -148,13 +148,15 @@ def _load(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Sett
     )
 
 
-def _load_text(run: BenchmarkRun) -> str:
+def _load_text(run: BenchmarkRun, part_is_load: bool) -> str:
+    """The load of a run; its part of the file where both arms have one of that name."""
     parts = [
         f"{run.concurrency:g} concurrent" if run.concurrency else "",
         f"{run.input_tokens:.0f} prompt" if run.input_tokens else "",
         f"{run.output_tokens:.0f} output tokens" if run.output_tokens else "",
     ]
-    return ", ".join(part for part in parts if part) or run.part or "load not stated"
+    told = ", ".join(part for part in parts if part)
+    return told or (run.part if part_is_load else "") or "load not stated"
 
 
 def _gain(made: arms.Gain) -> MetricGain:

@@ -186,12 +186,13 @@ def with_runs(machine: Machine, runs: Sequence[MachineRun]) -> Machine:
 
 
 def _replaces(run: MachineRun, old: MachineRun) -> bool:
-    """Whether an old run is of the same files: all of them, or some at the same draft length and
-    load (one baseline serves several draft lengths, one file holds several loads).
+    """Whether an old run is of the same files: both of them, or some at the same draft length and
+    load (one baseline serves several draft lengths, one file holds several loads or all arms).
     """
     new, known = set(run.inputs_sha256), set(old.inputs_sha256)
     plain = not old.gains and known <= new
-    return bool(known & new) and (known == new or plain or _place(run) == _place(old))
+    both = known == new and len(new) > 1
+    return bool(known & new) and (both or plain or _place(run) == _place(old))
 
 
 def _place(run: MachineRun) -> tuple[object, ...]:

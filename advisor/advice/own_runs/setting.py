@@ -113,6 +113,8 @@ def _first(runs: Sequence[BenchmarkRun], name: str) -> Any:
 def _resolve(fields: dict[str, Any], stated_version: bool) -> list[str]:
     """Names as knowledge spells them, in place; what is missing or unknown."""
     missing = []
+    if fields.get("engine") not in (None, *engines.ENGINES):
+        missing.append(f"an engine that is predicted (--engine; '{fields['engine']}' is none)")
     if not fields.get("hardware"):
         missing.append("the hardware (--hw NAME)")
     else:
@@ -128,7 +130,7 @@ def _resolve(fields: dict[str, Any], stated_version: bool) -> list[str]:
     else:
         fields["model"] = found.id
     if stated_version and fields.get("engine_version"):
-        adapter = engines.get(fields["engine"]) if fields.get("engine") else None
+        adapter = engines.get(fields["engine"]) if fields.get("engine") and not missing else None
         if adapter is None or fields["engine_version"] not in adapter.versions:
             fields.pop(
                 "engine_version"

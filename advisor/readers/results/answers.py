@@ -1,8 +1,11 @@
 """Answers as saved, one request each: those of llama-server with their `timings`, or the timings
-alone, and those of vLLM with `--per-request-spec-decode-metrics` (since 0.27).
+alone, and those of vLLM with `--per-request-spec-decode-metrics` (since 0.27) or
+`--enable-per-request-metrics`.
 
 `predicted_per_second` is of one stream after its first token. `draft_n` counts drafted tokens, not
-drafts: without the number of steps the acceptance length cannot be told. vLLM's tell no times.
+drafts: without the number of steps the acceptance length cannot be told. vLLM's tell times with the
+second option alone; its `time_to_first_token_ms` begins after the queue, its `mean_itl_ms` is the
+time after the first token over the tokens after it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from advisor.readers.results.run import (
 )
 
 FORMAT = "llama-server-answer"
+_VLLM = {"speculative_decoding", "generation_time_ms"}
 
 
 class Timings(Foreign):
@@ -48,10 +52,19 @@ class Speculation(Foreign):
     num_spec_tokens: Count = None
 
 
+class Times(Foreign):
+    """vLLM's other `metrics` of an answer."""
+
+    time_to_first_token_ms: Number = None
+    queue_time_ms: Number = None
+    generation_time_ms: Number = None
+    mean_itl_ms: Number = None
+
+
 def matches(doc: Document) -> bool:
     """Whether the document holds answers of llama-server with timings, or of vLLM with drafts."""
     rows = [_whole(row) for row in doc.objects]
-    return bool(rows) and all(_timings(row) or _drafts(row) for row in rows)
+    return bool(rows) and all(_timings(row) or _metrics(row) for row in rows)
 
 
 def _whole(row: dict[str, Any]) -> dict[str, Any]:
@@ -60,10 +73,15 @@ def _whole(row: dict[str, Any]) -> dict[str, Any]:
     return inner if isinstance(inner, dict) and "timings" not in row else row
 
 
+def _metrics(row: dict[str, Any]) -> dict[str, Any]:
+    """vLLM's metrics of an answer; empty where it has none."""
+    found = row.get("metrics")
+    return found if isinstance(found, dict) and "choices" in row and found.keys() & _VLLM else {}
+
+
 def _drafts(row: dict[str, Any]) -> dict[str, Any]:
-    metrics = row.get("metrics")
-    found = metrics.get("speculative_decoding") if isinstance(metrics, dict) else None
-    return found if isinstance(found, dict) and "choices" in row else {}
+    found = _metrics(row).get("speculative_decoding")
+    return found if isinstance(found, dict) else {}
 
 
 def _timings(row: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +94,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per answer."""
     rows = [_whole(row) for row in doc.objects]
     return [
-        _of_vllm(doc, row, part) if _drafts(row) else _of_llama(doc, row, part)
+        _of_vllm(doc, row, part) if _metrics(row) else _of_llama(doc, row, part)
         for i, row in enumerate(rows, 1)
         for part in (f"answer {i}" if len(rows) > 1 else "",)
     ]
@@ -88,7 +106,8 @@ def _model(row: dict[str, Any]) -> str | None:
 
 
 def _of_vllm(doc: Document, row: dict[str, Any], part: str) -> BenchmarkRun:
-    made = Speculation.model_validate(_drafts(row))
+    made, times = Speculation.model_validate(_drafts(row)), Times.model_validate(_metrics(row))
+    first, token = times.time_to_first_token_ms, times.mean_itl_ms
     raw = row.get("usage")
     usage: dict[str, Any] = raw if isinstance(raw, dict) else {}
     return BenchmarkRun(
@@ -100,7 +119,12 @@ def _of_vllm(doc: Document, row: dict[str, Any], part: str) -> BenchmarkRun:
         acceptance=Acceptance.from_counts(
             made.num_spec_steps, made.num_draft_tokens, made.num_accepted_draft_tokens
         ),
-        notes=("an answer of vLLM says what was accepted, not how long it took",),
+        request_tok_s=1e3 / token if token else None,
+        tpot_ms=Latency.from_statistics(mean=token) if token else None,
+        ttft_ms=Latency.from_statistics(mean=first + (times.queue_time_ms or 0)) if first else None,
+        notes=()
+        if token
+        else ("this answer of vLLM says what was accepted, not how long it took",),
     )  # fmt: skip
 
 

@@ -111,9 +111,27 @@ def pairs(
     return [(runs, other) for runs, other in both if other]
 
 
+def both_in_one(
+    runs: Sequence[BenchmarkRun],
+) -> tuple[list[BenchmarkRun], dict[int | None, list[BenchmarkRun]]]:
+    """The runs of one file that holds both arms: those without speculation, and those with it by
+    draft length. Raises Unreadable where one of the two is missing.
+    """
+    off = [run for run in runs if run.speculates is False]
+    on: dict[int | None, list[BenchmarkRun]] = {}
+    for run in runs:
+        if run.speculates:
+            on.setdefault(run.k, []).append(run)
+    if not off or not on:
+        lacks = "without speculation" if not off else "with speculation"
+        raise Unreadable(f"{runs[0].file}: holds no run that says it is {lacks}: give OFF, then ON")
+    return off, on
+
+
 def check_order(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> None:
     """Raise Unreadable where the arms are swapped, or one file stands for both."""
-    if {run.sha256 for run in off if run.sha256} & {run.sha256 for run in on if run.sha256}:
+    here, there = ({(run.sha256, run.part) for run in arm if run.sha256} for arm in (off, on))
+    if here & there:
         raise Unreadable("the same file is given for both runs")
     if any(run.speculates for run in off):
         if not any(run.speculates for run in on):

@@ -1,5 +1,5 @@
 """`evalscope perf`: benchmark_summary.json, the printed "Benchmarking summary" of any release, and
-the table of several concurrencies (performance_summary.txt).
+the tables of several concurrencies (performance_summary.txt: one table until 1.13, then three).
 
 Seconds until 1.7, milliseconds for latencies per token since. In some releases that print a
 "package latency" the "time per output token" is the whole latency over all tokens: where the
@@ -14,7 +14,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency, Number
+from advisor.readers.results.run import (
+    Acceptance,
+    BenchmarkRun,
+    Foreign,
+    Latency,
+    Number,
+    after_first,
+)
 
 FORMAT = "evalscope-perf"
 _TITLE = "Benchmarking summary:"
@@ -33,15 +40,15 @@ _LABELS = {
     "failed": ("failed requests",),
     "speed": ("output token throughput (tok/s)", "output throughput (tok/s)",
               "throughput(average tokens/s)", "gen. toks/s"),
-    "whole": ("average latency (s)", "avg latency (s)", "avg lat.(s)"),
+    "whole": ("average latency (s)", "avg latency (s)", "avg lat.(s)", "latency (s)"),
     "first": ("average time to first token (s)", "ttft (ms)", "avg ttft(s)", "avg ttft(ms)",
               "avg ttft (ms)"),
     "token": ("average time per output token (s)", "tpot (ms)", "avg tpot(s)", "avg tpot(ms)",
               "avg tpot (ms)"),
-    "chunk": ("average inter-token latency (s)", "itl (ms)"),
+    "chunk": ("average inter-token latency (s)", "itl (ms)", "avg itl (ms)"),
     "package": ("average package latency (s)",),
-    "prompt": ("average input tokens per request", "avg input tokens"),
-    "answer": ("average output tokens per request", "avg output tokens"),
+    "prompt": ("average input tokens per request", "avg input tokens", "input tokens"),
+    "answer": ("average output tokens per request", "avg output tokens", "output tokens"),
     "first99": ("p99 ttft(s)", "p99 ttft(ms)"),
     "token99": ("p99 tpot(s)", "p99 tpot(ms)"),
     "whole99": ("p99 lat.(s)",),
@@ -52,6 +59,10 @@ _COUNTS = re.compile(r"(\d+) / (\d+) / (\d+)")
 _PERCENT = re.compile(r"(\d{1,2})%")
 _PERCENTILES = {"ttft": "first", "itl": "chunk", "tpot": "token", "latency": "whole"}
 STREAMED = 0.999  # share of the whole latency from which the first token is the whole answer
+_OVERVIEW, _METRICS = ["Conc.", "Rate", "Num"], ["Conc.", "Rate", "Metric"]  # since 1.14
+_MODEL = re.compile(
+    r"^\s*\"model\": \"([^\"\n]{1,200})\",$|[│|] Model +[│|] (\S{1,200}) +[│|]", re.M
+)
 DRAFTED = 1.02  # tokens per chunk above which a server sent several at once
 
 
@@ -71,7 +82,7 @@ def matches(doc: Document) -> bool:
     rows = doc.objects
     if rows:
         return all(any(keys <= row.keys() for keys in _KEYS) for row in rows)
-    return not doc.values and (_TITLE in doc.text or bool(_sweep(doc.text)))
+    return not doc.values and (_TITLE in doc.text or bool(_sweep(doc.text) or _by_load(doc.text)))
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
@@ -81,7 +92,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     elif _TITLE in doc.text:
         found = [_summary_of(part) for part in doc.text.split(_TITLE)[1:]]
     else:
-        found = _sweep(doc.text)
+        found = _sweep(doc.text) or _by_load(doc.text)
     found = [one for one in found if one.get("speed")]
     if not found:
         raise Unreadable(f"{doc.name}: {FORMAT}: no output throughput is stated")
@@ -165,6 +176,48 @@ def _sweep(text: str) -> list[Summary]:
     return out
 
 
+def _by_load(text: str) -> list[Summary]:
+    """The loads of the three tables since 1.14: throughput in one, a metric a row in the next."""
+    if "Gen/s" not in text or "Conc." not in text:
+        return []
+    out: dict[tuple[str, str], dict[str, Any]] = {}
+    percentiles: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    head: list[str] = []
+    at = ("", "")
+    for row in _rows(text):
+        if row[0] == "Conc.":
+            head = row
+        elif len(row) != len(head):
+            head = []
+        elif head[:3] == _OVERVIEW and "Gen/s" in head:
+            cells = dict(zip(head, row, strict=True))
+            made = {"concurrency": _float(row[0]), "rate": _float(row[1]), "total": _float(row[2]),
+                    "speed": _float(cells["Gen/s"])}  # fmt: skip
+            passed = _float(cells.get("Success", "").rstrip("%"))
+            if (total := made["total"]) is not None and passed is not None:
+                done = float(round(total * passed / 100))
+                made |= {"done": done, "failed": total - done}
+            out[row[0], row[1]] = {name: v for name, v in made.items() if v is not None}
+        elif head[:3] == _METRICS:
+            at = (row[0], row[1]) if row[0] else at
+            cells = dict(zip(head, row, strict=True))
+            if at in out:
+                for name, value in _numbers([(row[2], cells.get("avg"))]).items():
+                    out[at].setdefault(name, value)
+                for share in ("p50", "p99"):
+                    _put(
+                        percentiles.setdefault(at, {}),
+                        row[2],
+                        f"{share[1:]}%",
+                        cells.get(share, ""),
+                    )
+    return [
+        Summary(numbers=numbers, percentiles=percentiles.get(at, {}))
+        for at, numbers in out.items()
+        if "speed" in numbers
+    ]
+
+
 def _has_names(head: list[str]) -> bool:
     return {"conc.", "gen. toks/s"} <= {" ".join(cell.lower().split()) for cell in head}
 
@@ -185,12 +238,14 @@ def _run(doc: Document, one: Summary, part: str) -> BenchmarkRun:
     if drafted:
         notes.append("tokens per step are those of a streamed chunk")
     done, failed = one.numbers.get("done"), one.numbers.get("failed")
+    model = None if doc.values else _MODEL.search(doc.text)
     return BenchmarkRun(
         file=doc.name,
         format=FORMAT,
         part=part,
         sha256=doc.sha256,
         client="evalscope perf",
+        model=(model[1] or model[2]) if model else None,
         concurrency=get("concurrency"),
         request_rate=get("rate"),
         requests=None if done is None else round(done),
@@ -218,10 +273,7 @@ def _counts_first(one: Summary) -> bool:
 
 def _after_first(one: Summary) -> float | None:
     """The mean time per token after the first, ms."""
-    whole, first, tokens = one.get("whole"), one.get("first"), one.get("answer")
-    if not whole or first is None or not tokens or tokens < 2 or whole * 1e3 <= first:
-        return None
-    return (whole * 1e3 - first) / (tokens - 1)
+    return after_first((one.get("whole") or 0) * 1e3, one.get("first"), one.get("answer"))
 
 
 def _latency(one: Summary, name: str, mean: float | None, scale: float = 1.0) -> Latency | None:

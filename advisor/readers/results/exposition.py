@@ -1,5 +1,5 @@
-"""Prometheus text of a server's /metrics (vLLM, SGLang, llama-server): one scrape, or the
-difference of two.
+"""Prometheus text of a server's /metrics (vLLM, SGLang, llama-server), or a query's answer of
+Prometheus itself: one scrape, or the difference of two.
 
 Counters run from the start of the server. One scrape is therefore no rate of a run: it gives the
 totals since the start, marked as such, and two scrapes of one server give what happened between
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from advisor.engines.traits import engines_with
 from advisor.readers.results.document import Document, Unreadable
@@ -25,6 +25,8 @@ _SAMPLE = re.compile(
 )
 # lines of the three engines; a collector may have written the colon of their names as "_"
 _OURS = re.compile(r"^(# (?:HELP|TYPE) )?(vllm|sglang|llamacpp)[:_](?=[a-z])")
+_NUMBER = re.compile(r"[0-9.]+(?:e[+-]?\d+)?")
+_WORD = re.compile(r"[\w./:@+-]{1,200}")
 _BAR = re.compile(r"\}\s*\|\s*")  # as Grafana's and Prometheus' pages are pasted
 _ENGINE: dict[str, Literal["vllm", "sglang", "llama-server"]] = {
     "vllm": "vllm",
@@ -87,8 +89,34 @@ class Scrape(NamedTuple):
 
 
 def matches(doc: Document) -> bool:
-    """Whether the text is a scrape of Prometheus metrics."""
-    return not doc.values and bool(_TYPE.search(doc.text) or _SAMPLE.search(doc.text))
+    """Whether the text is a scrape of Prometheus metrics, or an answer of its API with some."""
+    if doc.values:
+        return bool(_SAMPLE.search(_lines_of_answer(doc.object)))
+    return bool(_TYPE.search(doc.text) or _SAMPLE.search(doc.text))
+
+
+def _lines_of_answer(row: Mapping[str, Any]) -> str:
+    """The samples of a Prometheus answer as exposition text, the last value of a range; empty where
+    it is none.
+    """
+    data = row.get("data")
+    found = data.get("result") if isinstance(data, dict) and row.get("status") == "success" else ()
+    rows = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return "\n".join(filter(None, map(_line_of_sample, rows)))
+
+
+def _line_of_sample(row: Mapping[str, Any]) -> str:
+    labels, values = row.get("metric"), row.get("values") or [row.get("value")]
+    last = values[-1] if isinstance(values, list) else None
+    if not isinstance(labels, dict) or not isinstance(last, list) or len(last) != 2:
+        return ""
+    kept = [
+        f'{name}="{labels[name]}"'
+        for name in ("engine", "model_name", "position")
+        if _WORD.fullmatch(str(labels.get(name, "")))
+    ]
+    plain = _NUMBER.fullmatch(str(last[1])) is not None
+    return f"{labels.get('__name__')}{{{','.join(kept)}}} {last[1]}" if plain else ""
 
 
 def scrape(text: str, name: str = "metrics") -> Scrape:
@@ -185,7 +213,8 @@ def between(first: Scrape, last: Scrape) -> Scrape:
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return the totals since the server's start as one run."""
     note = "totals since the server's start: take a second scrape after the run for the run alone"
-    return [run_of(scrape(doc.text, doc.name), doc.name, doc.sha256, notes=(note,))]
+    text = _lines_of_answer(doc.object) if doc.values else doc.text
+    return [run_of(scrape(text, doc.name), doc.name, doc.sha256, notes=(note,))]
 
 
 def run_of(
@@ -199,12 +228,14 @@ def run_of(
     throughput.
     """
     counters, length = made.counters, made.gauges.get("accept_length")
-    acceptance = Acceptance.from_counts(
-        counters.get("drafts"),
-        counters.get("draft_tokens"),
-        counters.get("accepted"),
-        made.positions,
-    )
+    acceptance = None
+    if "accepted" in counters:  # a query may have asked for the drafts alone
+        acceptance = Acceptance.from_counts(
+            counters.get("drafts"),
+            counters.get("draft_tokens"),
+            counters["accepted"],
+            made.positions,
+        )
     if acceptance is None and length is not None and length >= 1:
         acceptance = Acceptance(length=length)
     requests = counters.get("requests")
@@ -220,7 +251,7 @@ def run_of(
         model=made.model,
         k=len(made.positions) or None,
         requests=round(requests) if requests else None,
-        method=None if acceptance or not counts else "none",
+        method=None if acceptance or counters.get("drafts") or not counts else "none",
         input_tokens=per_request(counters.get("prompt_tokens"), requests),
         output_tokens=per_request(tokens, requests),
         duration_s=seconds,

@@ -5,6 +5,7 @@ a defect, and a test says so.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,10 @@ from pydantic import ValidationError
 from advisor.domain.printable import excerpt
 from advisor.readers.results import (
     aiperf,
+    aisbench,
     answers,
+    cluster_reports,
+    comparison_tables,
     engine_logs,
     evalscope,
     exposition,
@@ -22,9 +26,11 @@ from advisor.readers.results import (
     guidellm_console,
     llama_bench,
     llama_benchy,
+    llmperf,
     own_runs,
     serving_console,
     sglang_serving,
+    trtllm_bench,
     vllm_offline,
     vllm_serve,
 )
@@ -46,17 +52,56 @@ READERS: tuple[ModuleType, ...] = (
     aiperf,
     llama_benchy,
     exposition,
+    trtllm_bench,
+    aisbench,
+    cluster_reports,
+    llmperf,
 )
 KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
     "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "
-    "GuideLLM, evalscope perf, AIPerf, GenAI-Perf, llama-benchy, or a server's /metrics"
+    "GuideLLM, evalscope perf, AIPerf, GenAI-Perf, llama-benchy, trtllm-bench, AISBench, llmperf, "
+    "llm-d-benchmark, inference-perf, InferenceX, a server's /metrics, or a table with k and tok/s"
 )
 
 
+# files that lie beside a result, and results without tokens: marks (keys, or words of the text)
+_KIN: tuple[tuple[frozenset[str], str], ...] = (
+    (
+        frozenset(("Percentiles", "TTFT (ms)")),
+        "evalscope's percentiles have no means: give benchmark_summary.json of the same folder",
+    ),
+    (
+        frozenset(("dataset", "parallel", "max_tokens", "total_timeout")),
+        "the options of a run of evalscope: give benchmark_summary.json of the same folder",
+    ),
+    (
+        frozenset(("n_samples", "last_window_s", "rows")),
+        "evalscope's throughput has no load: give benchmark_summary.json of the same folder",
+    ),
+    (
+        frozenset(("root_group", "metrics")),
+        "k6 counts whole answers, not tokens: measure with the engine's own benchmark "
+        "(advisor bench plan)",
+    ),
+    (
+        frozenset(("Request Count", "Average Response Time")),
+        "locust counts whole answers, not tokens: measure with the engine's own benchmark "
+        "(advisor bench plan)",
+    ),
+)
+
+
+def _kin(doc: Document) -> str:
+    """What a file is that no reader takes, where that is known; else empty."""
+    names = set(doc.objects[0]) if doc.objects else set(re.split(r"[,\n]", doc.text[:400]))
+    return next((said for marks, said in _KIN if marks <= names), "")
+
+
 def readers_of(doc: Document) -> list[ModuleType]:
-    """The readers that take a document: none or one."""
-    return [reader for reader in READERS if reader.matches(doc)]
+    """The readers that take a document: none or one. What people wrote themselves comes last."""
+    taken = [reader for reader in READERS if reader.matches(doc)]
+    return taken or [one for one in (comparison_tables,) if one.matches(doc)]
 
 
 def read_document(doc: Document) -> list[BenchmarkRun]:
@@ -67,7 +112,7 @@ def read_document(doc: Document) -> list[BenchmarkRun]:
     if not taken and (within := find_inside(doc)) is not None:
         doc, taken = within, readers_of(within)
     if not taken:
-        raise Unreadable(f"{doc.name}: no result of {KNOWN}")
+        raise Unreadable(f"{doc.name}: {_kin(doc) or f'no result of {KNOWN}'}")
     if len(taken) > 1:
         names = " and ".join(reader.FORMAT for reader in taken)
         raise Unreadable(f"{doc.name}: holds results of several formats ({names}); split it")

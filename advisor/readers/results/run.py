@@ -15,7 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 MAX_VALUES = 20_000  # per-request values that are kept of one run
 MAX_MS = 1e12  # above: no latency
 Kind = Literal["serving", "offline", "counters", "log"]
-EngineName = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
+# the last has no predictions: its runs are read and judged
+EngineName = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp", "tensorrt-llm"]
 
 
 def finite(value: Any) -> Any:
@@ -207,3 +208,14 @@ class BenchmarkRun(Frozen):
 def per_request(total: float | None, count: float | None) -> float | None:
     """A total over requests as a mean, None where either is missing or 0."""
     return total / count if total and count else None
+
+
+def after_first(
+    whole_ms: float | None, first_ms: float | None, tokens: float | None
+) -> float | None:
+    """The mean time per token after the first, ms, from mean latency, TTFT and tokens of an answer;
+    None where one is missing, the answers did not stream (TTFT 0) or had one token.
+    """
+    if not whole_ms or not first_ms or not tokens or tokens <= 1 or whole_ms <= first_ms:
+        return None
+    return (whole_ms - first_ms) / (tokens - 1)

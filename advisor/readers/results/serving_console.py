@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from advisor.readers.results.comparison_tables import drafts_of
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import (
     Acceptance,
@@ -19,6 +20,7 @@ from advisor.readers.results.run import (
     Foreign,
     Latency,
     Number,
+    after_first,
     per_request,
 )
 from advisor.readers.results.tables import bare_cell, grid_tables
@@ -71,10 +73,8 @@ def read(doc: Document) -> list[BenchmarkRun]:
     titled = _TITLE.search(doc.text) is not None
     starts = _starts(doc.text)
     if not starts:
-        return [
-            _run(doc, Block(numbers=numbers), {}, part)
-            for part, numbers in _columns(doc.text).items()
-        ]
+        columns = _columns(doc.text).items()
+        return [_of_column(_run(doc, Block(numbers=one), {}, part)) for part, one in columns]
     ends = [*starts[1:], len(doc.text)]
     out: list[BenchmarkRun] = []
     before = doc.text[: starts[0]]
@@ -89,6 +89,13 @@ def read(doc: Document) -> list[BenchmarkRun]:
         out.append(_run(doc, block, _arguments(before), f"run {i + 1}" if len(starts) > 1 else ""))
         before = doc.text[start:end]
     return out
+
+
+def _of_column(run: BenchmarkRun) -> BenchmarkRun:
+    """A column's run with what its title says of drafts."""
+    k, drafts = drafts_of(run.part)
+    method = "none" if drafts is False and run.acceptance is None else run.method
+    return run.model_copy(update={"k": k if run.k is None else run.k, "method": method})
 
 
 def _starts(text: str) -> list[int]:
@@ -228,14 +235,10 @@ def _latency(block: Block, name: str) -> Latency | None:
 
 
 def _tpot_of_means(block: Block) -> Latency | None:
-    """The mean time per token after the first, ms; None where the answers did not stream (TTFT 0)
-    or had one token.
-    """
-    whole, first = block.get("mean e2e latency (ms)"), block.get("mean ttft (ms)")
+    """The mean time per token after the first, ms."""
     tokens = per_request(block.get("total generated tokens"), block.get("successful requests"))
-    if not whole or not first or not tokens or tokens < 2 or whole <= first:
-        return None
-    return Latency.from_statistics(mean=(whole - first) / (tokens - 1))
+    first, whole = block.get("mean ttft (ms)"), block.get("mean e2e latency (ms)")
+    return Latency.from_statistics(mean=after_first(whole, first, tokens))
 
 
 def _acceptance(block: Block) -> Acceptance | None:

@@ -57,6 +57,16 @@ class Result(Foreign):
     tag: str | None = None
 
 
+class Offline(Foreign):
+    """One line of bench_offline_throughput, whose last_gen_throughput is of its last batch."""
+
+    successful_requests: Count
+    total_latency: Number
+    total_input_tokens: Count = None
+    total_output_tokens: Count = None
+    output_throughput: Number = None
+
+
 class Batch(Foreign):
     """One line or row of bench_one_batch_server; -1 stands for no drafts."""
 
@@ -72,10 +82,18 @@ class Batch(Foreign):
 
 
 def matches(doc: Document) -> bool:
-    """Whether the document is a result of SGLang's bench_serving or bench_one_batch_server."""
+    """Whether the document is a result of SGLang's bench_serving, bench_one_batch_server or
+    bench_offline_throughput.
+    """
     if not doc.values:
         return bool(_batch_rows(doc.text))
-    return bool(doc.objects) and all(_is_result(row) or _is_batch(row) for row in doc.objects)
+    return bool(doc.objects) and all(
+        _is_result(row) or _is_batch(row) or _is_offline(row) for row in doc.objects
+    )
+
+
+def _is_offline(row: dict[str, Any]) -> bool:
+    return {"successful_requests", "total_latency", "last_gen_throughput"} <= row.keys()
 
 
 def _is_batch(row: dict[str, Any]) -> bool:
@@ -107,12 +125,26 @@ def read(doc: Document) -> list[BenchmarkRun]:
     if not doc.values:
         rows = _batch_rows(doc.text)
         return [_batch_run(doc, Batch.model_validate(row)) for row in rows]
-    return [
-        _batch_run(doc, Batch.model_validate(row))
-        if _is_batch(row)
-        else _run(doc, row, Result.model_validate(row), part)
-        for part, row in doc.parts()
-    ]
+    return [_run_of_line(doc, row, part) for part, row in doc.parts()]
+
+
+def _run_of_line(doc: Document, row: dict[str, Any], part: str) -> BenchmarkRun:
+    if _is_batch(row):
+        return _batch_run(doc, Batch.model_validate(row))
+    if _is_offline(row):
+        return _offline_run(doc, Offline.model_validate(row), part)
+    return _run(doc, row, Result.model_validate(row), part)
+
+
+def _offline_run(doc: Document, made: Offline, part: str) -> BenchmarkRun:
+    done = made.successful_requests
+    return BenchmarkRun(
+        file=doc.name, format=FORMAT, kind="offline", part=part, sha256=doc.sha256,
+        client="sglang.bench_offline_throughput", engine="sglang", requests=done,
+        input_tokens=per_request(made.total_input_tokens, done),
+        output_tokens=per_request(made.total_output_tokens, done),
+        duration_s=made.total_latency, output_tok_s=made.output_throughput,
+    )  # fmt: skip
 
 
 def _batch_run(doc: Document, made: Batch) -> BenchmarkRun:

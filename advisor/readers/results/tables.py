@@ -40,7 +40,7 @@ def table_cells(text: str, needed: set[str]) -> list[list[str]]:
         return []
     number, mark = found
     rows = csv.reader(text.splitlines()[number:], delimiter=mark)
-    return [[_plain(cell, mark) for cell in row] for row in rows if any(row)]
+    return [[plain_cell(cell, mark) for cell in row] for row in rows if any(row)]
 
 
 def _start(text: str, needed: set[str]) -> tuple[int, str] | None:
@@ -60,7 +60,8 @@ def table_records(text: str, needed: set[str]) -> list[dict[str, str]]:
     return [dict(zip(rows[0], row, strict=False)) for row in rows[1:]] if rows else []
 
 
-def _plain(cell: str, mark: str) -> str:
+def plain_cell(cell: str, mark: str) -> str:
+    """A cell of a table with this delimiter, with a point for decimals."""
     cell = cell.strip()
     if mark != "," and _DECIMAL_COMMA.match(cell):
         return cell.replace(",", ".")

@@ -2,13 +2,14 @@
 `vllm bench sweep` and spreadsheets hold it.
 
 Latencies are in ms, acceptance in percent. Neither the engine's version nor the hardware is in it,
-and k only as the number of draft positions or where it was given by `--metadata`. A file without
-acceptance is a run without speculation or a server whose /metrics could not be reached: the two
-look alike.
+and k only as the number of draft positions, where it was given by `--metadata`, or as a sweep's
+own `speculative_config`. A file without acceptance is a run without speculation or a server whose
+/metrics could not be reached: the two look alike, but in a sweep that sets speculation.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pydantic import AliasChoices, Field
@@ -28,6 +29,7 @@ from advisor.readers.results.tables import has_table, table_records
 
 FORMAT = "vllm-bench-serve"
 _COLUMNS = {"completed", "duration", "request_throughput", "output_throughput", "mean_ttft_ms"}
+_SWEPT = ("speculative_config", "speculative-config")  # columns of a sweep over servers
 _LISTS = {  # a table holds them as text
     "input_lens", "output_lens", "ttfts", "itls", "latencies", "errors", "generated_texts",
     "spec_decode_per_position_acceptance_rates",
@@ -90,8 +92,9 @@ def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per result."""
     if not doc.values:
         rows = [
-            {name: cell for name, cell in row.items() if cell and name not in _LISTS}
+            {n: v for n, v in row.items() if (v or n in _SWEPT) and n not in _LISTS}
             for row in table_records(doc.text, _COLUMNS)
+            if row.get("completed")  # not what a page has below the table
         ]
         return [
             _run(doc, row, Result.model_validate(row), f"row {i}" if len(rows) > 1 else "")
@@ -105,13 +108,15 @@ def _run(doc: Document, row: dict[str, Any], made: Result, part: str) -> Benchma
         "vllm" if made.backend in ("vllm", "vllm-chat", "openai", "openai-chat", None) else None
     )
     acceptance = _acceptance(made)
+    swept = _swept(row)
     positions = len(made.spec_decode_per_position_acceptance_rates) or None
     return BenchmarkRun(
         file=doc.name, format=FORMAT, part=part, sha256=doc.sha256,
         client="vllm bench serve", date=made.date,
         engine=engine if acceptance is not None or made.backend == "vllm" else None,
         engine_version=made.engine_version, model=made.model_id, hardware=made.hardware,
-        k=made.k if made.k is not None else positions, method=made.method, seed=made.seed,
+        k=made.k if made.k is not None else positions or swept.get("k"),
+        method=made.method or swept.get("method"), seed=made.seed,
         concurrency=made.max_concurrency, request_rate=made.request_rate,
         requests=made.completed, failed=made.failed,
         input_tokens=per_request(made.total_input_tokens, made.completed),
@@ -123,6 +128,25 @@ def _run(doc: Document, row: dict[str, Any], made: Result, part: str) -> Benchma
         e2e_ms=_latency(row, "e2el", [v * 1e3 for v in made.latencies]),
         acceptance=acceptance,
     )  # fmt: skip
+
+
+def _swept(row: dict[str, Any]) -> dict[str, Any]:
+    """Method and k of a sweep's setting, "none" where it left speculation out."""
+    name = next((name for name in _SWEPT if name in row), None)
+    if name is None:
+        return {}
+    try:
+        found = json.loads(row[name]) if isinstance(row[name], str) and row[name] else row[name]
+    except (ValueError, RecursionError):
+        return {}
+    if not found:
+        return {"k": 0, "method": "none"}
+    k = found.get("num_speculative_tokens") if isinstance(found, dict) else None
+    word = found.get("method") if isinstance(found, dict) else None
+    return {
+        "k": k if isinstance(k, int) and 0 < k <= 128 else None,
+        "method": word if isinstance(word, str) else None,
+    }
 
 
 def _acceptance(made: Result) -> Acceptance | None:
