@@ -97,7 +97,7 @@ def _tables(text: str) -> Iterator[list[Cells]]:
     """The tables of a text, each with its header first."""
     lines = text.splitlines()
     if "|" in text:
-        yield from _piped(lines)
+        yield from _pipe_tables(lines)
     for number, line in enumerate(lines[:MOST_ROWS]):
         for mark in (",", "\t", ";") if "|" not in line and len(line) < MOST_LINE else ():
             head = [cell.strip().strip('"') for cell in line.split(mark)]
@@ -107,7 +107,7 @@ def _tables(text: str) -> Iterator[list[Cells]]:
                 return
 
 
-def _piped(lines: Sequence[str]) -> Iterator[list[Cells]]:
+def _pipe_tables(lines: Sequence[str]) -> Iterator[list[Cells]]:
     table: list[Cells] = []
     for line in [*lines, ""]:
         bare = line.strip(" \t>")

@@ -14,20 +14,22 @@ from pydantic import ValidationError
 
 from advisor.domain.printable import excerpt
 from advisor.readers.results import (
-    aiperf,
-    aisbench,
     answers,
-    cluster_reports,
     comparison_tables,
     engine_logs,
-    evalscope,
     exposition,
+    own_runs,
+)
+from advisor.readers.results.clients import (
+    aiperf,
+    aisbench,
+    cluster_reports,
+    evalscope,
     guidellm,
     guidellm_console,
     llama_bench,
     llama_benchy,
     llmperf,
-    own_runs,
     serving_console,
     sglang_serving,
     trtllm_bench,

@@ -272,7 +272,7 @@ def test_a_stream_that_is_cut_ends_at_once(
             client.cut(connection)
             due.set()
 
-    def seen(self: client._Reader, line: bytes) -> None:
+    def take_and_tell(self: client._Reader, line: bytes) -> None:
         take(self, line)
         if self.chunks:
             due.set()
@@ -283,7 +283,7 @@ def test_a_stream_that_is_cut_ends_at_once(
         except AdvisorError as error:
             said.append(error)
 
-    monkeypatch.setattr(client._Reader, "take", seen)
+    monkeypatch.setattr(client._Reader, "take", take_and_tell)
     with serve(**QUICK, fault="stall") as url:
         thread = threading.Thread(target=ask, args=(url,), daemon=True)
         thread.start()

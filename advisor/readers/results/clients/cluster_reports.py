@@ -122,7 +122,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
         return [_of_llm_d(doc, doc.object)]
     if _is_inference_perf(doc.object):
         return [_of_inference_perf(doc, doc.object)]
-    return [_of_inferencex(doc, row, part) for part, row in doc.parts()]
+    return [_of_inference_x(doc, row, part) for part, row in doc.parts()]
 
 
 def _at(row: Any, *names: str) -> Row:
@@ -246,7 +246,7 @@ def _of_inference_perf(doc: Document, row: Row) -> BenchmarkRun:
     )  # fmt: skip
 
 
-def _of_inferencex(doc: Document, row: Row, part: str) -> BenchmarkRun:
+def _of_inference_x(doc: Document, row: Row, part: str) -> BenchmarkRun:
     made = Aggregated.model_validate(row)
     name, version = _name_and_version(made.image or "")
     split = str(made.disagg).lower() == "true" or str(made.is_multinode).lower() == "true"

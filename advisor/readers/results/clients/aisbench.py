@@ -88,8 +88,8 @@ def read(doc: Document) -> list[BenchmarkRun]:
     elif has_table(doc.text, _COLUMNS):
         stages = _stages(table_cells(doc.text, _COLUMNS), ())
     else:
-        stages = _printed(doc.text)
-    accepted = _printed_drafts(doc.text) if not doc.values else None
+        stages = _stages_of_tables(doc.text)
+    accepted = _drafts_of_console(doc.text) if not doc.values else None
     if not stages and accepted is not None:
         return [_drafts(doc, accepted)]
     runs = [_run(doc, name if len(stages) > 1 else "", one) for name, one in stages.items()]
@@ -130,7 +130,7 @@ def _number(cell: Any) -> float | None:
     return float(found[1]) * _SCALES.get(found[2] or "", 1.0) if found else None
 
 
-def _printed(text: str) -> dict[str, Stage]:
+def _stages_of_tables(text: str) -> dict[str, Stage]:
     each: list[list[str]] = []
     whole: list[tuple[str, str, Any]] = []
     table = ""
@@ -145,7 +145,7 @@ def _printed(text: str) -> dict[str, Stage]:
     return _stages(each, whole)
 
 
-def _printed_drafts(text: str) -> Counters | None:
+def _drafts_of_console(text: str) -> Counters | None:
     found = _SPEC.search(text)
     if found is None:
         return None

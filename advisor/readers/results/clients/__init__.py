@@ -1,0 +1,1 @@
+"""Readers of what benchmark clients write, one module a client or a form of its output."""
