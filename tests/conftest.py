@@ -1,7 +1,24 @@
 """Settings of all tests."""
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# A test never asserts a time: on a busy machine an example may take longer than 200 ms.
-settings.register_profile("no-deadline", deadline=None)
-settings.load_profile("no-deadline")
+try:
+    from hypothesis.internal.conjecture import providers
+except ImportError:  # an older release
+    providers = None
+
+# A test never asserts a time: on a busy machine an example may take longer than 200 ms, and the
+# first ones longer than a second to draw.
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+
+# What is drawn follows from the test alone: no change is refused for an example that its author
+# never met. `pytest --hypothesis-profile random` draws others each time, as .ci/nightly does.
+settings.register_profile("same", derandomize=True, **UNTIMED)
+settings.register_profile("random", derandomize=False, print_blob=True, **UNTIMED)
+settings.load_profile("same")
+
+# Hypothesis also draws constants of our modules that are loaded, and which ones are depends on the
+# tests that ran before. Older releases do not, and have no such function.
+_is_ours = getattr(providers, "is_local_module_file", None)
+if _is_ours is not None:
+    providers.is_local_module_file = lambda path: not settings().derandomize and _is_ours(path)

@@ -111,7 +111,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
 @example(argv=["recommend", "--hw=gb10", "--concurrency=100000", "--ctx=1", "--output-tokens=1"])
 @example(argv=["recommend", "--hw=gb10", "--ctx=10000000", "--model=unknown-moe"])
 @example(argv=["recommend", "--hw=\x00"])
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_no_option_value_ends_in_a_traceback(argv: list[str]) -> None:
     ran = run(*argv)
     assert ran.code in (0, 2), ran
@@ -135,7 +135,7 @@ def test_no_option_value_ends_in_a_traceback(argv: list[str]) -> None:
         max_size=3,
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_command_line_ends_in_a_traceback(argv: list[str]) -> None:
     if argv and argv[0] in (
         "bench",
@@ -174,7 +174,7 @@ HEADERS = st.sampled_from(
     mark=st.sampled_from([",", ",", ",", ";", "\t"]),
 )
 @example(header=["model", "spec_method"], rows=[["qwen3.6-27b", "mtp"], ['"', "\x00"]], mark=",")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_table_ends_in_a_traceback(header: list[str], rows: list[list[str]], mark: str) -> None:
     with TemporaryDirectory() as folder:
         source, out = Path(folder) / "in.csv", Path(folder) / "out.csv"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cli_run import run
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from advisor.domain.nouns import AdvisorError
@@ -60,14 +60,12 @@ def bad(text: str, kept: str = KEPT) -> list[str]:
     ]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXT)
 def test_a_shown_value_is_one_visible_line(text: str) -> None:
     assert bad(printable(text), "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}") == []
     assert len(printable(text, 20)) <= 20 * 10  # each character is at most an escape of ten
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXT)
 def test_shown_lines_keep_only_line_feeds_and_tabs(text: str) -> None:
     assert bad(printable_lines(text)) == []
@@ -125,7 +123,7 @@ FILES = (
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(FILES), st.lists(TEXT, min_size=4, max_size=4), TEXT)
 def test_no_format_of_validate_prints_a_control(
     file: tuple[str, str], values: list[str], name: str
@@ -138,7 +136,7 @@ def test_no_format_of_validate_prints_a_control(
     _sound(report)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(TEXT, min_size=3, max_size=3))
 def test_no_format_prints_a_control_of_a_script(values: list[str]) -> None:
     a, b, c = (value.replace("\n", " ") for value in values)
@@ -183,7 +181,6 @@ def test_a_hostile_name_of_a_file_or_an_option_is_escaped(tmp_path: Path) -> Non
 # ---------------------------------------------------------------- tables
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXT)
 def test_no_cell_is_a_formula(text: str) -> None:
     cell = csv_cell(text)

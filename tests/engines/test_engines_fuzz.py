@@ -61,7 +61,7 @@ BUILD = st.from_regex(r"b\d{1,9}", fullmatch=True)
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server", "ik_llama.cpp"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_any_arguments(engine: str, data: st.DataObject) -> None:
     pool = WORDS.get(engine, WORDS["llama-server"])
@@ -98,7 +98,7 @@ def test_any_arguments(engine: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.text(max_size=20) | RELEASE | BUILD)
 def test_any_version_text(engine: str, text: str) -> None:
     found = engines.get(engine).resolve_version(text)

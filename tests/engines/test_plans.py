@@ -108,7 +108,7 @@ def launch_or_none(plan: Plan) -> Any:
 
 
 @pytest.mark.parametrize(("engine", "version"), PAIRS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_plan_survives_the_launch(engine: str, version: str, data: st.DataObject) -> None:
     plan = data.draw(plans(engine, version))
@@ -126,7 +126,7 @@ def test_plan_survives_the_launch(engine: str, version: str, data: st.DataObject
         assert adapter.to_plan(again) == wanted
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(model=WORD, name=WORD)
 def test_text_pastes_into_a_shell(model: str, name: str) -> None:
     adapter = engines.get("vllm")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.advice.choices import engine_default
@@ -192,7 +192,6 @@ TEXTS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_any_text_is_found_or_unknown(text: str) -> None:
     for lookup in (knowledge.hardware, knowledge.llm, knowledge.quant):

@@ -225,7 +225,8 @@ def test_every_shipped_fact_file_is_ok() -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.binary(max_size=300))
 def test_any_bytes_are_answered(tmp_path: Path, data: bytes) -> None:

@@ -235,7 +235,7 @@ def configurations(draw: st.DrawFn) -> str:
 QUOTES = "\"'"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(configurations(), st.data())
 def test_taking_a_flag_away_leaves_the_others(text: str, data: st.DataObject) -> None:
     before = read_text(text).launches[0]
@@ -247,7 +247,7 @@ def test_taking_a_flag_away_leaves_the_others(text: str, data: st.DataObject) ->
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     configurations(),
     st.data(),

@@ -354,7 +354,7 @@ ANY_ROW = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ANY_ROW)
 def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
     from advisor.perf import schedule

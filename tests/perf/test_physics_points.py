@@ -317,7 +317,7 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.dictionaries(
         st.sampled_from([*ROW, "tp", "gpu_count", "spec_extra", "n_requests", "output_spread"]),

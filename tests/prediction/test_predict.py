@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from cli_run import run as advisor
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
@@ -578,7 +578,7 @@ FREE = [c for c in RUN_COLUMNS if c not in NAMES] + [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(
     st.fixed_dictionaries({k: st.sampled_from(v) for k, v in NAMES.items()}),
     st.dictionaries(st.sampled_from(FREE), WORDS, max_size=12),

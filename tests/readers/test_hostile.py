@@ -439,13 +439,13 @@ def test_broken_yaml_does_not_quote_its_line() -> None:
     assert SECRET not in refusal(f"HF_TOKEN: {SECRET}: x: [\n")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=300), st.sampled_from(fuzz_readers.NAMES))
 def test_any_text(text: str, name: str) -> None:
     fuzz_readers.check(text.encode("utf-8", "ignore"), name, deep=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300), st.sampled_from(fuzz_readers.NAMES))
 def test_any_bytes(data: bytes, name: str) -> None:
     fuzz_readers.check(data, name, deep=True)

@@ -208,7 +208,7 @@ def test_the_library_still_has_its_detectors() -> None:
 def test_what_the_library_takes_for_a_secret_is_taken_out(
     name: str, pattern: re.Pattern[str]
 ) -> None:
-    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=10, suppress_health_check=list(HealthCheck))
     @given(
         st.from_regex(
             pattern, fullmatch=True, alphabet=st.characters(max_codepoint=126, min_codepoint=33)

@@ -57,7 +57,7 @@ JSON = st.sampled_from(
 
 
 @pytest.mark.parametrize("engine", HEADS)
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120)
 @given(data=st.data())
 def test_rules_take_any_option(engine: str, data: st.DataObject) -> None:
     adapter = engines.get(engine)

@@ -626,7 +626,7 @@ def test_impossible_values_are_named() -> None:
         read_document(parse("bad.json", json.dumps(row).encode()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(NAMES), st.data())
 def test_no_reader_breaks_on_damaged_values(name: str, data: st.DataObject) -> None:
     """Numbers, strings and containers swapped inside real files: an answer or one sentence, never
@@ -658,7 +658,7 @@ def _leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, 
     return [*below, path] if path else below
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from([n for n in NAMES if n.endswith(".json")]), st.data())
 def test_no_reader_breaks_on_values_of_another_type(name: str, data: st.DataObject) -> None:
     value = json.loads((FILES / name).read_text())
