@@ -1,4 +1,8 @@
-"""A server that answers as llama-server or SGLang does, a step of fixed length for all requests."""
+"""A server that answers as llama-server or SGLang does, in steps of a fixed length.
+
+Before each event it states when the event is due, in seconds since the request (": at 0.06"): on
+its clock a client measures the same on every machine.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +15,6 @@ STEP_S = 0.02
 
 
 async def serve(engine: str, port: int, k: int) -> None:
-    waiting: list[asyncio.Future[None]] = []
-
-    async def clock() -> None:
-        while True:
-            await asyncio.sleep(STEP_S)
-            now, waiting[:] = list(waiting), []
-            for future in now:
-                future.set_result(None)
-
-    async def step() -> None:
-        future = asyncio.get_running_loop().create_future()
-        waiting.append(future)
-        await future
-
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         if head.startswith(b"GET"):
@@ -39,13 +29,13 @@ async def serve(engine: str, port: int, k: int) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
 
         def send(event: object) -> None:
-            text = b"data: " + json.dumps(event).encode() + b"\n\n"
+            text = b": at %.9f\n\ndata: " % (STEP_S * cycles) + json.dumps(event).encode() + b"\n\n"
             writer.write(b"%x\r\n" % len(text) + text + b"\r\n")
 
         ids: list[int] = []
         cycles = 0
         while len(ids) < length:
-            await step()
+            await asyncio.sleep(STEP_S)
             take = min(1 + (k if cycles else 0), length - len(ids))
             cycles += 1
             new = [random.randrange(300) for _ in range(take)]
@@ -65,11 +55,7 @@ async def serve(engine: str, port: int, k: int) -> None:
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", port)
-    ticking = asyncio.create_task(clock())
-    try:
-        await server.serve_forever()
-    finally:
-        ticking.cancel()
+    await server.serve_forever()
 
 
 if __name__ == "__main__":
