@@ -27,6 +27,7 @@ import sys, time
 from advisor.lab.processes import EngineProcess
 with open(sys.argv[1] + ".log", "ab") as log:
     engine = EngineProcess([sys.executable, "-c", {engine!r}, sys.argv[1]], log)
+open(sys.argv[1] + ".held", "w").close()
 {then}
 time.sleep(600)
 """
@@ -40,7 +41,7 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def until(done: object, seconds: float = 15.0) -> bool:
+def until(done: object, seconds: float = 120.0) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if done():  # type: ignore[operator]
@@ -57,7 +58,10 @@ def pids(note: Path) -> list[int]:
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, None])
 def test_no_engine_outlives_what_started_it(sign: signal.Signals | None, tmp_path: Path) -> None:
     note = tmp_path / "pids"
-    then = "" if sign else "import os\ntime.sleep(1)\nos._exit(3)"
+    go = tmp_path / "go"
+    # no signal: the parent leaves by itself once its engine is seen to run
+    then = f"import os\nwhile not os.path.exists({str(go)!r}): time.sleep(0.05)\nos._exit(3)"
+    then = "" if sign else then
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT.format(engine=ENGINE, then=then), str(note)],
         stderr=subprocess.DEVNULL,
@@ -65,10 +69,13 @@ def test_no_engine_outlives_what_started_it(sign: signal.Signals | None, tmp_pat
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     engines = pids(note)
-    assert sign is None or all(map(alive, engines))
+    assert until(note.with_name("pids.held").is_file), "the leash knows the engine by then"
+    assert all(map(alive, engines))
     if sign:
         parent.send_signal(sign)
-    parent.wait(10)
+    else:
+        go.touch()
+    parent.wait(120)
     assert until(lambda: not any(map(alive, engines))), "an engine runs on"
 
 
