@@ -5,8 +5,10 @@ of `bench` and `watch`.
 
 Every step takes `step_ms` and emits the bonus token and as many drafts as the unconditional `rates`
 say, spread evenly, so that a run's means are known beforehand: tokens per step 1 + sum(rates), TPOT
-step_ms / tokens per step. `fault` misbehaves: `die` ends the process's server, `stall` stops in the
-middle of a stream, `rubbish` answers with bytes that are no JSON.
+step_ms / tokens per step. `fault` misbehaves: `die` ends the process's server, `stall` says so in
+the middle of a stream and then nothing more, `rubbish` answers with bytes that are no JSON. With
+`until` the answers after the first `after` requests stop at their first token until that file is
+there.
 
 With `rounds_of` the server does not wait: it states before each event when it is due, in seconds
 since the request (": at 0.06"), and lets that many measured requests (those with a seed) go on
@@ -22,6 +24,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Literal
 
 MODEL = "paced-model"
@@ -38,7 +41,8 @@ class Pace:
     rates: tuple[float, ...] = ()
     engine: Literal["vllm", "sglang", "llama-server"] = "vllm"
     fault: Fault = ""
-    after: int = 0  # requests answered well before the fault
+    after: int = 0  # requests answered well before the fault, or before `until` holds
+    until: Path | None = None
     slots: int = 64
     rounds_of: int = 0
     usage: bool = True  # whether token counts are sent where they are asked for
@@ -124,6 +128,7 @@ class Handler(BaseHTTPRequestHandler):
         with pace.lock:
             pace.requests += 1
             fault = pace.fault if pace.requests > pace.after else ""
+            holds = pace.until is not None and pace.requests > pace.after
         if fault == "die":
             threading.Thread(target=self._end, daemon=True).start()
             self.close_connection = True
@@ -146,9 +151,8 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if body.get("stream"):
                 wanted = (body.get("stream_options") or {}).get("include_usage")
-                self._stream(
-                    chat, count, usage if wanted and pace.usage else {}, stall=fault == "stall"
-                )
+                told = usage if wanted and pace.usage else {}
+                self._stream(chat, count, told, stall=fault == "stall", holds=holds)
             else:
                 time.sleep(
                     (pace.ttft_ms + pace.step_ms * sum(1 for _ in steps(pace, count))) / 1000
@@ -161,7 +165,9 @@ class Handler(BaseHTTPRequestHandler):
                 pace.tokens += count
                 pace.running -= 1
 
-    def _stream(self, chat: bool, count: int, usage: dict[str, int], stall: bool) -> None:
+    def _stream(
+        self, chat: bool, count: int, usage: dict[str, int], stall: bool, holds: bool
+    ) -> None:
         pace, start = self.pace, time.monotonic()
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -170,8 +176,11 @@ class Handler(BaseHTTPRequestHandler):
         due = pace.ttft_ms / 1000
         self._wait(start, due)
         self._event(piece(chat, 1))
+        while holds and pace.until is not None and not pace.until.exists():
+            time.sleep(0.02)
         for number, step in enumerate(steps(pace, count)):
             if stall and number == 3:
+                self._chunk(b": stalls\n\n")
                 time.sleep(3600)
             due += pace.step_ms / 1000
             self._wait(start, due)
@@ -344,9 +353,15 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=0)
     parser.add_argument("--rates", default="")
     parser.add_argument("--engine", default="vllm")
+    parser.add_argument("--after", type=int, default=0)
+    parser.add_argument("--until", type=Path)
+    parser.add_argument("--rounds-of", type=int, default=0)
     space = parser.parse_args()
     rates = tuple(float(word) for word in space.rates.split(",") if word)
-    pace = Pace(space.step_ms, space.ttft_ms, space.k, rates, space.engine)
+    pace = Pace(
+        space.step_ms, space.ttft_ms, space.k, rates, space.engine,
+        after=space.after, until=space.until, rounds_of=space.rounds_of,
+    )  # fmt: skip
     serve(pace, space.port).serve_forever()
 
 

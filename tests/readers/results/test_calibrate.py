@@ -8,8 +8,10 @@ import csv
 import io
 import stat
 import threading
+import time
 from math import log
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from readers.results.paced_server import Pace, start
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.setting import workload_of
 from advisor.advice.recommend import recommend
+from advisor.cli import own_runs as cli_own_runs
 from advisor.cli.app import cli, main
 from advisor.domain.facts import OwnRun
 from advisor.domain.normal import cdf
@@ -460,7 +463,9 @@ def test_an_own_run_as_a_row_has_its_acceptance_only_where_asked_for() -> None:
 
 
 @pytest.mark.parametrize("engine", ["vllm", "llama-server"])
-def test_watch_reads_a_server_and_says_what_to_do(engine: str) -> None:
+def test_watch_reads_a_server_and_says_what_to_do(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pace = Pace(step_ms=10, ttft_ms=10, k=2, rates=(0.8, 0.6), engine=engine)
     server, url = start(pace)
     body = {"model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "a b c"}]}
@@ -468,8 +473,17 @@ def test_watch_reads_a_server_and_says_what_to_do(engine: str) -> None:
 
     def traffic() -> None:
         while not stop.is_set():
-            client.stream(url, body, 10)
+            client.stream(url, body, 600)
 
+    def sleep(seconds: float) -> None:
+        """Time enough for three answers, on a machine of any pace."""
+        enough, end = pace.tokens + 3 * 60, time.monotonic() + 120
+        while pace.tokens < enough:
+            assert time.monotonic() < end and seconds == 1.5
+            time.sleep(0.02)
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+    monkeypatch.setattr(cli_own_runs, "time", clock)
     thread = threading.Thread(target=traffic, daemon=True)
     thread.start()
     try:
@@ -478,7 +492,7 @@ def test_watch_reads_a_server_and_says_what_to_do(engine: str) -> None:
         )
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(60)
         server.shutdown()
         server.server_close()
     assert status == 0, said
