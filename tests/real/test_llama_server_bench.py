@@ -22,7 +22,8 @@ from click.testing import CliRunner
 from advisor.cli.app import cli
 from advisor.readers import server as client
 from advisor.readers.results.formats import read_all, read_results
-from tests.real.tiny_server import QUIET, ask, free_port, run_server, wait
+from tests.ports import free_port
+from tests.real.tiny_server import QUIET, ask, run_server, wait
 
 pytestmark = pytest.mark.slow  # a real server is started and waited for
 

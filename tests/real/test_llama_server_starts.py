@@ -22,8 +22,9 @@ from advisor.advice.recommend import recommend
 from advisor.cli.app import cli
 from advisor.domain.nouns import Flag, Launch, Request
 from advisor.readers import read_text
+from tests.ports import free_port
 from tests.real import places
-from tests.real.tiny_server import QUIET, ask, free_port, run_server, wait
+from tests.real.tiny_server import QUIET, ask, run_server, wait
 
 Ask = Callable[..., Any]
 RATE = "0.8"  # of each draft position: noise would hardly ever be accepted

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import time
 import urllib.request
@@ -30,12 +29,6 @@ def binary() -> Path:
     return cache / "llama-server" / VERSION / "bin" / "llama-server"
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @contextmanager
 def run_server(server: Path, arguments: list[str], log: Path) -> Iterator[None]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("LLAMA_")}
@@ -45,7 +38,7 @@ def run_server(server: Path, arguments: list[str], log: Path) -> Iterator[None]:
             yield
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=120)
 
 
 def ask(port: int, path: str, body: dict[str, Any] | None = None) -> Any:
