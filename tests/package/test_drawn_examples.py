@@ -24,7 +24,7 @@ def test_note():
 """
 
 
-def drawn(folder: Path, before: str = "", *options: str) -> str:
+def draw_examples(folder: Path, before: str = "", *options: str) -> str:
     """What a property test draws under the settings of all tests, `before` having been run."""
     (folder / "test_draw.py").write_text(DRAW.format(before=before))
     call = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "--rootdir", str(folder)]
@@ -40,11 +40,11 @@ def drawn(folder: Path, before: str = "", *options: str) -> str:
 
 
 def test_examples_follow_from_the_test_alone(tmp_path: Path) -> None:
-    first = drawn(tmp_path)
+    first = draw_examples(tmp_path)
     assert first.count("\n") >= 50
-    assert drawn(tmp_path, "import advisor.lint.validate, advisor.cli.app") == first
+    assert draw_examples(tmp_path, "import advisor.lint.validate, advisor.cli.app") == first
 
 
 def test_examples_are_others_where_asked(tmp_path: Path) -> None:
     option = "--hypothesis-profile=random"
-    assert drawn(tmp_path, "", option) != drawn(tmp_path, "", option)
+    assert draw_examples(tmp_path, "", option) != draw_examples(tmp_path, "", option)

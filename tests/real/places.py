@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-IMAGE = "advisor-test/llama-server:local"
+OWN = f"advisor-test-{os.getpid()}-{time.time_ns()}"  # tests of other processes go on beside these
+IMAGE = f"{OWN}/llama-server:local"
 COMMIT = "0" * 40  # of the one snapshot in the cache of Hugging Face's layout
-MANAGER_S = 60.0  # of wall time, for a manager without units
+MANAGER_S = 180.0  # of wall time, for a manager without units
 _ASK = (
     "import sys, urllib.request as u; body = sys.argv[2].encode() or None; "
-    "sys.stdout.buffer.write(u.urlopen(u.Request(sys.argv[1], data=body), timeout=180).read())"
+    "sys.stdout.buffer.write(u.urlopen(u.Request(sys.argv[1], data=body), timeout=300).read())"
 )
 
 
@@ -33,7 +34,7 @@ class Absent(Exception):
 
 
 def call(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False,
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
                           **options)  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def logs(compose: list[str], env: dict[str, str]) -> str:
     return call([*compose, "logs", "--tail", "20"], env=env).stdout[-3000:]
 
 
-def wait_until(ready: Callable[[], bool], limit_s: float = 180.0) -> None:
+def wait_until(ready: Callable[[], bool], limit_s: float = 300.0) -> None:
     """Until a server says so. Raises OSError: what it said last."""
     until = time.monotonic() + limit_s
     while True:
@@ -227,4 +228,4 @@ def systemd(folder: Path, cgroups: int | None = None) -> Iterator[Systemd]:
         yield made
     finally:
         process.kill()
-        process.wait(timeout=30)
+        process.wait(timeout=120)

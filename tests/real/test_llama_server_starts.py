@@ -110,7 +110,7 @@ def compose_project(
     docker: places.Docker, files: list[Path], home: Path, profile: str | None
 ) -> Iterator[Callable[..., str]]:
     """docker compose over the files of one test; what it brought up is taken down."""
-    base = [*docker.compose, "--project-name", "advisor-test"]
+    base = [*docker.compose, "--project-name", places.OWN]
     for file in files:
         base += ["--file", str(file)]
     base += ["--profile", profile] if profile else []
@@ -148,7 +148,7 @@ def start_compose(
             override.write_text("\n".join(lines) + "\n")
             profile = service.get("profiles", [None])[0]
             with compose_project(docker, [emitted, override], home, profile) as run:
-                run("up", "--detach", "--wait", "--wait-timeout", "120", name)
+                run("up", "--detach", "--wait", "--wait-timeout", "300", name)
                 check(partial(ask, port), launch, drafts)
 
 

@@ -369,7 +369,7 @@ def test_a_terminal_that_is_gone_does_not_keep_the_server(tmp_path: Path) -> Non
     import pty
 
     master, slave = pty.openpty()
-    with serve(**OFF) as url:
+    with serve(**QUICK, after=6, until=tmp_path / "go") as url:  # two warm-ups and four
         words = ["bench", "run", str(tmp_path), "--url", url, "--arm", "off", "--requests", "40"]
         child = subprocess.Popen(
             [sys.executable, "-c", "from advisor.cli.app import main; main()", *words],
@@ -377,18 +377,18 @@ def test_a_terminal_that_is_gone_does_not_keep_the_server(tmp_path: Path) -> Non
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
         )  # fmt: skip
         os.close(slave)
-        path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 60
-        while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 4):
-            time.sleep(0.05)
+        path = tmp_path / "off-seed1.jsonl"
+        wait_for_lines(path, 5)
         os.close(master)
         os.killpg(child.pid, signal.SIGHUP)
-        assert child.wait(30) == 128 + signal.SIGHUP
+        assert child.wait(120) == 128 + signal.SIGHUP
     assert read_results(path)[0].requests
 
 
 @pytest.mark.slow  # starts a command
 def test_nohup_is_respected(tmp_path: Path) -> None:
-    with serve(**OFF) as url:
+    go = tmp_path / "go"
+    with serve(**QUICK, after=4, until=go) as url:  # two warm-ups and two
         words = ["bench", "run", str(tmp_path), "--url", url, "--arm", "off", "--requests", "8"]
         words += ["--seeds", "1", "--output-tokens", "20", "--ctx", "32"]
         child = subprocess.Popen(
@@ -396,11 +396,43 @@ def test_nohup_is_respected(tmp_path: Path) -> None:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),  # noqa: PLW1509
         )  # fmt: skip
-        path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 60
-        while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 2):
-            time.sleep(0.05)
+        path = tmp_path / "off-seed1.jsonl"
+        wait_for_lines(path, 3)
         os.killpg(child.pid, signal.SIGHUP)
-        assert child.wait(60) == 0
+        go.touch()
+        assert child.wait(120) == 0
+
+
+DEAF = """
+import pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if "vllm" in sys.argv:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+pathlib.Path(sys.argv[1]).touch()
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("engine", ["vllm", "llama-server"])
+def test_a_leftover_server_that_hangs_at_the_first_signal_is_ended(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ab_run, "STOP_S", 0.2)
+    monkeypatch.setattr(ab_run, "AGAIN_S", 0.2)
+    argv = [sys.executable, "-c", DEAF, str(tmp_path / "ready"), engine]
+    made = plan_for("http://127.0.0.1:9", argv) | {"engine": engine}
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))
+    whole = plans.read(tmp_path)
+    left = subprocess.Popen(argv, start_new_session=True, stderr=subprocess.DEVNULL)
+    (tmp_path / "server.pid").write_text(f"{left.pid}\n{argv[0]}\n")
+    end = time.monotonic() + 120
+    while not (tmp_path / "ready").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    ab_run._stop_leftover(tmp_path, whole)
+    assert left.wait(60) < 0  # by the signal that it cannot ignore, or by the second one
+    assert not (tmp_path / "server.pid").exists()
+    signs, _ = ab_run._stop_signs(whole)
+    assert (signal.SIGINT in signs) == (engine == "llama-server")
 
 
 def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
