@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -377,9 +377,23 @@ def test_a_terminal_that_is_gone_does_not_keep_the_server(tmp_path: Path) -> Non
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
         )  # fmt: skip
         os.close(slave)
+        os.set_blocking(master, False)
+        is_over = threading.Event()
+
+        def read_all_shown() -> None:
+            while not is_over.wait(0.02):  # else the command waits to show its progress
+                with suppress(OSError):
+                    os.read(master, 2**16)
+
+        terminal = threading.Thread(target=read_all_shown)
+        terminal.start()
         path = tmp_path / "off-seed1.jsonl"
-        wait_for_lines(path, 5)
-        os.close(master)
+        try:
+            wait_for_lines(path, 5)
+        finally:
+            is_over.set()
+            terminal.join()
+            os.close(master)
         os.killpg(child.pid, signal.SIGHUP)
         assert child.wait(120) == 128 + signal.SIGHUP
     assert read_results(path)[0].requests
