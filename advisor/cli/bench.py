@@ -20,10 +20,9 @@ from advisor.cli.options import question_options
 from advisor.cli.recommend import page_width, write
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.serving import ab_run
-from advisor.lab.serving import plan as plans
-from advisor.lab.serving.load import Progress as ProgressOfLoad
-from advisor.lab.serving.prompts import MAX_PROMPTS_BYTES
+from advisor.lab import ab_run
+from advisor.lab import bench_plan as plans
+from advisor.lab.load import Progress as ProgressOfLoad
 from advisor.readers import server as client
 from advisor.readers.results.formats import read_all
 from advisor.render.bench_script import bench_plan, bench_script
@@ -167,7 +166,7 @@ def _plan_of(
     """
     if prompts is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / prompts.name).write_bytes(read_bytes_safely(prompts, MAX_PROMPTS_BYTES))
+        (folder / prompts.name).write_bytes(read_bytes_safely(prompts, plans.MAX_PROMPTS_BYTES))
     k = load["k"] if load["k"] is not None else (server.k or 0 if arm == "on" else 0)
     return plans.BenchPlan.model_validate(
         {

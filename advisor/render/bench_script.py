@@ -10,7 +10,7 @@ from advisor.domain.nouns import Advice, AdvisorError, LaunchText
 from advisor.engines import benchmarks
 from advisor.engines.traits import LOOPBACK, traits
 from advisor.engines.writer import write_file
-from advisor.lab.serving.plan import Arm, BenchPlan
+from advisor.lab.bench_plan import Arm, BenchPlan
 
 HOST = "--host"
 WARM = 2  # warm-up requests for each request in flight

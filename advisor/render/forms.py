@@ -76,13 +76,13 @@ FORMS: dict[str, Form] = {
         title="a Helm values file",
     ),
     "ray": Form(
-        _DEPLOY + "ray_serve:ray_serve",
+        _DEPLOY + "front_ends:ray_serve",
         "serve.yaml",
         True,
         engines=("vllm",),
         title="a Ray Serve configuration",
     ),
-    "llama-swap": Form(_DEPLOY + "llama_swap:llama_swap", "config.yaml", True),
+    "llama-swap": Form(_DEPLOY + "front_ends:llama_swap", "config.yaml", True),
     "env": Form(_DEPLOY + "env_file:env_file", "server.env", True),
 }
 STARTS = tuple(name for name, form in FORMS.items() if form.starts)

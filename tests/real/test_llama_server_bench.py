@@ -104,7 +104,7 @@ def test_without_metrics_the_answers_themselves_tell(
 HELD_RUN = """
 import sys, time
 from advisor.cli.app import main
-from advisor.lab.serving import load
+from advisor.lab import load
 
 keep = load._Loop._keep
 

@@ -102,8 +102,9 @@ def _tables(text: str) -> Iterator[list[Cells]]:
         for mark in (",", "\t", ";") if "|" not in line and len(line) < MOST_LINE else ():
             head = [cell.strip().strip('"') for cell in line.split(mark)]
             if 2 <= len(head) <= MOST_COLUMNS and _fields(head) & SPEEDS:
-                rows = csv.reader(lines[number : number + MOST_ROWS], delimiter=mark)
-                yield [[plain_cell(c, mark) for c in row] for row in rows if len(row) == len(head)]
+                rows = csv.reader(lines[number + 1 : number + MOST_ROWS], delimiter=mark)
+                kept = [row for row in rows if len(row) == len(head)]
+                yield [head, *([plain_cell(cell, mark) for cell in row] for row in kept)]
                 return
 
 

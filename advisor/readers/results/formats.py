@@ -33,18 +33,16 @@ from advisor.readers.results.clients import (
     serving_console,
     sglang_serving,
     trtllm_bench,
-    vllm_offline,
-    vllm_serve,
+    vllm_bench,
 )
 from advisor.readers.results.document import Document, Unreadable, find_inside, load
 from advisor.readers.results.run import BenchmarkRun
 
 READERS: tuple[ModuleType, ...] = (
     own_runs,
-    vllm_serve,
+    vllm_bench,
     sglang_serving,
     serving_console,
-    vllm_offline,
     llama_bench,
     answers,
     engine_logs,

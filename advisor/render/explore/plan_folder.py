@@ -15,8 +15,8 @@ from advisor.advice.plans.topology import on_each, spans
 from advisor.advice.recommend import launch_text
 from advisor.domain.nouns import Advice, AdvisorError, Plan
 from advisor.render.bench_script import bench_plan, bench_script
-from advisor.render.deploy import compose, k8s, ray_serve, router, serving, units
-from advisor.render.deploy.router import Route
+from advisor.render.deploy import compose, front_ends, k8s, serving, units
+from advisor.render.deploy.front_ends import Route
 from advisor.render.deploy.serving import Server
 from advisor.render.explore.plan import plan_text
 
@@ -116,7 +116,7 @@ def _routes(parts: Sequence[_Part], host: Callable[[Server], str]) -> list[Route
 
 
 def _local(server: Server) -> str:
-    return router.LOCAL
+    return front_ends.LOCAL
 
 
 def _head(layout: Layout) -> list[str]:
@@ -135,14 +135,17 @@ def _compose(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
         for part in parts
     ]
     text = compose.several_yaml(
-        servers, _head(layout), router.compose_service(), shared=layout.kind == "shared"
+        servers, _head(layout), front_ends.compose_service(), shared=layout.kind == "shared"
     )
     return {"docker-compose.yml": text, **_router(parts)}
 
 
 def _router(parts: Sequence[_Part]) -> dict[str, str]:
     routes = _routes(parts, _local)
-    return {"nginx.conf": router.nginx_conf(routes), "litellm.yaml": router.litellm_yaml(routes)}
+    return {
+        "nginx.conf": front_ends.nginx_conf(routes),
+        "litellm.yaml": front_ends.litellm_yaml(routes),
+    }
 
 
 def _k8s(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
@@ -150,7 +153,9 @@ def _k8s(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
         f"deployment{part.suffix}.yaml": k8s.deployment_yaml(part.advice, part.suffix)
         for part in parts
     }
-    return files | {"router.yaml": router.kubernetes(_routes(parts, lambda server: server.name))}
+    return files | {
+        "router.yaml": front_ends.kubernetes(_routes(parts, lambda server: server.name))
+    }
 
 
 def _quadlet(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
@@ -158,7 +163,7 @@ def _quadlet(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
     for part in parts:
         names.append(serving.server(part.advice, suffix=part.suffix).name)
         files[f"{names[-1]}.container"] = units.quadlet(part.advice, part.suffix, part.devices)
-    return {**files, "router.container": router.quadlet_unit(names), **_router(parts)}
+    return {**files, "router.container": front_ends.quadlet_unit(names), **_router(parts)}
 
 
 def _ray(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
@@ -166,7 +171,7 @@ def _ray(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
     if layout.kind == "shared":
         raise AdvisorError("Ray gives each application GPUs of its own: choose another layout")
     several = [(p.advice, p.suffix, f"/{p.instance.name}" if p.suffix else "/") for p in parts]
-    return {"serve.yaml": ray_serve.several(several, _head(layout))}
+    return {"serve.yaml": front_ends.several(several, _head(layout))}
 
 
 _WRITERS: dict[str, Callable[[Layout, Sequence[_Part]], dict[str, str]]] = {
@@ -204,7 +209,7 @@ def _readme(made: MixPlan, layout: Layout, files: dict[str, str], form: str) -> 
         "router.yaml": "the router",
         "router.container": "the router",
         "serve.yaml": "the servers; Ray Serve routes",
-        "nginx.conf": f"the router: a path for each class on port {router.PORT}",
+        "nginx.conf": f"the router: a path for each class on port {front_ends.PORT}",
         "litellm.yaml": "LiteLLM in place of nginx: ask for a class as the model",
     }
     for one in layout.instances:
@@ -230,5 +235,5 @@ def _readme(made: MixPlan, layout: Layout, files: dict[str, str], form: str) -> 
     lines += ["| file | what it is |", "| --- | --- |", *rows, ""]
     paths = [f"`/{name}/v1/...`" for one in layout.instances for name in one.classes]
     if form != "ray":
-        lines += [f"Classes and their paths on port {router.PORT}: {', '.join(paths)}.", ""]
+        lines += [f"Classes and their paths on port {front_ends.PORT}: {', '.join(paths)}.", ""]
     return "\n".join([*lines, "## Why", "", "```text", plan_text(made).rstrip("\n"), "```"]) + "\n"

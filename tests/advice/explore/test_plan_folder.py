@@ -22,7 +22,7 @@ from advisor.advice.explore.mix import Mix, WorkClass, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.validate import validate
-from advisor.render.deploy.router import Route, kubernetes, litellm_yaml, nginx_conf
+from advisor.render.deploy.front_ends import Route, kubernetes, litellm_yaml, nginx_conf
 from advisor.render.explore.plan_folder import FORMS, folder
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -24,8 +24,8 @@ from readers.results.paced_server import Pace, start
 
 from advisor.cli.app import cli
 from advisor.domain.facts import AdvisorError
-from advisor.lab.serving import ab_run, load, prompts
-from advisor.lab.serving import plan as plans
+from advisor.lab import ab_run, load
+from advisor.lab import bench_plan as plans
 from advisor.readers import server as client
 from advisor.readers.results import arms
 from advisor.readers.results.formats import read_all, read_results
@@ -512,7 +512,7 @@ def test_bench_plan_writes_a_script_that_bash_accepts(engine: str, tmp_path: Pat
 
 
 def test_prompts_differ_between_requests_and_repeat_with_a_seed() -> None:
-    first = prompts.make(20, 200, "code", 1)
-    assert first == prompts.make(20, 200, "code", 1) != prompts.make(20, 200, "code", 2)
+    first = plans.make_prompts(20, 200, "code", 1)
+    assert first == plans.make_prompts(20, 200, "code", 1) != plans.make_prompts(20, 200, "code", 2)
     assert len({text[:60] for text in first}) > 15
     assert 100 < len(first[0].split()) < 220

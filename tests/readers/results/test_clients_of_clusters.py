@@ -241,6 +241,7 @@ def test_an_acceptance_is_a_share_a_percentage_or_a_length(
             [10, 20],
         ),
         ("k\ttok/s\n0\t10\n2\t20\n", [10, 20]),
+        ('k,"tok/s\n0,10\n2,20\n', [10, 20]),  # a quote that is never closed
         ("k;tok/s\n0;10,5\n2;20,5\n", [10.5, 20.5]),
         ("> | k | tok/s |\n> |---|---|\n> | 0 | 1,010 |\n> | 2 | **2,020** (2.0x) |", [1010, 2020]),
         ("| K | tok/s (mean ± sd) |\n|---|---|\n| 0 | 10.0 ± 0.2 |\n| 2 | 20.0 ± 0.3 |", [10, 20]),

@@ -1,19 +1,24 @@
-"""`vllm bench serve --save-result` (and --append-result): one JSON object a run, or a row of CSV as
-`vllm bench sweep` and spreadsheets hold it.
+"""`vllm bench`: `serve --save-result` (and --append-result), one JSON object a run or a row of CSV
+as `vllm bench sweep` and spreadsheets hold it; and `throughput` and `latency`, saved or printed.
 
 Latencies are in ms, acceptance in percent. Neither the engine's version nor the hardware is in it,
 and k only as the number of draft positions, where it was given by `--metadata`, or as a sweep's
 own `speculative_config`. A file without acceptance is a run without speculation or a server whose
 /metrics could not be reached: the two look alike, but in a sweep that sets speculation.
+
+`throughput` and `latency` run without a server, so without TTFT. `tokens_per_second` of a saved
+throughput counts prompt and output tokens together: only the printed line tells them apart.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from pydantic import AliasChoices, Field
 
+from advisor.readers.results import engine_logs
 from advisor.readers.results.document import Document
 from advisor.readers.results.run import (
     Acceptance,
@@ -27,7 +32,17 @@ from advisor.readers.results.run import (
 )
 from advisor.readers.results.tables import has_table, table_records
 
-FORMAT = "vllm-bench-serve"
+FORMAT = "vllm-bench"
+SERVE, OFFLINE = "vllm-bench-serve", "vllm-bench-offline"
+_THROUGHPUT = re.compile(
+    r"Throughput: ([0-9]+(?:\.[0-9]*)?) requests/s, ([0-9]+(?:\.[0-9]*)?) total tokens/s, "
+    r"([0-9]+(?:\.[0-9]*)?) output tokens/s"
+)
+_TOTAL = re.compile(r"Total num (prompt|output) tokens:\s+(\d+)")
+_LATENCY = re.compile(r"^Avg latency: ([0-9]+(?:\.[0-9]*)?) seconds", re.M)
+
+_SHARE = re.compile(r"^(\d{1,2})% percentile latency: ([0-9]+(?:\.[0-9]*)?) seconds", re.M)
+_PERCENTILES = {"p50": "50", "p90": "90", "p99": "99"}
 _COLUMNS = {"completed", "duration", "request_throughput", "output_throughput", "mean_ttft_ms"}
 _SWEPT = ("speculative_config", "speculative-config")  # columns of a sweep over servers
 _LISTS = {  # a table holds them as text
@@ -74,6 +89,11 @@ class Result(Foreign):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the document is a result of `vllm bench`."""
+    return _is_serve(doc) or _is_offline(doc)
+
+
+def _is_serve(doc: Document) -> bool:
     """Whether the document is a result file of `vllm bench serve`."""
     if not doc.values:
         return has_table(doc.text, _COLUMNS)
@@ -90,6 +110,8 @@ def _is_result(row: dict[str, Any]) -> bool:
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per result."""
+    if not _is_serve(doc):
+        return _offline_runs(doc)
     if not doc.values:
         rows = [
             {n: v for n, v in row.items() if (v or n in _SWEPT) and n not in _LISTS}
@@ -111,7 +133,7 @@ def _run(doc: Document, row: dict[str, Any], made: Result, part: str) -> Benchma
     swept = _swept(row)
     positions = len(made.spec_decode_per_position_acceptance_rates) or None
     return BenchmarkRun(
-        file=doc.name, format=FORMAT, part=part, sha256=doc.sha256,
+        file=doc.name, format=SERVE, part=part, sha256=doc.sha256,
         client="vllm bench serve", date=made.date,
         engine=engine if acceptance is not None or made.backend == "vllm" else None,
         engine_version=made.engine_version, model=made.model_id, hardware=made.hardware,
@@ -185,3 +207,94 @@ def _latency(row: dict[str, Any], name: str, values: Any) -> Latency | None:
     return Latency.from_statistics(
         **(of.model_dump() if of else {}) | known, values=of.values if of else ()
     )
+
+
+class Throughput(Foreign):
+    """The file of `vllm bench throughput --output-json`."""
+
+    model_id: str | None = None
+    elapsed_time: Number
+    num_requests: Count
+    total_num_tokens: Count
+    tokens_per_second: Number
+
+
+class LatencyResult(Foreign):
+    """The file of `vllm bench latency --output-json`; seconds of a whole batch."""
+
+    model_id: str | None = None
+    avg_latency: Number
+    latencies: list[float] = []
+    percentiles: dict[str, Number] = {}
+
+
+def _is_offline(doc: Document) -> bool:
+    """Whether the document is output of `vllm bench throughput` or `vllm bench latency`."""
+    one = doc.object
+    saved = {"elapsed_time", "total_num_tokens", "tokens_per_second"} <= one.keys()
+    saved = saved or {"avg_latency", "latencies"} <= one.keys()
+    printed = not doc.values and (_THROUGHPUT.search(doc.text) or _LATENCY.search(doc.text))
+    return saved or bool(printed)
+
+
+def _offline_runs(doc: Document) -> list[BenchmarkRun]:
+    """The runs of `vllm bench throughput` or `latency`."""
+    if "avg_latency" in doc.object:
+        return [_batch_run(doc, LatencyResult.model_validate(doc.object))]
+    if doc.object:
+        made = Throughput.model_validate(doc.object)
+        note = f"{made.tokens_per_second or 0:.1f} tok/s count prompt and output tokens together"
+        note += ": the printed line tells them apart"
+        return [
+            BenchmarkRun(
+                file=doc.name, format=OFFLINE, kind="offline", sha256=doc.sha256, engine="vllm",
+                client="vllm bench throughput", model=made.model_id, requests=made.num_requests,
+                duration_s=made.elapsed_time, notes=(note,),
+            )
+        ]  # fmt: skip
+    return _printed_runs(doc)
+
+
+def _printed_runs(doc: Document) -> list[BenchmarkRun]:
+    """The printed lines; the totals below a throughput make its rounded figures exact."""
+    found = list(_THROUGHPUT.finditer(doc.text))
+    ends = [*(m.start() for m in found), len(doc.text)][1:]
+    about = engine_logs.start_of(doc.text)
+    out: list[BenchmarkRun] = []
+    for match, end in zip(found, ends, strict=True):
+        requests_s, total_s, output_s = (float(number) for number in match.groups())
+        if not requests_s or not output_s:
+            continue
+        totals = {name: int(count) for name, count in _TOTAL.findall(doc.text[match.end() : end])}
+        seconds = totals["output"] / output_s if totals.get("output") else None
+        requests = round(requests_s * seconds) if seconds else None
+        per = per_request(totals.get("output"), requests) or output_s / requests_s
+        prompt = per_request(totals.get("prompt"), requests) or total_s / requests_s - per
+        out.append(
+            BenchmarkRun(
+                file=doc.name, format=OFFLINE, kind="offline", sha256=doc.sha256, engine="vllm",
+                client="vllm bench throughput", part=f"run {len(out) + 1}" if found[1:] else "",
+                duration_s=seconds, requests=requests, output_tok_s=output_s, output_tokens=per,
+                input_tokens=max(prompt, 0.0), **about,
+            )
+        )  # fmt: skip
+    lines = list(_LATENCY.finditer(doc.text))
+    ends = [*(m.start() for m in lines), len(doc.text)][1:]
+    for line, end in zip(lines, ends, strict=True):
+        shares = dict(_SHARE.findall(doc.text[line.end() : end]))
+        made = LatencyResult.model_validate({"avg_latency": line[1], "percentiles": shares})
+        out.append(_batch_run(doc, made).model_copy(update=about))
+    return out
+
+
+def _batch_run(doc: Document, made: LatencyResult) -> BenchmarkRun:
+    of = Latency.of(v * 1e3 for v in made.latencies)
+    stated = {name: made.percentiles.get(share) for name, share in _PERCENTILES.items()}
+    known = {"mean": made.avg_latency} | stated
+    printed = {name: value * 1e3 for name, value in known.items() if value is not None}
+    return BenchmarkRun(
+        file=doc.name, format=OFFLINE, kind="offline", sha256=doc.sha256, engine="vllm",
+        client="vllm bench latency", model=made.model_id, repeats=len(made.latencies) or None,
+        e2e_ms=of or Latency.from_statistics(**printed),
+        notes=("the time of one whole batch; its size and lengths are not in the file",),
+    )  # fmt: skip

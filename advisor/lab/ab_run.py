@@ -18,9 +18,9 @@ from typing import Any
 
 from advisor.domain.facts import AdvisorError
 from advisor.engines.traits import traits
+from advisor.lab import bench_plan, load
+from advisor.lab.bench_plan import HEALTH_S, Arm, BenchPlan
 from advisor.lab.processes import EngineProcess, signal_group
-from advisor.lab.serving import load, prompts
-from advisor.lab.serving.plan import HEALTH_S, Arm, BenchPlan
 from advisor.readers import server as client
 from advisor.readers.results import document, own_runs
 from advisor.readers.results.own_runs import Header
@@ -62,7 +62,7 @@ def measure(
             output_tokens=plan.output_tokens,
             workload=plan.workload,
             date=datetime.now(UTC).date().isoformat(),
-            prompts_sha256=prompts.digest(texts),
+            prompts_sha256=bench_plan.digest_of(texts),
             engine=found.engine or plan.engine,
             engine_version=found.version or plan.engine_version,
             model=plan.model,
@@ -91,12 +91,12 @@ def measure(
 
 def _prompts(plan: BenchPlan, folder: Path, count: int, seed: int) -> list[str]:
     if plan.prompts:
-        return prompts.load(folder / Path(plan.prompts).name, count)
-    return prompts.make(count, plan.input_tokens, plan.workload, seed)
+        return bench_plan.read_prompts(folder / Path(plan.prompts).name, count)
+    return bench_plan.make_prompts(count, plan.input_tokens, plan.workload, seed)
 
 
 def _warm_up(url: str, plan: BenchPlan, body: dict[str, Any], folder: Path, stall_s: float) -> None:
-    for text in prompts.make(plan.warmup, plan.input_tokens, plan.workload, seed=-1):
+    for text in bench_plan.make_prompts(plan.warmup, plan.input_tokens, plan.workload, seed=-1):
         client.stream(url, {**body, "messages": [{"role": "user", "content": text}]}, stall_s * 5)
 
 

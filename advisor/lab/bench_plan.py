@@ -1,8 +1,11 @@
-"""Prompts for a benchmark: the user's own, or tasks of a workload with passages in front that no
-two requests share.
+"""The A/B of a server as a file: what runs, at which load, with which seeds; and its prompts.
 
-The built-in tasks are short and general. What is accepted of them is near what is accepted of real
-text of that kind, and is not the same: a file of the user's own prompts is better.
+`plan.yaml` is what `advisor bench run DIR` reads; `run.sh` beside it does the same with the
+engine's own benchmark. The arm without speculation comes first.
+
+Prompts are the user's own, or tasks of a workload with passages in front that no two requests
+share. The built-in tasks are short and general. What is accepted of them is near what is accepted
+of real text of that kind, and is not the same: a file of the user's own prompts is better.
 """
 
 from __future__ import annotations
@@ -12,10 +15,19 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BeforeValidator, Field, ValidationError
 
 from advisor.domain.facts import AdvisorError
-from advisor.domain.files import read_bytes_safely
+from advisor.domain.files import read_bytes_safely, read_yaml_safely
+from advisor.domain.printable import excerpt
+from advisor.readers.results.run import Frozen
 
+PLAN = "plan.yaml"
+MAX_BYTES = 2**20
+HEALTH_S = 1800  # model loading and compilation take minutes
 # of English text: sets how much is put in front, the server's own count is what is reported
 WORDS_PER_TOKEN = 0.75
 MAX_PROMPTS_BYTES = 64 * 2**20
@@ -80,6 +92,80 @@ _EVENTS = (
 )
 
 
+FileName = Annotated[str, Field(pattern=r"^\w[\w.-]{0,63}$")]  # in the plan's own folder
+
+
+def _arm_name(value: Any) -> Any:
+    """YAML reads `off` and `on` without quotes as no and yes."""
+    return {False: "off", True: "on"}[value] if isinstance(value, bool) else value
+
+
+class Arm(Frozen):
+    """One arm: the launch and what it means."""
+
+    name: Annotated[Literal["off", "on"], BeforeValidator(_arm_name)]
+    argv: tuple[str, ...] = Field(min_length=1, max_length=400)
+    env: dict[str, str] = Field(default_factory=dict)
+    files: dict[FileName, str] = Field(default_factory=dict)  # what argv names, by name
+    method: str = "none"
+    k: int = Field(0, ge=0, le=128)
+
+
+class BenchPlan(Frozen):
+    """A whole A/B."""
+
+    version: Literal[1] = 1
+    hardware: str
+    model: str
+    quant: str | None = None
+    engine: Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
+    engine_version: str | None = None
+    url: str
+    health: str = "/health"
+    concurrency: int = Field(ge=1, le=10_000)
+    input_tokens: int = Field(ge=1, le=10_000_000)
+    output_tokens: int = Field(ge=1, le=1_000_000)
+    workload: str = "mixed"
+    requests: int = Field(ge=1, le=1_000_000)
+    warmup: int = Field(ge=0, le=100_000)
+    seeds: tuple[int, ...] = Field((1, 2), min_length=1, max_length=20)
+    temperature: float | None = Field(None, ge=0, le=5)
+    prompts: str | None = None  # a file beside the plan
+    arms: tuple[Arm, ...] = Field(min_length=1, max_length=2)
+
+
+def write(plan: BenchPlan, script: str, folder: Path) -> list[Path]:
+    """Write plan and script. Raises AdvisorError where the folder holds another plan."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(
+        plan.model_dump(mode="json", exclude_none=True), sort_keys=False, width=100
+    )
+    made = folder / PLAN
+    if made.exists() and made.read_text(encoding="utf-8") != text:
+        raise AdvisorError(f"{made} is another plan: name another folder with --out")
+    made.write_text(text, encoding="utf-8")
+    run = folder / "run.sh"
+    run.write_text(script, encoding="utf-8")
+    run.chmod(0o755)
+    return [made, run]
+
+
+def read(folder: Path) -> BenchPlan:
+    """The plan of a folder. Raises AdvisorError."""
+    path = folder / PLAN
+    if not path.is_file():
+        raise AdvisorError(
+            f"no {PLAN} in {folder}: make one with 'advisor bench plan --out {folder}'"
+        )
+    data = read_yaml_safely(path, MAX_BYTES)
+    try:
+        return BenchPlan.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise AdvisorError(f"{path}: {excerpt(where)}: {first['msg'].lower()}") from error
+
+
 def passage(words: int, dice: random.Random) -> str:
     """About that many words of plain sentences, different for every state of the dice.
 
@@ -108,7 +194,7 @@ def passage(words: int, dice: random.Random) -> str:
     return " ".join(lines)
 
 
-def make(count: int, input_tokens: int, workload: str, seed: int) -> list[str]:
+def make_prompts(count: int, input_tokens: int, workload: str, seed: int) -> list[str]:
     """Prompts of about `input_tokens` tokens; the same seed makes the same prompts.
 
     Parameters
@@ -138,7 +224,7 @@ def make(count: int, input_tokens: int, workload: str, seed: int) -> list[str]:
     return out
 
 
-def load(path: Path, count: int) -> list[str]:
+def read_prompts(path: Path, count: int) -> list[str]:
     """Prompts of the user's file: a JSON line with "prompt" (or "text"), or a plain line each;
     used in turn.
 
@@ -161,6 +247,6 @@ def load(path: Path, count: int) -> list[str]:
     return [found[i % len(found)] for i in range(count)]
 
 
-def digest(prompts: Sequence[str]) -> str:
+def digest_of(prompts: Sequence[str]) -> str:
     """What tells two sets of prompts apart without keeping them."""
     return hashlib.sha256("\x00".join(prompts).encode()).hexdigest()

@@ -1,0 +1,320 @@
+"""Configuration of what stands in front of engines: programs that start them (llama-swap, Ray
+Serve), from an answer, and routers to those that run (nginx, LiteLLM), from the servers of a plan.
+
+llama-swap starts servers on demand behind one port. It replaces `${NAME}` everywhere and drops
+lines that begin with `#`, with no way around: words that hold these are refused.
+
+Ray Serve (`ray.serve.llm`) places the replicas on the machines of its cluster, and adds some under
+load. Keys: ray.serve.schema.ServeDeploySchema, and LLMConfig for the model. vLLM only; its options
+are keyword arguments of the engine there, and Ray itself listens.
+
+Behind a router each class has a path of its own (`/chat/v1/...`); a request to `/v1/...` goes by
+its header `X-Class`, without one to the first class. Answers are streamed, so nothing is buffered.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from advisor import engines
+from advisor.domain.nouns import Advice, AdvisorError, Flag, Plan
+from advisor.engines.writer import write_file
+from advisor.render.deploy import serving
+from advisor.render.deploy.k8s import typed_value
+from advisor.render.deploy.quoting import Block, NotedValue, comment, document
+from advisor.render.deploy.serving import Server
+
+_PORT = "${PORT}"  # llama-swap gives each model one
+BUILDER = "ray.serve.llm:build_openai_app"
+_OWN = ("--model", "--host", "--port", "--served-model-name")
+# what spans machines: Ray's part
+_PLACEMENT = ("--nnodes", "--node-rank", "--master-addr")
+PORT = 9000
+IMAGE = "nginx:1.28.0-alpine"
+LOCAL = "127.0.0.1"
+
+
+def llama_swap(advice: Advice) -> str:
+    """One entry of `models`. Raises AdvisorError for words that llama-swap would change."""
+    server = serving.server(advice)
+    for text in (*server.words, *server.env.values()):
+        if "${" in text or "\n" in text or "\r" in text:
+            raise AdvisorError(
+                f"a llama-swap configuration cannot hold {text!r}: ${{...}} and line breaks are "
+                "read by llama-swap itself"
+            )
+    entry: dict[str, object] = {
+        "name": f"{advice.request.model} on {server.plan.engine}"[:128],
+        "cmd": Block(tuple(_lines(server))),
+        "proxy": f"http://127.0.0.1:{_PORT}",
+        "checkEndpoint": server.traits.health,
+    }
+    if server.env:
+        entry["env"] = [f"{name}={value}" for name, value in server.env.items()]
+    title = serving.title(advice, "recommend --format llama-swap")
+    title.append(
+        "llama-swap -config FILE -listen 127.0.0.1:8080 keeps it on this machine; "
+        "`apiKeys` requires a key of who asks"
+    )
+    title += [f"first, where llama-swap starts: {write_file(*one)}" for one in server.files]
+    model = "".join(ch for ch in advice.request.model if ch.isprintable())
+    return document(
+        {"healthCheckTimeout": max(15, server.startup_s), "models": {model: entry}}, title
+    )
+
+
+def _lines(server: Server) -> list[str]:
+    """The command, an option a line; llama-swap skips the comments and joins the rest."""
+    port = str(server.port)
+    lines = [shlex.join(server.program)]
+    for unit, note in zip(server.units, server.notes, strict=True):
+        if note:
+            lines += comment(note).split("\n")
+        if unit == ("--port", port):
+            lines.append(f"--port {_PORT}")
+        else:
+            lines.append(shlex.join(unit))
+    if ("--port", port) not in server.units:
+        lines.append(f"--port {_PORT}")
+    return lines
+
+
+def ray_serve(advice: Advice) -> str:
+    """The configuration for `serve run FILE` or `serve deploy FILE`. Raises AdvisorError for other
+    engines than vLLM.
+    """
+    title = serving.title(advice, "recommend --format ray")
+    return several([(advice, "", "/")], title)
+
+
+def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
+    """One configuration of several applications: (answer, end of its name, route prefix) of each.
+    Raises AdvisorError for other engines than vLLM.
+    """
+    made = [_application(*part) for part in parts]
+    key = (
+        "API key: none; Ray Serve asks for none, so anyone who reaches the port may use the server"
+    )
+    listen = {"host": "127.0.0.1", "port": made[0][1].port}
+    return document(
+        {
+            "proxy_location": "EveryNode",
+            "http_options": NotedValue(
+                listen, f"this machine only; 0.0.0.0 serves the network. {key}"
+            ),
+            "applications": [application for application, _ in made],
+        },
+        [*title, "pip install 'ray[serve,llm]', then: serve run FILE"],
+    )
+
+
+def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any], Server]:
+    server = serving.server_of(advice, _one_replica(advice.plan), suffix)
+    replicas = advice.plan.dp
+    model: dict[str, Any] = {
+        "model_loading_config": {
+            "model_id": server.plan.served_model_name or advice.request.model,
+            "model_source": server.plan.model,
+        },
+        "deployment_config": {
+            "autoscaling_config": NotedValue(
+                {"min_replicas": replicas, "max_replicas": replicas},
+                f"a larger max_replicas adds replicas under load; each takes "
+                f"{server.plan.tp * server.plan.pp} GPUs",
+            )
+        },
+        "engine_kwargs": _arguments(server),
+    }
+    if server.env:
+        model["runtime_env"] = {"env_vars": server.env}
+    application = {
+        "name": server.name,
+        "route_prefix": route,
+        "import_path": BUILDER,
+        "args": {"llm_configs": [model]},
+    }
+    return application, server
+
+
+def _one_replica(plan: Plan) -> Plan:
+    """The plan of one replica, without what Ray decides: replicas and machines."""
+    extra = tuple((name, value) for name, value in plan.extra if name not in _PLACEMENT)
+    return plan.model_copy(update={"dp": 1, "extra": extra})
+
+
+def _arguments(server: Server) -> dict[str, Any]:
+    """Options as keyword arguments, in Python's types."""
+    notes = {unit[0]: note for unit, note in zip(server.units, server.notes, strict=True)}
+    found: dict[str, Any] = {}
+    for flag in server.launch.flags:
+        if flag.name in _OWN:
+            continue
+        value, note = _python(flag, server), notes.get(flag.raw, "")
+        found[flag.name.lstrip("-").replace("-", "_")] = NotedValue(value, note) if note else value
+    return found
+
+
+def _python(flag: Flag, server: Server) -> Any:
+    option = engines.get(server.plan.engine).catalogue.option(flag.name, server.plan.engine_version)
+    if option is not None and option.takes_value is False:
+        return flag.value != "false"
+    if (flag.value or "").startswith("{"):
+        return json.loads(flag.value or "{}")
+    return typed_value(flag)
+
+
+class Route(NamedTuple):
+    """Where the requests of some classes go."""
+
+    name: str  # letters, digits and dashes
+    classes: tuple[str, ...]
+    host: str
+    port: int
+    model: str  # as its server is asked for it
+
+
+def nginx_conf(routes: Sequence[Route], listen: str = f"{LOCAL}:{PORT}") -> str:
+    """A complete nginx.conf, for nginx 1.18 and later."""
+    lines = [
+        "# a path for each class, /CLASS/v1/...; /v1/... goes by the header X-Class",
+        "worker_processes auto;",
+        "events { worker_connections 1024; }",
+        "http {",
+        "    access_log off;",
+        *(
+            f"    upstream {route.name} {{ server {route.host}:{route.port}; keepalive 32; }}"
+            for route in routes
+        ),
+        "    map $http_x_class $by_class {",
+        f"        default {routes[0].name};",
+        *(f"        {name} {route.name};" for route in routes for name in route.classes),
+        "    }",
+        "    server {",
+        f"        listen {listen};",
+        "        client_max_body_size 64m;",
+        "        # answers are streamed, and a long one may take minutes",
+        "        proxy_http_version 1.1;",
+        '        proxy_set_header Connection "";',
+        "        proxy_set_header Host $host;",
+        "        proxy_buffering off;",
+        "        proxy_request_buffering off;",
+        "        proxy_read_timeout 1h;",
+        "        proxy_send_timeout 1h;",
+        '        location = /healthz { return 200 "ok\\n"; }',
+    ]
+    for route in routes:
+        lines += [
+            f"        location /{name}/ {{ proxy_pass http://{route.name}/; }}"
+            for name in route.classes
+        ]
+    lines += ["        location / { proxy_pass http://$by_class; }", "    }", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def litellm_yaml(routes: Sequence[Route]) -> str:
+    """A configuration of the LiteLLM proxy: the model's name is the class's."""
+    rows: list[dict[str, Any]] = [
+        {
+            "model_name": name,
+            "litellm_params": {
+                "model": f"openai/{route.model}",
+                "api_base": f"http://{route.host}:{route.port}/v1",
+                "api_key": "none",
+            },
+        }
+        for route in routes
+        for name in route.classes
+    ]
+    head = [
+        f"pip install 'litellm[proxy]', then: litellm --config litellm.yaml --host {LOCAL} "
+        f"--port {PORT}",
+        "ask for the class as the model; the servers ask for no key unless theirs is set",
+    ]
+    return document({"model_list": rows}, head)
+
+
+def compose_service() -> dict[str, Any]:
+    """The router's service. It shares the machine's network, on which the servers' ports are open
+    to this machine only.
+    """
+    return {
+        "image": IMAGE,
+        "network_mode": "host",
+        "volumes": ["./nginx.conf:/etc/nginx/nginx.conf:ro"],
+        "restart": "unless-stopped",
+    }
+
+
+def quadlet_unit(servers: Sequence[str]) -> str:
+    """The router as a Podman Quadlet beside the servers' units."""
+    after = " ".join(f"{name}.service" for name in servers)
+    return "\n".join(
+        [
+            "# the router in front of the servers; nginx.conf lies beside this file",
+            "[Unit]",
+            "Description=router",
+            f"After={after}",
+            "",
+            "[Container]",
+            "ContainerName=router",
+            f"Image=docker.io/library/{IMAGE}",
+            "Network=host",
+            "Volume=%E/containers/systemd/nginx.conf:/etc/nginx/nginx.conf:ro,Z",
+            "",
+            "[Service]",
+            "Restart=on-failure",
+            "",
+            "[Install]",
+            "WantedBy=default.target",
+            "",
+        ]
+    )
+
+
+def kubernetes(routes: Sequence[Route]) -> str:
+    """The router as ConfigMap, Deployment and Service."""
+    label = {"app": "router"}
+    meta = {"name": "router", "labels": label}
+    container = {
+        "name": "nginx",
+        "image": IMAGE,
+        "ports": [{"containerPort": PORT}],
+        "readinessProbe": {"httpGet": {"path": "/healthz", "port": PORT}},
+        "securityContext": {"allowPrivilegeEscalation": False},
+        "volumeMounts": [
+            {"name": "conf", "mountPath": "/etc/nginx/nginx.conf", "subPath": "nginx.conf"}
+        ],
+    }
+    pod = {
+        "automountServiceAccountToken": False,
+        "containers": [container],
+        "volumes": [{"name": "conf", "configMap": {"name": "router"}}],
+    }
+    parts: list[dict[str, Any]] = [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": meta,
+            "data": {"nginx.conf": nginx_conf(routes, str(PORT))},
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": meta,
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": label},
+                "template": {"metadata": {"labels": label}, "spec": pod},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": meta,
+            "spec": {"selector": label, "ports": [{"port": PORT, "targetPort": PORT}]},
+        },
+    ]
+    return "---\n".join(document(part) for part in parts)
