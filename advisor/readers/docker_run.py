@@ -187,7 +187,7 @@ def _stray(words: list[Mapped], j: int, reading: Reading) -> int:
         blanks = re.compile(r"[ \t]*=[ \t]*").match(source, end[1]) if end else None
         start, stop = blanks.span() if blanks else (at, -1)
         stop_at = stop if stop >= 0 else None
-        reading.slip(f"{said}: blanks stand around the =", start, stop_at, "=")
+        reading.slip(f"{said}: spaces stand around the =", start, stop_at, "=")
         return 2 if text == "=" else 1
     option = words[j - 2].text if j > 1 else ""
     if option == "--ulimit" and end is not None and re.fullmatch(r"-?\d+(?::-?\d+)?", text):
@@ -198,7 +198,7 @@ def _stray(words: list[Mapped], j: int, reading: Reading) -> int:
     if (port or path) and end is not None:
         reading.slip(f"{said}: a colon joins the two", end[1], at, ":")
     else:
-        reading.slip(said, at, text="it behind the option that it belongs to")
+        reading.slip(said, at, text="it after the option that it belongs to")
     return 1
 
 
@@ -272,7 +272,7 @@ def volume_slip(said: Mapped, tool: str, reading: Reading) -> None:
     at = said.first()
     place = said.span()
     if not target.startswith("/"):
-        absolute = "an absolute path of the container behind the colon"
+        absolute = "an absolute path of the container after the colon"
         reading.slip(f"{tool} takes {absolute}, not '{target[:40]}'", at, text=absolute)
     elif modes and (bad := next((m for m in modes[0].split(",") if m not in _MODES), None)):
         meant = {"readonly": "ro", "read-only": "ro", "readwrite": "rw", "r": "ro", "w": "rw"}

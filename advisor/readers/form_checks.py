@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import traits
-from advisor.readers.images import engine_of_image, is_official, split_image
+from advisor.readers.images import engine_of_image, is_official, likely_tag, split_image
 from advisor.readers.programs import ENGINE_TEXT, SHELLS, base_name
 from advisor.readers.syntax.words import split_words
 
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 
 # an image of a mirror may have tags of its own
 _OWN = lazy_re(r"(?:docker\.io/)?(vllm/vllm-openai|lmsysorg/sglang)|(ghcr\.io/ggml-org/llama\.cpp)")
-_RELEASE = lazy_re(r"v?(\d+)\.(\d+)(?:\.(\d+))?((?:\.?(?:post|rc|dev)\d+)?(?:[.-][\w.-]+)?)")
-_LLAMA_TAG = lazy_re(
-    r"(?:server|full|light)(?:-(?:cuda\d*|rocm|vulkan|intel|musa|openvino|s390x))?"
-    r"(?:-b\d+)?"
-)
-_PARTS = lazy_re(r"server|full|light|cuda\d{0,2}(?!\d)|rocm|vulkan|intel|musa|openvino|b?\d{4,6}")
 _COMMA = lazy_re(r"[ \t]*,[ \t]*(?=\S)")  # of a list without quotes
 # how the `full` image is told what to run: .devops/tools.sh
 _PROGRAMS = (
@@ -66,13 +60,16 @@ def tag_slip(around: Surroundings, reading: Reading) -> None:
         end = place[1] if place else None
         reading.slip(f"no registry has an image {bare}: {meant} is meant", at.first(), end, meant)
         return
-    if tag is None or not _OWN.fullmatch(name) or (right := _right_tag(bare, tag)) is None:
+    if tag is None or not _OWN.fullmatch(name) or (right := likely_tag(bare, tag)) is None:
         return
     at_tag = (
         around.tag.first() if around.tag is not None else around.image.pos[len(text) - len(tag)]
     )
     end = at_tag + len(tag) if reading.source.text.startswith(tag, at_tag) else None
-    reading.slip(f"{name} has no tag {tag}: {right} is meant", at_tag, end, right)
+    same = re.sub(r"\W", "", right).lstrip("v0") == re.sub(r"\W", "", tag).lstrip("v0")
+    spelt = same or name.endswith("llama.cpp") or tag in right
+    said = f"{right} is meant" if spelt else f"no such release is known, the nearest is {right}"
+    reading.slip(f"{name} has no tag {tag}: {said}", at_tag, end, right)
 
 
 @lru_cache(maxsize=1024)
@@ -93,27 +90,6 @@ def _near_name(name: str) -> str | None:
         ):
             return own
     return None
-
-
-def _right_tag(name: str, tag: str) -> str | None:
-    """The tag that was meant, where the given one is none."""
-    if name.endswith("llama.cpp"):
-        if _LLAMA_TAG.fullmatch(tag):
-            return None
-        parts = _PARTS.findall(tag)
-        kind = next((one for one in parts if one in ("server", "full", "light")), None)
-        build = next((one for one in parts if one.lstrip("b").isdigit()), None)
-        rest = [one for one in parts if one not in (kind, build)]
-        if len(rest) > 1 or (kind is None and build is None) or len("".join(parts)) < len(tag) - 4:
-            return None
-        number = f"b{build.lstrip('b')}" if build else None
-        right = "-".join(one for one in (kind or "server", *rest, number) if one)
-        return right if right != tag else None
-    found = _RELEASE.fullmatch(tag)
-    if found is None:
-        return None
-    right = f"v{found[1]}.{found[2]}.{found[3] or 0}{found[4]}"
-    return right if right != tag else None
 
 
 def image_slips(
@@ -282,7 +258,7 @@ def _assignments(value: Mapped, reading: Reading) -> None:
         if '"' in text[: found.start()]:
             return
         place = value.part(*found.span()).span()
-        said = "blanks stand around the = of a variable: systemd does not set it"
+        said = "spaces stand around the = of a variable: systemd does not set it"
         reading.slip(said, value.first(), None, "=", stops=False) if place is None else (
             reading.slip(said, place[0], place[1], "=", stops=False)
         )

@@ -90,6 +90,15 @@ class Checker:
             if wanted is not None:
                 self._value(key.text, value, wanted, depth)
 
+    def check_parts(self, node: Node, name: str, parts: Sequence[str]) -> None:
+        """Some keys of a mapping, where they hold mappings; others may be another tool's."""
+        for key in parts:
+            if (value := node.get(key)) is not None:
+                wanted = self.types[name][key]
+                items = value.items if wanted[0] == "[" else [value]
+                if all(one.kind == "map" for one in items):
+                    self._value(key, value, wanted, 0)
+
     # ---------------------------------------------------------------- keys
 
     def _respell(self, node: Node, known: dict[str, str], name: str) -> None:
@@ -276,8 +285,7 @@ class Checker:
         if node.kind != "scalar":
             self.reading.slip(said, node.start, text=f"{key} as {what}")
             return
-        text, start, end = node.text, node.start, node.end
-        meant = None
+        text, start, end, meant = node.text, node.start, node.end, None
         if "text" in kinds and "'" not in text:
             meant = f'"{text}"'
         elif whole == "[text]" and "\n" not in text:
@@ -288,10 +296,8 @@ class Checker:
             meant = {"yes": "true", "on": "true", "1": "true", "true": "true"}.get(
                 text.lower(), {"no": "false", "0": "false", "false": "false"}.get(text.lower())
             )
-        if meant is None or node.style in ("|", ">"):
-            self.reading.slip(said, start, text=f"{key} as {what}")
-        else:
-            self.reading.slip(said, start, end, meant)
+        meant = None if node.style in ("|", ">") else meant
+        self.reading.slip(said, start, end if meant else None, meant or f"{key} as {what}")
 
 
 _FORMATS = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from advisor import engines
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
+from advisor.readers.images import INSTALL, likely_release
 from advisor.readers.programs import likely_module, likely_serve
 from advisor.readers.syntax.yamlnodes import scalar
 
@@ -208,7 +209,7 @@ def module_slip(words: list[Mapped], first: int, reading: Reading) -> None:
         said = f"Python has no module '{word.text}'; '{meant}' is meant"
     elif first > 1 and words[first - 2].text.rsplit("/", 1)[-1].startswith("python"):
         meant = f"-m {word.text}"
-        said = f"Python takes '{word.text}' for a file: a module stands behind -m"
+        said = f"Python takes '{word.text}' for a file: a module is given with -m"
     else:
         return
     reading.slip(said, word.first(), place[1] if place else None, meant)
@@ -227,6 +228,19 @@ def check_requirement(words: list[Mapped], reading: Reading) -> None:
         reading.slip(said, word.first(), None, "==") if place is None else (
             reading.slip(said, place[0], place[1], "==")
         )
+
+
+def check_releases(reading: Reading) -> None:
+    """Releases that the file installs and that no registry has."""
+    text = reading.source.text
+    for found in INSTALL.finditer(text[:100_000]):
+        asked = found["version"].rstrip(".")
+        if (near := likely_release(found["engine"].lower(), asked)) is None:
+            continue
+        start = found.start("version")
+        line = text[text.rfind("\n", 0, start) + 1 : start]
+        said = f"no release {asked} of {found['engine']} is known: the nearest is {near}"
+        reading.slip(said, start, start + len(asked), near, "#" not in line)
 
 
 def docker_option_slip(word: Mapped, reading: Reading) -> None:
@@ -283,7 +297,7 @@ def check_quotes(item: Mapped, reading: Reading) -> None:
     place = item.span()
     if blanks := re.match(r"\w+(\s+=\s*|=\s+)(?=\S)", item.text):
         at = item.part(*blanks.span(1)).span()
-        said = "blanks around the = are a part of the variable's name and value"
+        said = "spaces around the = are a part of the variable's name and value"
         reading.slip(said, item.first() if at is None else at[0], at and at[1], "=", stops=False)
         return
     found = re.fullmatch(r"([A-Za-z_]\w*)=([\"'])([^\"'\\]*)\2", item.text)

@@ -110,7 +110,7 @@ def read_anywhere(reading: Reading) -> None:
         return
     if _MAKEFILE.search(reading.source.name) and ".RECIPEPREFIX" not in source:
         for found in islice(_RECIPE.finditer(source), 50):
-            said = "make takes a line of a recipe by its tab: blanks end it with an error"
+            said = "make takes a line of a recipe by its tab: spaces end it with an error"
             reading.slip(said, found.start(1), found.end(1), "\t")
     reading.values = set_once(source, _mark)
     text = _texts(Mapped(code, range(len(code))), reading)

@@ -80,7 +80,7 @@ def _wrong_sign(line: Mapped, reading: Reading) -> str:
     if found is None:
         if (loose := _LOOSE.search(reading.source.text[start:end])) is not None:
             number = reading.source.place(start + loose.start(1))[0]
-            return f"{CUT_OFF} {loose[1]} from line {number} on: blanks follow the ^ above"
+            return f"{CUT_OFF} {loose[1]} from line {number} on: spaces follow the ^ above"
         return ""
     number = reading.source.place(start + found.start(1))[0]
     return f"{CUT_OFF} {found.group(1)} from line {number} on: cmd goes on with ^, not with \\"

@@ -229,7 +229,7 @@ def _check_blanks(value: Mapped, reading: Reading) -> None:
     """`ENV NAME = value` sets NAME to `= value`."""
     found = re.match(r"\w+([ \t]+=[ \t]*)(?=\S)", value.text)
     if found is not None and (place := value.part(*found.span(1)).span()) is not None:
-        said = "blanks before = make it a part of the value"
+        said = "spaces before = make it a part of the value"
         reading.slip(said, *place, "=", stops=False)
 
 

@@ -237,6 +237,12 @@ def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
         reading.add(found)
     for note in inner.notes:
         reading.note(note)
+    for slip in inner.slips:
+        if slip.span is None:
+            continue
+        start, end = (_move_offset(at, text) for at in (slip.span.start, slip.span.end - 1))
+        whole = end - start == slip.span.end - 1 - slip.span.start
+        reading.slip(slip.message, start, end + 1 if whole else None, slip.text, slip.stops)
 
 
 def _move_offset(at: int, text: Mapped) -> int:

@@ -11,7 +11,7 @@ from advisor.readers.engine_command import EngineCommand, Surroundings
 from advisor.readers.form_checks import tag_slip
 from advisor.readers.form_relations import attach_services, check_workload
 from advisor.readers.form_types import Checker
-from advisor.readers.forms.llmkube import option_words, read_llmkube
+from advisor.readers.forms.llmkube import kserve_word, model_service, option_words, read_llmkube
 from advisor.readers.forms.pods import (
     environment,
     image_of,
@@ -26,13 +26,15 @@ from advisor.readers.forms.recipes import read_scripts, read_task
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.reading import Reading
 from advisor.readers.slips import check_word, respell
-from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
+from advisor.readers.syntax.mapped import Mapped, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
 COMMAND_KEYS = (
     *("command", "args", "entrypoint", "cmd", "extraArgs", "extra_args", "serverArgs"),
     *("modelArgs", "vllmArgs", "extraCmdArgs", "arguments"),
 )
+# what operators and charts hand on to the pod as it stands
+_OF_PODS = ("ports", "env", "resources", "livenessProbe", "readinessProbe", "startupProbe")
 _CLIENTS = ("--num-prompts", "--dataset-name")  # options of a benchmark, not of a server
 _BACKEND = lazy_re(r"(?:[\w.]+-)*(?:vllm|sglang)(?:-development)?")
 _KIND = {
@@ -58,6 +60,8 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             _kubeai(document, reading)
         elif name in ("ConfigMap", "Secret"):
             _config_map(document, reading)
+        elif (told := document.path("spec.serveConfigV2")) is not None and told.kind == "scalar":
+            reading.inside(scalar(told, reading.source), 1, "serve.yaml")  # of a RayService
         elif name != "CustomResourceDefinition":  # it describes keys, with commands as examples
             read_containers(
                 document, reading, _KIND.get(name, "kubernetes" if name else "helm-values")
@@ -182,10 +186,12 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
             *args,
         ]
     if node.path("modelFormat.name") is not None:
-        args = [_kserve(word) for word in args]
+        args = [kserve_word(word) for word in args]
     if node.get("modelCommand") is not None:
-        args = [*_model_service(node, document, reading), *args]
+        args = [*model_service(node, document, reading), *args]
     pod_of(around, node, document, reading)
+    if not is_own(document) and (kind == "kubernetes" or node.get("modelCommand") is not None):
+        Checker("kubernetes", reading).check_parts(node, "Container", _OF_PODS)
     if kind == "kubernetes" and not is_own(document):
         around.chart = (document.get("kind") or node).text  # an operator's, which places its pods
     start = command or next(
@@ -204,39 +210,6 @@ def _note_command(node: Node, first: Mapped, reading: Reading) -> None:
     if key is not None:
         said = f"the container looks for a program called '{first.text[:60]}': args is meant"
         reading.slip(said, key.start, key.end, "args")
-
-
-def _model_service(node: Node, document: Node, reading: Reading) -> list[Mapped]:
-    """What llm-d's chart adds to a container: the model of `modelArtifacts`, the parallelism of its
-    role.
-    """
-    words: list[Mapped] = []
-    model = document.path("modelArtifacts.name") or document.path("modelArtifacts.uri")
-    if model is not None and model.kind == "scalar":
-        words += [synthetic("--model", model.start), repository_name(scalar(model, reading.source))]
-    for role in (document.get("decode"), document.get("prefill")):
-        held = role.get("containers") if role is not None else None
-        width = role.path("parallelism.tensor") if role is not None else None
-        if held is not None and width is not None and any(one is node for one in held.items):
-            words += [
-                synthetic("--tensor-parallel-size", width.start),
-                scalar(width, reading.source),
-            ]
-    return words
-
-
-def _kserve(word: Mapped) -> Mapped:
-    """The words of KServe's own Hugging Face server for what vLLM calls --model and
-    --served-model-name.
-    """
-    for theirs, ours in (
-        ("--model_id", "--model"),
-        ("--model_dir", "--model"),
-        ("--model_name", "--served-model-name"),
-    ):
-        if word.text == theirs or word.text.startswith(theirs + "="):
-            return join((synthetic(ours, word.first()), word.part(len(theirs), len(word))))
-    return word
 
 
 # ---------------------------------------------------------------- kinds with their own words

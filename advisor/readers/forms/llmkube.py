@@ -1,5 +1,5 @@
-"""LLMKube's InferenceService and Model: fields of their own for what the engines take as
-options.
+"""LLMKube's InferenceService and Model: fields of their own for what the engines take as options;
+and what llm-d's chart and KServe's server add to a container.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from advisor import engines
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Surroundings
+from advisor.readers.form_relations import near_name
 from advisor.readers.forms.pods import (
     environment,
     image_of,
@@ -188,3 +189,48 @@ def option_words(key: Node, value: Node, engine: str, reading: Reading) -> list[
             return [synthetic(off, key.start)] if off else []
         return [synthetic(flag, key.start)] if value.truth else []
     return [synthetic(flag, key.start), scalar(value, reading.source)]
+
+
+# ---------------------------------------------------------------- llm-d's chart and KServe's server
+
+# how the chart makes the command of a container
+_MODEL_COMMANDS = ("vllmServe", "imageDefault", "custom")
+
+
+def model_service(node: Node, document: Node, reading: Reading) -> list[Mapped]:
+    """What llm-d's chart adds to a container: the model of `modelArtifacts`, the parallelism of its
+    role.
+    """
+    words: list[Mapped] = []
+    told = node.get("modelCommand")
+    if told is not None and told.text and told.text not in _MODEL_COMMANDS:
+        near = near_name(told.text, list(_MODEL_COMMANDS))
+        said = f"the chart knows no modelCommand '{told.text}'"
+        listed = "one of " + ", ".join(_MODEL_COMMANDS)
+        reading.slip(said, told.start, told.end if near else None, near or listed)
+    model = document.path("modelArtifacts.name") or document.path("modelArtifacts.uri")
+    if model is not None and model.kind == "scalar":
+        words += [synthetic("--model", model.start), repository_name(scalar(model, reading.source))]
+    for role in (document.get("decode"), document.get("prefill")):
+        held = role.get("containers") if role is not None else None
+        width = role.path("parallelism.tensor") if role is not None else None
+        if held is not None and width is not None and any(one is node for one in held.items):
+            words += [
+                synthetic("--tensor-parallel-size", width.start),
+                scalar(width, reading.source),
+            ]
+    return words
+
+
+def kserve_word(word: Mapped) -> Mapped:
+    """The words of KServe's own Hugging Face server for what vLLM calls --model and
+    --served-model-name.
+    """
+    for theirs, ours in (
+        ("--model_id", "--model"),
+        ("--model_dir", "--model"),
+        ("--model_name", "--served-model-name"),
+    ):
+        if word.text == theirs or word.text.startswith(theirs + "="):
+            return join((synthetic(ours, word.first()), word.part(len(theirs), len(word))))
+    return word

@@ -199,7 +199,7 @@ def _spaced_settings(text: Mapped, reading: Reading) -> None:
             continue  # it may stand in a text of another language
         at, end = text.pos[found.start(2)], text.pos[found.end(2) - 1] + 1
         if end - at == found.end(2) - found.start(2):
-            said = f"the shell does not set {found.group(1)}: blanks stand around its ="
+            said = f"the shell does not set {found.group(1)}: spaces stand around its ="
             reading.slip(said, at, end, "=", stops=_is_word(found.group(1), reading))
 
 

@@ -31,6 +31,22 @@ _SECTIONS = {"service": "Service", "container": "Container", "unit": "Unit", "in
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
 _KEY = lazy_re(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
 _FOLDERS = ("WorkingDirectory", "Environment")
+# what people call keys of a Quadlet, after compose and podman
+_MEANT = {
+    "Command": "Exec",
+    "Cmd": "Exec",
+    "Args": "Exec",
+    "Env": "Environment",
+    "EnvFile": "EnvironmentFile",
+    "Device": "AddDevice",
+    "Devices": "AddDevice",
+    "Port": "PublishPort",
+    "Ports": "PublishPort",
+    "Publish": "PublishPort",
+    "Volumes": "Volume",
+    "Name": "ContainerName",
+    "Shm": "ShmSize",
+}
 _VARIABLE = lazy_re(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
 
 
@@ -144,6 +160,12 @@ def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[s
         section = meant
     form = {"Service": "systemd", "Container": "quadlet"}.get(section)
     near = likely_key(key, form) if form is not None else None
+    if form == "quadlet" and near is None and key not in keys(form):
+        near = _MEANT.get(key)
+        if near is None:
+            start = reading.source.text.rfind(key, 0, max(0, value.first()))
+            said = f"Quadlet knows no key '{key}' and makes no unit"
+            reading.slip(said, start, text="a key of the section [Container]")
     if form is None or near is None:
         return section, key, value
     at = reading.source.text.rfind(key, 0, max(0, value.first()))

@@ -80,7 +80,7 @@ def options_after_blanks(command: Mapped, reading: Reading) -> str:
     loose = LOOSE_END.search(command.text) or _EMPTY.search(command.text)
     if loose is None:
         return ""
-    cause = "an empty line follows" if loose.group()[1:2] in "\r\n" else "blanks follow"
+    cause = "an empty line follows" if loose.group()[1:2] in "\r\n" else "spaces follow"
     names: list[str] = []
     first, at = -1, loose.end()
     for line in command.part(at, len(command)).text.split("\n")[:MAX_LINES]:

@@ -255,7 +255,7 @@ class PythonValues:
             return
         for item in node.elts:
             if lost := _LOST_COMMA.match(text, self.at(item)):
-                said = f"a comma is missing behind {lost[1]}: Python joins the two texts"
+                said = f"a comma is missing after {lost[1]}: Python joins the two texts"
                 self.reading.slip(said, lost.end(1), lost.end(1), ",")
             value = self.follow(item)
             name = item.id if isinstance(item, ast.Name) else ""

@@ -84,7 +84,7 @@ class Shell(ShellState):
         if loose := LOOSE_END.search(self.source.text):
             at = self.source.pos[loose.start()]
             self.reading.note(
-                "blanks follow the backslash at the line's end; it is read as if it continued", at
+                "spaces follow the backslash at the line's end; it is read as if it continued", at
             )
         root = parse(self.source.text)
         self.block(root)

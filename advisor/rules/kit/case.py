@@ -62,7 +62,7 @@ def has_switch(case: Case, *names: str) -> bool:
 
 
 _OUTSIDE = lazy_re(r"not read|not known|is not set|sourced|too deeply|by \*\*|from outside|envFrom")
-_NOT_OUTSIDE = lazy_re(r"the argument '|is not catalogued|is read as|blanks follow")
+_NOT_OUTSIDE = lazy_re(r"the argument '|is not catalogued|is read as|spaces follow")
 
 
 def unread(case: Case) -> bool:

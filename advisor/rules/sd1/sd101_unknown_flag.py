@@ -104,7 +104,7 @@ def behind_the_image(case: Case, found: Flag) -> Hit | None:
     if container is None or container.kind != "docker-run" or name not in DOCKERS or short:
         return None
     return Hit(
-        f"{found.raw} is an option of docker run: behind the image it is passed to the server",
+        f"{found.raw} is an option of docker run: after the image it is passed to the server",
         flag=found,
         severity="info" if case.launch.fork else None,
         fix=drop_fix(case, found, f"Move {found.raw} before the image."),

@@ -38,7 +38,7 @@ def fatal_env(case: Case) -> Iterator[Hit]:
         if at is not None and since is not None and at < since:
             continue
         yield Hit(
-            f"{name} stops llama-server: the option behind it was removed; set "
+            f"{name} stops llama-server: the option that it sets was removed; set "
             f"{FATAL[name]['use']}",
             flag=name,
             line=lines.get(name) or env_line(case.launch, name),

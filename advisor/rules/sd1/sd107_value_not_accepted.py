@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines import Option
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flags, replace_fix
+from advisor.rules.kit.case import GGUF_ENGINES, flags, rename_fix, replace_fix
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.kit.numbers import (
@@ -52,6 +53,10 @@ SAMPLING = (
     "--presence-penalty",
     "--frequency-penalty",
 )
+# the default of an option that takes a number, as llama.cpp's help gives it: "0.10, 0.0 = disabled"
+_NUMBER = lazy_re(r"-?\d+(?:\.\d+)?(?=[,;]|$)")
+TEMPLATES = tuple(table("compatibility")["chat_templates"]["value"].split())
+_WORD = lazy_re(r"[\w./~-]+")
 TENSORS = ("--override-tensor", "--spec-draft-override-tensor")
 _TENSOR = lazy_re(r":(?=(?:CPU|CUDA|ROCm|Vulkan|SYCL|Metal)\w*$)(?<!=)")
 LAYERS = ("auto", "all")
@@ -99,7 +104,7 @@ def with_port(case: Case, found: Flag, option: Option) -> Hit | None:
             case,
             found,
             bare,
-            f"Write {bare}, and the port behind --port." if told[1] else f"Write {bare}.",
+            f"Write {bare}, and the port with --port." if told[1] else f"Write {bare}.",
         ),
         everywhere=True,
         slip=True,
@@ -128,7 +133,34 @@ def form_of_text(case: Case, found: Flag, option: Option) -> Hit | None:
             everywhere=True,
             slip=True,
         )
+    if found.name == "--chat-template" and case.plan.engine in GGUF_ENGINES:
+        return template(case, found, value)
     return adapters(case, found, option)
+
+
+def template(case: Case, found: Flag, value: str) -> Hit | None:
+    """Return a hit where a word is no template of llama.cpp's own: it becomes the whole prompt."""
+    if not _WORD.fullmatch(value) or value in TEMPLATES:
+        return None
+    is_file = "/" in value or value.endswith((".jinja", ".jinja2", ".txt"))
+    near = None if is_file else nearest(value, TEMPLATES)
+    if is_file:
+        what = f"Write --chat-template-file {value}."
+        fix = rename_fix(case, found, "--chat-template-file", what, safe=False)
+        said = "a file is given with --chat-template-file"
+    else:
+        what = f"Write {near}." if near else "Leave it out: the model brings its own template."
+        fix = set_fix(case, found, near, what) if near else Fix(text=what)
+        said = f"did you mean {near}?" if near else "llama.cpp has none of that name"
+    return Hit(
+        f"{found.raw} takes the text of a template or the name of one that is built in, not "
+        f"'{value}'; {said}",
+        flag=found,
+        severity="error" if slip(value, near) else "warning",
+        fix=fix,
+        everywhere=True,
+        slip=True,
+    )
 
 
 def adapters(case: Case, found: Flag, option: Option) -> Hit | None:
@@ -240,11 +272,13 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
     words = LAYERS if found.name in ("--gpu-layers", "--spec-draft-ngl") else ()
     wordy = re.fullmatch(r"[A-Za-z][\w-]*", value) is not None
     whole = found.name in COUNTS or (option.type == "int" and not words)
+    whole = whole or (option.type == "str" and _NUMBER.match(str(option.default)) is not None)
     if (whole and wordy) or (words and wordy and value not in words):
         near = nearest(value, words) if words else likely_number("int", value)
-        what = f"Write {near}." if near else f"Give {found.raw} a whole number."
+        kind = "a whole number" if option.type == "int" or found.name in COUNTS else "a number"
+        what = f"Write {near}." if near else f"Give {found.raw} {kind}."
         return Hit(
-            f"{found.raw} takes a whole number{' or ' + ' or '.join(words) if words else ''}, "
+            f"{found.raw} takes {kind}{' or ' + ' or '.join(words) if words else ''}, "
             f"not '{value}'",
             flag=found,
             fix=set_fix(case, found, near, what) if near else Fix(text=what),

@@ -90,7 +90,7 @@ def no_gguf(case: Case) -> Hit | None:
     if repo is not None and (found := _FILE.fullmatch(given)) is not None:
         name = found[2]
         return Hit(
-            f"{repo.raw} takes OWNER/NAME:QUANTISATION; a file of the repository stands behind "
+            f"{repo.raw} takes OWNER/NAME:QUANTISATION; a file of the repository is given with "
             "--hf-file",
             flag=repo,
             fix=set_fix(case, repo, f"{found[1]} --hf-file {name}", f"Write --hf-file {name}.")

@@ -9,7 +9,7 @@ _CONTINUE = "End the line above with a backslash."
 _MEND = {
     "a comment": "Move the comment above the command.",
     "an empty": "Delete the empty line.",
-    "blanks": "Delete the spaces at the end of the line above.",
+    "spaces": "Delete the spaces at the end of the line above.",
     "cmd": "End the line above with ^.",
 }
 

@@ -26,7 +26,7 @@ def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
     """A list of arguments in which one item holds an option and its value.
 
     Why: each item reaches the server as one argument, and no shell takes it apart: `--max-num-seqs
-    4` with a blank in it is no option. The server stops at it, or takes the first such item for the
+    4` with a space in it is no option. The server stops at it, or takes the first such item for the
     model's name.
     Bad:
         services:

@@ -5,6 +5,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines.catalogue import Catalogue
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import json_fix, json_rename_fix
@@ -26,14 +27,15 @@ CLASSES = {
     "--profiler-config": "ProfilerConfig",
     "--pooler-config": "PoolerConfig",
     "--reasoning-config": "ReasoningConfig",
+    "--weight-transfer-config": "WeightTransferConfig",
 }
-# options that take an object and nothing else, whatever their value begins with
-OBJECTS = ("--compilation-config", "--kv-transfer-config", "--hf-overrides", "--attention-config")
-# the same, of any JSON
-PLAIN = (
-    *("--limit-mm-per-prompt", "--override-generation-config", "--mm-processor-kwargs"),
-    *("--media-io-kwargs", "--default-chat-template-kwargs"),
-)
+# options that take an object and nothing else, whatever their value begins with; so do all that
+# vLLM reads into a configuration class
+OBJECTS = ("--hf-overrides",)
+# JSON that is a list
+LISTED = ("--allowed-origins", "--allowed-methods", "--allowed-headers")
+# names that vLLM's factory of connectors registers; kv_connector_module_path brings others
+CONNECTORS = tuple(table("compatibility")["kv_connectors"]["value"])
 # keys of objects that no class of vLLM's describes; another one is passed over
 KEYS = {
     "--override-generation-config": (
@@ -43,6 +45,8 @@ KEYS = {
     "--limit-mm-per-prompt": ("image", "video", "audio"),
 }
 _PAIRS = lazy_re(r"\w+=\d{1,6}(?:,\w+=\d{1,6})*")
+# classes inside the classes
+PARTS = {"pass_config": "PassConfig", "eplb_config": "EPLBConfig"}
 TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
 
 
@@ -99,26 +103,18 @@ def takes_object(case: Case, found: Flag) -> bool:
     word can be a file or a class.
     """
     value = (found.value or "").strip()
-    if "." in found.name or not (value.startswith("{") or found.name in (*OBJECTS, *PLAIN)):
+    if "." in found.name or not value:
         return False
     option = catalogue(case).find(found.name, catalogued_version(case))
-    if option is None:
+    if option is None or found.name in LISTED:
         return False
     wanted = catalogue(case).takes_json(option) or found.name in TEXT_OBJECTS
-    if wanted and option.type in ("json", "loads") and found.name in PLAIN and not _is_json(value):
-        return True
+    if wanted and option.type in ("json", "loads"):
+        return value not in ("null", "None")
+    whole = option.type == "parse_dataclass" or found.name in OBJECTS
     return wanted and (
-        value.startswith("{")
-        or (found.name in OBJECTS and not value.isdigit() and value[:1] != "[")
+        value.startswith("{") or (whole and not value.isdigit() and value[:1] not in ("[", "@"))
     )
-
-
-def _is_json(value: str) -> bool:
-    try:
-        json.loads(value)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _scalar(value: str, key: str) -> Any:
@@ -155,6 +151,39 @@ def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[
                 slip=ever is None and slip(key, near),
                 sole=ever is None and is_only_near(key, near, fields),
             )
+
+
+def fields_of(
+    case: Case, found: Flag, place: str, config: str, given: dict[str, Any]
+) -> Iterator[Hit]:
+    """Keys and types of an object inside an option's object."""
+    known, version = catalogue(case), catalogued_version(case)
+    fields = known.json_fields(config, version)
+    for key, value in given.items():
+        if key in fields:
+            row = known.json_field(config, key, version) or {}
+            yield from check_type(case, found, key, row, value, f" of {place}")
+        elif fields and known.json_field(config, key, None) is None:
+            near = nearest(key, fields)
+            yield Hit(
+                f"{place} has no key '{key}'" + (f"; the nearest is '{near}'" if near else ""),
+                flag=found,
+                fix=json_rename_fix(case, found, key, near, f"Use '{near}'.")
+                if near and near not in given
+                else Fix(text=f"Remove '{key}'."),
+                versions="all catalogued releases",
+                everywhere=True,
+                slip=slip(key, near),
+            )
+
+
+def connector(case: Case, found: Flag, key: str, value: Any) -> Iterator[Hit]:
+    """A connector that vLLM does not have, but for a slip of its name."""
+    if key != "kv_connector" or not isinstance(value, str) or value in CONNECTORS:
+        return
+    near = nearest(value, CONNECTORS)
+    if near is not None and "module_path" not in (found.value or ""):
+        yield not_a_choice(case, found, key, value, CONNECTORS)
 
 
 def check_type(
@@ -210,6 +239,9 @@ def words(
     """A word that is on the list of no release that has the key."""
     row = known.json_field(config, key, catalogued_version(case)) or {}
     yield from check_type(case, found, key, row, value)
+    yield from connector(case, found, key, value)
+    if isinstance(value, dict) and (inner := PARTS.get(key)) is not None:
+        yield from fields_of(case, found, key, inner, value)
     choices = tuple(str(choice) for choice in row.get("choices") or ())
     if not choices or not isinstance(value, str) or "." in value or value.isdigit():
         return

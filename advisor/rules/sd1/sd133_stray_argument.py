@@ -29,7 +29,7 @@ _DIRECT = ("document", "python", "helm")
 def stray_argument(case: Case) -> Iterator[Hit]:
     """An argument that belongs to no option, such as a GGUF file without -m.
 
-    Why: llama-server takes no positional argument and argparse knows none behind the model: the
+    Why: llama-server takes no positional argument and argparse knows none after the model: the
     server stops with "invalid argument" or "unrecognized arguments".
     Bad: llama-server /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192

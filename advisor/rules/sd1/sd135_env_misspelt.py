@@ -16,6 +16,9 @@ PREFIXES = {"vllm": ("VLLM_",), "sglang": ("SGLANG_", "SGL_"), "llama-server": (
 DEAD = table("compatibility")["dead_env"]  # SD106
 AROUND = table("compatibility")["variables"]  # of the libraries below the engines
 KNOWN: tuple[str, ...] = tuple(name for row in AROUND.values() for name in row["value"])
+# of libraries: words and numbers; another value is passed over
+VALUES: dict[str, dict[str, list[str]]] = table("compatibility")["variable_values"]
+NUMBERS = frozenset(table("compatibility")["variable_numbers"]["value"])
 _FAMILY = lazy_re(
     r"HF_|HUGG|CUDA_|NVIDIA_|NCCL_|GLOO_|ROCR_|HIP_|HSA_|PYTORCH_|OMP_|GGML_|TOKENIZERS_|TRANSFORM"
 )
@@ -53,9 +56,10 @@ def env_misspelt(case: Case) -> Iterator[Hit]:
     Good: LLAMA_ARG_CTX_SIZE=8192 llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf
     """
     engine, launch = case.plan.engine, case.launch
-    if launch.emitted or launch.fork is not None:
+    if launch.emitted:
         return
     known = catalogue(case).env_names()
+    known_options = variables(engine)
     given = {var.name for var in launch.env} | {
         found.raw for found in launch.flags if found.origin == "env"
     }
@@ -65,6 +69,8 @@ def env_misspelt(case: Case) -> Iterator[Hit]:
             if (hit := bad_value(case, var)) is not None:
                 yield hit
             continue
+        if launch.fork is not None:
+            continue  # it may read variables of its own
         near = (
             likely_variable(var.name, known)
             if own
@@ -76,6 +82,10 @@ def env_misspelt(case: Case) -> Iterator[Hit]:
             near = None if given & set(READ_TOKENS) else "HF_TOKEN"
         if near is None or near in given or var.name in DEAD.get(engine, {}):
             continue
+        if near.startswith("LLAMA_ARG_") and near.removeprefix("LLAMA_ARG_") in var.name:
+            option = known_options.get(near)  # a name of the script's own for what it passes on
+            if any(found.name == option for found in launch.flags):
+                continue
         reader = engine if own else "no library here"
         yield Hit(
             f"{reader} reads {'no' if own else 'a'} variable {var.name}; did you mean {near}?",
@@ -83,6 +93,14 @@ def env_misspelt(case: Case) -> Iterator[Hit]:
             line=var.line,
             fix=rename_env_fix(case, var.name, near, f"Rename it to {near}.", safe=False),
         )
+
+
+@lru_cache(maxsize=4)
+def variables(engine: str) -> dict[str, str]:
+    """The option that each variable stands for."""
+    known = engines.get(engine).catalogue
+    options = [known.find(name, None) for name in known.names()]
+    return {one.env: one.name for one in options if one is not None and one.env}
 
 
 @lru_cache(maxsize=1024)
@@ -101,8 +119,25 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
     plain = {one.replace("_", ""): one for one in known}
     if (same := plain.get(name.replace("_", ""))) is not None:
         return same
+    if name.startswith("LLAMA_") and (full := f"LLAMA_ARG_{name[6:]}") in known:
+        return full
     near = get_close_matches(name, known, 1, 0.93)
-    return near[0] if near else None
+    return near[0] if near else a_word_apart(words, known)
+
+
+def a_word_apart(words: list[str], known: tuple[str, ...]) -> str | None:
+    """The one variable that has all words of a name in their order and one more, or all but one."""
+    if len(words) < 4:
+        return None
+    found = set()
+    for one in known:
+        other = one.split("_")
+        short, long = sorted((words, other), key=len)
+        if len(long) == len(short) + 1 and any(
+            long[:at] + long[at + 1 :] == short for at in range(1, len(long))
+        ):
+            found.add(one)
+    return found.pop() if len(found) == 1 else None
 
 
 def variable_of(word: str, known: tuple[str, ...]) -> str | None:
@@ -148,6 +183,8 @@ def bad_value(case: Case, var: EnvVar) -> Hit | None:
         return None
     if var.name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         return bad_devices(case, var, value)
+    if var.name in VALUES or var.name in NUMBERS:
+        return bad_word(case, var, value)
     row = catalogue(case).env(var.name, catalogued_version(case)) or {}
     kind = str(row.get("type", ""))
     words: tuple[str, ...] = LEVELS if var.name == "VLLM_LOGGING_LEVEL" else ()
@@ -156,7 +193,8 @@ def bad_value(case: Case, var: EnvVar) -> Hit | None:
         if not value or value.lower() in {word.lower() for word in words}:
             return None
         near = nearest(value, words)
-        return hit(case, var, f"it takes {', '.join(words)}", near, stops=True)
+        stops = case.launch.fork is None  # another build may have more of them
+        return hit(case, var, f"it takes {', '.join(words)}", near, stops=stops)
     plain = kind.removesuffix(" | None").removeprefix("Env").lower()
     patterns = {"int": _INT, "float": _FLOAT}
     if case.plan.engine == "sglang":
@@ -173,6 +211,21 @@ def bad_value(case: Case, var: EnvVar) -> Hit | None:
         meant = meant or nearest(value, ("true", "false"))
     what = {"int": "a whole number", "float": "a number", "bool": "0 or 1"}[plain]
     return hit(case, var, f"it takes {what}", meant, stops=case.plan.engine == "vllm")
+
+
+def bad_word(case: Case, var: EnvVar, value: str) -> Hit | None:
+    """The hit of a value that a library below the engines passes over."""
+    row = VALUES.get(var.name)
+    if row is not None:
+        words = row["value"]
+        if not value or value.lower() in {word.lower() for word in words}:
+            return None
+        said = f"it takes {', '.join(words)}"
+        return hit(case, var, said, nearest(value, words), stops=False)
+    if not value or re.fullmatch(r"-?\d+(?:,\d+)*", value.strip()):
+        return None
+    meant = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
+    return hit(case, var, "it takes a number", meant.get(value.lower()), stops=False)
 
 
 def _is_for_cpu(case: Case) -> bool:
