@@ -61,6 +61,7 @@ _SAME = {
 _OWN_PREFIX = lazy_re(
     r"^(?:VLLM|SGLANG|LLM|SERVER)_(?!ATTENTION_BACKEND)"
 )  # vLLM itself read VLLM_ATTENTION_BACKEND
+_WORKER = lazy_re(r"runpod/worker(?:-v1)?-vllm|worker-vllm")
 _ENV_FLAGS = lazy_re(
     r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN"
     r"|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|"
@@ -123,13 +124,7 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         return False
     words = list(ran.args)
     image = around.image_text()
-    engine: str | None = engine_of_image(image) if image else None
-    if (
-        engine is None
-        and not ran.entrypoint
-        and (image or (words and words[0].text.startswith("-")))
-    ):
-        engine = engine_by_options(words)
+    engine = _engine_of(image, words, ran)
     if engine is None:
         return False
     given = words
@@ -144,7 +139,9 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         return False
     passed: list[Mapped] = []
     if not words or not is_official(image):
-        passed = _from_env(engine, env, words)
+        if worker := _WORKER.search(image) is not None:
+            _check_worker(env, reading)
+        passed = _from_env(engine, env, words, worker)
         words = [*words, *passed]
     if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
         return False
@@ -157,6 +154,13 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         starts_nothing(around, engine, given, reading)
     reading.add(found)
     return True
+
+
+def _engine_of(image: str, words: list[Mapped], ran: ContainerRun) -> str | None:
+    """The engine of the image, else the one whose options the words are."""
+    engine: str | None = engine_of_image(image) if image else None
+    given = image or (words and words[0].text.startswith("-"))
+    return engine_by_options(words) if engine is None and not ran.entrypoint and given else engine
 
 
 def _with_c(words: list[Mapped], ran: ContainerRun, reading: Reading) -> list[Mapped]:
@@ -232,9 +236,27 @@ def engine_by_options(words: list[Mapped]) -> str | None:
     return best[1] if best[0] >= 2 else None
 
 
-def _from_env(engine: str, env: Env, words: list[Mapped]) -> list[Mapped]:
+def _check_worker(env: Env, reading: Reading) -> None:
+    """Variables that RunPod's worker does not pass on, but for a slip: each option of vLLM has one
+    in capitals.
+    """
+    from difflib import get_close_matches  # start-up: only for that image
+
+    known = engines.get("vllm").catalogue
+    names = [one[2:].replace("-", "_").upper() for one in known.names() if one.startswith("--")]
+    for name, item in env.items():
+        near = get_close_matches(name, names, 1, 0.88) if "_" in name else []
+        if name in names or name in _MODEL_NAMES or not near:
+            continue
+        if known.find(f"--{name.lower().replace('_', '-')}", None) is None:
+            written = reading.source.text.startswith(name, item.at)
+            said = f"the worker reads no variable {name}; {near[0]} is meant"
+            reading.slip(said, item.at, item.at + len(name) if written else None, near[0], False)
+
+
+def _from_env(engine: str, env: Env, words: list[Mapped], worker: bool = False) -> list[Mapped]:
     """Options that a wrapper image takes from its environment (EXTRA_ARGS, MODEL_ID, CONTEXT_LEN
-    ...).
+    ...); RunPod's worker takes every one.
     """
     made_words: list[Mapped] = []
     has_model = any(
@@ -253,7 +275,7 @@ def _from_env(engine: str, env: Env, words: list[Mapped]) -> list[Mapped]:
             made_words += split_words(value)
         elif flag := _SAME.get(name, {}).get(engine, ""):
             made_words += [synthetic(flag, item.at), value]
-        elif _ENV_FLAGS.match(bare := _OWN_PREFIX.sub("", name)):
+        elif _ENV_FLAGS.match(bare := _OWN_PREFIX.sub("", name)) or (worker and "_" in name):
             made_words += _env_flag(engine, bare, item, value)
     return made_words
 

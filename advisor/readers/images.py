@@ -42,7 +42,9 @@ _OTHERS = lazy_re(
 
 # which have images of other programs too: vllm-project/semantic-router
 _PROJECTS = lazy_re(r"(?<![^/])(?:vllm|sgl)-project/")
-_PRODUCTS = lazy_re(r"ai-dynamo/|(^|/)llm-d|kserve/|aibrix|kaito")  # with releases of their own
+_PRODUCTS = lazy_re(
+    r"ai-dynamo/|runpod/|(^|/)llm-d|kserve/|aibrix|kaito"
+)  # with releases of their own
 
 _VERSION = lazy_re(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
 

@@ -64,7 +64,7 @@ def base_name(word: Mapped) -> str:
         for known in ("llama-server", "sglang", "vllm", "python"):
             if known in text:
                 return known
-        return text
+        return "python" if text == "sys.executable" else text
     name = re.split(r"[/\\]", text)[-1].lower()
     if name.startswith(("vllm@", "sglang@")):  # uvx vllm@0.28.0
         name = name.partition("@")[0]

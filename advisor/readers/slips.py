@@ -57,6 +57,10 @@ _OPEN = lazy_re(r"[$%{\ue000]")  # what something else is to fill in
 _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
 
 
+_SWITCHES = dict.fromkeys(("yes", "true", "on", "1", "enable", "enabled"), "true")
+_SWITCHES |= dict.fromkeys(("no", "false", "off", "0", "disable", "disabled"), "false")
+
+
 @cache
 def keys(form: str, table: str = "keys") -> frozenset[str]:
     """The keys that a form has, or of `words` those that a key takes; empty for one that is not
@@ -122,6 +126,17 @@ def check_text(text: Mapped, name: str, reading: Reading, only_near: bool = Fals
         place[1] if place and near else None,
         meant,
     )
+
+
+def check_signs(node: Node, name: str, reading: Reading) -> None:
+    """Note a word that differs from one of the known by signs or case alone."""
+    known = keys(name, "words")
+    plain = {re.sub(r"\W|_", "", one).lower(): one for one in known}
+    meant = plain.get(re.sub(r"\W|_", "", node.text).lower())
+    if meant is not None and node.text not in known:
+        place = scalar(node, reading.source).span()
+        said = f"{name} takes no '{node.text}'; '{meant}' is meant"
+        reading.slip(said, place[0] if place else node.start, place and place[1], meant)
 
 
 def note_key(
@@ -314,13 +329,15 @@ def check_quotes(item: Mapped, reading: Reading) -> None:
 
 
 def text_for_switch(key: Node, value: Node, engine: str, reading: Reading) -> None:
-    """A switch with a text in quotes: the words `--switch text` reach the parser."""
-    if value.kind != "scalar" or value.style not in ("'", '"') or value.text.startswith("--"):
+    """A switch with a text or a number: the words `--switch text` reach the parser."""
+    if value.kind != "scalar" or value.text.startswith("--") or _OPEN.search(value.text):
+        return
+    if value.truth is not None and value.style not in ("'", '"'):
         return
     name = f"--{key.text.lstrip('-').replace('_', '-')}"
     option = engines.get(engine).catalogue.find(name, None)
-    truth = {"yes": "true", "true": "true", "on": "true", "no": "false", "false": "false"}
-    meant = truth.get(value.text.lower())
-    if option is not None and option.takes_value is False and meant is not None:
-        said = f"{key.text} is a switch: in quotes '{value.text}' becomes an argument of its own"
-        reading.slip(said, value.start, value.end, meant)
+    if option is None or option.takes_value is not False or value.is_null:
+        return
+    meant = _SWITCHES.get(value.text.lower())
+    said = f"{key.text} is a switch: '{value.text}' becomes an argument of its own"
+    reading.slip(said, value.start, value.end if meant else None, meant or "true or false")

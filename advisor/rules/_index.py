@@ -135,7 +135,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD312', 'slots-share-context', 'info', ('llama-server', 'ik_llama.cpp'), (), False, options=('--parallel',), parts=('plan.max_model_len',)),
     RuleRow('SD313', 'memory-share-too-high', 'warning', ('vllm', 'sglang'), (), True),
     RuleRow('SD314', 'memory-share-above-one', 'error', ('vllm', 'sglang'), (), False),
-    RuleRow('SD315', 'context-beyond-model', 'error', ('vllm', 'sglang', 'llama-server', 'ik_llama.cpp'), ('model',), False),
+    RuleRow('SD315', 'context-beyond-model', 'error', ('vllm', 'sglang', 'llama-server', 'ik_llama.cpp'), (), False),
     RuleRow('SD316', 'batch-below-context', 'error', ('vllm', 'llama-server'), (), False),
     RuleRow('SD317', 'draft-slots-fill-budget', 'error', ('vllm',), (), True, options=('--max-num-batched-tokens',)),
     RuleRow('SD401', 'documented-gain', 'info', (), ('hardware', 'model', 'concurrency'), True),

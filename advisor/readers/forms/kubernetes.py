@@ -22,7 +22,7 @@ from advisor.readers.forms.pods import (
     repository_name,
     words_of,
 )
-from advisor.readers.forms.recipes import read_scripts, read_task
+from advisor.readers.forms.recipes import read_scripts, read_task, task_of_ecs
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.reading import Reading
 from advisor.readers.slips import check_word, respell
@@ -32,6 +32,7 @@ from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 COMMAND_KEYS = (
     *("command", "args", "entrypoint", "cmd", "extraArgs", "extra_args", "serverArgs"),
     *("modelArgs", "vllmArgs", "extraCmdArgs", "arguments"),
+    *("dockerArgs", "docker_args", "dockerStartCmd"),  # of RunPod
 )
 # what operators and charts hand on to the pod as it stands
 _OF_PODS = ("ports", "env", "resources", "livenessProbe", "readinessProbe", "startupProbe")
@@ -126,7 +127,7 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
         ):
             taken.add(id(options))
         elif (
-            node.get("image") is not None
+            node.get("image", "imageName") is not None
             and (
                 any(node.get(key) is not None for key in COMMAND_KEYS)
                 or node.get("env", "environment") is not None
@@ -190,6 +191,8 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
     if node.get("modelCommand") is not None:
         args = [*model_service(node, document, reading), *args]
     pod_of(around, node, document, reading)
+    if node.get("portMappings") is not None or document.get("containerDefinitions") is not None:
+        task_of_ecs(around, node, reading)
     if not is_own(document) and (kind == "kubernetes" or node.get("modelCommand") is not None):
         Checker("kubernetes", reading).check_parts(node, "Container", _OF_PODS)
     if kind == "kubernetes" and not is_own(document):

@@ -30,7 +30,7 @@ def repository_name(name: Mapped) -> Mapped:
 
 def image_of(around: Surroundings, node: Node, reading: Reading) -> None:
     """Set image and tag of the container from a mapping, where it names them."""
-    image = node.get("image")
+    image = node.get("image", "imageName")
     if image is None and node.get("repository") is not None and node.get("tag") is not None:
         image = node  # a chart that keeps the command beside the image's name
     if image is None:

@@ -13,15 +13,14 @@ from advisor.domain.patterns import lazy_re, parse_module
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair
-from advisor.readers.programs import engine_start
+from advisor.readers.forms.python_checks import check_environment, check_guard, host
+from advisor.readers.programs import engine_start, likely_module
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, fill_format, join, literal, synthetic
 from advisor.readers.syntax.python_nodes import (
     check_sampling,
     dotted_name,
     first_name,
-    import_calls,
-    is_hosted,
     is_list_sum,
     is_text,
     parts_of_sum,
@@ -115,33 +114,11 @@ class Program(PythonValues):
                 and is_text(node)
             ):
                 self.command_text(node)
-        self._check_guard()
         if self.reading.found:
+            check_guard(self, self.sglang)
+            check_environment(self, nodes)
+            host(self, nodes)
             check_sampling(self.tree, self.reading, self.at)
-
-    def _check_guard(self) -> None:
-        """An engine that is started when the program is imported, as each process that it spawns
-        does once more.
-        """
-        method = self.env.get("VLLM_WORKER_MULTIPROC_METHOD")
-        spawns = {"Engine"} if self.sglang else set()
-        if method is not None and method.value is not None and method.value.text == "spawn":
-            spawns |= {"LLM"} if "VLLM_ENABLE_V1_MULTIPROCESSING" not in self.env else set()
-        if not spawns or not self.reading.found or is_hosted(self.tree):
-            return
-        for statement, call in import_calls(self.tree):
-            name = dotted_name(call.func)
-            if name.rsplit(".", 1)[-1] not in spawns:
-                continue
-            said = f"{name} spawns processes that import this program again: each starts an engine"
-            begin, guard = self.at(statement), 'if __name__ == "__main__":'
-            alone = isinstance(statement, ast.Expr) and statement.lineno == statement.end_lineno
-            written = ast.get_source_segment(self.reading.source.text, statement) if alone else None
-            if written is not None:
-                self.reading.slip(said, begin, begin + len(written), f"{guard}\n    {written}")
-            else:
-                self.reading.slip(said, begin, text=f"{guard} before what starts it")
-            return
 
     def _assignments(self, nodes: list[ast.AST]) -> None:
         """Names and environment variables that the program sets."""
@@ -274,7 +251,10 @@ class Program(PythonValues):
             words
             and (
                 _CLI.search(" ".join(word.text for word in words[:6]))
-                or any(engine_start(words, i) for i in range(min(6, len(words) - 1)))
+                or any(
+                    engine_start(words, i) or likely_module(words[i + 1].text)
+                    for i in range(min(6, len(words) - 1))
+                )
             )
             and read_command(words, self.reading, self.env, at=self.at(node))
         ):

@@ -210,3 +210,34 @@ def _has_script(node: Node) -> bool:
     return any(
         ENGINE_TEXT.search(one.text) for one in (script, *script.items) if one.kind == "scalar"
     )
+
+
+# ---------------------------------------------------------------- tasks of Amazon ECS
+
+
+def task_of_ecs(around: Surroundings, node: Node, reading: Reading) -> None:
+    """Ports, memory and GPUs of a container of a task definition, and values that are no texts."""
+    around.kind = "ecs"
+    shared = node.path("linuxParameters.sharedMemorySize")  # in MiB
+    if shared is not None and re.fullmatch(r"\d{1,7}", shared.text):
+        around.shm_bytes = int(shared.text) * 2**20
+    mapped = node.get("portMappings")
+    for one in mapped.items if mapped is not None else []:
+        port = one.get("containerPort")
+        if port is not None and re.fullmatch(r"\d{1,5}", port.text):
+            around.ports.append((scalar(port, reading.source), "", None))
+    wanted = node.get("resourceRequirements")
+    for one in wanted.items if wanted is not None else []:
+        kind, count = one.get("type"), one.get("value")
+        if kind is not None and kind.text == "GPU" and count is not None and count.text.isdigit():
+            around.gpus, around.asked = count.text, [scalar(count, reading.source)]
+    texts = [one for key in ("command", "entryPoint") for one in _items(node.get(key))]
+    texts += [v for one in _items(node.get("environment")) if (v := one.get("value")) is not None]
+    for one in texts:
+        if one.kind == "scalar" and one.style is None and not one.is_null:
+            said = f"a task definition takes texts alone here, and {one.text} is none"
+            reading.slip(said, one.start, one.end, f'"{one.text}"')
+
+
+def _items(node: Node | None) -> list[Node]:
+    return node.items if node is not None else []

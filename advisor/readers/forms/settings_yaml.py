@@ -18,7 +18,7 @@ from advisor.readers.forms.presets import Pair
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.slips import likely_key, respell, text_for_switch
+from advisor.readers.slips import check_signs, likely_key, respell, text_for_switch
 from advisor.readers.syntax.mapped import (
     HOLE_OPEN,
     Mapped,
@@ -42,19 +42,10 @@ speculative-config enable-prefix-caching served-model-name kv-cache-dtype spec-m
 no-enable-prefix-caching pipeline-parallel-size model-tag
 """
 _VLLM = frozenset(_VLLM_KEYS.split())
-_LLAMA = frozenset(
-    [
-        "n-gpu-layers",
-        "ctx-size",
-        "spec-type",
-        "hf-repo",
-        "flash-attn",
-        "cache-type-k",
-        "spec-draft-n-max",
-        "parallel",
-        "ngl",
-    ]
-)
+_LLAMA_KEYS = """
+n-gpu-layers ctx-size spec-type hf-repo flash-attn cache-type-k spec-draft-n-max parallel ngl
+"""
+_LLAMA = frozenset(_LLAMA_KEYS.split())
 
 NEAR = 0.85  # a misspelt option is as near as that to the one that was meant
 
@@ -253,6 +244,8 @@ def _ray_model(model: Node, reading: Reading) -> None:
         pairs = [(synthetic("model", source.start), scalar(source, reading.source)), *pairs]
     if not pairs:
         return
+    if (kind := model.get("accelerator_type")) is not None and kind.kind == "scalar":
+        check_signs(kind, "accelerator_type", reading)
     around = Surroundings(kind="ray-serve", name=name.text if name is not None else "")
     env = environment(model.path("runtime_env.env_vars"), reading)
     reading.add(

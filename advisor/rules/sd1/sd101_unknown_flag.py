@@ -138,10 +138,13 @@ def aliases(case: Case) -> Iterator[Hit]:
 def abbreviations(case: Case) -> Iterator[Hit]:
     """Options that argparse completes: a letter or two are missing."""
     for found in flags(case):
-        if found.origin != "cli" or not found.known or "." in found.name:
+        if found.origin not in ("cli", "yaml") or not found.known or "." in found.name:
             continue
         match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
         if match is None or not match.abbreviated:
+            continue
+        if case.launch.form == "ray-serve":  # keywords of a class, which nothing completes
+            yield short_hit(case, found, match.spelling)
             continue
         missing = len(match.spelling) - len(lookup_spelling(found))
         if 0 < missing <= 2:
@@ -204,7 +207,9 @@ def underscore_hit(case: Case, found: Flag) -> Hit:
 
 def short_hit(case: Case, found: Flag, full: str) -> Hit:
     """A keyword or key that is only the beginning of an option."""
-    name = full.lstrip("-").replace("-", "_") if found.origin == "python" else full.lstrip("-")
+    name = full.lstrip("-")
+    if found.origin == "python" or "_" in found.raw:
+        name = name.replace("-", "_")
     return Hit(
         f"{case.plan.engine} has no option {found.raw}: in full it is {name}",
         flag=found,

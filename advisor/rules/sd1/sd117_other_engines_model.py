@@ -4,7 +4,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
-from advisor.domain.patterns import lazy_re
+from advisor.domain.patterns import lazy_re, letters_apart
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
@@ -14,6 +14,7 @@ from advisor.rules.kit.fixes import set_fix
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
 HF_WORDS = ("-fp8", "-awq", "-gptq", "-nvfp4", "-int4", "autoround")
 # ends like the name of a GGUF file, without the ending
+_SIGNS = lazy_re(r"[-_.]+")
 _CUT = lazy_re(r"/[^/]*[-_.](?:ud-)?(?:iq|q)\d(?:_(?:k|\d|nl|xxs|xs|s|m|l|xl))*$")
 
 
@@ -69,6 +70,8 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
     elif case.plan.engine not in GGUF_ENGINES and (owner := near_owner(given)) is not None:
         meant = f"{owner}/{given.partition('/')[2]}"
         said, stops = f"{given} is not published under that name: {meant} is", "warning"
+    elif case.plan.engine not in GGUF_ENGINES and (near := near_repository(given)) is not None:
+        meant, said = near, f"{given} is not published under that name: {near} is"
     if said is None or meant is None:
         return None
     what = f"Write {meant}."
@@ -157,6 +160,36 @@ def near_owner(given: str) -> str | None:
         if ours != whole and (whole.startswith(ours) or ours.startswith(whole)):
             return theirs
     return None
+
+
+@lru_cache(maxsize=256)
+def near_repository(given: str) -> str | None:
+    """The known repository of the same owner whose name differs by signs alone, or by a letter or
+    two in a long word of letters: Qwen3-32B-Instuct is none, GLM-4.5V is a model of its own.
+    """
+    known: dict[str, Any] = knowledge.index()["repositories"]
+    owner, slash, name = given.lower().partition("/")
+    if not slash or "/" in name or given.lower() in known:
+        return None
+    words = _SIGNS.split(name)
+    for one, (model, _) in known.items():
+        theirs, _, same = one.partition("/")
+        other = _SIGNS.split(same)
+        if theirs != owner:
+            continue
+        differ = [pair for pair in zip(words, other, strict=False) if pair[0] != pair[1]]
+        if "".join(words) != "".join(other) and (
+            len(words) != len(other) or len(differ) != 1 or not _misspelt(*differ[0])
+        ):
+            continue
+        whole = knowledge.llm(model).checkpoints
+        return next((c.repository for c in whole if (c.repository or "").lower() == one), None)
+    return None
+
+
+def _misspelt(word: str, other: str) -> bool:
+    both = word.isalpha() and other.isalpha() and min(len(word), len(other)) > 4
+    return both and letters_apart(word, other, 2) <= 2
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from advisor.rules.kit.flags import CATALOGUED
 
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
 KILLS = ("livenessProbe", "startupProbe")
-DEAD_ENDS = (*KILLS, "readinessProbe", "Service")
+DEAD_ENDS = (*KILLS, "readinessProbe", "Service", "web_server")
 ALONE = ("127.0.0.1", "localhost", "::1")
 PATHS = table("compatibility")["health_paths"]
 USUAL = (

@@ -44,7 +44,8 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
         return
     if seen is not None and held is not None and container is not None:
         yield from beyond(case, container, seen[1], held, ranks)
-    holder = "job" if container is not None and container.kind == "slurm" else "container"
+    holders = {"slurm": "job", "modal": "function"}
+    holder = holders.get(container.kind, "container") if container is not None else "container"
     told = (
         case.facts.gpus
     )  # where nobody tells it, as many as the launch has ranks: fewer were told

@@ -27,6 +27,7 @@ STRETCH = (
     "--yarn-ext-factor",
 )
 CONTEXTS: dict[str, int] = table("compatibility")["contexts"]["value"]
+ENCODERS: dict[str, int] = table("compatibility")["encoder_contexts"]["value"]
 LENGTH_2507 = 262_144  # the Qwen3 models of July 2025, whose name says so
 BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the instruct ones 32768
 
@@ -34,7 +35,6 @@ BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the in
 @rule(
     severity="error",
     engines=("vllm", "sglang", *GGUF_ENGINES),
-    needs=("model",),
     sources=(
         "vllm vllm/config/model.py (_get_and_verify_max_len)",
         "sglang python/sglang/srt/configs/model_config.py",
@@ -52,22 +52,29 @@ def context_beyond_model(case: Case) -> Iterator[Hit]:
     """
     model, length = case.facts.model, case.plan.max_model_len
     name = case.plan.model or case.launch.model or ""
+    encoder = ENCODERS.get(name.lower())
     most = (model.max_context_tokens or CONTEXTS.get(model.id)) if model is not None else None
     if most is not None and "2507" in name:
         most = max(most, LENGTH_2507)
-    if model is None or most is None or length is None or length <= most:
+    most = encoder or most
+    if most is None or length is None or length <= most:
         return
     lifted = env(case, OVERRIDE_ENV.get(case.plan.engine, "")) not in (None, "0", "false", "False")
     if lifted or any(found.name.partition(".")[0] in STRETCH for found in flags(case)):
         return
-    itself = names_itself(model, name)
-    if itself is None or (model.id.startswith(BASE_IS_LONGER) and "instruct" not in name.lower()):
+    itself: bool | None = encoder is not None
+    if encoder is None and model is not None:
+        itself = names_itself(model, name)
+        if model.id.startswith(BASE_IS_LONGER) and "instruct" not in name.lower():
+            return
+    if itself is None:
         return
+    whose = name if encoder else model_name(case)
     place = flag(case, "--max-model-len", "--context-length", "--ctx-size")
     slots = (case.plan.max_num_seqs or 1) if is_gguf(case) else 1
     how = OVERRIDE_ENV.get(case.plan.engine)
     yield Hit(
-        f"{length:,} tokens exceed the {most:,} that {model_name(case)} was made for"
+        f"{length:,} tokens exceed the {most:,} that {whose} was made for"
         + (f": the server refuses to start without {how}=1" if how else ""),
         flag=place,
         severity="warning" if is_gguf(case) or not itself else None,
