@@ -165,7 +165,9 @@ def likely_tag(name: str, tag: str) -> str | None:
         return right if right != tag else None
     found = _TAGGED.fullmatch(tag)
     if found is None:
-        return None
+        loose = re.fullmatch(r"[vV]?[-_.]?(\d+(?:[._-]\d+){1,2})[._-]?", tag)
+        plain = re.sub("[_-]", ".", loose[1]) if loose else ""
+        return f"v{plain}{'.0' if plain.count('.') == 1 else ''}" if plain else None
     version, end = f"{found[1]}.{found[2]}.{found[3] or 0}", found[4]
     if re.match(r"\.?(?:rc|dev)", end):
         return None

@@ -59,7 +59,7 @@ def test_what_is_too_long_is_not_mended() -> None:
 
 def test_what_is_wrong_is_said_with_its_place() -> None:
     assert json_text.problem("[1]") == "it holds a list, not an object"
-    assert json_text.problem("3") == "it holds a int, not an object"
+    assert json_text.problem("3") == "it holds a number, not an object"
     assert json_text.problem('{"a" 1}') == "Expecting ':' delimiter at character 6"
     assert json_text.problem('{"a": 1}') is None
 

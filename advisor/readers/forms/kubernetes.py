@@ -113,6 +113,8 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             return
         if id(node) in taken:
             continue
+        if kind == "kubernetes" and not is_own(document) and _is_list(node.get("containers")):
+            Checker("kubernetes", reading).check_parts(node, "PodSpec", ("volumes",))
         if kind == "kubernetes" and node.get("image") is not None and node.get("name") is not None:
             check_resources(node.get("resources"), document, reading)
         if (config := node.get("vllmConfig")) is not None:

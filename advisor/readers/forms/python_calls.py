@@ -13,7 +13,12 @@ from advisor.domain.patterns import lazy_re, parse_module
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair
-from advisor.readers.forms.python_checks import check_environment, check_guard, host
+from advisor.readers.forms.python_checks import (
+    check_environment,
+    check_guard,
+    check_words,
+    host,
+)
 from advisor.readers.programs import engine_start, likely_module
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, fill_format, join, literal, synthetic
@@ -117,6 +122,7 @@ class Program(PythonValues):
         if self.reading.found:
             check_guard(self, self.sglang)
             check_environment(self, nodes)
+            check_words(self, nodes)
             host(self, nodes)
             check_sampling(self.tree, self.reading, self.at)
 

@@ -112,6 +112,28 @@ def _text_alone(value: ast.expr, program: PythonValues) -> None:
     program.reading.slip(said, at, at + len(written), meant)
 
 
+_WORDS = {"true": "True", "false": "False", "null": "None", "none": "None"}
+
+
+def check_words(program: PythonValues, nodes: Iterable[ast.AST]) -> None:
+    """Words of JSON as values of keywords: to Python they are names, and nothing has them."""
+    text = program.reading.source.text
+    if not any(word in text for word in _WORDS):
+        return
+    known = {one.id for one in nodes if isinstance(one, ast.Name) and not _is_read(one)}
+    for node in nodes:
+        for one in node.keywords if isinstance(node, ast.Call) else ():
+            name = one.value.id if isinstance(one.value, ast.Name) else ""
+            if name in _WORDS and name not in known | set(program.names):
+                at = program.at(one.value)
+                said = f"Python knows no name {name}: {_WORDS[name]} is meant"
+                program.reading.slip(said, at, at + len(name), _WORDS[name])
+
+
+def _is_read(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
 # ---------------------------------------------------------------- Modal
 
 

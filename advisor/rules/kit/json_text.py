@@ -27,7 +27,9 @@ def problem(text: str) -> str | None:
         where = getattr(error, "pos", None)
         said = getattr(error, "msg", str(error))
         return f"{said} at character {where + 1}" if where is not None else str(error)
-    return None if isinstance(data, dict) else f"it holds a {type(data).__name__}, not an object"
+    kinds = {list: "a list", str: "a text", bool: "a truth", type(None): "null"}
+    said = kinds.get(type(data), "a number")
+    return None if isinstance(data, dict) else f"it holds {said}, not an object"
 
 
 _PIECE = lazy_re(r'"(?:[^"\\]|\\.)*"|[\w.+-]+|[{}\[\],:]')

@@ -179,7 +179,7 @@ def likely_number(kind: str, text: str) -> str | None:
     if text.lower() in _SPELT:
         return str(_SPELT.index(text.lower()))
     if kind == "float":
-        if found := re.fullmatch(r"(\d*\.\d+)\s*[A-Za-z]+", text):
+        if found := re.fullmatch(r"(\d*\.\d+|\d+)\s*[A-Za-z]+", text):
             return found[1]
         share = _SHARE.fullmatch(text)
         if share is not None:

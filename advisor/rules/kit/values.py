@@ -54,6 +54,8 @@ MEANT = {
     "no": ("off",),
     "q8_0": ("fp8", "fp8_e4m3"),
     "multiprocessing": ("mp",),
+    **dict.fromkeys(("flash-attn-3", "flash_attn_3", "flashattention3", "fa-3"), ("fa3",)),
+    **dict.fromkeys(("flash-attn-2", "flash_attn_2", "flashattention2"), ("fa2", "FLASH_ATTN")),
 }
 
 
@@ -162,7 +164,10 @@ def nearest(word: str, choices: Sequence[str]) -> str | None:
     if len(shorter) == 1:
         return shorter[0]
     near = get_close_matches(asked, list(plain), 1, 0.65)
-    return plain[near[0]] if near else None
+    if near:
+        return plain[near[0]]
+    said = [choice for choice in choices if choice.lower() in re.split(r"[-_. ]", word.lower())]
+    return said[0] if len(said) == 1 and len(said[0]) > 2 else None
 
 
 def _plain(word: str) -> str:
@@ -180,6 +185,8 @@ def slip(word: str, near: str | None) -> bool:
     one, other = word.lower().lstrip("-"), near.lower().lstrip("-")
     if len(one) > 4 and other.startswith(one) and other[len(one) : len(one) + 1] not in ("-", "_"):
         return True  # cut off
+    if _plain(one) == _plain(other):
+        return True
     if sorted(_DIGITS.findall(one)) != sorted(_DIGITS.findall(other)):
         return False
     if min(len(one), len(other)) < 4:

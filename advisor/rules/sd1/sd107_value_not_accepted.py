@@ -33,15 +33,8 @@ _SPLIT_OTHERWISE = lazy_re(r"\d+(?:\.\d+)?(?:\s*[:;]\s*\d+(?:\.\d+)?)+")
 _WITH_PORT = lazy_re(r"(?:https?://)?([A-Za-z0-9.-]+):\d{2,5}/?|https?://([A-Za-z0-9.-]+)/?")
 # read with std::stoi, which throws at a word; others take words too, such as --gpu-layers all
 COUNTS = (
-    "--ctx-size",
-    "--parallel",
-    "--batch-size",
-    "--ubatch-size",
-    "--predict",
-    "--threads",
-    "--port",
-    "--spec-draft-n-max",
-    "--spec-draft-n-min",
+    *("--ctx-size", "--parallel", "--batch-size", "--ubatch-size", "--predict"),
+    *("--threads", "--port", "--spec-draft-n-max", "--spec-draft-n-min"),
 )
 SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
 # numbers with a fraction, read with std::stof
@@ -55,6 +48,7 @@ SAMPLING = (
 )
 # the default of an option that takes a number, as llama.cpp's help gives it: "0.10, 0.0 = disabled"
 _NUMBER = lazy_re(r"-?\d+(?:\.\d+)?(?=[,;]|$)")
+SECONDS = ("--timeout", "--sleep-idle-seconds")
 TEMPLATES = tuple(table("compatibility")["chat_templates"]["value"].split())
 _WORD = lazy_re(r"[\w./~-]+")
 TENSORS = ("--override-tensor", "--spec-draft-override-tensor")
@@ -270,7 +264,7 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
             slip=True,
         )
     words = LAYERS if found.name in ("--gpu-layers", "--spec-draft-ngl") else ()
-    wordy = re.fullmatch(r"[A-Za-z][\w-]*", value) is not None
+    wordy = re.fullmatch(r"[A-Za-z:;=][\w:-]*", value) is not None  # std::stoi throws
     whole = found.name in COUNTS or (option.type == "int" and not words)
     whole = whole or (option.type == "str" and _NUMBER.match(str(option.default)) is not None)
     if (whole and wordy) or (words and wordy and value not in words):
@@ -296,6 +290,8 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
         kept, near = leading_digits(value), likely_number("int", value)
         if found.name == "--cache-ram" and (size := re.fullmatch(r"(\d+)\s*[gG]i?[bB]?", value)):
             near = str(int(size[1]) * 1024)  # it counts MiB
+        elif found.name in SECONDS and (span := re.fullmatch(r"(\d+)\s*(m|min|h)", value)):
+            near = str(int(span[1]) * (3600 if span[2] == "h" else 60))
     if kept is None or near is None or near == kept or not (whole or found.name in SAMPLING):
         return None
     return Hit(

@@ -44,6 +44,8 @@ KEYS = {
     ),
     "--limit-mm-per-prompt": ("image", "video", "audio"),
 }
+# what each key of an object takes
+TYPES = {"--limit-mm-per-prompt": "int | dict", "--limit-mm-data-per-request": "int"}
 _PAIRS = lazy_re(r"\w+=\d{1,6}(?:,\w+=\d{1,6})*")
 # classes inside the classes
 PARTS = {"pass_config": "PassConfig", "eplb_config": "EPLBConfig"}
@@ -221,6 +223,9 @@ def likely_json(kind: str, value: Any) -> str | None:
 def loose(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[Hit]:
     """A key that is nearly a known one, where others may stand."""
     known = KEYS.get(name, ())
+    if name in TYPES:
+        for key, value in given.items():
+            yield from check_type(case, found, key, {"type": TYPES[name]}, value)
     for key in given:
         near = nearest(key, known) if known and key not in known else None
         if near is not None and near not in given and slip(key, near):

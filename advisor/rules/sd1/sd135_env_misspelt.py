@@ -1,6 +1,7 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 from advisor import engines
 from advisor.domain.nouns import Case, Edit, EnvVar, Fix
@@ -17,7 +18,7 @@ DEAD = table("compatibility")["dead_env"]  # SD106
 AROUND = table("compatibility")["variables"]  # of the libraries below the engines
 KNOWN: tuple[str, ...] = tuple(name for row in AROUND.values() for name in row["value"])
 # of libraries: words and numbers; another value is passed over
-VALUES: dict[str, dict[str, list[str]]] = table("compatibility")["variable_values"]
+VALUES: dict[str, dict[str, Any]] = table("compatibility")["variable_values"]
 NUMBERS = frozenset(table("compatibility")["variable_numbers"]["value"])
 _FAMILY = lazy_re(
     r"HF_|HUGG|CUDA_|NVIDIA_|NCCL_|GLOO_|ROCR_|HIP_|HSA_|PYTORCH_|OMP_|GGML_|TOKENIZERS_|TRANSFORM"
@@ -119,6 +120,9 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
     plain = {one.replace("_", ""): one for one in known}
     if (same := plain.get(name.replace("_", ""))) is not None:
         return same
+    mixed = [one for one in known if sorted(one.split("_")) == sorted(words)]
+    if len(mixed) == 1:
+        return mixed[0]
     if name.startswith("LLAMA_") and (full := f"LLAMA_ARG_{name[6:]}") in known:
         return full
     near = get_close_matches(name, known, 1, 0.93)
@@ -218,14 +222,18 @@ def bad_word(case: Case, var: EnvVar, value: str) -> Hit | None:
     row = VALUES.get(var.name)
     if row is not None:
         words = row["value"]
-        if not value or value.lower() in {word.lower() for word in words}:
+        known = {word.lower() for word in words}
+        given = [one.strip() for one in value.split(",")]
+        if not value or all(one.lower() in known for one in given):
             return None
         said = f"it takes {', '.join(words)}"
-        return hit(case, var, said, nearest(value, words), stops=False)
+        right = [one if one.lower() in known else nearest(one, words) for one in given]
+        meant = ",".join(one for one in right if one) if all(right) else None
+        return hit(case, var, said, meant, stops="stops" in row)
     if not value or re.fullmatch(r"-?\d+(?:,\d+)*", value.strip()):
         return None
-    meant = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
-    return hit(case, var, "it takes a number", meant.get(value.lower()), stops=False)
+    number = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
+    return hit(case, var, "it takes a number", number.get(value.lower()), stops=False)
 
 
 def _is_for_cpu(case: Case) -> bool:
