@@ -38,6 +38,7 @@ _BASE = lazy_re(
     r"\bbase_url\s*=\s*f?([\"'])(https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?::[^/\"'\s]{1,40})?)"
     r"/?\1"
 )
+_ASSIGNED = lazy_re(r"[ \t]*(?:(?:local|export|readonly|declare)[ \t]+)?base_url=[^,)]*$")
 _ASKED = lazy_re(
     r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(\d{1,5})/(?:v1/(?:chat/completions|completions"
     r"|models|embeddings)|health)\b"
@@ -268,6 +269,9 @@ def check_clients(reading: Reading) -> None:
         check_tls(one, reading)
     prefixed = all(one.engine in PREFIXED for one in found)
     for client in _BASE.finditer(text) if prefixed and "openai" in text.lower() else ():
+        line = text[text.rfind("\n", 0, client.start()) + 1 : client.end() + 1]
+        if _ASSIGNED.match(line):
+            continue  # of a shell, which writes the path where it asks
         said = f"the client's base_url lacks /v1, below which {found[0].engine} answers"
         reading.slip(said, client.end(2), client.end() - 1, "/v1")
     if len(found) != 1:

@@ -197,6 +197,8 @@ def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:
     name = base_name(first)
     if name in BYSTANDERS or name in SHELLS:
         return True
+    if is_entrypoint and "bench" in name:  # a client: llama-benchy
+        return True
     return is_entrypoint and not re.search(
         r"vllm|sglang|llama|server|entrypoint|start|run|^$", name
     )

@@ -27,6 +27,7 @@ MAX_STRAYS = 3
 # distribution/reference: a domain, then names in small letters, a tag, a digest
 _NAME = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 _DOMAIN = r"(?:localhost|[\w-]+(?:\.[\w-]+)+|[\w.-]+:\d+|\w*[A-Z][\w-]*)"
+_TO_FILL = lazy_re(r"YOUR|PIN_|CHANGE_?ME|REPLACE|PLACEHOLDER|TODO|XXX")  # by the reader
 _IMAGE = lazy_re(rf"(?:{_DOMAIN}/)?{_NAME}(?:/{_NAME})*(?::\w[\w.-]*)?(?:@[\w+.-]+:[0-9a-f]+)?")
 _CONTAINER = lazy_re(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _RANGE = r"(?:\d{1,5}(?:-\d{1,5})?)"
@@ -167,7 +168,7 @@ def _set_device(around: Surroundings, name: str, value: Mapped) -> None:
 
 def is_image(text: str) -> bool:
     """Whether a text is the name of an image; a marker in it may stand for any part."""
-    if _OPEN.search(text) is not None:
+    if _OPEN.search(text) is not None or _TO_FILL.search(text) is not None:
         return True
     return _IMAGE.fullmatch(text[:300]) is not None and not text.isdigit()
 

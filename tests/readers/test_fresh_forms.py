@@ -678,3 +678,118 @@ def test_options_that_dynamo_reads_itself() -> None:
 def test_a_command_of_an_image_may_be_empty() -> None:
     text = 'FROM vllm/vllm-openai:v0.25.1\nENTRYPOINT ["vllm", "serve", "Qwen/Qwen3-8B"]\nCMD \n'
     assert len(read_text(text, "Dockerfile").launches) == 1
+
+
+def errors(text: str, name: str) -> list[str]:
+    return [f.message for f in validate(text=text, name=name).findings if f.severity == "error"]
+
+
+def test_a_benchmark_in_an_engines_image_is_no_server() -> None:
+    text = (
+        "docker run --rm --entrypoint /venv/bin/llama-benchy my/vllm-rocm --base-url "
+        "http://127.0.0.1:8000/v1 --model bench --pp 2048 --tg 128 --max-model-len 8192\n"
+    )
+    assert read_text(text, "a.sh").launches == ()
+
+
+def test_ranks_of_a_group_are_those_of_all_its_pods() -> None:
+    start = "bash multi-node-serving.sh leader --ray_cluster_size=2; vllm serve Qwen/Qwen3-32B"
+    text = f"""apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {{name: a}}
+spec:
+  leaderWorkerTemplate:
+    size: 2
+    leaderTemplate:
+      spec:
+        containers:
+          - name: vllm
+            image: vllm/vllm-openai:v0.28.0
+            command: [sh, -c, "{start} --tensor-parallel-size 8 --pipeline-parallel-size 2"]
+            resources: {{limits: {{nvidia.com/gpu: "8"}}}}
+"""
+    (launch,) = read_text(text, "a.yaml").launches
+    assert launch.flag("--pipeline-parallel-size") is not None
+    assert not errors(text, "a.yaml")
+    alone = text.replace("leaderworkerset.x-k8s.io/v1", "example.com/v1")
+    assert errors(alone.replace("LeaderWorkerSet", "Server"), "a.yaml")
+
+
+def test_a_patch_of_kustomize_says_a_part() -> None:
+    text = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: vllm}
+spec:
+  template:
+    spec:
+      containers:
+        - name: vllm
+          args: [--model=Qwen/Qwen3-8B, --max-model-len=8192, --max-num-seqs=8]
+"""
+    assert not errors(text, "patch.yaml")
+    assert errors(
+        text.replace("args:", "image: vllm/vllm-openai:v0.28.0\n          args:"), "a.yaml"
+    )
+
+
+def test_an_image_that_the_reader_is_to_fill_in() -> None:
+    text = (
+        "docker run --rm --entrypoint /usr/bin/llama-server my/llama-server@sha256:PIN_YOUR_DIGEST "
+        "-m /models/a.gguf --port 8080\n"
+    )
+    assert not errors(text, "a.sh")
+
+
+def test_an_address_in_a_variable_of_a_shell() -> None:
+    text = """vllm serve Qwen/Qwen3-8B --port 8000 &
+base_url="http://127.0.0.1:8000"
+curl "$base_url/v1/models"  # of the OpenAI API
+"""
+    assert not errors(text, "a.sh")
+    client = 'import openai\nopenai.OpenAI(base_url="http://127.0.0.1:8000")\n'
+    assert errors(f"import os\nos.system('vllm serve Qwen/Qwen3-8B --port 8000')\n{client}", "a.py")
+
+
+def test_a_service_of_ray_holds_its_models_as_text() -> None:
+    text = """apiVersion: ray.io/v1
+kind: RayService
+metadata: {name: a}
+spec:
+  serveConfigV2: |
+    applications:
+      - name: llms
+        import_path: ray.serve.llm:build_openai_app
+        args:
+          llm_configs:
+            - model_loading_config: {model_id: a, model_source: Qwen/Qwen3-8B}
+              engine_kwargs:
+                max_model_len: 8192
+"""
+    (launch,) = read_text(text, "a.yaml").launches
+    found = launch.flag("--max-model-len")
+    assert launch.model == "Qwen/Qwen3-8B" and found is not None and found.value_span is not None
+    place = found.value_span
+    assert text[place.start : place.end] == "8192" and launch.form == "ray-serve"
+
+
+def test_a_function_of_modal_has_the_gpus_of_its_decorator() -> None:
+    text = """import subprocess
+import modal
+app = modal.App()
+N = 2
+
+@app.cls(gpu=f"H100:{N}")
+class Server:
+    @modal.web_server(port=8000)
+    def serve(self):
+        subprocess.Popen(["vllm", "serve", "Qwen/Qwen3-32B", "--tensor-parallel-size", "4"])
+
+@app.function(gpu="A100-80GB")
+def other():
+    subprocess.Popen("vllm serve Qwen/Qwen3-8B --port 8001", shell=True)
+"""
+    first, second = sorted(read_text(text, "a.py").launches, key=lambda one: one.line)
+    assert first.container is not None and first.container.gpus == "2"
+    assert [port.number for port in first.container.ports] == [8000]
+    assert second.container is not None and second.container.gpus == "1"
+    assert errors(text, "a.py") == ["4 ranks but 2 GPUs in the function"]

@@ -190,7 +190,7 @@ def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> N
         return
     if not (
         ENGINE_TEXT.search(text.text)
-        or re.search(r"spec-type|speculative|vllm|sglang|llama", text.text)
+        or re.search(r"spec-type|speculative|vllm|sglang|llama|llm_configs", text.text)
     ):
         return
     text = placeholders_to_holes(text)

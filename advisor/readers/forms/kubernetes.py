@@ -98,7 +98,11 @@ def _check_object(document: Node, reading: Reading) -> None:
         gone = " any more" if version.text in _OLD else ""
         said = f"Kubernetes has no {name} in '{version.text}'{gone}: it is {_VERSIONS[name]}"
         reading.slip(said, version.start, version.end, _VERSIONS[name])
-    whole = document.path("metadata.name") is not None
+    pods = document.path("spec.template.spec.containers")
+    patch = document.path("spec.selector") is None and any(
+        one.get("image") is None for one in (pods.items if pods is not None else [])
+    )  # of kustomize: what it does not say stands elsewhere
+    whole = document.path("metadata.name") is not None and not patch
     Checker("kubernetes", reading, whole).check(document, name)
     if name != "Service":
         check_workload(document, reading)

@@ -146,7 +146,7 @@ class Hosted:
         self.around.ipc_host = True  # a sandbox with the memory of its machine
 
 
-def hosted(program: PythonValues, nodes: Iterable[ast.AST]) -> list[Hosted]:
+def functions_of(program: PythonValues, nodes: Iterable[ast.AST]) -> list[Hosted]:
     """The functions and classes that Modal runs, the innermost last."""
     found = []
     for node in nodes:
@@ -176,7 +176,7 @@ def host(program: PythonValues, nodes: Iterable[ast.AST]) -> None:
     """Servers inside a function of Modal have its GPUs and its port."""
     if "modal" not in program.reading.source.text:
         return
-    for held in hosted(program, nodes):
+    for held in functions_of(program, nodes):
         for found in program.reading.found:
             if held.first <= program.reading.source.place(found.at)[0] <= held.last:
                 found.around = held.around

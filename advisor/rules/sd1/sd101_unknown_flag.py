@@ -84,7 +84,12 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             f"{case.plan.engine} has no option {found.raw}{hint}",
             flag=found,
             fix=mend(case, found, near, misspelt),
-            severity=_weight(case, misspelt, near is None or len(unknown) > 2, len(unknown) > 1),
+            severity=_weight(
+                case,
+                misspelt,
+                near is None or len(unknown) > 2 or not found.raw.startswith("--"),
+                len(unknown) > 1,
+            ),
             versions="all catalogued releases",
             everywhere=True,
             slip=misspelt,

@@ -14,6 +14,8 @@ SPREAD = (
     "--data-parallel-address",
 )
 
+GROUPS = ("LeaderWorkerSet", "RayCluster", "RayService", "RayJob", "PodCliqueSet")
+
 
 @rule(
     severity="error",
@@ -35,6 +37,8 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
             --tensor-parallel-size 2
     """
     container, seen = case.launch.container, visible(case)
+    if container is not None and container.chart in GROUPS:
+        return  # the ranks are those of all its pods
     held = gpu_count(container.gpus) if container is not None and container.gpus else None
     ranks = case.plan.tp * case.plan.pp
     if case.plan.engine == "vllm" or flag(case, "--enable-dp-attention") is None:
