@@ -50,6 +50,7 @@ class Constants:
     hbm_read: float = 1.12
     expert_bw: ByPath = by_path(0.94)
     mfu_gemm: float = 0.50
+    mfu_gemm_wgmma: float = 0.65
     mfu_attention: ByPath = by_path(0.25)
     mfu_attention_wgmma: float = 0.60
     verify_serial_s: ByPath = by_path(0.0, vllm_cuda=30e-9, sglang_cuda=100e-9, vllm_other=170e-9)

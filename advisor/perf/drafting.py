@@ -14,8 +14,22 @@ from advisor.perf.attention import serial_attention_seconds
 from advisor.perf.constants import Constants
 from advisor.perf.experts import reached_experts
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import at, layer_launch, read_rate, small_batch_rate
-from advisor.perf.sizes.weights import EAGLE3_VOCABULARY, EAGLE_SQUARES, LAYER_SQUARES
+from advisor.perf.rates import (
+    SERVER_PATHS,
+    at,
+    gemm_share,
+    layer_launch,
+    overlap,
+    read_rate,
+    small_batch_rate,
+)
+from advisor.perf.sizes.weights import (
+    BLOCK_LAYERS,
+    EAGLE3_VOCABULARY,
+    EAGLE_SQUARES,
+    LAYER_SQUARES,
+    NARROW_WIDTH,
+)
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -92,21 +106,26 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
 
 
 class _DraftOps(NamedTuple):
-    """What operations of a drafter cost beyond its bytes, (N,) each: free on tensor cores for a few
-    tokens, not in matrix-vector kernels.
+    """What operations of a drafter cost beside its bytes, (N,) each: tensor cores compute while
+    they read, matrix-vector kernels do not.
     """
 
+    p: P.Points
     small: Mask
     rate: Floats  # operations per second
 
     @classmethod
     def of(cls, p: P.Points, c: Constants) -> _DraftOps:
         small = p.is_path(*SMALL_BATCH_PATHS)
-        return cls(small, np.where(small, small_batch_rate(p, c), p.bf16 * c.mfu_gemm * p.tp))
+        return cls(
+            p, small, np.where(small, small_batch_rate(p, c), p.bf16 * gemm_share(p, c) * p.tp)
+        )
 
-    def seconds(self, tokens: Floats, params: Floats) -> Floats:
-        beyond = np.where(self.small, np.fmax(tokens - 1, 0), tokens)
-        return np.asarray(beyond * 2 * params / self.rate)
+    def beside(self, read: Floats, tokens: Floats, params: Floats) -> Floats:
+        """Seconds of weights that take `read` seconds to read and meet `tokens` tokens (N,)."""
+        ops = 2 * params / self.rate
+        vector = read + np.fmax(tokens - 1, 0) * ops
+        return np.where(self.small, vector, overlap(self.p, read, tokens * ops))
 
 
 class _Cycle(NamedTuple):
@@ -138,8 +157,8 @@ def _mtp(one: _Cycle) -> Floats:
     experts = (reached_experts(p, c, batch, k + 1), reached_experts(p, c, batch, np.ones_like(k)))
     first = _mtp_block(p, one.ops, experts[0], batch * (k + 1), one.bandwidth)
     later = _mtp_block(p, one.ops, experts[1], batch, one.bandwidth)
-    per_pass = head + one.launch + one.layer + one.kv_layer
-    per_pass = per_pass + one.ops.seconds(batch, p.draft_head_params)
+    per_pass = one.ops.beside(head, batch, p.draft_head_params)
+    per_pass = per_pass + one.launch + one.layer + one.kv_layer
     return np.asarray(first + np.fmax(k - 1, 0) * later + k * per_pass)
 
 
@@ -151,8 +170,8 @@ def _eagle(one: _Cycle) -> Floats:
         np.fmin(EAGLE3_VOCABULARY * p.hidden, p.lm_head_params),
         p.lm_head_params,
     )
-    each = (params + head) * 2 / one.bandwidth + one.launch + one.layer + one.kv_layer
-    return np.asarray(p.k * (each + one.ops.seconds(one.batch, params + head)))
+    each = one.ops.beside((params + head) * 2 / one.bandwidth, one.batch, params + head)
+    return np.asarray(p.k * (each + one.launch + one.layer + one.kv_layer))
 
 
 def _draft_model(one: _Cycle) -> Floats:
@@ -164,19 +183,27 @@ def _draft_model(one: _Cycle) -> Floats:
         p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p)
     )
     read = p.draft_params * small_bytes / one.bandwidth
-    model_pass = read + depth * layer + at(c.host_s, p)
-    model = p.k * (model_pass + one.ops.seconds(one.batch, p.draft_params))
+    model_pass = one.ops.beside(read, one.batch, p.draft_params) + depth * layer
+    model = p.k * (model_pass + at(c.host_s, p))
     return np.asarray(model + np.where(_rolls_back(p), c.state_checkpoint_s, 0.0))
 
 
 def _block(one: _Cycle) -> Floats:
     p, c = one.p, one.c
-    params = c.dflash_layers * LAYER_SQUARES * p.hidden**2
-    block = (params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / one.bandwidth + one.launch
+    layers = _block_layers(p, c)
+    params = layers * LAYER_SQUARES * p.hidden**2
+    read = (params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / one.bandwidth
+    block = one.ops.beside(read, one.batch * (p.k + 1), params + p.lm_head_params)
     walk = serial_attention_seconds(p, c, one.context) / np.fmax(p.global_layers, 1)
-    block = block + c.dflash_layers * (one.layer + np.fmax(one.kv_layer, walk))
-    tokens = one.batch * (p.k + 1)
-    return np.asarray(block + one.ops.seconds(tokens, params + p.lm_head_params))
+    return np.asarray(block + one.launch + layers * (one.layer + np.fmax(one.kv_layer, walk)))
+
+
+def _block_layers(p: P.Points, c: Constants) -> Floats:
+    """As published where servers run the drafter as it is; fitted elsewhere (N,)."""
+    usual, of_narrow = BLOCK_LAYERS
+    narrow = p.is_method("dflash") & (p.moe_layers > 0) & (p.hidden < NARROW_WIDTH)
+    published = np.where(narrow, float(of_narrow), float(usual))
+    return np.where(p.is_path(*SERVER_PATHS), published, c.dflash_layers)
 
 
 def _ngram(one: _Cycle) -> Floats:
@@ -215,4 +242,4 @@ def _mtp_block(
     core = p.mtp_params - all_experts
     share = np.divide(reached, p.experts, out=np.zeros_like(core), where=p.experts > 0)
     read = (core + all_experts * share) * p.bytes_mtp / bandwidth
-    return np.asarray(read + ops.seconds(tokens, core))
+    return ops.beside(read, tokens, core)

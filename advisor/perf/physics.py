@@ -25,7 +25,7 @@ from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
 from advisor.perf.experts import reached_experts, union
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import at, params, soft_max, tensor_rates
+from advisor.perf.rates import at, overlap, params, tensor_rates
 
 __all__ = [
     "Constants",
@@ -120,10 +120,10 @@ def weight_seconds(
         expert_bytes / (bandwidth * at(c.expert_bw, p)),
     )
     mixer_rate, ffn_rate = tensor_rates(p)
-    gemm = c.mfu_gemm * p.tp
+    gemm = rates.gemm_share(p, c) * p.tp
     dense_ops = 2 * tokens * ((mixer + p.lm_head_params) / mixer_rate + ffn / ffn_rate) / gemm
     expert_ops = 2 * tokens * routed / (ffn_rate * gemm)
-    dense, experts = soft_max(dense_read, dense_ops), soft_max(expert_read, expert_ops)
+    dense, experts = overlap(p, dense_read, dense_ops), overlap(p, expert_read, expert_ops)
     small = p.is_path(*SMALL_BATCH_PATHS)
     if small.any():
         few_dense, few_experts = kernels.small_batch_seconds(

@@ -446,6 +446,27 @@ def test_a_walked_cache_takes_the_place_of_a_read_one_in_a_block_drafter() -> No
     assert walked - split == pytest.approx(C.dflash_layers * one)
 
 
+@pytest.mark.parametrize(
+    ("change", "layers"),
+    [
+        (MIXTURE | {"engine": "vllm"}, 8),  # of width 2,048
+        (MIXTURE | {"engine": "sglang"}, 8),
+        ({"model": "gpt-oss-120b"}, 8),  # 2,880
+        ({"model": "kimi-k2.5"}, 5),  # a wide mixture
+        ({"model": "qwen3-8b"}, 5),
+        (MIXTURE | {"spec_method": "dspark"}, 5),
+        (MIXTURE | LLAMA, 7),  # fitted
+    ],
+)
+def test_a_block_drafter_has_the_layers_that_were_published(
+    change: dict[str, str], layers: int
+) -> None:
+    p = point({"spec_method": "dflash"}, change)
+    slow = constants(layer_launch_s=1.0, dflash_layers=7.0)
+    free = constants(dflash_layers=7.0)
+    assert drafting_seconds(p, slow) - drafting_seconds(p, free) == pytest.approx(layers)
+
+
 # ---------------------------------------------------------------- drafting: one constant at a time
 
 
@@ -476,7 +497,7 @@ def test_what_a_pass_costs_beside_its_bytes(method: str, constant: str, times: f
     assert alone == pytest.approx(times)
 
 
-@pytest.mark.parametrize(("method", "times"), [("mtp", 3), ("eagle3", 3), ("dflash", 5)])
+@pytest.mark.parametrize(("method", "times"), [("mtp", 3), ("eagle3", 3), ("dflash", 8)])
 def test_a_layer_of_experts_launches_more(method: str, times: int) -> None:
     for change, expected in ((MIXTURE, times), ({}, 0)):
         p = point(change, {"spec_method": method})
@@ -576,9 +597,44 @@ def operations(p: P.Points) -> dict[str, float]:
 def test_tensor_cores_compute_a_drafter_at_their_rate(method: str, gpus: str, share: float) -> None:
     p = point(HYBRID, {"spec_method": method, "gpu_count": gpus})
     p = p.replace(draft_params=0.6e9)
-    fast = constants(eta_bw=1e30, mfu_gemm=share)
+    fast = constants(eta_bw=1e30, mfu_gemm_wgmma=share)
     expected = operations(p)[method] / (float((p.bf16 * p.tp)[0]) * share)
     assert drafting_seconds(p, fast) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("card", "power"), [("h100-sxm", 4), ("b200", 4), ("a100-80gb", 2)])
+def test_products_take_the_longer_of_reading_and_computing(card: str, power: float) -> None:
+    p = point({"hardware": card})
+    made = [float(rates.overlap(p, np.full(1, a), np.full(1, b))[0]) for a, b in ((3, 3), (3, 1))]
+    assert made[0] == pytest.approx(3 * 2 ** (1 / power)), "both are as long"
+    assert made[1] == pytest.approx((3**power + 1) ** (1 / power))
+    assert rates.overlap(p, np.zeros(1), np.zeros(1)) < 1e-20
+
+
+@pytest.mark.parametrize("method", ["eagle3", "dflash", "draft_model"])
+def test_a_drafter_computes_while_it_reads(method: str) -> None:
+    p = point({"spec_method": method}).replace(draft_params=0.6e9, concurrency=256.0, kv_elems=0.0)
+    read, ops = (
+        drafting_seconds(p, constants(**one))
+        for one in ({}, {"eta_bw": 1e30, "mfu_gemm_wgmma": 0.5})
+    )
+    both = drafting_seconds(p, constants(mfu_gemm_wgmma=0.5))
+    assert both == pytest.approx((read**4 + ops**4) ** 0.25)
+    assert max(read, ops) < both < read + ops
+
+
+@pytest.mark.parametrize(("card", "share"), [("h100-sxm", 0.65), ("a100-80gb", 0.5)])
+def test_hopper_computes_products_nearer_to_its_peak(card: str, share: float) -> None:
+    assert rates.gemm_share(point({"hardware": card}), C) == pytest.approx(share)
+
+
+def test_192_tokens_of_an_8b_cost_what_64_do_on_hopper() -> None:
+    """Own runs, 64 requests and one or three tokens each: 0.5 ms more at most, all else counted."""
+    p = point({"model": "llama-3.1-8b", "quant": "bf16", "hardware": "h100-sxm"})
+    p = p.replace(concurrency=64.0)
+    few, many = (1e3 * float(step(p, C, tokens).dense[0]) for tokens in (1.0, 3.0))
+    assert 4.5 < few < 5.5
+    assert 0 < many - few < 0.8
 
 
 def test_vector_kernels_compute_the_first_token_while_they_read() -> None:

@@ -33,7 +33,17 @@ EAGLE_SQUARES = sourced(
 EAGLE3_VOCABULARY = sourced(
     32_000, "tokens", "draft_vocab_size in config.json of most published EAGLE-3 heads", "read"
 )
-DFLASH_LAYERS = sourced(5, "layers", "published DFlash drafters have 5 to 8", "assumed")
+BLOCK_LAYERS = sourced(
+    (5, 8),
+    "layers of a block drafter, of one for a narrow mixture",
+    "config.json of z-lab's DFlash drafters: Qwen3-8B-DFlash-b16 has 5; Qwen3.6-35B-A3B-DFlash "
+    "(width 2,048) and gpt-oss-120b-DFlash (2,880) have 8. Sizes of others agree: Llama 3.1 8B 2.1 "
+    "GB and Kimi-K2.5 (width 7,168) 7.0 GB are 5 layers, gpt-oss-20b 1.6 GB is 8",
+    "read",
+)
+NARROW_WIDTH = sourced(
+    3072, "elements", "between gpt-oss (2,880) and the mixtures of width 4,096 and more", "derived"
+)
 
 
 def weights_gib(shape: LLM, quant: Quant) -> float | None:
@@ -127,7 +137,8 @@ def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
         own_head = EAGLE3_VOCABULARY * hidden if plan.method == "eagle3" else 0
         return (EAGLE_SQUARES * hidden**2 + own_head) * 2 / GIB
     if plan.method in ("dflash", "dspark"):
-        return DFLASH_LAYERS * LAYER_SQUARES * hidden**2 * 2 / GIB
+        narrow = plan.method == "dflash" and bool(shape.experts) and hidden < NARROW_WIDTH
+        return BLOCK_LAYERS[narrow] * LAYER_SQUARES * hidden**2 * 2 / GIB
     if plan.method == "draft_model":
         size = _billions(plan.draft_model or "")
         return size * 1e9 * (2.0 if plan.engine in pools.SERVERS else quant.bytes_ffn) / GIB
