@@ -29,6 +29,7 @@ from advisor.domain.nouns import (
 from advisor.perf import arrays, memory
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.prediction import estimates
+from advisor.prediction.decision import plain_sd
 from advisor.prediction.predict import Medians
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
@@ -220,7 +221,8 @@ def _of_all(estimate: Estimate, replicas: float, devices: int) -> Estimate:
     one = estimate.output_tok_s
     if replicas == 1 or one.baseline is None:
         return estimate
-    whole = estimates.with_levels("output_tok_s", one.speedup, replicas * one.baseline, devices)
+    plain = plain_sd("output_tok_s", devices)
+    whole = estimates.with_levels(one.speedup, replicas * one.baseline, plain)
     return estimate.model_copy(update={"output_tok_s": whole})
 
 

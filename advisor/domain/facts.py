@@ -302,7 +302,6 @@ class OwnRun(Frozen):
     workload: str | None = None
     accepted_length: float | None = None  # tokens per step at this k, bonus token included
     gains: tuple[tuple[str, float, float], ...] = ()  # metric, log of the ratio, sd of it
-    baseline: tuple[
-        tuple[str, float], ...
-    ] = ()  # output_tok_s, tpot (ms), ttft (ms) without drafts
+    # output_tok_s, tpot (ms) or ttft (ms) without drafts, and the sd of its log (0: not known)
+    baseline: tuple[tuple[str, float, float], ...] = ()
     date: str = ""

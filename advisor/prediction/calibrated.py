@@ -32,6 +32,14 @@ OWN_SHARE = sourced(
 )
 
 
+class Level(NamedTuple):
+    """How a measured level without speculation moves the computed one. (N,) each."""
+
+    log: Floats  # by which the computed one moves
+    share: Floats  # of what is known that was measured: 1 at a load that was run
+    sd: Floats  # of the log of what was measured
+
+
 class Calibrated(NamedTuple):
     """Predictions by metric, baselines by metric, and by how much the tokens per step move, log
     ratio. (N,) each.
@@ -39,6 +47,7 @@ class Calibrated(NamedTuple):
 
     found: dict[str, Predicted]
     baselines: dict[str, Floats]
+    levels: dict[str, Level]
     tokens: Floats
     told: Floats  # share of the variance of the output tok/s gain that the own runs explain
 
@@ -89,10 +98,9 @@ def with_own_runs(
         out[name] = _shift(predicted, made, model)
         tokens = made.accepted if name == "tpot" else tokens
         told = 1 - made.scale**2 if name == "output_tok_s" else told
-    measured = {
-        name: value * _scale(tuple(runs), name, full, model) for name, value in baselines.items()
-    }
-    return Calibrated(out, measured, tokens, told)
+    levels = {name: _level(tuple(runs), name, full, model) for name in baselines}
+    measured = {name: value * np.exp(levels[name].log) for name, value in baselines.items()}
+    return Calibrated(out, measured, levels, tokens, told)
 
 
 def expected_moves(
@@ -197,24 +205,29 @@ def _plain_runs(
     }
 
 
-def _scale(runs: tuple[OwnRun, ...], name: str, full: arrays.Points, model: Model) -> Floats:
-    """Measured over computed baseline of the own runs without speculation, the nearest load most
-    (N,).
+def _level(runs: tuple[OwnRun, ...], name: str, full: arrays.Points, model: Model) -> Level:
+    """Measured over computed baseline of the own runs without speculation, the nearest load and the
+    surest run most (N,).
     """
-    values = np.array([dict(run.baseline).get(name) or np.nan for run in runs])
-    stated = np.flatnonzero(np.isfinite(values))
+    known = [next(((v, sd) for n, v, sd in run.baseline if n == name), None) for run in runs]
+    stated = np.array([i for i, one in enumerate(known) if one is not None], dtype=np.intp)
     if not len(stated):
-        return np.ones(len(full))
+        nothing = np.zeros(len(full))
+        return Level(nothing, nothing, nothing)
     every, computed = _plain_runs(runs, model)
     filled = every.take(stated)
-    log = np.log(values[stated] / computed[name][stated])
+    values, deviations = np.array([one for one in known if one is not None]).T
+    log = np.log(values / computed[name][stated])
+    variance = np.maximum(deviations, own_runs.LEAST_SD) ** 2
     here, there = own_runs.places(full, full), own_runs.places(filled, filled)
     apart = np.abs(here[:, None, :2] - there[None, :, :2]).sum(axis=2)
     other = (
         here[:, None, own_runs.MODEL : own_runs.WHOLE]
         != there[None, :, own_runs.MODEL : own_runs.WHOLE]
     ).sum(axis=2)
-    weight = np.exp(-apart / 2 - 2.0 * other) * np.isfinite(log)
-    total = weight.sum(axis=1)
-    pulled = (weight * np.nan_to_num(log)).sum(axis=1) / np.maximum(total, 1e-9)
-    return np.asarray(np.exp(pulled * np.minimum(total, 1.0)))
+    near = np.exp(-apart / 2 - 2.0 * other) * np.isfinite(log)
+    share = np.minimum(near.sum(axis=1), 1.0)
+    weight = near / variance
+    weight /= np.maximum(weight.sum(axis=1, keepdims=True), 1e-9)
+    pulled = (weight * np.nan_to_num(log)).sum(axis=1)
+    return Level(pulled * share, share, np.sqrt((weight * variance).sum(axis=1)))

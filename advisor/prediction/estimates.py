@@ -15,6 +15,7 @@ from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
 from advisor.prediction import calibrated
 from advisor.prediction.artefact import load
+from advisor.prediction.calibrated import Level
 from advisor.prediction.decision import ESTIMATED, goal_chances, judged_goal, plain_sd
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.model import Model
@@ -52,6 +53,7 @@ class Batch(NamedTuple):
     terms: Mapping[str, Floats]
     beside: Medians
     told: Floats  # share of the variance that own runs explain
+    levels: Mapping[str, Level]  # what own runs say of the baselines; empty without any
 
     def estimate(self, i: int, bill: MemoryBill | None = None) -> Estimate:
         """What is expected of one case; `bill`, where it is at hand, is its memory bill."""
@@ -59,7 +61,9 @@ class Batch(NamedTuple):
         made = {}
         for name in ESTIMATED:
             speedup, base = _interval(self.found[name], i), float(self.baselines[name][i])
-            made[name] = with_levels(name, speedup, base, plan.tp * plan.pp)
+            made[name] = with_levels(
+                speedup, base, self._plain_sd(name, i, plan.tp * plan.pp), name
+            )
         basis = BASES[min(int(self.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
         low, middle, high = (float(length[i]) for length in self.lengths)
         return Estimate(
@@ -76,13 +80,25 @@ class Batch(NamedTuple):
             own_share=float(self.told[i]),
         )
 
+    def _plain_sd(self, name: str, i: int, devices: int) -> float:
+        """Of the level without speculation of case i: what such predictions miss by, less where it
+        was measured.
+        """
+        plain = plain_sd(name, devices)
+        level = self.levels.get(name)
+        if level is None:
+            return plain
+        share, sd = float(level.share[i]), float(level.sd[i])
+        return float(np.sqrt((1 - share) * plain**2 + share * sd**2))
 
-def with_levels(name: str, speedup: Interval, base: float, devices: int = 1) -> MetricEstimate:
+
+def with_levels(
+    speedup: Interval, base: float, plain: float, name: str = "output_tok_s"
+) -> MetricEstimate:
     """A speed-up with the level of both runs and their 80 % intervals; `base` is the run without
-    speculation, in the metric's unit, on as many GPUs.
+    speculation, in the metric's unit, and `plain` the sd of its log.
     """
     value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
-    plain = plain_sd(name, devices)
     ratio = float(np.log(speedup.p90 / speedup.p10)) / (2 * Z10)
     return MetricEstimate(
         speedup=speedup,
@@ -151,6 +167,7 @@ def predict_batch(
         whole.terms,
         whole.beside,
         whole.told,
+        whole.levels,
     )
 
 

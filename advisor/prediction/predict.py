@@ -183,6 +183,7 @@ class Story(NamedTuple):
     beside: Medians  # of the points beside them
     more: Floats  # log of the tokens a step that the own runs add (N,)
     told: Floats  # share of the variance that they explain (N,)
+    levels: Mapping[str, calibrated.Level]  # what they say of the baselines; empty without any
 
     @property
     def queues(self) -> npt.NDArray[np.bool_]:
@@ -234,14 +235,16 @@ def as_one_story(
         "ttft": base.ttft_s * 1e3,
     }
     more, told = np.zeros(count), np.zeros(count)
+    levels: Mapping[str, calibrated.Level] = {}
     if own_runs:
         own = calibrated.with_own_runs(
             own_runs, found, baselines, points, full, model, predict_points
         )
         found, baselines, more, told = own.found, own.baselines, own.tokens, own.told
+        levels = own.levels
     terms = step_terms.terms(full, model, tau)
     found |= step_terms.crowded_gains(found, baselines, full, terms, tau, model)
-    made = Story(found, baselines, terms, belief, others, more, told)
+    made = Story(found, baselines, terms, belief, others, more, told, levels)
     seen = documented.observe(setting(full), points, full)
     found = documented.take_in(found, seen, baselines, full, made.queues, model)
     return made._replace(

@@ -90,7 +90,7 @@ def _run(
         raise AdvisorError("to calibrate, give the setting")
     one = off[0]
     facts = facts_for_request(request)
-    values = {name: one.value(name) for name in arms.METRICS}
+    levels = {name: made for name in arms.METRICS if (made := arms.level(off, name))}
     accepted = next((run.acceptance for run in (*on, *counters) if run.acceptance), None)
     if on and not setting.k:
         raise AdvisorError(
@@ -115,7 +115,8 @@ def _run(
         }
         if on
         else {},
-        baseline={name: value for name, value in values.items() if value},
+        baseline={name: made.value for name, made in levels.items()},
+        baseline_sd={name: round(max(made.sd, 1e-3), 4) for name, made in levels.items()},
         accepted_length=tokens_per_step([*on, *counters], setting.k) if on else None,
         accepted_by_position=accepted.by_position if accepted else (),
         inputs_sha256=tuple(

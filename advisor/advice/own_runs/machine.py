@@ -34,11 +34,15 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Metric = Literal["output_tok_s", "tpot", "ttft"]
+Deviation = Annotated[float, Field(gt=0, le=5)]
+
+
 class MetricGain(_Part):
     """Log of the ratio on over off (above 0 is faster) and its standard deviation."""
 
     log: Finite
-    sd: Annotated[float, Field(gt=0, le=5)]
+    sd: Deviation
 
 
 class MachineRun(_Part):
@@ -56,8 +60,9 @@ class MachineRun(_Part):
     input_tokens: Positive | None = None
     output_tokens: Positive | None = None
     workload: Word | None = None
-    gains: dict[Literal["output_tok_s", "tpot", "ttft"], MetricGain] = Field(default_factory=dict)
-    baseline: dict[Literal["output_tok_s", "tpot", "ttft"], Positive] = Field(default_factory=dict)
+    gains: dict[Metric, MetricGain] = Field(default_factory=dict)
+    baseline: dict[Metric, Positive] = Field(default_factory=dict)
+    baseline_sd: dict[Metric, Deviation] = Field(default_factory=dict)  # of the log, over repeats
     accepted_length: Annotated[float, Field(ge=1, le=129)] | None = None
     accepted_by_position: Annotated[
         tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(max_length=64)
@@ -105,7 +110,10 @@ class Machine(_Part):
                 date=run.date,
                 accepted_length=run.tokens_per_step(),
                 gains=tuple((name, gain.log, gain.sd) for name, gain in run.gains.items()),
-                baseline=tuple(run.baseline.items()),
+                baseline=tuple(
+                    (name, value, run.baseline_sd.get(name, 0.0))
+                    for name, value in run.baseline.items()
+                ),
             )
             for run in self.runs
         )

@@ -206,7 +206,7 @@ def gain(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], metric: Metric
     right = [v for run in on if (v := run.value(metric))]
     if not left or not right:
         return None
-    a, b = (math.exp(sum(map(math.log, arm)) / len(arm)) for arm in (left, right))
+    a, b = _middle(left), _middle(right)
     log = math.log(b / a) if metric == "output_tok_s" else math.log(a / b)
     spread = _between(left, right)
     variance = spread**2 * (1 / len(left) + 1 / len(right))
@@ -221,15 +221,36 @@ def gain(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], metric: Metric
     return Gain(metric, a, b, log, math.sqrt(variance), noise)
 
 
+class Level(NamedTuple):
+    """A metric of one arm over its repeats: geometric mean, and the sd of its log."""
+
+    value: float
+    sd: float
+
+
+def level(runs: Sequence[BenchmarkRun], metric: Metric) -> Level | None:
+    """The level of one arm in a metric; None where no run states it."""
+    values = [v for run in runs if (v := run.value(metric))]
+    if not values:
+        return None
+    variance = _between(values) ** 2 / len(values)
+    within = _within(runs[0], metric) if len(values) == 1 else None
+    return Level(_middle(values), math.sqrt(max(variance, within or 0.0)))
+
+
+def _middle(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
 def replicate_sd() -> float:
     """Relative sd of repeated runs of one setting (threshold `replicate_noise`)."""
     return float(knowledge.threshold("replicate_noise").value)
 
 
-def _between(left: Sequence[float], right: Sequence[float]) -> float:
+def _between(*arms: Sequence[float]) -> float:
     """Relative sd between repeats, shrunk towards what runs scatter by where there are few."""
     squares, free = 0.0, 0
-    for arm in (left, right):
+    for arm in arms:
         middle = sum(map(math.log, arm)) / len(arm)
         squares += sum((math.log(v) - middle) ** 2 for v in arm)
         free += len(arm) - 1

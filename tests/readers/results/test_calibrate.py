@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import stat
 import threading
 import time
@@ -106,6 +107,80 @@ def test_the_answer_says_what_the_runs_changed() -> None:
     assert log(new.p90 / new.p10) < 0.5 * log(old.p90 / old.p10)
     assert own.tpot_ms.baseline == pytest.approx(20.005, rel=0.02) != plain.tpot_ms.baseline
     assert own.basis == "measured"
+
+
+def repeats(folder: Path, speeds: list[float]) -> list[str]:
+    """Files of the run without speculation, each as fast as given (1: as the first)."""
+    made = json.loads(Path(ARMS[0]).read_text())
+    paths = []
+    for i, speed in enumerate(speeds):
+        row = {k: v for k, v in made.items() if k not in ("ttfts", "itls", "latencies")}
+        for name in row:
+            if name.endswith("_throughput"):
+                row[name] *= speed
+            elif name.endswith("_ms"):
+                row[name] /= speed
+        paths.append(str(folder / f"off-{i}.json"))
+        Path(paths[-1]).write_text(json.dumps(row | {"date": f"20261120-10000{i}"}))
+    return paths
+
+
+def test_the_plain_speed_is_that_of_all_repeats(tmp_path: Path) -> None:
+    """Not of the first, which is often the cold one; the order of the files says nothing."""
+    files = repeats(tmp_path, [0.8, 1.0, 1.1])
+    middle = (0.8 * 1.0 * 1.1) ** (1 / 3)
+    found = []
+    for order in (files, files[::-1]):
+        first, *more = order
+        off = [word for path in more for word in ("--off", path)]
+        status, said = call("calibrate", first, ARMS[1], *off, *SETTING)
+        assert status == 0, said
+        found.append(machines.load("spark").runs[0])
+    assert found[0].baseline == pytest.approx(found[1].baseline)
+    assert found[0].baseline_sd == pytest.approx(found[1].baseline_sd)
+    run = found[0]
+    assert run.baseline["tpot"] == pytest.approx(20.005 / middle, rel=1e-3)
+    assert run.baseline["output_tok_s"] == pytest.approx(194.5 * middle, rel=1e-3)
+    ratio = 20.004876136995488 / middle / 13.173019673610991
+    assert run.gains["tpot"].log == pytest.approx(log(ratio)), "of the same plain speed"
+    assert run.baseline_sd["tpot"] > 1.5 * 0.041 / 3**0.5, "they scatter by more than most"
+
+
+def test_repeats_that_scatter_leave_more_open(tmp_path: Path) -> None:
+    load = {"concurrency": 4, "ctx_tokens": 128, "output_tokens": 100}
+    widths = {}
+    for name, speeds in (("calm", [1.0, 1.0, 1.01]), ("wild", [0.6, 1.0, 1.5])):
+        first, *more = repeats(tmp_path, speeds)
+        off = [word for path in more for word in ("--off", path)]
+        setting = [*SETTING[:-1], name]
+        assert call("calibrate", first, ARMS[1], *off, *setting)[0] == 0
+        made = recommend(hardware="gb10", machine=machines.load(name), **load).estimate
+        assert made is not None and made.tpot_ms.baseline_range is not None
+        widths[name] = log(made.tpot_ms.baseline_range.p90 / made.tpot_ms.baseline_range.p10)
+    plain = recommend(hardware="gb10", **load).estimate
+    assert plain is not None and plain.tpot_ms.baseline_range is not None
+    before = log(plain.tpot_ms.baseline_range.p90 / plain.tpot_ms.baseline_range.p10)
+    assert widths["calm"] < 0.5 * before and widths["calm"] < 0.6 * widths["wild"]
+
+
+def test_the_surer_of_two_runs_counts_more() -> None:
+    def run(value: float, sd: float) -> dict[str, object]:
+        return {
+            "date": "2026-11-20", "model": "qwen3.6-35b-a3b", "engine": "vllm", "quant": "fp8",
+            "concurrency": 4, "input_tokens": 1024, "output_tokens": 256, "workload": "mixed",
+            "baseline": {"tpot": value}, "baseline_sd": {"tpot": sd},
+        }  # fmt: skip
+
+    load = {"concurrency": 4, "ctx_tokens": 1024, "output_tokens": 256}
+    found = []
+    for sds in ((0.05, 0.5), (0.5, 0.05), (0.2, 0.2)):
+        runs = [run(value, sd) for value, sd in zip((20.0, 30.0), sds, strict=True)]
+        made = machines.Machine.model_validate({"name": "m", "hardware": "gb10", "runs": runs})
+        estimate = recommend(hardware="gb10", machine=made, **load).estimate
+        assert estimate is not None and estimate.tpot_ms.baseline is not None
+        found.append(estimate.tpot_ms.baseline)
+    assert found[0] == pytest.approx(20.0, rel=0.02) and found[1] == pytest.approx(30.0, rel=0.02)
+    assert found[2] == pytest.approx((20 * 30) ** 0.5, rel=0.02)
 
 
 def test_a_measured_loss_turns_the_answer_off_and_a_far_run_says_little() -> None:
