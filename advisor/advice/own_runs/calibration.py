@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from advisor import engines
 from advisor.advice import decide, judge
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.ab_test import tokens_per_step
@@ -30,8 +31,11 @@ from advisor.domain.nouns import (
     Plan,
     Reason,
     Request,
+    UnknownFact,
 )
+from advisor.domain.printable import excerpt
 from advisor.domain.sourced import sourced
+from advisor.knowledge import store as knowledge
 from advisor.prediction import estimates, utility
 from advisor.prediction.own_runs import LEAST_LEFT
 from advisor.readers.results import arms
@@ -49,6 +53,11 @@ ENOUGH = sourced(
     "log width of the 80 % interval",
     "below it another run decides nothing",
     "chosen",
+)
+
+
+FAR = sourced(
+    3.0, "ratio", "own choice: levels without speculation scatter by 0.2 to 0.4 in log", "chosen"
 )
 
 
@@ -105,7 +114,7 @@ def _run(
         method=setting.method if on else "none",
         k=setting.k or 0 if on else 0,
         tp=facts.tp,
-        concurrency=one.concurrency or request.concurrency,
+        concurrency=one.concurrency or _streams(levels) or request.concurrency,
         input_tokens=one.input_tokens or request.ctx_tokens,
         output_tokens=one.output_tokens or request.output_tokens,
         workload=request.workload,
@@ -123,6 +132,15 @@ def _run(
             dict.fromkeys(run.sha256 for run in (*off, *on, *counters) if run.sha256)
         ),
     )
+
+
+def _streams(levels: Mapping[arms.Metric, arms.Level]) -> float | None:
+    """Requests in flight where no file says how many: those that the throughput takes at its time
+    per token (Little's law); None where one of the two is not known.
+    """
+    if "output_tok_s" not in levels or "tpot" not in levels:
+        return None
+    return max(1.0, float(round(levels["output_tok_s"].value * levels["tpot"].value / 1e3)))
 
 
 def _date(runs: Sequence[BenchmarkRun]) -> str:
@@ -166,7 +184,20 @@ def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
             f"machine '{machine.name}' has no runs: 'advisor calibrate OFF ON --name "
             f"{machine.name}'"
         )
+    for run in machine.runs:
+        _check_names(machine.name, run)
     return machine.own_runs()
+
+
+def _check_names(name: str, run: MachineRun) -> None:
+    """Raise AdvisorError where a run names an engine or a model of which nothing is known."""
+    where = f"machine '{name}', run of {run.date}"
+    if run.engine not in engines.ENGINES:
+        raise AdvisorError(f"{where}: no predicted engine is called '{excerpt(run.engine)}'")
+    try:
+        knowledge.llm(run.model)
+    except UnknownFact as error:
+        raise AdvisorError(f"{where}: {error}") from None
 
 
 def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
@@ -174,15 +205,33 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
     and after.
     """
     count = len(machine.runs)
+    edited = ", edited by hand since they were measured" if machine.is_edited else ""
     head = (
         f"Calibrated with machine '{machine.name}' ({count} own run{'s' if count > 1 else ''}, "
-        f"newest {machine.newest})"
+        f"newest {machine.newest}{edited})"
     )
     made = [
         f"{name} gain {_interval_text(after)}, {_interval_text(before)} without them"
         for name, before, after in gain_changes(advice)[:2]
     ]
-    return Reason(text=f"{head}: {'; '.join(made)}." if made else f"{head}.", weight=100.0)
+    told = f"{head}: {'; '.join(made)}." if made else f"{head}."
+    return Reason(text=told + _far_off(advice), weight=100.0)
+
+
+def _far_off(advice: Advice) -> str:
+    """A sentence where the own runs' speed without speculation is far from any expectation."""
+    if advice.candidate is None or advice.estimate is None:
+        return ""
+    bare = advice.facts.model_copy(update={"own_runs": ()})
+    before = judge.estimate_plans(bare, [advice.candidate])[0].tpot_ms.baseline
+    after = advice.estimate.tpot_ms.baseline
+    if not before or not after or abs(math.log(after / before)) < math.log(FAR):
+        return ""
+    many = f"{max(after / before, before / after):.0f} times"
+    return (
+        f" They make a token without speculation {many} as {'slow' if after > before else 'fast'} "
+        "as expected: check hardware, model and units."
+    )
 
 
 def _interval_text(interval: Interval) -> str:

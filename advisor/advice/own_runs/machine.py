@@ -2,15 +2,19 @@
 change.
 
 The file holds settings, log gains with their noise, baselines, versions, dates and hashes of the
-inputs. No prompts, no host names, no paths.
+inputs. No prompts, no host names, no paths. Its seal tells whether it still is what was measured;
+numbers that cannot be true together are refused.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
 import os
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,10 +24,21 @@ from advisor.domain.facts import OwnRun
 from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import excerpt
+from advisor.domain.sourced import sourced
 
 NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,39}$")
 MAX_BYTES = 2**20
 MAX_RUNS = 200
+EDITED = "edited"  # the seal of a machine whose runs are not all as they were measured
+ROUNDING = sourced(1.02, "ratio", "own choice: clients print figures with three digits", "chosen")
+SAME_LENGTH = sourced(
+    0.15, "log ratio", "own choice: repeats of one text differ by less (ACCEPTED_SD is 0.03)",
+    "chosen",
+)  # fmt: skip
+FASTER_STEP = sourced(
+    1.25, "ratio", "own choice: a step with drafts takes at least a step without; runs scatter",
+    "chosen",
+)  # fmt: skip
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-20, le=20)]
 Positive = Annotated[float, Field(allow_inf_nan=False, gt=0, le=1e9)]
 Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -48,7 +63,7 @@ class MetricGain(_Part):
 class MachineRun(_Part):
     """One A/B at one load, or a run without speculation alone."""
 
-    date: Word
+    date: Annotated[str, Field(pattern=r"^20\d\d-\d\d-\d\d$")]
     model: Word
     engine: Word
     engine_version: Word | None = None
@@ -56,7 +71,7 @@ class MachineRun(_Part):
     method: Word = "none"
     k: Annotated[int, Field(ge=0, le=128)] = 0
     tp: Annotated[int, Field(ge=1, le=1024)] | None = None
-    concurrency: Positive = 1.0
+    concurrency: Annotated[float, Field(allow_inf_nan=False, gt=0, le=100_000)] = 1.0
     input_tokens: Positive | None = None
     output_tokens: Positive | None = None
     workload: Word | None = None
@@ -75,6 +90,34 @@ class MachineRun(_Part):
             return self.accepted_length
         return 1 + sum(self.accepted_by_position[: self.k])
 
+    def contradiction(self) -> str | None:
+        """Why its numbers cannot all be true; None where they can."""
+        k, length, positions = self.k, self.accepted_length, self.accepted_by_position
+        if self.gains and (k == 0 or self.method == "none"):
+            return "a gain without drafts: its method is none or its k is 0"
+        if length is not None and length > (k + 1) * ROUNDING:
+            return f"{length:.3g} tokens per step, where k = {k} allows {k + 1}"
+        for i, (first, second) in enumerate(pairwise(positions), 1):
+            if second > first * ROUNDING:
+                return f"more is accepted at draft position {i + 1} than at position {i}"
+        told = 1 + sum(positions[:k])
+        if length is not None and positions and abs(math.log(told / length)) > SAME_LENGTH:
+            return f"{length:.3g} tokens per step, where the rates by position make {told:.3g}"
+        for name in ("tpot", "output_tok_s"):
+            gain = self.gains.get(name)
+            if gain and gain.log - 2 * gain.sd > math.log((k + 1) * FASTER_STEP):
+                return (
+                    f"a gain of {math.exp(gain.log):.3g} in {name}, where k = {k} makes at most "
+                    f"{k + 1} tokens a step"
+                )
+        speed, token = self.baseline.get("output_tok_s"), self.baseline.get("tpot")
+        if speed and token and speed * token > 1e3 * self.concurrency * FASTER_STEP:
+            return (
+                f"{speed:.4g} tok/s, where {self.concurrency:g} requests of {token:.3g} ms a token "
+                f"make {1e3 * self.concurrency / token:.4g}"
+            )
+        return f"its date {self.date} lies ahead" if self.date > _tomorrow() else None
+
 
 class Machine(_Part):
     """The whole file."""
@@ -84,6 +127,27 @@ class Machine(_Part):
     hardware: Word
     gpus: Annotated[int, Field(ge=1, le=1024)] = 1
     runs: Annotated[tuple[MachineRun, ...], Field(max_length=MAX_RUNS)] = ()
+    seal: Word | None = None  # what `digest` was when it was saved; none in files of old releases
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether the file was changed by hand since it was saved."""
+        return self.seal is not None and self.seal != self.digest()
+
+    def digest(self) -> str:
+        """What tells these numbers from others."""
+        told = self.model_dump_json(include={"hardware", "gpus", "runs"})
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    def check(self) -> None:
+        """Raise AdvisorError, naming the run, where numbers of the machine contradict each
+        other.
+        """
+        for number, run in enumerate(self.runs, 1):
+            if why := run.contradiction():
+                raise AdvisorError(
+                    f"machine '{self.name}', run {number} ({excerpt(run.date)}, k = {run.k}): {why}"
+                )
 
     @property
     def newest(self) -> str:
@@ -154,18 +218,25 @@ def load(name: str) -> Machine:
         raise AdvisorError(f"no machine is called '{excerpt(name)}'; there are: {there}")
     data = read_yaml_safely(path, MAX_BYTES)
     try:
-        return Machine.model_validate(data)
+        made = Machine.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise AdvisorError(f"{path}: {excerpt(where)}: {first['msg'].lower()}") from error
+    made.check()
+    return made
 
 
 def save(machine: Machine) -> Path:
-    """Write a machine, readable by its owner alone; the old file stays until the new one is
-    whole.
+    """Write a machine with its seal, readable by its owner alone; the old file stays until the new
+    one is whole. One that was edited by hand stays known as such. Raises AdvisorError where its
+    numbers contradict each other.
     """
     import yaml  # start-up: only where a machine is named
+
+    machine.check()
+    seal = EDITED if machine.is_edited else machine.digest()
+    machine = machine.model_copy(update={"seal": seal})
 
     path = path_of(machine.name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -190,7 +261,8 @@ def with_runs(machine: Machine, runs: Sequence[MachineRun]) -> Machine:
         raise AdvisorError(
             f"machine '{machine.name}' would have more than {MAX_RUNS} runs: start another one"
         )
-    return machine.model_copy(update={"runs": (*others, *runs)})
+    more = machine.model_copy(update={"runs": (*others, *runs)})
+    return more.model_copy(update={"seal": EDITED if machine.is_edited else more.digest()})
 
 
 def _replaces(run: MachineRun, old: MachineRun) -> bool:
@@ -205,6 +277,10 @@ def _replaces(run: MachineRun, old: MachineRun) -> bool:
 
 def _place(run: MachineRun) -> tuple[object, ...]:
     return run.method, run.k, run.concurrency, run.input_tokens, run.output_tokens
+
+
+def _tomorrow() -> str:
+    return (datetime.now(UTC).date() + timedelta(days=1)).isoformat()  # of any time zone
 
 
 def today() -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import stat
 import threading
 import time
@@ -249,6 +250,75 @@ def test_a_broken_machine_file_is_one_sentence(text: str, own_folder: Path) -> N
     with pytest.raises(AdvisorError) as said:
         machines.load("m")
     assert "\n" not in str(said.value)
+
+
+def edit(text: str, old: str, new: str) -> str:
+    """A machine file with one line changed by hand."""
+    made, count = re.subn(rf"(?m)^([ -]*){old}.*$", rf"\g<1>{new}", text)
+    assert count, f"no line {old} in the file"
+    return made
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("k: ", "k: 0", "a gain without drafts"),
+        ("method: ", "method: none", "a gain without drafts"),
+        ("accepted_length: ", "accepted_length: 9.0", "9 tokens per step, where k = 2 allows 3"),
+        ("accepted_length: ", "accepted_length: 1.5", "where the rates by position make 2.38"),
+        ("log: ", "log: 3.0", "a gain of 20.1 in tpot, where k = 2 makes at most 3 tokens a step"),
+        ("tpot: 20", "tpot: 200.0", "194.5 tok/s, where 4 requests of 200 ms a token make 20"),
+        ("concurrency: ", "concurrency: 4e6", "less than or equal to 100000"),
+        ("date: ", "date: '2091-01-01'", "lies ahead"),
+        ("date: ", "date: soon", "runs.0.date"),
+        ("engine: ", "engine: foo", "no predicted engine is called 'foo'"),
+        ("model: ", "model: nosuch", "unknown model 'nosuch'"),
+    ],
+)
+def test_numbers_that_cannot_be_true_together_are_one_sentence(
+    old: str, new: str, why: str, own_folder: Path
+) -> None:
+    call("calibrate", *ARMS, *SETTING)
+    path = own_folder / "spark.yaml"
+    path.write_text(edit(path.read_text(), old, new))
+    status, said = call("recommend", "--machine", "spark", "--concurrency", "4")
+    assert status != 0 and why in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_acceptance_that_rises_with_the_position_is_refused(own_folder: Path) -> None:
+    call("calibrate", *ARMS, *SETTING)
+    path = own_folder / "spark.yaml"
+    path.write_text(path.read_text().replace("- 0.5952", "- 0.8952"))
+    with pytest.raises(AdvisorError, match="at draft position 2 than at position 1"):
+        machines.load("spark")
+
+
+def test_a_file_that_was_edited_is_said_to_be(own_folder: Path) -> None:
+    words = ["recommend", "--machine", "spark", "--concurrency", "4"]
+    call("calibrate", *ARMS, *SETTING)
+    assert "edited by hand" not in " ".join(call(*words)[1].split())
+    path = own_folder / "spark.yaml"
+    path.write_text(edit(path.read_text(), "tpot: 20", "tpot: 0.02"))
+    said = " ".join(call(*words)[1].split())
+    assert "edited by hand since they were measured" in said
+    assert re.search(r"They make a token without speculation \d+ times as fast as expected", said)
+    call("calibrate", ARMS[0], *SETTING)
+    assert machines.load("spark").is_edited, "another run does not seal what was edited"
+    bare = re.sub("(?m)^seal: .*\n", "", path.read_text())
+    path.write_text(bare)
+    assert not machines.load("spark").is_edited, "a file of an old release has no seal"
+
+
+def test_streams_follow_from_throughput_and_time_per_token(tmp_path: Path) -> None:
+    """Where no file states the load, as in a table."""
+    table = tmp_path / "t.md"
+    table.write_text(
+        "| k | tok/s | TPOT (ms) |\n|--|--|--|\n| 0 | 200 | 20 |\n| 2 | 300 | 13.3 |\n"
+    )
+    status, said = call("calibrate", str(table), *SETTING)
+    assert status == 0, said
+    assert machines.load("spark").runs[0].concurrency == 4
 
 
 def test_unknown_and_other_machines_are_refused() -> None:
