@@ -750,6 +750,25 @@ curl "$base_url/v1/models"  # of the OpenAI API
     assert errors(f"import os\nos.system('vllm serve Qwen/Qwen3-8B --port 8000')\n{client}", "a.py")
 
 
+def test_a_value_from_outside_within_quotes() -> None:
+    text = """MMPROJ="${MMPROJ:-}"
+if [ -z "$MMPROJ" ]; then exit 2; fi
+EXTRA="--mmproj $MMPROJ --jinja"
+llama-server -m /models/a.gguf $EXTRA --port 8080
+"""
+    (launch,) = read_text(text, "a.sh").launches
+    found = launch.flag("--mmproj")
+    assert found is not None and found.unresolved and launch.flag("--jinja") is not None
+    assert not errors(text, "a.sh")
+
+
+def test_a_note_of_the_release_beside_the_options() -> None:
+    text = "model: Qwen/Qwen3-8B\nmax-model-len: 8192\nvllm-release: v2.24.0\n"
+    (launch,) = read_text(text, "a.yaml").launches
+    assert [flag.raw for flag in launch.flags] == ["model", "max-model-len"]
+    assert not errors(text, "a.yaml") and errors(text.replace("release", "releases"), "a.yaml")
+
+
 def test_a_service_of_ray_holds_its_models_as_text() -> None:
     text = """apiVersion: ray.io/v1
 kind: RayService

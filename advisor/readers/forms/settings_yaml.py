@@ -10,6 +10,7 @@ import json
 
 from advisor import engines
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import engines_with
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, Surroundings
@@ -47,6 +48,8 @@ n-gpu-layers ctx-size spec-type hf-repo flash-attn cache-type-k spec-draft-n-max
 """
 _LLAMA = frozenset(_LLAMA_KEYS.split())
 
+# what a program notes of the server's release beside its options
+_OF_RELEASE = lazy_re(r"(?:vllm|sglang|engine)[-_](?:release|version|image|tag|commit)$")
 NEAR = 0.85  # a misspelt option is as near as that to the one that was meant
 
 
@@ -125,7 +128,7 @@ def read_settings(
 ) -> None:
     """One launch from a mapping of options to values."""
     reading.form = "config-yaml"
-    pairs = option_pairs(document, reading)
+    pairs = [one for one in option_pairs(document, reading) if not _OF_RELEASE.match(one[0].text)]
     for key, value in document.entries():
         text_for_switch(key, value, engine, reading)
     if pairs:

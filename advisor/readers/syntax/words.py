@@ -17,6 +17,8 @@ from advisor.readers.syntax.mapped import (
 )
 from advisor.readers.syntax.scope import Scope, Value, arithmetic, closing_index, parameter
 
+_NAME_OF = lazy_re(r"\$\{?([A-Za-z_]\w*)")
+_OPTION_BEFORE = lazy_re(r"(?:^|[\s\"'])--?[A-Za-z][\w-]*[ =]$")
 _EMPTY_DEFAULT = lazy_re(r"\$\{(\w+):?-\}")
 _PLAIN = lazy_re(rf"[^\s'\"\\$`{HOLE_OPEN}]+")
 _FIELD = lazy_re(rf"(?:{HOLE.pattern}|\S)+")  # a hole may have blanks in its name: $(nvidia-smi -L)
@@ -197,7 +199,11 @@ class _Lexer:
                 i = max(i, text.find(HOLE_CLOSE, i)) + 1
             elif char == "$" and self.dollars:
                 self.add(self.source.part(start, i))
+                named = _NAME_OF.match(text, i)
                 i, value = self.reference(text, i)
+                at = named.start() if named else 0
+                if value is EMPTY and named and _OPTION_BEFORE.search(text[max(0, at - 60) : at]):
+                    value = hole(named[1], self.source.pos[at])  # it is set elsewhere
                 self.add_quoted(value)
                 start = i
             elif char == "`" and self.dollars:
