@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -155,7 +156,21 @@ def run_plan(
             "k": made.arms[-1].k or None,
         }
         found = settings.setting(off, on, {k: v for k, v in asked.items() if v != "unknown"})
-        write("\n" + ab_text(judge_ab(off, on, found), page_width()))
+        report = judge_ab(off, on, found)
+        write("\n" + ab_text(report, page_width()))
+        if report.verdict != "not comparable":
+            say(f"next: {_calibrate_command(left, right, asked)}")
+
+
+def _calibrate_command(left: list[Path], right: list[Path], asked: dict[str, Any]) -> str:
+    """The command that keeps these runs for later answers."""
+    words = ["advisor", "calibrate", str(left[0]), str(right[0])]
+    for option, paths in (("--off", left[1:]), ("--on", right[1:])):
+        words += [word for path in paths for word in (option, str(path))]
+    for option, name in (("--hw", "hardware"), ("--model", "model"), ("--quant", "quant")):
+        if asked[name] and asked[name] != "unknown":
+            words += [option, str(asked[name])]
+    return shlex.join([*words, *(["--k", str(asked["k"])] if asked["k"] else []), "--name", "own"])
 
 
 def _plan_of(

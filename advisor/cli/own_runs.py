@@ -175,9 +175,11 @@ def calibrate(
     )
     if added.next is not None:
         write(f"{next_run_line(added.next)}\n")
+    load = f" --ctx {request.ctx_tokens}" if request.ctx_tokens else ""
+    load += f" --output-tokens {request.output_tokens}" if request.output_tokens else ""
     write(
         f"answer again: advisor recommend --machine {name} --model {request.model} --concurrency "
-        f"{request.concurrency}\n"
+        f"{request.concurrency}{load}\n"
     )
 
 

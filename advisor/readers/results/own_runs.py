@@ -99,6 +99,8 @@ def read(doc: Document) -> list[BenchmarkRun]:
     tokens = sum(r.output_tokens for r in good)
     inputs = [r.input_tokens for r in good if r.input_tokens]
     known: Any = header.engine if header.engine in ENGINES else None
+    acceptance = _acceptance(made)
+    counted = len(acceptance.by_position) if acceptance else 0  # where nobody said k
     return [
         BenchmarkRun(
             file=doc.name,
@@ -111,7 +113,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
             engine_version=header.engine_version,
             model=header.model,
             method=header.method,
-            k=header.k,
+            k=header.k or counted or (0 if header.method == "none" else None),
             slots=header.slots,
             concurrency=header.concurrency,
             dataset=f"{header.workload}:{header.prompts_sha256[:12]}",
@@ -130,7 +132,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
                 if r.chunks > 1
             ),
             e2e_ms=Latency.of((r.end_s - r.start_s) * 1e3 for r in good),
-            acceptance=_acceptance(made),
+            acceptance=acceptance,
         )
     ]
 
