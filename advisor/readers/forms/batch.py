@@ -33,6 +33,7 @@ _CONDITION = lazy_re(
 )
 _SET = lazy_re(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
 _SPACED = lazy_re(r"\s*@?set\s+(?!/)([A-Za-z_]\w*)(\s+=\s*)(?=\S)", re.I)
+_USED = lazy_re(r"%(?=([a-z_]\w*)%)")  # a percent sign may end one name and begin the next
 _PERCENT = lazy_re(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LOOPED = lazy_re(r"%%(?:~[a-zA-Z$:]{0,9})?([A-Za-z])(?![A-Za-z])")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
@@ -46,7 +47,7 @@ def read_batch(reading: Reading) -> None:
     """Commands of a Windows script in order."""
     reading.form = "batch"
     scope, env = Scope(), dict[str, EnvItem]()
-    lower = reading.source.text.lower()
+    used = set(_USED.findall(reading.source.text.lower()))
     for whole in logical_lines(reading.source.text, "^"):
         if not reading.step():
             return
@@ -56,7 +57,7 @@ def read_batch(reading: Reading) -> None:
         if spaced := _SPACED.match(whole.text):
             at, end = whole.pos[spaced.start(2)], whole.pos[spaced.end(2) - 1] + 1
             said = f"cmd takes the space for a part of the name: %{spaced[1]}% stays empty"
-            if at >= 0 and f"%{spaced[1]}%".lower() in lower:
+            if at >= 0 and spaced[1].lower() in used:
                 reading.slip(said, at, end, "=")
         line = _default_assignment(whole, scope)
         line, conditional = _without_condition(line)

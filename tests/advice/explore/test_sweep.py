@@ -6,12 +6,12 @@ import json
 import random
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from typing import Any
 
 import jsonschema
 import pytest
+from effort import at_most
 
 from advisor.advice.explain import what_if
 from advisor.advice.explore.axes import axes, parse_axis, series
@@ -103,13 +103,12 @@ def test_each_load_is_what_recommend_answers_there(asked: Request) -> None:
                     )
 
 
-def test_five_k_at_twenty_loads_in_a_second() -> None:
+def test_five_k_at_twenty_loads_cost_little() -> None:
+    """26 ordinary files of twenty servers where this was written (4 ms each)."""
     curves(concurrency=[1])  # what is read once
-    start = time.process_time()
-    found = curves(concurrency=[int(v) for v in series(1, 128)], k=range(5))
-    spent = time.process_time() - start
+    with at_most(250):
+        found = curves(concurrency=[int(v) for v in series(1, 128)], k=range(5))
     assert sum(len(load.points) for load in found.loads) == 100
-    assert spent < 1.0
 
 
 def test_one_call_estimates_all_loads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from time import process_time
 from xml.etree import ElementTree
 
 import pytest
 from cli.serve.client import client
 from cli_run import run
+from effort import ordinary_files, processor_seconds
 from starlette.testclient import TestClient
 
 from advisor.cli.serve.answers import AnswerCache
@@ -331,15 +331,15 @@ def test_choices_that_cannot_be_compared_get_a_sentence(
 
 
 def test_a_page_and_a_change_take_little_of_the_processor(page: TestClient) -> None:
-    """Of a question never asked before: the page below 1 s, a change below 200 ms."""
+    """Of a question never asked before, in ordinary files of twenty servers (4 ms each where this
+    was written): a page took 26 of them, a change 8.
+    """
 
     def seconds(address: str) -> float:
-        start = process_time()
-        assert page.get(address).status_code == 200
-        return process_time() - start
+        return processor_seconds(lambda: page.get(address).raise_for_status())
 
     seconds("/?hw=h200&concurrency=9")  # what is loaded once
     whole = min(seconds(f"/?hw=gb10&concurrency={load}") for load in (5, 6, 7))
     change = median(seconds(f"/part/answer?hw=gb10&concurrency={load}") for load in range(33, 44))
     print(f"page {1e3 * whole:.0f} ms, change {1e3 * change:.0f} ms of the processor")
-    assert whole < 1.0 and change < 0.2
+    assert ordinary_files(whole) < 250 and ordinary_files(change) < 50
