@@ -78,7 +78,7 @@ def _command(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
     clean |= {"HOME": str(place), "PYTHONPATH": str(EXAMPLES.parent), "PYTHONIOENCODING": "utf-8"}
     call = [sys.executable, "-c", "from advisor.cli.app import main; main()", *words[1:]]
     return subprocess.run(
-        call, cwd=place, env=clean | given, capture_output=True, text=True, check=False, timeout=120
+        call, cwd=place, env=clean | given, capture_output=True, text=True, check=False, timeout=600
     )
 
 

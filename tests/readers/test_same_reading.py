@@ -47,7 +47,7 @@ def test_every_reading_of_emitted_files_is_the_same(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=300,
+            timeout=900,
         )
         told.add(done.stdout)
     assert len(told) == 1 and int(next(iter(told)).split()[0]) >= 30

@@ -31,7 +31,7 @@ def run(command: list[str], folder: Path, env: dict[str, str] | None = None) -> 
     """What the tool complains of; empty if it accepts."""
     made = subprocess.run(
         command, cwd=folder, env={**os.environ, **(env or {})}, capture_output=True, text=True,
-        timeout=120, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
     said = (made.stdout + made.stderr).strip()
     return said or f"exit status {made.returncode}" if made.returncode else ""
@@ -49,7 +49,7 @@ def systemd(path: Path) -> str:
     program = start.removeprefix("ExecStart=").lstrip("-@:+!").split()[0].strip('"')
     path.write_text(text.replace(program, "/bin/true", 1))
     made = subprocess.run(["systemd-analyze", "verify", "--man=no", path.name], cwd=path.parent,
-                          capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+                          capture_output=True, text=True, timeout=600, check=False)  # fmt: skip
     # an unknown key is a warning there, and the exit status stays 0
     ours = [line for line in made.stderr.splitlines() if path.name in line or path.stem in line]
     return "\n".join(ours) or ("" if not made.returncode else made.stderr or "exit status")

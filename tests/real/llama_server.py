@@ -47,7 +47,7 @@ def accepts(binary: str, arguments: list[str], env: dict[str, str]) -> tuple[boo
         [binary, *arguments, "--version"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env=clean | env,
     )

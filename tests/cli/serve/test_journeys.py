@@ -44,7 +44,7 @@ def _visit(world: tuple[Browser, str], width: str, **more: Any) -> Iterator[Visi
     made, address = world
     wide, high = WIDTHS[width]
     context = made.new_context(viewport={"width": wide, "height": high}, **more)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(120_000)
     try:
         yield Visit(context, address, width, more.get("java_script_enabled", True))
     finally:
@@ -60,7 +60,7 @@ def headline(visit: Visit) -> str:
 
 
 def api(visit: Visit, query: str) -> Any:
-    with urlopen(f"{visit.address}/api/recommend?{query}", timeout=30) as got:
+    with urlopen(f"{visit.address}/api/recommend?{query}", timeout=300) as got:
         return json.load(got)
 
 
