@@ -1,11 +1,17 @@
 """Settings of all tests."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 try:
     from hypothesis.internal.conjecture import providers
 except ImportError:  # an older release
     providers = None
+
+# Servers that tests start are on this machine, whatever proxy it uses.
+for name in ("NO_PROXY", "no_proxy"):
+    os.environ[name] = ",".join(filter(None, ["127.0.0.1,localhost", os.environ.get(name)]))
 
 # A test never asserts a time: on a busy machine an example may take longer than 200 ms, and the
 # first ones longer than a second to draw.
