@@ -12,15 +12,12 @@ DRAW = """
 import pathlib
 from hypothesis import given, settings, strategies as st
 {before}
-seen = []
 
 @settings(max_examples=60)
 @given(st.text(), st.floats(), st.integers())
 def test_draw(text, real, whole):
-    seen.append(ascii((text, real, whole)))
-
-def test_note():
-    pathlib.Path("seen").write_text("\\n".join(seen))
+    with pathlib.Path("drawn").open("a") as out:
+        print(ascii((text, real, whole)), file=out)
 """
 
 
@@ -36,7 +33,9 @@ def draw_examples(folder: Path, before: str = "", *options: str) -> str:
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    return (folder / "seen").read_text()
+    drawn = (folder / "drawn").read_text()
+    (folder / "drawn").unlink()
+    return drawn
 
 
 def test_examples_follow_from_the_test_alone(tmp_path: Path) -> None:

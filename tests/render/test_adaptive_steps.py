@@ -113,7 +113,7 @@ def test_a_unit_writes_it_before_each_start(form: str, tmp_path: Path) -> None:
     words = shlex.split(line.removeprefix("ExecStartPre="))
     assert words[:2] == ["/bin/sh", "-c"] and len(words) == 3
     # systemd reads %% as %, and %t as its run-time folder
-    run(words[2].replace("%%", "%").replace("%t", str(tmp_path)), tmp_path)
+    run(words[2].replace("%%", "%").replace("%t", shlex.quote(str(tmp_path))), tmp_path)
     (written,) = tmp_path.iterdir()
     assert json.loads(written.read_text(encoding="utf-8")) == STEPS
     if form == "quadlet":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from functools import cache
@@ -41,7 +42,12 @@ def test_the_folder_is_complete_and_every_script_of_it_parses(
     assert all(f"`{name}`" in files["README.md"] for name in files.keys() - {"README.md"})
     for name in (name for name in files if name.endswith(".sh")):
         done = subprocess.run(
-            ["bash", "-n"], input=files[name], text=True, capture_output=True, check=False
+            ["bash", "-n"],
+            input=files[name],
+            text=True,
+            capture_output=True,
+            check=False,
+            env=os.environ | {"LC_ALL": "C"},  # it warns of a locale that is not installed
         )
         assert (done.returncode, done.stderr) == (0, ""), name
     arms = {"start.sh": advice.plan, "run-off.sh": advice.plan_off, "run-on.sh": advice.candidate}

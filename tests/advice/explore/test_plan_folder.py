@@ -210,9 +210,10 @@ needs_nginx = pytest.mark.skipif(NGINX is None, reason="no nginx; .ci/deploy-too
 
 def place_files(conf: str, folder_at: Path) -> Path:
     """The configuration with its own files in a folder that the test may write."""
-    head = f"pid {folder_at}/nginx.pid;\nerror_log {folder_at}/error.log;\ndaemon off;\n"
+    head = f'pid "{folder_at}/nginx.pid";\nerror_log "{folder_at}/error.log";\ndaemon off;\n'
     if "\nuser " not in conf:
-        conf = conf.replace("http {", f"http {{\n    client_body_temp_path {folder_at}/body;", 1)
+        body = f'client_body_temp_path "{folder_at}/body";'
+        conf = conf.replace("http {", f"http {{\n    {body}", 1)
     path = folder_at / "nginx.conf"
     path.write_text(head + conf)
     return path
