@@ -769,6 +769,13 @@ def test_a_note_of_the_release_beside_the_options() -> None:
     assert not errors(text, "a.yaml") and errors(text.replace("release", "releases"), "a.yaml")
 
 
+def test_names_of_programs_are_no_command() -> None:
+    text = 'NAMES = ["llama-server.exe", "server.exe", "ik_llama_server"]\n'
+    assert read_text(text, "a.py").launches == ()
+    run = 'import subprocess\nsubprocess.run(["llama-server", "-m", "a.gguf"])\n'
+    assert len(read_text(run, "a.py").launches) == 1
+
+
 def test_a_service_of_ray_holds_its_models_as_text() -> None:
     text = """apiVersion: ray.io/v1
 kind: RayService

@@ -54,6 +54,7 @@ _PROSE = lazy_re(
     r"(?:llama-server|(?:vllm|sglang) serve)[,.:;]? (?:is|was|has|does|did|can|could|cannot|will"
     r"|but|and|or|to|for|with|from|on|in|at|the|exited|failed|not)\b"
 )
+_PROGRAM = lazy_re(r"[\w.-]*server[\w.-]*?(?:\.exe)?")
 _UNFILLED = lazy_re(
     r"\{\{\s*['\"]"
 )  # JSON in doubled braces: a text that is to go through `str.format`
@@ -249,6 +250,8 @@ class Program(PythonValues):
         ):
             return  # a table, whose rows may name programs
         words = self.words(node)
+        if len(words) > 1 and all(_PROGRAM.fullmatch(word.text) for word in words):
+            return  # names under which a program may be found
         if (
             id(node) in self.joined
         ):  # the shell takes the line apart anew: "--reasoning-parser qwen3" is two words there

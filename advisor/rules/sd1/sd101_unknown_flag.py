@@ -34,6 +34,7 @@ DOCKERS = frozenset(
     + ("--network", "-p", "--publish", "-it", "-d", "--runtime", "--entrypoint", "--env-file")
 )
 _SIGN = lazy_re(r"(--?[A-Za-z][\w-]*)[:;,](.*)")
+_SHORT = lazy_re(r"-[A-Za-z]")  # a build's own, as often as a slip
 _LEAD = lazy_re(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
 
@@ -87,7 +88,7 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             severity=_weight(
                 case,
                 misspelt,
-                near is None or len(unknown) > 2 or not found.raw.startswith("--"),
+                near is None or len(unknown) > 2 or _SHORT.match(found.raw) is not None,
                 len(unknown) > 1,
             ),
             versions="all catalogued releases",
