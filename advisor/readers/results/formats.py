@@ -61,7 +61,8 @@ KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
     "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "
     "GuideLLM, evalscope perf, AIPerf, GenAI-Perf, llama-benchy, trtllm-bench, AISBench, llmperf, "
-    "llm-d-benchmark, inference-perf, InferenceX, a server's /metrics, or a table with k and tok/s"
+    "genai-bench, llm-d-benchmark, inference-perf, InferenceX, a server's /metrics, or a table "
+    "with k and tok/s"
 )
 
 

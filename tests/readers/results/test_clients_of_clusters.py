@@ -8,6 +8,7 @@ numbers are altered.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,13 @@ FIGURES: dict[str, list[dict[str, object]]] = {
         }
     ],
     "llmperf.txt": [{"model": "Qwen/Qwen3.6-27B", "output_tok_s": 335.40081, "ttft p99": 587.5}],
+    "genai-bench.json": [
+        {
+            "concurrency": 4.0, "requests": 8, "failed": 0, "input_tokens": 128.0,
+            "output_tokens": 100.0, "duration_s": 2.86, "output_tok_s": 800 / 2.86,
+            "ttft": 69.943, "tpot": 13.6323, "tpot p99": 13.6737,
+        }
+    ],
     # the paced server: 31 ms a step; a finishing chunk without a token counts as a step there
     "evalscope-1.14.txt": [
         {
@@ -183,6 +191,22 @@ def test_a_report_without_drafts_says_so() -> None:
     assert bare.speculates is False and bare.k == 0
     both = read(text[:start] + text[end:] + text)
     assert [run.k for run in both] == [0, 3] and both[0].part == "run 1"
+
+
+def test_times_of_genai_bench_are_in_the_unit_that_it_states() -> None:
+    made = json.loads((FILES / "genai-bench.json").read_text())
+    seconds = read_document(parse("a.json", json.dumps(made).encode()))[0]
+    stats = made["aggregated_metrics"]["stats"]
+    for name in ("ttft", "tpot", "e2e_latency", "output_latency"):
+        stats[name] = {key: value * 1e3 for key, value in stats[name].items()}
+        for one in made["individual_request_metrics"]:
+            one[name] *= 1e3
+    made["_time_unit"] = "ms"
+    again = read_document(parse("a.json", json.dumps(made).encode()))[0]
+    assert again.tpot_ms is not None and seconds.tpot_ms is not None
+    assert again.tpot_ms.mean == pytest.approx(seconds.tpot_ms.mean)
+    assert again.tpot_ms.values == pytest.approx(seconds.tpot_ms.values)
+    assert len(again.tpot_ms.values) == 8
 
 
 def test_the_stages_of_aisbench_are_runs() -> None:

@@ -1,17 +1,29 @@
-"""llmperf's `token_benchmark_ray.py`: `*_summary.json`, and what it prints.
+"""llmperf's `token_benchmark_ray.py`: `*_summary.json`, and what it prints; and a load's JSON of
+genai-bench, which states its unit of time (`_time_unit`) and each request.
 
-Its "inter-token latency" is the whole latency over all tokens, the wait for the first one included,
-so the time per token after the first follows from the means. Tokens are counted by its own
-tokenizer. "Overall output throughput" is of the server.
+llmperf's "inter-token latency" is the whole latency over all tokens, the wait for the first one
+included, so the time per token after the first follows from the means. Tokens are counted by its
+own tokenizer. "Overall output throughput" is of the server.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.run import BenchmarkRun, Foreign, Latency, Number, after_first, finite
+from advisor.readers.results.run import (
+    MAX_MS,
+    MAX_VALUES,
+    BenchmarkRun,
+    Count,
+    Foreign,
+    Latency,
+    Number,
+    after_first,
+    finite,
+)
 
 FORMAT = "llmperf"
 _SPEED = "results_mean_output_throughput_token_per_s"
@@ -33,11 +45,13 @@ class Shares(Foreign):
     p99: Number = None
     stddev: Number = None
 
-    def seconds(self) -> Latency | None:
-        """As a time, ms."""
+    def latency(self, scale: float = 1e3, values: Iterable[float] = ()) -> Latency | None:
+        """As a time, ms: from seconds, or by another factor. With those of each request."""
         stated = {"mean": self.mean, "p50": self.p50, "p90": self.p90, "p99": self.p99,
                   "sd": self.stddev}  # fmt: skip
-        return Latency.from_statistics(**{n: v and v * 1e3 for n, v in stated.items()})
+        kept = tuple(value * scale for value in values)
+        known = {name: v and v * scale for name, v in stated.items()}
+        return Latency.from_statistics(**known, values=kept)
 
 
 class Summary(Foreign):
@@ -52,17 +66,37 @@ class Summary(Foreign):
     shares: dict[str, Shares] = {}
 
 
+class Aggregate(Foreign):
+    """What is read of genai-bench's `aggregated_metrics`."""
+
+    scenario: str | None = None
+    num_concurrency: Number = None
+    run_duration: Number = None  # seconds, whatever the unit of the rest
+    mean_output_throughput_tokens_per_s: Number
+    num_completed_requests: Count = None
+    num_error_requests: Count = None
+    stats: dict[str, Shares] = {}
+
+
 def matches(doc: Document) -> bool:
-    """Whether the document is a result of llmperf."""
+    """Whether the document is a result of llmperf or genai-bench."""
     if doc.values:
-        return bool(doc.objects) and all(_SPEED in row for row in doc.objects)
+        return bool(doc.objects) and all(_SPEED in row or _is_genai(row) for row in doc.objects)
     return _OVERALL.search(doc.text) is not None and "end_to_end_latency_s" in doc.text
+
+
+def _is_genai(row: dict[str, Any]) -> bool:
+    made = row.get("aggregated_metrics")
+    return isinstance(made, dict) and "mean_output_throughput_tokens_per_s" in made
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per summary. Raises Unreadable where no request has finished."""
     if doc.values:
-        return [_run(doc, _from_json(row), part) for part, row in doc.parts()]
+        return [
+            _genai_run(doc, row, part) if _is_genai(row) else _run(doc, _from_json(row), part)
+            for part, row in doc.parts()
+        ]
     ends = [found.end() for found in _OVERALL.finditer(doc.text)]
     texts = [doc.text[a:b] for a, b in zip([0, *ends], [*ends[1:], len(doc.text)], strict=False)]
     many = len(texts) > 1
@@ -119,8 +153,34 @@ def _run(doc: Document, made: Summary, part: str) -> BenchmarkRun:
         requests=None if done is None else round(done),
         failed=None if errors is None else round(errors),
         input_tokens=prompt.mean, output_tokens=answer.mean, output_tok_s=made.speed,
-        ttft_ms=first.seconds(), tpot_ms=Latency.from_statistics(mean=tpot),
-        e2e_ms=whole.seconds(),
+        ttft_ms=first.latency(), tpot_ms=Latency.from_statistics(mean=tpot),
+        e2e_ms=whole.latency(),
         notes=("TPOT from the means of latency, TTFT and tokens: llmperf's own counts the first "
                "token's wait in",) if tpot else (),
+    )  # fmt: skip
+
+
+def _genai_run(doc: Document, row: dict[str, Any], part: str) -> BenchmarkRun:
+    made = Aggregate.model_validate(row["aggregated_metrics"])
+    if not made.mean_output_throughput_tokens_per_s:
+        raise Unreadable(f"{doc.name}: genai-bench: no request has finished")
+    scale = 1.0 if row.get("_time_unit") == "ms" else 1e3
+    each = row.get("individual_request_metrics")
+    requests = [one for one in each if isinstance(one, dict)] if isinstance(each, list) else []
+
+    def time(name: str) -> Latency | None:
+        values = [
+            v for one in requests if isinstance(v := one.get(name), int | float) and 0 <= v < MAX_MS
+        ]
+        return made.stats.get(name, Shares()).latency(scale, values[:MAX_VALUES])
+
+    empty = Shares()
+    return BenchmarkRun(
+        file=doc.name, format="genai-bench", part=part, sha256=doc.sha256, client="genai-bench",
+        concurrency=made.num_concurrency, dataset=made.scenario,
+        requests=made.num_completed_requests, failed=made.num_error_requests,
+        input_tokens=made.stats.get("num_input_tokens", empty).mean,
+        output_tokens=made.stats.get("num_output_tokens", empty).mean,
+        duration_s=made.run_duration, output_tok_s=made.mean_output_throughput_tokens_per_s,
+        ttft_ms=time("ttft"), tpot_ms=time("tpot"), e2e_ms=time("e2e_latency"),
     )  # fmt: skip
