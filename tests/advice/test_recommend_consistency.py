@@ -12,7 +12,7 @@ from advisor import engines
 from advisor.advice import decide, judge
 from advisor.advice import recommend as recommend_module
 from advisor.advice.plans import propose
-from advisor.advice.recommend import recommend
+from advisor.advice.recommend import judge_question, recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.perf import memory
@@ -225,20 +225,35 @@ def test_tp_alone_says_how_many_gpus_there_are() -> None:
     assert made.request.gpus == made.plan.tp == 2
 
 
+@pytest.mark.parametrize("concurrency", [8, 16, 32])
+@pytest.mark.parametrize("hardware", ["h100", "h200", "b200", "mi300x", "gb10"])
+def test_a_recipe_without_measurements_does_not_choose_a_less_sure_k(
+    hardware: str, concurrency: int
+) -> None:
+    """SGLang's balanced profile is k = 1; on an H200 at 16 requests 1.20x were measured with it,
+    1.28x with two and 1.33x with three draft tokens.
+    """
+    facts = facts_for_request(
+        Request(hardware=hardware, engine="sglang", concurrency=concurrency, ctx_tokens=2048)
+    )
+    found, _ = judge_question(judge.candidate_plans(facts))
+    verdict = decide.decide(facts, found)
+    assert verdict.best is not None
+    chosen = verdict.candidates[verdict.best]
+    rivals = [verdict.candidates[i] for i in decide.allowed_candidates(verdict.candidates)]
+    assert chosen.regret == min(one.regret for one in rivals)
+    assert len(rivals) >= 3 and chosen.plan.k > 1
+
+
 def test_a_published_k_that_the_estimate_does_not_share_is_said() -> None:
-    """SGLang's balanced profile is k = 1; where the estimate clearly prefers more draft tokens, the
+    """Published sweeps allow three draft tokens; where the estimate clearly prefers more, the
     answer tells both.
     """
-    few = recommend(hardware="h200", engine="sglang", concurrency=8, ctx_tokens=2048)
-    assert few.candidate is not None and few.candidate.k == 1
-    said = [
-        reason for reason in few.reasons if reason.text.startswith("The estimate alone prefers k=")
-    ]
-    assert len(said) == 1 and "SD410" in said[0].text
-    one = recommend(hardware="h200", engine="sglang", concurrency=1, ctx_tokens=2048)
-    assert not [
-        reason for reason in one.reasons if reason.text.startswith("The estimate alone prefers k=")
-    ]
+    made = recommend(hardware="gb10", model="qwen3.8-27b", workload="code")
+    (said,) = [one.text for one in made.reasons if one.text.startswith("The estimate alone")]
+    assert "prefers k=5" in said and "SD404 allows k=3 at most" in said
+    few = recommend(hardware="rtx3090", gpus=2, model="qwen3.6-27b")
+    assert not [one for one in few.reasons if one.text.startswith("The estimate alone prefers")]
 
 
 def test_documented_gains_do_not_outvote_an_expected_loss() -> None:

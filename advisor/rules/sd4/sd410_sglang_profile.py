@@ -5,7 +5,6 @@ from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag, spec_flag
-from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import concurrent_requests, for_advice, is_sparse_moe, regime, sources
 
 
@@ -21,7 +20,8 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
     2, or off.
 
     Why: one stream has compute to spare for three draft tokens; with more streams each draft token
-    takes from the others; on a saturated server verifying is all cost.
+    takes from the others; on a saturated server verifying is all cost. The profiles are recipes:
+    where a longer draft is surer by what was measured, it is recommended.
     Bad (concurrency=16): python -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
@@ -35,7 +35,8 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
     )
     if case.plan.method != "mtp":
         return
-    if at_once >= number("regime", "sglang_saturated_concurrency"):
+    effect, strength = regime(case, losses.saturated_sglang)
+    if effect is not None:
         yield Hit(
             f"{at_once} streams: the throughput profile for the 35B-A3B is speculation off, "
             f"because verifying dominates on a "
@@ -49,33 +50,26 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
                 "64 streams), but GLM-5 on "
                 "8x RTX PRO 6000 gained 1.4x to 1.6x at 64 (rtx6k)",
             ),
-            effect=regime(case, losses.saturated_sglang).effect,
+            effect=effect,
+            strength=strength,
         )
     elif (
         at_once > few and case.plan.k > 1 and is_sparse_moe(case) is not False
     ):  # profiles of the 35B-A3B
         yield Hit(
-            f"{at_once} streams: the balanced profile is steps 1, topk 1, draft tokens 2 (k=1)",
+            f"{at_once} streams: the published balanced profile is steps 1, topk 1, draft tokens "
+            f"2 (k=1), a recipe without measurements",
             flag=k_flag(case),
-            fix=k_fix(
-                case,
-                1,
-                "Use --speculative-num-steps 1 --speculative-eagle-topk 1 "
-                "--speculative-num-draft-tokens 2.",
-            ),
+            fix=Fix(text=f"Measure it beside k={case.plan.k}; what was measured prefers 2 and 3."),
             conflicts=(
-                "a recipe without measurements: 397B NVFP4 with 3 draft tokens gained 1.56x at 8 "
-                "and 1.40x at 16 streams (rtx6k)",
+                "35B-A3B in FP8 on an H200, 16 streams: output tok/s 1.20x with k=1, 1.28x with 2, "
+                "1.33x with 3 (bench-h200-sglang-0517); 397B NVFP4 with 3 draft tokens gained "
+                "1.56x at 8 and 1.40x at 16 streams (rtx6k)",
             ),
-            effect="k_max",
-            k_max=1,
         )
-    elif for_advice(case) and is_sparse_moe(case):
-        one = at_once == 1
+    elif at_once == 1 and for_advice(case) and is_sparse_moe(case):
         yield Hit(
-            "the low-latency profile for one stream is steps 3, topk 1, draft tokens 4"
-            if one
-            else "the balanced profile for a few streams is steps 1, topk 1, draft tokens 2",
+            "the low-latency profile for one stream is steps 3, topk 1, draft tokens 4",
             sources=("seed002", "seed003", "sgl-cookbook Qwen3.6"),
             conflicts=(
                 "recipes without measurements: on a GB10 three draft tokens still gain at four "
@@ -83,9 +77,5 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
                 "on 2x H20 lost with them even alone (f68420811681)",
             ),
             effect="support",
-            k_best=int(number("regime", "sglang_low_latency_k"))
-            if one
-            else 1
-            if at_once > few
-            else None,
+            k_best=int(number("regime", "sglang_low_latency_k")),
         )
