@@ -277,6 +277,7 @@ class Evidence(Frozen):
     metric: str
     speedup: float
     workload: str | None = None  # kind of text, where the source says
+    accepted: float | None = None  # tokens a step, bonus token included, where the source says
     date: str = ""
     clean: bool = True  # a fair pair, which the estimate rests on; else it is shown and counts not
     # same hardware, model, quant, engine; concurrency and ctx within a factor of 2; clean

@@ -86,8 +86,8 @@ def first_screen(advice: Advice, paper: Paper) -> list[str]:
     for told, blanks in tries:
         lines = _screen(advice, paper, told, blanks)
         if paper.width < _TABLE_WIDTH or screen_height(lines, paper.width) < SCREEN_LINES:
-            return lines
-    return _screen(advice, paper, reasons[:2], False)
+            break
+    return lines
 
 
 def screen_height(lines: Sequence[str], width: int) -> int:

@@ -11,7 +11,8 @@ from math import log
 
 from advisor.advice.decide import Verdict, effects, goal_interval, meets, p_objective, vetoes
 from advisor.advice.explain import caveats
-from advisor.advice.explain.measured import Told, from_evidence, whole_percent, without_acceptance
+from advisor.advice.explain.difference import Told, without_acceptance
+from advisor.advice.explain.measured import from_evidence, whole_percent
 from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.advice.judge import estimate_questions
 from advisor.domain.nouns import (

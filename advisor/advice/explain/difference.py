@@ -1,0 +1,182 @@
+"""Why an estimate is another number than a measured run, by cause and share.
+
+What it does not know: what a run does not say. What is left then is told apart by how much the
+errors of other runs shrink where the acceptance is stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log, prod
+from typing import Protocol
+
+from advisor.domain.nouns import Candidate, Evidence, Facts, Plan
+from advisor.domain.question import USUAL_PROMPT
+from advisor.domain.sourced import sourced
+from advisor.knowledge import store as knowledge
+
+PRINTED = {
+    "output_tok_s": "output_tok_s",
+    "request_tok_s": "tpot_ms",
+    "tpot": "tpot_ms",
+    "ttft": "ttft_ms",
+}
+_LIKE = {"request_tok_s": "tpot"}  # one thing seen twice
+FAR = sourced(
+    log(1.05),
+    "log ratio",
+    "from it on a measured run near the question is said to differ from what is expected",
+    "chosen",
+)
+LOAD = ("concurrency", "ctx_tokens", "output_tokens")
+OTHER_K_FAR = sourced(log(1.1), "log ratio", "the same of a run at another k", "chosen")
+ACCEPTED_PART = sourced(
+    0.4,
+    "share of the log ratio",
+    "left-out errors of 17.0 % with the acceptance that a source states and 21.9 % without "
+    "(models/speedup.md): 1 - (17.0 / 21.9)^2",
+    "derived",
+)
+Share = tuple[str, float]  # a cause, and the ratio that it makes
+
+
+class Told(Protocol):
+    """What the model says of a plan under a load that was measured (advice/judge.py)."""
+
+    def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
+        """Tokens a step, and the gain of each metric."""
+
+
+def towards(facts: Facts, row: Evidence, plan: Plan) -> list[tuple[Facts, Plan]]:
+    """From the question to a measured run: as asked, without a stated acceptance, with the run's
+    text, under its load, at its k, and with what it accepted.
+    """
+    unsaid = without_acceptance(facts)
+    read = unsaid.model_copy(update={"workload": row.workload})
+    load = {
+        "concurrency": int(row.concurrency or facts.concurrency or 1),
+        "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or USUAL_PROMPT),
+        "output_tokens": int(row.output_tokens or facts.output_tokens or 0) or None,
+    }
+    there = read.model_copy(update=load)
+    own = plan if row.k in (None, plan.k) else plan.model_copy(update={"k": row.k})
+    told = {"acceptance_length": row.accepted, "acceptance_k": own.k}
+    accepted = there
+    if row.accepted and there.request is not None:
+        accepted = there.model_copy(update={"request": there.request.model_copy(update=told)})
+    ways = (facts, unsaid, read, there)
+    return [*((one, plan) for one in ways), (there, own), (accepted, own)]
+
+
+def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: Told) -> str:
+    """Why the estimate is not what was measured here, by cause and share: text, load, k, and what
+    is left, so that the measured gain times all shares is the expected one. Nothing where it
+    lies near.
+    """
+    row, estimate, plan = rows[0], best.estimate, best.plan
+    if estimate is None:
+        return ""
+    expected = getattr(estimate, PRINTED[row.metric]).speedup.p50
+    other_k = row.k not in (None, plan.k)
+    if abs(log(expected / row.speedup)) < (OTHER_K_FAR if other_k else FAR):
+        return ""
+    cases = towards(facts, row, plan)
+    found = [told.of_load(*case) for case in cases]
+    gains = [each[_LIKE.get(row.metric, row.metric)] for _, each in found]
+    tokens = [tau for tau, _ in found]
+    shares = [
+        *_text_shares(facts, cases, tokens, gains),
+        *_load_shares(facts, cases, gains),
+        *_regime_shares(best, expected / gains[0]),
+    ]
+    if other_k:
+        shares.append((f"k={plan.k} instead of {row.k}", gains[3] / gains[4]))
+    if row.accepted:
+        what = f"the run accepted {row.accepted:.2f}, {tokens[4]:.2f} expected"
+        shares.append((what, gains[4] / gains[5]))
+    # what a reader does not miss is a part of what is left, or not told
+    shares = [(what, ratio) for what, ratio in shares if abs(log(ratio)) >= FAR / 2]
+    left = expected / (row.speedup * prod(ratio for _, ratio in shares))
+    shares += _what_is_left(row, left) if abs(log(left)) >= FAR / 2 else []
+    parts = [f"{what} ({_share(ratio)})" for what, ratio in shares]
+    how = f" with {row.workload} text" if row.workload else ""
+    why, place = "; ".join(parts), "here" if row.covers else "nearest"
+    return f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {why}. The run: "
+
+
+def _text_shares(
+    facts: Facts,
+    cases: Sequence[tuple[Facts, Plan]],
+    tokens: Sequence[float],
+    gains: Sequence[float],
+) -> list[Share]:
+    """What the stated acceptance and the kind of text make; prompts that do not say it are taken
+    for what is usual.
+    """
+    unsaid, read = cases[1][0], cases[2][0]
+    shares: list[Share] = []
+    if unsaid is not facts:
+        what = f"the acceptance that you state gives {tokens[0]:.2f} instead of {tokens[1]:.2f}"
+        shares.append((f"{what} tokens a step", gains[0] / gains[1]))
+    if read.workload == facts.workload:
+        return shares
+    accepts, whole = round(tokens[1], 2) / round(tokens[2], 2), gains[1] / gains[2]
+    theirs = "" if read.workload else " of a text that the run does not name"
+    what = f"{facts.workload or 'this'} text accepts {tokens[1]:.2f} instead of {tokens[2]:.2f}"
+    shares.append((f"{what} tokens a step{theirs}", accepts))
+    # random prompts share no experts, and prompts are a part of the time
+    rest = whole / accepts
+    shares.append((f"its steps cost {'less' if rest > 1 else 'more'}", rest))
+    return shares
+
+
+def _load_shares(
+    facts: Facts, cases: Sequence[tuple[Facts, Plan]], gains: Sequence[float]
+) -> list[Share]:
+    there = cases[3][0]
+    same = all(getattr(there, name) == getattr(facts, name) for name in LOAD)
+    return [] if same else [("the load is another", gains[2] / gains[3])]
+
+
+def _regime_shares(best: Candidate, ratio: float) -> list[Share]:
+    """What losses that are documented, or requests that wait, make of the gain of the steps."""
+    codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
+    terms = best.estimate.terms if best.estimate is not None else {}
+    waits = terms.get("requests_verify", 1) < terms.get("requests_base", 1)
+    if ratio > 1 or not (codes or waits):  # the pairs nearby moved the median: it is what is left
+        return []
+    what = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
+    return [(what, ratio)]
+
+
+def _what_is_left(row: Evidence, left: float) -> list[Share]:
+    """What no number of the run explains, by what it can be: how its two runs were made, what its
+    steps cost where it says what was accepted, and else both.
+    """
+    if abs(log(left)) < FAR:
+        return [("runs of one setting scatter", left)]
+    if not row.clean:
+        return [("its arms differ in more, or do not state their settings", left)]
+    spread = knowledge.threshold("owner_sd_same_regime").value
+    rare = (
+        "" if abs(log(left)) <= spread else ", and more than owners of one setting usually differ"
+    )
+    fewer, dearer = ("fewer", "more") if left > 1 else ("more", "less")
+    if row.accepted:
+        return [(f"its steps cost {dearer} than expected{rare}", left)]
+    accepted = left**ACCEPTED_PART
+    what = f"the run probably accepted {fewer} than expected, which it does not say"
+    return [(what, accepted), (f"and its steps cost {dearer}{rare}", left / accepted)]
+
+
+def without_acceptance(facts: Facts) -> Facts:
+    """The facts as if no acceptance had been stated; the same ones where none was."""
+    request = facts.request
+    if request is None or (request.acceptance is None and request.acceptance_length is None):
+        return facts
+    bare = {"acceptance": None, "acceptance_length": None, "acceptance_k": None}
+    return facts.model_copy(update={"request": request.model_copy(update=bare)})
+
+
+def _share(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.0f} %"
