@@ -9,7 +9,8 @@ gives, and among its plans the one of least regret. Beyond the largest k of the 
 plan is never on, but may be worth a measurement where all others are off. Measured runs and what is
 documented are part of that posterior or explain it; they do not overrule it. Answers of one token
 end with the prompt: off. A checkpoint whose MTP head nobody is known to have seen is measured
-first. What it does not know: why (reasons.py says), and how the estimate was made (predict.py).
+first, and so is a plan that depends on what no estimate prices. What it does not know: why
+(reasons.py says), and how the estimate was made (predict.py).
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ BETTER: dict[Decision, tuple[Decision, ...]] = {
     "off": ("on", "measure"),
 }
 UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
+UNPRICED = "unpriced"  # where the plan depends on what no estimate has in it
 WAIT_WEIGHT = sourced(
     0.1, "share", "Policy: ten times as long a wait for the first token weighs a fifth", "chosen"
 )
@@ -78,16 +80,21 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     found = _by_preference(facts, candidates)
     if found.best is None:
         return found
-    decision = after_a_look(facts, found.candidates[found.best].plan, found.decision)
+    plan = found.candidates[found.best].plan
+    by_estimate = found.rule in ("estimate", "unsure")
+    if by_estimate and caveats.unpriced(facts, plan) is not None:
+        return found._replace(decision="measure", rule=UNPRICED)
+    decision = after_a_look(facts, plan, found.decision)
     return found if decision == found.decision else found._replace(decision=decision, rule=UNSEEN)
 
 
 def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:
     """The decision, but measure instead of on where nobody is known to have seen the head that the
-    plan drafts with: without it the server does not start, or accepts no draft.
+    plan drafts with (without it the server does not start, or accepts no draft), and where it
+    depends on what no estimate has in it.
     """
-    unseen = decision == "on" and caveats.head(facts, plan) is not None
-    return "measure" if unseen else decision
+    open_ = caveats.head(facts, plan) or caveats.unpriced(facts, plan) if decision == "on" else None
+    return "measure" if open_ is not None else decision
 
 
 def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:

@@ -28,6 +28,7 @@ from advisor.domain.nouns import (
 )
 from advisor.perf import arrays, memory
 from advisor.perf.encoding.encode_plans import from_questions
+from advisor.perf.sizes import device
 from advisor.prediction import estimates
 from advisor.prediction.decision import plain_sd
 from advisor.prediction.predict import Medians
@@ -249,9 +250,12 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
 
 
 def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, MemoryBill]]:
-    """The plans whose memory bill fits, each with that bill."""
+    """The plans whose memory bill fits, each with that bill; where none does, those of slots that
+    are too large by no more than bills were seen to be wrong by.
+    """
     made = [(plan, memory.bill(facts, plan)) for plan in plans]
-    return [(plan, bill) for plan, bill in made if bill.fits is not False]
+    fit = [(plan, bill) for plan, bill in made if bill.fits is not False]
+    return fit or [(plan, bill) for plan, bill in made if device.nearly_fits(plan, bill)]
 
 
 class Beside(NamedTuple):

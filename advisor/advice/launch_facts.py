@@ -39,6 +39,7 @@ def launch_facts(
     model = knowledge.llm_from_text(named) or knowledge.llm_from_text(plan.served_model_name or "")
     quant = _published_quant(model, named) or _launch_quant(named, plan)
     hardware = knowledge.hardware(hw) if hw else None
+    linked = sum(len((hosts or "").split(",")) for name, hosts in plan.extra if name == "--rpc")
     parallel = max(plan.tp, 1) * max(plan.pp, 1) * max(plan.dp, 1)
     facts = Facts(
         hardware=hardware,
@@ -48,7 +49,8 @@ def launch_facts(
         checkpoint=_known_checkpoint(model, named, quant),
         engine=launch.engine,
         engine_version=launch.engine_version,
-        gpus=gpus or parallel,
+        gpus=gpus or parallel + linked,
+        interconnect="ethernet" if linked else None,
         tp=plan.tp,
         concurrency=concurrency,
         ctx_tokens=ctx_tokens,

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from advisor.advice.decide import UNPRICED
 from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch
 from advisor.perf.encoding.encode_plans import without_graphs
+from advisor.perf.sizes import device
 
 _FIELDS = (
     "method",
@@ -44,7 +46,8 @@ def change_for(one: CheckedLaunch) -> Change | None:
     against = advice.decision != "measure" and any(
         name == "output_tok_s" and ratio < 1 for name, ratio in ratios
     )
-    why = advice.reasons[0].text if against and advice.reasons else ""
+    told = against or advice.decided_by == UNPRICED
+    why = advice.reasons[0].text if told and advice.reasons else ""
     return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why)
 
 
@@ -72,7 +75,8 @@ def _request(one: CheckedLaunch) -> Request:
         "model": facts.model.id if facts.model else "",
         "gpus": facts.gpus,
         "engine": one.plan.engine,
-        "tp": one.plan.tp if one.plan.tp <= facts.gpus else None,
+        "interconnect": facts.interconnect,
+        "tp": one.plan.tp if one.plan.tp <= facts.gpus and not device.reserves(one.plan) else None,
         "quant": facts.quant.id if facts.quant else None,
         "engine_version": one.plan.engine_version,
         "concurrency": facts.concurrency,

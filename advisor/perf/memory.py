@@ -229,7 +229,7 @@ def room(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) 
     shape = facts.shape or facts.model
     if shape is None or facts.quant is None:
         return None
-    left = _left_gib(facts, plan) if made is None else left_gib(made)
+    left = free_gib(facts, plan) if made is None else left_gib(made)
     if left is None:
         return None
     bytes_left = max(left, 0.0) * replica_gpus(facts, plan) * GIB
@@ -253,13 +253,13 @@ def rooms(facts: Facts, plan: Plan, lengths: Floats) -> Floats | None:
         Requests. (N,)
     """
     shape = facts.shape or facts.model
-    left = _left_gib(facts, plan)
+    left = free_gib(facts, plan)
     if shape is None or facts.quant is None or left is None:
         return None
     return _requests(facts, plan, shape, max(left, 0.0) * replica_gpus(facts, plan) * GIB, lengths)
 
 
-def _left_gib(facts: Facts, plan: Plan) -> float | None:
+def free_gib(facts: Facts, plan: Plan) -> float | None:
     """What remains of one device for KV and states."""
     fixed = _fixed_bill(facts, plan)
     return None if fixed is None else left_gib(fixed)

@@ -13,6 +13,7 @@ from advisor.domain.nouns import Estimate, Facts, Interval, MemoryBill, MetricEs
 from advisor.perf import arrays, memory
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
+from advisor.perf.sizes import device
 from advisor.prediction import calibrated
 from advisor.prediction.artefact import load
 from advisor.prediction.calibrated import Level
@@ -20,6 +21,7 @@ from advisor.prediction.decision import ESTIMATED, goal_chances, judged_goal, pl
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.model import Model
 from advisor.prediction.predict import BASES, Medians, as_one_story, predict_points
+from advisor.prediction.switches import with_overflow
 
 Floats = npt.NDArray[np.float64]
 
@@ -146,6 +148,12 @@ def predict_batch(
         cases[0][0].own_runs,
         beside(points) if beside is not None else None,
     )
+    spill = np.array([overflow_chance(facts, plan) for facts, plan in cases])
+    steps = {
+        name: with_overflow(one, spill) if name != "ttft" else one
+        for name, one in whole.found.items()
+    }
+    whole = whole._replace(found=steps)
     belief = whole.belief
     low, middle, high = (
         np.clip(length * np.exp(whole.more), 1.0, belief.k + 1)
@@ -169,6 +177,13 @@ def predict_batch(
         whole.told,
         whole.levels,
     )
+
+
+def overflow_chance(facts: Facts, plan: Plan) -> float:
+    """The chance that a drafter makes slots overflow a device that holds them without it."""
+    if plan.method == "none" or not device.reserves(plan):
+        return 0.0
+    return device.overflow_chance(memory.bill(facts, plan).short_gib or 0.0)
 
 
 def expected_moves(cases: Sequence[tuple[Facts, Plan]], metric: str) -> Floats:

@@ -13,22 +13,26 @@ import numpy.typing as npt
 
 from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
+from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays
 from advisor.perf.encoding import encode_rows
-from advisor.perf.encoding.cells import READ, Words, row_text
+from advisor.perf.encoding.cells import READ, Words, read_words, row_text
 from advisor.perf.encoding.encode_settings import Things, setting, things_of_rows
-from advisor.perf.encoding.held import LENGTH_COLUMN, SHARE_COLUMN, count_held
+from advisor.perf.encoding.held import MEMORY_COLUMNS, count_held, shortfall
 from advisor.perf.load import clients
+from advisor.perf.sizes import device
 from advisor.prediction import documented, predict
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, ESTIMATED, decide
 from advisor.prediction.intervals import Predicted, posterior, within_tokens
 from advisor.prediction.model import Model, prepare
+from advisor.prediction.switches import with_overflow
 
 Floats = npt.NDArray[np.float64]
 
 DEFAULT_METRIC = "output_tok_s"  # of a row that names none
-READ_HERE = (*encode_rows.COLUMNS, LENGTH_COLUMN, SHARE_COLUMN)
+READ_HERE = (*encode_rows.COLUMNS, *MEMORY_COLUMNS)
+LINKS = ("roce", "ethernet")  # between machines
 NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
 DIGITS = 4
@@ -50,7 +54,7 @@ def predict_columns(
     """The FIELDS as columns, for a table's columns of `count` cells; None where there is no value.
     Never raises for a row.
     """
-    found, points, errors = compute(columns, count, model)
+    found, points, errors, open_ = _compute(columns, count, model)
     numbers = [np.asarray(getattr(found, name.removeprefix("speedup_"))) for name in NUMBERS]
     endless = ~np.isfinite(np.stack(numbers)).all(axis=0)
     for i in np.flatnonzero(endless).tolist():
@@ -61,7 +65,7 @@ def predict_columns(
     }
     decided = decisions(found, points.metric)
     # a machine of which no bandwidth is known: there is nothing to price a step with
-    open_ = np.isnan(points.bw) | (overflow(points) & (decided == DECISIONS.index("on")))
+    open_ |= np.isnan(points.bw) | (overflow(points) & (decided == DECISIONS.index("on")))
     decided = np.where(open_, DECISIONS.index("measure"), decided)
     made["decision"] = np.array(DECISIONS)[decided].tolist()
     made["basis"] = np.array(predict.BASES)[found.basis].tolist()
@@ -102,6 +106,15 @@ def compute(
     tuple of Predicted, Points and list
         N predictions, N points as read, what is wrong with each row or None.
     """
+    return _compute(columns, count, model)[:3]
+
+
+def _compute(
+    columns: Mapping[str, Sequence[Any]], count: int, model: Model | None
+) -> tuple[Predicted, arrays.Points, list[str | None], Mask]:
+    """The same, and the rows that depend on what is not predicted: layers of llama.cpp behind a
+    network link, and slots that only an error of their bill lets fit (N,).
+    """
     read = _with_text(columns, count)
     table = {name: Words(read[name]) for name in READ_HERE if name in read}
     points, errors = encode_rows.from_columns(table, count)
@@ -120,7 +133,14 @@ def compute(
         held = count_held(points, full, things, table)
         counted = full.replace(held_base=held.held_base, held_spec=held.held_spec)
         found = widen(points, counted, predict_own_metric(held, things, learned), again)
-    return found, points, errors
+        short = shortfall(points, full, things, table)
+        steps = points.metric != _TTFT
+        found = with_overflow(found, np.where(steps, device.overflow_chance(short), 0.0))
+    links = read_words(table, "interconnect", count).each(lambda word: word in LINKS) > 0
+    slots = things.engine.each(lambda name: name is not None and gguf_engine(name))
+    across = links & slots & (full.gpus > 1) & (full.method > 0)
+    nearly = (short > 0) & (short <= device.BILL_ERROR_GIB)
+    return found, points, errors, across | nearly
 
 
 def predict_own_metric(points: arrays.Points, things: Things, model: Model) -> Predicted:

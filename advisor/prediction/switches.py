@@ -16,12 +16,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import attention, drafting, kernels
 from advisor.perf.arrays import Points
 from advisor.perf.constants import Constants
 from advisor.prediction import spread
+from advisor.prediction.intervals import SURE, Predicted, posterior
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -32,6 +34,14 @@ ROW_SD = sourced(
     "Square root of the row's own variance in the fitted spread (models/speedup.json)",
     "derived",
 )
+SPILL = sourced(
+    -0.70,
+    "log ratio",
+    "RX 9070 XT, a drafter that alone overflows the card: 0.71x and 0.83x for 1.57x and 1.52x "
+    "(corral9070xt)",
+    "measured",
+)
+SPILLS_FROM = sourced(0.02, "probability", "below it an overflow moves no second digit", "derived")
 HALVINGS = 20  # of a median
 LEAST_GAP = 0.005  # log ratio below which two states are one
 
@@ -111,6 +121,50 @@ def mix_states(
         median[here] += _median(gap, share)
         between[here] += share * (1 - share) * gap**2
     return MixedStates(median, between)
+
+
+def with_overflow(found: Predicted, chance: Floats) -> Predicted:
+    """Predictions of which the drafter does not fit the device with a chance (N,), so that a part
+    of what each step reads lies in the system's memory: both states, each with its probability.
+
+    Parameters
+    ----------
+    found : Predicted
+        As if it fitted. (N,)
+    chance : ndarray, shape (N,)
+        That it does not.
+
+    Returns
+    -------
+    Predicted
+        (N,)
+    """
+    here = (chance >= SPILLS_FROM) & (found.sd > 0)
+    if not here.any():
+        return found
+    share = np.where(here, chance, 0.0)
+    between = (
+        share * (1 - share) * SPILL**2 + share * knowledge.threshold("owner_sd_any").value ** 2
+    )
+    mean = found.mean + share * SPILL
+    below, above = (np.sqrt(side**2 + Z10**2 * between) for side in (found.below, found.above))
+    sd = np.sqrt(found.sd**2 + between)
+    spilled = spread.cdf((found.mean + SPILL) / np.where(sd > 0, sd, 1.0))
+    p_gain = (1 - share) * found.p_gain + share * spilled
+    made = posterior(mean, mean - below, mean + above, np.clip(p_gain, SURE, 1 - SURE))
+    p10, p50, p90 = (np.where(here, np.exp(v), old) for v, old in zip(
+        made[:3], (found.p10, found.p50, found.p90), strict=True))  # fmt: skip
+    return found._replace(
+        p10=p10,
+        p50=p50,
+        p90=p90,
+        p_gain=np.where(here, made.p_gain, found.p_gain),
+        mean=mean,
+        sd=np.where(here, sd, found.sd),
+        below=np.where(here, below, found.below),
+        above=np.where(here, above, found.above),
+        measured_gain=found.measured_gain * (1 - share),
+    )
 
 
 def _without(constants: Constants, switch: Switch) -> Constants:

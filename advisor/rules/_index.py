@@ -123,7 +123,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD280', 'container-without-gpu', 'error', ('vllm', 'sglang', 'llama-server'), ('file',), False, parts=('launch.container',)),
     RuleRow('SD301', 'weights-do-not-fit', 'error', (), ('hardware', 'shape', 'quant'), False),
     RuleRow('SD302', 'kv-pool-too-small', 'warning', (), ('hardware', 'shape', 'quant', 'concurrency', 'ctx_tokens'), False),
-    RuleRow('SD303', 'context-exceeds-pool', 'error', ('vllm', 'sglang'), ('hardware', 'shape', 'quant'), False),
+    RuleRow('SD303', 'context-exceeds-pool', 'error', ('vllm', 'sglang', 'llama-server'), ('hardware', 'shape', 'quant'), False),
     RuleRow('SD304', 'mtp-memory-tight', 'info', (), ('hardware', 'shape', 'quant', 'concurrency', 'ctx_tokens'), True),
     RuleRow('SD305', 'unified-memory-overcommit', 'warning', ('vllm', 'sglang'), ('hardware',), False, parts=('facts.hardware',)),
     RuleRow('SD306', 'memory-shares-exceed-device', 'warning', ('vllm', 'sglang'), (), False),

@@ -32,6 +32,11 @@ _COUPLED = (
     "servers, one on each {share}, are"
 )
 
+_RPC = (
+    "Speculation with layers over --rpc is not predicted, as no estimate prices the link: one "
+    "owner measured 1.18x to 1.26x with MTP, k=1, and once 0.77x, where 1.42x to 1.48x was expected"
+)
+
 MOST_MEASURED = sourced(
     {"temperature": 1.0, "concurrency": 4096},
     "temperature; requests",
@@ -78,6 +83,25 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
         return Reason(text=text, sources=("knowledge/llms",), weight=2.68)
     text += f"; reported: {reported['text']}"
     return Reason(text=text, sources=tuple(reported["sources"]), weight=2.68)
+
+
+def unpriced(facts: Facts, plan: Plan) -> Reason | None:
+    """What a plan with speculation depends on and no estimate has in it: layers behind a network
+    link of llama.cpp, memory that is filled to within what its bill can be wrong by.
+    """
+    if plan.method == "none":
+        return None
+    if any(name == "--rpc" for name, _ in plan.extra):
+        return Reason(text=_RPC, sources=("gfx1200rpc",), weight=2.69)
+    made = memory.bill(memory.replica(facts, plan), plan)
+    if not device.nearly_fits(plan, made):
+        return None
+    text = (
+        f"The memory is billed {made.short_gib or 0:.1f} GiB too large with speculation; launches "
+        f"up to {device.BILL_ERROR_GIB:g} GiB over ran with their usual gain, and one further over "
+        f"fell to 0.71x and 0.83x where 1.57x and 1.52x were expected"
+    )
+    return Reason(text=text, sources=("corral9070xt",), weight=2.69)
 
 
 def _accepts(run: OwnRun, facts: Facts) -> bool:

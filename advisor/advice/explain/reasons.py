@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from advisor.advice.decide import Verdict, effects, goal_interval, meets, p_objective, vetoes
+from advisor.advice.decide import (
+    UNPRICED,
+    Verdict,
+    effects,
+    goal_interval,
+    meets,
+    p_objective,
+    vetoes,
+)
 from advisor.advice.explain import caveats
 from advisor.advice.explain.difference import Told, without_acceptance
 from advisor.advice.explain.measured import from_evidence, whole_percent
@@ -66,6 +74,8 @@ def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
     told += caveats.around(facts, verdict.candidates[0].plan)
     if verdict.decision != "off" and (unseen := caveats.head(facts, best.plan)) is not None:
         told.append(unseen)
+    if verdict.rule == UNPRICED and (open_ := caveats.unpriced(facts, best.plan)) is not None:
+        told.append(open_)
     return tuple(sorted(told, key=lambda reason: -reason.weight))
 
 
@@ -218,6 +228,7 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "speculation could shorten",
         "unsure": f"{expected}: too uncertain to choose without a benchmark",
         "estimate": expected,
+        UNPRICED: f"{expected}, without what is not priced",
         "unseen_head": f"{expected}, if the checkpoint keeps the MTP head",
         "unknown_hardware": "This accelerator is unknown: the ratio is that of other "
         "accelerators, and absolute speeds cannot be predicted",
@@ -230,6 +241,7 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "unsure": 1.5,
         "estimate": 1.5,
         "unseen_head": 1.5,
+        UNPRICED: 1.5,
     }
     return Reason(
         text=texts[verdict.rule],

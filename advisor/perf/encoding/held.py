@@ -21,8 +21,10 @@ from advisor.perf.encoding.encode_settings import Things
 from advisor.perf.load import SLOTS_HOLD
 
 Floats = npt.NDArray[np.float64]
+CONTEXT_COLUMN = "context_tokens"  # tokens that all slots of llama-server reserve
 LENGTH_COLUMN = "max_model_len"  # tokens a slot of llama-server reserves
 SHARE_COLUMN = "memory_fraction"  # of the device that the engine may take: 0 to 1
+MEMORY_COLUMNS = (CONTEXT_COLUMN, LENGTH_COLUMN, SHARE_COLUMN)
 # What tells plans apart beside words, as a row says it and as the filled points have it
 _NUMBERS = ("gpus", "tp", "k", "prefix_caching", "max_num_batched_tokens")
 
@@ -82,6 +84,49 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
         held_spec=after,
         max_num_seqs=np.where(full_slots, SLOTS_HOLD, slots),
     )
+
+
+def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns) -> Floats:
+    """GiB by which reserved slots are billed too large for a device with speculation; 0 where they
+    fit, or where a row does not say how long they are (N,).
+
+    Parameters
+    ----------
+    points, full : Points
+        N points as they were stated, and filled.
+    things : Things
+        Hardware, models and quantisations of the rows. (N,)
+    columns : mapping of str to sequence
+        Of the rows. (N,) each
+
+    Returns
+    -------
+    Floats
+        GiB. (N,)
+    """
+    count = len(points)
+    short = np.zeros(count)
+    total = read_words(columns, CONTEXT_COLUMN, count).each(cells.positive)
+    each = read_words(columns, LENGTH_COLUMN, count).each(cells.positive)
+    slots = np.fmax(np.nan_to_num(full.concurrency, nan=1.0), 1.0)
+    reserved = np.where(np.isnan(total), each * slots, total)
+    here = ~np.isnan(reserved) & (full.method > 0) & (full.k > 0) & np.isfinite(points.memory_bytes)
+    here &= things.engine.each(lambda name: name is not None and gguf_engine(name))
+    version = read_words(columns, "engine_version", count)
+    cache = read_words(columns, "kv_cache_dtype", count)
+    numbers = {"gpus": full.gpus, "tp": full.tp, "k": full.k, SHARE_COLUMN: np.full(count, np.nan)}
+    numbers |= {name: getattr(points, name) for name in _NUMBERS[3:]}
+    codes = [things.hardware.codes, things.model.codes, things.quant.codes]
+    codes += [things.engine.codes, things.method.codes, version.codes, cache.codes]
+    for rows in _groups([*codes, *numbers.values()], here):
+        i = int(rows[0])
+        facts = _facts(things, i, version.of(i).strip())
+        plan = _plan(facts, things, i, cache.of(i).strip(), {n: v[i] for n, v in numbers.items()})
+        free, held = memory.free_gib(facts, plan), memory.rooms(facts, plan, reserved[rows])
+        if free is not None and held is not None:
+            more = free / np.fmax(held, 1e-9) - free if free > 0 else np.full(len(rows), -free)
+            short[rows] = np.fmax(more, 0.0)
+    return short
 
 
 def _groups(

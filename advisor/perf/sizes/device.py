@@ -1,15 +1,17 @@
 """What a device has to give, and what an engine takes of it beside weights and KV: context,
-workspaces, graphs.
+workspaces, graphs; and how far a bill of slots can be wrong.
 
 GiB per GPU. What it does not know: what other processes hold.
 """
 
 from __future__ import annotations
 
-from advisor.domain.nouns import LLM, Facts, Plan
+from advisor.domain.normal import Z10, cdf
+from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import release
 from advisor.engines.traits import traits
+from advisor.perf.regimes.setting import Length
 from advisor.perf.sizes import pools
 from advisor.perf.sizes.weights import GIB, USUAL_WIDTH
 
@@ -83,6 +85,20 @@ FULL_GRAPHS_LOST = sourced(
     "read",
 )
 MOST_GRAPHS = sourced(8, "draft tokens", "own choice: none of the logs has longer ones", "assumed")
+BILL_ERROR_GIB = sourced(
+    2.4,
+    "GiB",
+    "llama-server launches of six owners that are billed 0.3 to 2.4 GiB too large for the card "
+    "gained as usual, 1.5x to 2.3x (corral9070xt, sudo38, sudo38c, lc27342b, hfdisc26, "
+    "mtpround3060)",
+    "measured",
+)
+OVERFLOW_GIB = sourced(
+    6.2,
+    "GiB",
+    "billed too large by so much, a launch lost (corral9070xt, 131,072 tokens on 16 GB)",
+    "measured",
+)
 
 
 def release_of(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
@@ -198,3 +214,26 @@ def usable_gib(facts: Facts) -> float | None:
         else USABLE_DISCRETE
     )
     return hw.memory_gb.value * share
+
+
+def overflow_chance(short_gib: Length) -> Length:
+    """The chance that what is billed too large by so many GiB, one number or an array, does not
+    fit: a tenth at the largest shortfall that was seen to run, nine tenths at one that was seen
+    to overflow (N,).
+    """
+    middle, sd = (BILL_ERROR_GIB + OVERFLOW_GIB) / 2, (OVERFLOW_GIB - BILL_ERROR_GIB) / 2 / Z10
+    if isinstance(short_gib, int | float):
+        return cdf((short_gib - middle) / sd)
+    import numpy as np
+
+    return np.array([cdf((one - middle) / sd) for one in short_gib])
+
+
+def reserves(plan: Plan) -> bool:
+    """Whether the plan's engine reserves its slots at the start."""
+    return traits(plan.engine).pool == "slots"
+
+
+def nearly_fits(plan: Plan, made: MemoryBill) -> bool:
+    """Whether a plan's slots are billed too large by no more than such bills were wrong by."""
+    return reserves(plan) and made.fits is False and (made.short_gib or 0.0) <= BILL_ERROR_GIB

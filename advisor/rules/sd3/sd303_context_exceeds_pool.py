@@ -2,14 +2,23 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, MemoryBill
 from advisor.knowledge.rule_data import number
+from advisor.perf.sizes.device import BILL_ERROR_GIB
 from advisor.rules import Hit, Lacking, rule
-from advisor.rules.kit.case import flag, fp8_kv, open_value
-from advisor.rules.kit.policy import bill, sources, unknown_sizes
+from advisor.rules.kit.case import flag, fp8_kv, integer, open_value, value
+from advisor.rules.kit.policy import (
+    bill,
+    hardware_name,
+    leaves_no_pool,
+    sources,
+    unknown_sizes,
+)
+
+ALL_LAYERS = 90  # no known model has more
 
 
 @rule(
     severity="error",
-    engines=("vllm", "sglang"),
+    engines=("vllm", "sglang", "llama-server"),
     needs=("hardware", "shape", "quant"),
     sources=(
         "advisor memory bill",
@@ -18,10 +27,12 @@ from advisor.rules.kit.policy import bill, sources, unknown_sizes
     ),
 )
 def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
-    """One request of the configured maximum length is longer than the whole KV pool.
+    """One request of the configured maximum length is longer than the whole KV pool, or the context
+    that llama-server reserves for its slots larger than the device.
 
     Why: vLLM refuses to start ("needs N GiB KV cache"); SGLang starts and cuts the length that it
-    admits.
+    admits; with llama-server a part lies in system memory, where drafts lost (0.71x and 0.83x on an
+    RX 9070 XT).
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 32768 --max-num-seqs 8
     """
@@ -30,6 +41,9 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
         return
     found, length = bill(case), case.plan.max_model_len
     if found is None or found.kv_tokens is None or length is None or found.kv_tokens <= 0:
+        return
+    if not case.plan.engine.startswith(("vllm", "sglang")):
+        yield from _reserved(case, found)
         return
     if length <= found.kv_tokens:
         return
@@ -43,6 +57,31 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
             text=f"Lower the maximum length to {found.kv_tokens // 1024 * 1024:,} tokens"
             + (", or give it more memory." if fp8_kv(case) else ", or use an 8-bit KV cache.")
         ),
+    )
+
+
+def _reserved(case: Case, found: MemoryBill) -> Iterator[Hit]:
+    """Slots of llama-server beyond what its bills were seen to be wrong by, with all layers on the
+    device.
+    """
+    short, layers = found.short_gib or 0.0, integer(value(case, "--gpu-layers"))
+    partial = layers is not None and layers < ALL_LAYERS
+    moved = flag(case, "--cpu-moe", "--n-cpu-moe", "--override-tensor", "--kv-offload") is not None
+    if short <= BILL_ERROR_GIB or partial or moved or leaves_no_pool(found):
+        return
+    slots = case.plan.max_num_seqs or case.facts.concurrency or 1
+    many = f"{slots} slots" if slots > 1 else "one slot"
+    yield Hit(
+        f"the context of {many} is billed {short:.1f} GiB too large for {hardware_name(case)}: "
+        "what is over lies in system memory, where drafts lost",
+        flag=flag(case, "--ctx-size"),
+        severity="warning",
+        fix=Fix(
+            text="Lower --ctx-size"
+            + ("" if case.plan.kv_cache_dtype else ", or take -ctk q8_0 -ctv q8_0")
+            + (", or fewer slots (--parallel)." if slots > 1 else ".")
+        ),
+        sources=("advisor memory bill", "corral9070xt"),
     )
 
 

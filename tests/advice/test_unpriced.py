@@ -1,0 +1,123 @@
+"""What no estimate has in it: memory that overflows by the drafter, layers behind a network link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor import predict, recommend, validate
+from advisor.perf.sizes import device
+
+CARD: dict[str, Any] = {
+    "hardware": "rx9070xt",
+    "model": "qwen3.8-27b",
+    "quant": "ud-iq3_xxs",
+    "engine": "llama-server",
+    "max_num_seqs": 1,
+}
+ROW = {
+    "model": "qwen3.8-27b",
+    "quant": "ud-iq3_xxs",
+    "hardware": "rx9070xt",
+    "gpu_count": 1,
+    "engine": "llama.cpp",
+    "engine_version": "b11146",
+    "spec_method": "mtp",
+    "k": 2,
+    "concurrency": 1,
+    "speedup_metric": "request_tok_s",
+}
+LINKED = {
+    "model": "gemma-4-31b",
+    "quant": "q4_k_m",
+    "hardware": "rx9060xt",
+    "engine": "llama.cpp",
+    "spec_method": "mtp",
+    "k": 1,
+    "concurrency": 1,
+    "speedup_metric": "request_tok_s",
+}
+
+
+def test_memory_that_is_full_to_within_the_error_of_its_bill_is_measured() -> None:
+    """40,000 tokens are billed 0.3 GiB too large with MTP, and gained 1.53x (corral9070xt)."""
+    made = recommend(**CARD, max_model_len=40_000)
+    assert (made.decision, made.decided_by) == ("measure", "unpriced")
+    assert made.estimate is not None and made.estimate.memory is not None
+    assert made.estimate.memory.fits is False
+    assert 0 < (made.estimate.memory.short_gib or 0) <= device.BILL_ERROR_GIB
+    assert "billed 0.3 GiB too large with speculation" in made.reasons[0].text
+    assert made.estimate.tpot_ms.speedup.p10 < 1.53 < made.estimate.tpot_ms.speedup.p90
+    roomy = recommend(**CARD, max_model_len=8_192)
+    assert roomy.decided_by != "unpriced"
+
+
+def test_a_row_that_states_its_context_is_widened_where_it_overflows() -> None:
+    """131,072 tokens on the same card lost: 0.71x, and 0.83x behind 30,000 tokens."""
+    free, full, deep, nearly = predict(
+        [
+            {**ROW, "context_tokens": 8_192},
+            {**ROW, "context_tokens": 131_072},
+            {**ROW, "context_tokens": 131_072, "input_tokens": 30_000},
+            {**ROW, "context_tokens": 40_000},
+        ]
+    )
+    silent = predict([ROW])[0]
+    assert free["speedup_p50"] == silent["speedup_p50"] > 1.2
+    for row, measured in ((full, 0.7105), (deep, 0.8286)):
+        assert row["speedup_p10"] < measured < row["speedup_p90"] and row["decision"] != "on"
+        width, usual = (one["speedup_p90"] / one["speedup_p10"] for one in (row, free))
+        assert width > 1.4 * usual
+    assert nearly["decision"] == "measure"
+    # what the launch reserves for each slot says the same
+    assert predict([{**ROW, "max_model_len": 131_072}])[0] == full
+
+
+def test_the_same_launch_is_told_by_validate() -> None:
+    text = (
+        "llama-server -hf unsloth/Qwen3.8-27B-MTP-GGUF:UD-IQ3_XXS --ctx-size {} --parallel 1 "
+        "--gpu-layers {} --spec-type draft-mtp --spec-draft-n-max 2"
+    )
+    codes = {
+        (ctx, layers): {
+            found.code for found in validate(text=text.format(ctx, layers), hw="rx9070xt").findings
+        }
+        for ctx, layers in ((131_072, 99), (40_000, 99), (131_072, 30))
+    }
+    assert [("SD303" in found) for found in codes.values()] == [True, False, False]
+
+
+@pytest.mark.parametrize("goal", ["balanced", "throughput", "tpot"])
+def test_layers_behind_a_link_of_llama_server_are_measured(goal: str) -> None:
+    made = recommend(
+        hardware="gb10",
+        gpus=2,
+        interconnect="ethernet",
+        engine="llama-server",
+        model="qwen3.5-122b-a10b",
+        goal=goal,
+    )
+    assert (made.decision, made.decided_by) == ("measure", "unpriced")
+    assert "is not predicted" in made.reasons[0].text
+    assert made.reasons[0].sources == ("gfx1200rpc",)
+    one = recommend(hardware="gb10", engine="llama-server", model="qwen3.5-122b-a10b", goal=goal)
+    assert one.decided_by != "unpriced"
+
+
+def test_a_file_with_rpc_is_told_to_measure_and_why() -> None:
+    text = (
+        "llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --rpc 192.168.1.20:50052 -ngl 99 --parallel 1 "
+        "--spec-type draft-mtp --spec-draft-n-max 3 -c 16384"
+    )
+    (told,) = validate(text=text, hw="rx9060xt", concurrency=1, ctx=2048, changes=True).launches
+    assert told.facts.gpus == 2 and told.facts.interconnect == "ethernet"
+    assert told.change is not None and told.change.decision == "measure"
+    assert "--rpc is not predicted" in told.change.lines[0]
+
+
+def test_a_row_of_linked_machines_is_measured() -> None:
+    linked, board = predict(
+        [{**LINKED, "gpu_count": 2, "interconnect": link} for link in ("ethernet", "pcie")]
+    )
+    assert linked["decision"] == "measure" and board["decision"] == "on"
