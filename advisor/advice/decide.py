@@ -37,7 +37,7 @@ from advisor.domain.nouns import (
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility
-from advisor.prediction.decision import GOAL_WEIGHTS, decide_one, judged_goal, p_meets, plain_sd
+from advisor.prediction.decision import decide_one, goal_weights, p_meets, paid_tokens, plain_sd
 
 Array = npt.NDArray[np.float64]
 
@@ -193,7 +193,7 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
     """
     if estimate is None:
         return Interval(p10=1.0, p50=1.0, p90=1.0)
-    weights = GOAL_WEIGHTS[judged_goal(goal, crowds(estimate))]
+    weights = goal_weights(goal, np.array([paid_share(estimate)]))[:, 0]
     parts = (estimate.output_tok_s.speedup, estimate.tpot_ms.speedup, estimate.ttft_ms.speedup)
 
     def mix(values: Sequence[float]) -> float:
@@ -206,6 +206,12 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
         p50=mix([p.p50 for p in parts]),
         p90=mix([p.p90 for p in parts]),
     )
+
+
+def paid_share(estimate: Estimate) -> float:
+    """How far quicker tokens are paid by the wait for the first one, 0 to 1."""
+    first = np.array([estimate.ttft_ms.speedup.p50])
+    return float(paid_tokens(np.array([crowds(estimate)]), first)[0])
 
 
 def crowds(estimate: Estimate) -> bool:

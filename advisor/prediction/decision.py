@@ -25,6 +25,7 @@ from advisor.prediction.intervals import Predicted, chance_of_both
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
+Mask = npt.NDArray[np.bool_]
 
 DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
 TOLD = sourced(
@@ -55,6 +56,16 @@ GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = sourced(
     "Policy of this advisor: what a user of each goal pays for",
     "chosen",
 )
+
+
+LATE = sourced(
+    (1.5, 3.0),
+    "ratio",
+    "Policy: growth of the time to first token from which quicker tokens count less, and count "
+    "nothing beside the time of the whole answer",
+    "chosen",
+)
+LEAST_RATIO = 1e-6  # of a speed-up
 
 
 def decide(
@@ -162,14 +173,37 @@ def p_meets(limit: float, value: float, sd: float) -> float:
     return cdf(float(np.log(limit / value)) / sd)
 
 
-def judged_goal(goal: Goal, crowded: bool) -> Goal:
-    """The goal that is looked at: where speculation lets fewer requests run (`crowded`), the
-    quicker tokens of those that run are paid by those that wait, so a balanced goal is throughput.
+def paid_tokens(crowded: Mask, first_token: Floats) -> Floats:
+    """How far quicker tokens are paid by the wait for the first one: 1 where speculation lets fewer
+    requests run (`crowded`) or the first token comes `LATE[1]` times as late, from 0 at `LATE[0]`.
+    A balanced goal then looks at output tok/s, which has the wait in it (N,).
+
+    Parameters
+    ----------
+    crowded : Mask
+        Whether fewer requests run at once. (N,)
+    first_token : Floats
+        Median speed-up of the time to first token, above 1 is sooner. (N,)
+
+    Returns
+    -------
+    Floats
+        0 to 1. (N,)
     """
-    return "throughput" if crowded and goal == "balanced" else goal
+    later = -np.log(np.fmax(first_token, LEAST_RATIO))
+    low, high = np.log(LATE)
+    return np.where(crowded, 1.0, np.clip((later - low) / (high - low), 0.0, 1.0))
 
 
-def goal_chances(goals: Sequence[Goal], found: Mapping[str, Predicted]) -> Floats:
+def goal_weights(goal: Goal, paid: Floats) -> Floats:
+    """What a goal weighs of output tok/s, TPOT and TTFT where `paid_tokens` says so much (3, N)."""
+    output, tokens, first = (np.full(len(paid), weight) for weight in GOAL_WEIGHTS[goal])
+    if goal == "balanced":
+        output, tokens = output + paid * tokens, (1 - paid) * tokens
+    return np.stack([output, tokens, first])
+
+
+def goal_chances(goals: Sequence[Goal], paid: Floats, found: Mapping[str, Predicted]) -> Floats:
     """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs
     does (N,).
 
@@ -177,6 +211,8 @@ def goal_chances(goals: Sequence[Goal], found: Mapping[str, Predicted]) -> Float
     ----------
     goals : Sequence[Goal]
         Of each point.
+    paid : Floats
+        What `paid_tokens` says of it. (N,)
     found : Mapping[str, Predicted]
         Predictions by metric, N points each.
 
@@ -188,13 +224,17 @@ def goal_chances(goals: Sequence[Goal], found: Mapping[str, Predicted]) -> Float
     chances = np.empty(len(goals))
     for goal in dict.fromkeys(goals):
         rows = np.array([other == goal for other in goals])
-        chances[rows] = _goal_chance(goal, found)[rows]
+        chances[rows] = _goal_chance(goal, paid, found)[rows]
     return chances
 
 
-def _goal_chance(goal: Goal, found: Mapping[str, Predicted]) -> Floats:
-    parts = [(w, found[name]) for w, name in zip(GOAL_WEIGHTS[goal], ESTIMATED, strict=True) if w]
+def _goal_chance(goal: Goal, paid: Floats, found: Mapping[str, Predicted]) -> Floats:
+    weights = goal_weights(goal, paid)
+    parts = [(w, found[name]) for w, name in zip(weights, ESTIMATED, strict=True) if w.any()]
     if len(parts) == 1:
         return parts[0][1].p_gain
     none = np.any([one.sd <= 0 for _, one in parts], axis=0)
+    alone = np.array([(w >= 1).all() for w, _ in parts])
+    if alone.any():
+        return parts[int(alone.argmax())][1].p_gain
     return np.where(none, 0.5, chance_of_both(parts))

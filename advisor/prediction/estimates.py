@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.normal import Z10
-from advisor.domain.nouns import Estimate, Facts, Interval, MemoryBill, MetricEstimate, Plan
+from advisor.domain.nouns import Estimate, Facts, Goal, Interval, MemoryBill, MetricEstimate, Plan
 from advisor.perf import arrays, memory
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
@@ -17,7 +17,7 @@ from advisor.perf.sizes import device
 from advisor.prediction import calibrated
 from advisor.prediction.artefact import load
 from advisor.prediction.calibrated import Level
-from advisor.prediction.decision import ESTIMATED, goal_chances, judged_goal, plain_sd
+from advisor.prediction.decision import ESTIMATED, goal_chances, paid_tokens, plain_sd
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.model import Model
 from advisor.prediction.predict import BASES, Medians, as_one_story, predict_points
@@ -160,11 +160,9 @@ def predict_batch(
         for length in (belief.tau_at(-Z10), belief.tau, belief.tau_at(Z10))
     )
     lengths = (low, middle, high)
-    goals = [
-        judged_goal(facts.goal or "balanced", bool(waits))
-        for (facts, _), waits in zip(cases, whole.queues, strict=True)
-    ]
-    chances = goal_chances(goals, whole.found)
+    goals: list[Goal] = [facts.goal or "balanced" for facts, _ in cases]
+    paid = paid_tokens(whole.queues, whole.found["ttft"].p50)
+    chances = goal_chances(goals, paid, whole.found)
     return Batch(
         cases,
         whole.found,

@@ -147,23 +147,27 @@ def _quantile_of(
     return np.where(lost, np.fmin(value, 0.0), np.fmax(value, 0.0))
 
 
-def chance_of_both(parts: Sequence[tuple[float, Predicted]]) -> Floats:
+def chance_of_both(parts: Sequence[tuple[Floats, Predicted]]) -> Floats:
     """The chance that a weighted mean of log speed-ups gains, when what is good for one is good for
     all: the share at which the weighted mean of their quantiles crosses 0 (N,).
 
     Parameters
     ----------
-    parts : Sequence[tuple[float, Predicted]]
-        Weights, and predictions of N points each.
+    parts : Sequence[tuple[Floats, Predicted]]
+        Weights (N,), and predictions of N points each.
 
     Returns
     -------
     Floats
         Probabilities. (N,)
     """
+    weights = np.stack([weight for weight, _ in parts])
     sides = np.stack([1 - found.p_gain for _, found in parts])
-    low, high = sides.min(axis=0), sides.max(axis=0)
-    weights = np.array([[weight] for weight, _ in parts])
+    counts = weights > 0
+    low, high = (
+        np.where(counts, sides, 1.0).min(axis=0),
+        np.where(counts, sides, 0.0).max(axis=0),
+    )
     mean, below, above, p_gain = (
         np.stack([getattr(found, name) for _, found in parts])
         for name in ("mean", "below", "above", "p_gain")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from advisor.advice.decide import crowds, paid_share
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG, own_name
 from advisor.domain.nouns import Advice, Interval, NextRun
 from advisor.engines.traits import LOOPBACK, traits
@@ -169,3 +170,15 @@ def next_run_line(run: NextRun) -> str:
 
 def _span(span: Interval) -> str:
     return f"{span.p10:.2f}-{span.p90:.2f}x"
+
+
+def judged_by(advice: Advice) -> str:
+    """That a balanced goal looks at the whole answer where the first token comes much later."""
+    estimate = advice.estimate
+    if estimate is None or (advice.facts.goal or advice.request.goal) != "balanced":
+        return ""
+    if paid_share(estimate) == 0:
+        return ""
+    if crowds(estimate):
+        return " (by output tok/s: with speculation more requests wait)"
+    return " (by output tok/s rather than TPOT: the first token probably comes much later)"

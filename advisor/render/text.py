@@ -18,7 +18,7 @@ from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Pla
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
-from advisor.render.notes import next_run_line, placeholder, reach, unknown_checkpoint
+from advisor.render.notes import judged_by, next_run_line, placeholder, reach, unknown_checkpoint
 from advisor.render.text_sections import METHOD_NAMES, beyond, chance_words, details
 
 SCREEN_LINES = 24
@@ -241,7 +241,8 @@ def _setting(advice: Advice) -> str:
     many = "request" if request.concurrency == 1 else "requests"
     load = f"{request.concurrency} {many} of {request.ctx_tokens} + {request.output_tokens} tokens"
     workload, goal = facts.workload or request.workload, facts.goal or request.goal
-    return f"{count}{hardware}, {model} {quant}, {engine}; {load}, {workload}, goal {goal}"
+    told = f"{load}, {workload}, goal {goal}{judged_by(advice)}"
+    return f"{count}{hardware}, {model} {quant}, {engine}; {told}"
 
 
 def _gains(advice: Advice, paper: Paper) -> list[str]:

@@ -88,7 +88,8 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
 
 def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns) -> Floats:
     """GiB by which reserved slots are billed too large for a device with speculation; 0 where they
-    fit, or where a row does not say how long they are (N,).
+    fit, or where a row does not say how long they are; one slot where it does not say how many
+    (N,).
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
     short = np.zeros(count)
     total = read_words(columns, CONTEXT_COLUMN, count).each(cells.positive)
     each = read_words(columns, LENGTH_COLUMN, count).each(cells.positive)
-    slots = np.fmax(np.nan_to_num(full.concurrency, nan=1.0), 1.0)
+    slots = np.fmax(np.nan_to_num(points.max_num_seqs, nan=1.0), 1.0)
     reserved = np.where(np.isnan(total), each * slots, total)
     here = ~np.isnan(reserved) & (full.method > 0) & (full.k > 0) & np.isfinite(points.memory_bytes)
     here &= things.engine.each(lambda name: name is not None and gguf_engine(name))

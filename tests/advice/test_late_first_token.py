@@ -1,0 +1,57 @@
+"""A balanced goal where the first token comes much later: the whole answer counts, which output
+tok/s has in it and TPOT has not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor import recommend
+from advisor.prediction.decision import GOAL_WEIGHTS, LATE, goal_weights, paid_tokens
+from advisor.render.text import advice_text
+
+
+def test_tokens_are_paid_from_one_growth_of_the_wait_to_another() -> None:
+    first = np.array([1.2, 1.0, 1 / LATE[0], 1 / np.sqrt(LATE[0] * LATE[1]), 1 / LATE[1], 0.01])
+    paid = paid_tokens(np.zeros(6, dtype=bool), first)
+    assert paid == pytest.approx([0, 0, 0, 0.5, 1, 1])
+    assert (paid_tokens(np.ones(6, dtype=bool), first) == 1).all()
+    weights = goal_weights("balanced", paid)
+    assert weights.sum(axis=0) == pytest.approx(1)
+    assert weights[:, 0] == pytest.approx(GOAL_WEIGHTS["balanced"])
+    assert weights[:, -1] == pytest.approx(GOAL_WEIGHTS["throughput"])
+    for goal in ("throughput", "tpot", "ttft"):
+        assert (goal_weights(goal, paid).T == np.array(GOAL_WEIGHTS[goal])).all()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"hardware": "mi300x", "concurrency": 64, "ctx_tokens": 32_768},
+        {"hardware": "b200", "concurrency": 64, "ctx_tokens": 32_768},
+        {"hardware": "h200", "model": "qwen3.5-9b", "concurrency": 128, "ctx_tokens": 32_768},
+        {"hardware": "h200", "concurrency": 128, "ctx_tokens": 32_768},
+    ],
+    ids=lambda asked: f"{asked['hardware']}-{asked['concurrency']}",
+)
+def test_quicker_tokens_do_not_turn_on_what_the_whole_answer_does_not_gain(
+    asked: dict[str, Any],
+) -> None:
+    made = recommend(**asked)
+    assert made.estimate is not None and made.gain is not None
+    whole = made.estimate.output_tok_s.speedup.p50
+    assert made.decision != "on"
+    assert made.gain.p50 == pytest.approx(whole, rel=0.06)
+    screen = " ".join(advice_text(made).split())
+    assert "goal balanced (by output tok/s" in screen
+    tokens = recommend(**asked, goal="tpot")
+    assert tokens.gain is not None and tokens.gain.p50 > made.gain.p50
+    assert "(by output tok/s" not in advice_text(tokens)
+
+
+def test_nothing_is_said_where_the_first_token_comes_as_soon() -> None:
+    made = recommend(hardware="gb10", concurrency=16)
+    assert made.decision == "on" and "(by output tok/s" not in advice_text(made)
