@@ -13,6 +13,7 @@ from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG, own_name
 from advisor.domain.nouns import Advice, Interval, NextRun
 from advisor.engines.traits import LOOPBACK, traits
 
+MUCH = 0.25  # of TPOT's weight, from which on it is said that it counts less
 # option -> (code of the rule behind it or "", why it is written out)
 NOTES: dict[str, tuple[str, str]] = {
     "--speculative-config": (
@@ -177,7 +178,7 @@ def judged_by(advice: Advice) -> str:
     estimate = advice.estimate
     if estimate is None or (advice.facts.goal or advice.request.goal) != "balanced":
         return ""
-    if paid_share(estimate) == 0:
+    if paid_share(estimate) < MUCH:
         return ""
     if crowds(estimate):
         return " (by output tok/s: with speculation more requests wait)"

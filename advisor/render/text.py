@@ -291,9 +291,10 @@ def _gain(advice: Advice, name: str, metric: MetricEstimate) -> str:
 def measured_ttft(advice: Advice) -> str:
     """What was measured of the first token where this load is covered."""
     rows = [row for row in advice.facts.evidence if row.covers and row.metric == "ttft"]
-    if not rows:
+    k = advice.candidate.k if advice.candidate is not None else None
+    row = min(rows, key=lambda row: row.k != k, default=None)
+    if row is None:
         return ""
-    row = rows[0]
     load = f"{number(row.concurrency or 1)} x {number(row.input_tokens or 0)} tokens"
     return f"; measured here {_times(row.speedup)} ({load}, k={row.k})"
 

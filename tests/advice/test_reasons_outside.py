@@ -13,6 +13,7 @@ import pytest
 from advisor import recommend
 from advisor.advice.decide import p_objective
 from advisor.advice.explain import measured
+from advisor.domain.nouns import AdvisorError
 from advisor.render.text import advice_text
 
 
@@ -207,3 +208,47 @@ def test_a_gain_beside_a_slower_decode_says_where_it_comes_from() -> None:
     (step,) = [one.text for one in made.reasons if "while decoding" in one.text]
     assert "steps that hold prompts, which no CUDA graph serves in either run" in step
     assert not [one for one in made.reasons if "The estimate alone prefers" in one.text]
+
+
+def test_a_documented_gain_at_another_acceptance_is_named_as_that() -> None:
+    """Off at the acceptance that the user states never stands beside a gain without a word."""
+    made = recommend(hardware="gb10", acceptance_length=1.0, acceptance_k=2)
+    assert made.decision == "off"
+    told = [one.text for one in made.reasons if "documented gain" in one.text]
+    assert told and all(text.startswith("At another acceptance than yours: ") for text in told)
+
+
+def test_of_several_limits_of_k_the_tightest_is_named() -> None:
+    made = recommend(
+        hardware="b200", gpus=8, model="deepseek-v3", concurrency=256, goal="throughput"
+    )
+    (told,) = [one.text for one in made.reasons if one.text.startswith("The estimate alone")]
+    assert made.candidate is not None and made.candidate.k == 1
+    assert "SD425 allows k=1 at most" in told
+
+
+def test_the_first_token_that_was_measured_is_that_of_the_plan() -> None:
+    made = recommend(hardware="h200", engine="sglang", concurrency=16)
+    assert made.candidate is not None
+    assert f"tokens, k={made.candidate.k})" in advice_text(made)
+
+
+def test_no_chance_is_told_as_a_certainty() -> None:
+    made = recommend(hardware="gb10", model="qwen3.8-27b", workload="code")
+    assert made.estimate is not None and made.estimate.p_gain > 0.99
+    assert any("P(gain) >99 %" in one.text for one in made.reasons)
+
+
+def test_a_run_without_a_shared_prefix_is_compared_without_one() -> None:
+    made = recommend(hardware="h200", prefix_share=0.8, concurrency=32, ctx_tokens=8192)
+    told = [one.text for one in made.reasons if "x expected: " in one.text]
+    assert told and all("without a shared prefix" in text for text in told if "the load" in text)
+
+
+def test_what_a_given_length_leaves_no_room_for_is_told_as_that() -> None:
+    """A shorter prompt does not help where the length of a request is given."""
+    with pytest.raises(AdvisorError) as refused:
+        recommend(hardware="rtx3090", model="gemma-4-31b", max_model_len=131_072)
+    found = re.search(r"what fits: --max-model-len (\d+)", str(refused.value))
+    assert found is not None and "--ctx" not in str(refused.value)
+    assert recommend(hardware="rtx3090", model="gemma-4-31b", max_model_len=int(found[1]))

@@ -1,4 +1,4 @@
-"""What no estimate has in it: memory that overflows by the drafter, layers behind a network link."""
+"""What no estimate has in it: memory that overflows by the drafter, layers behind a link."""
 
 from __future__ import annotations
 

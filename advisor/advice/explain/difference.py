@@ -58,14 +58,18 @@ def towards(facts: Facts, row: Evidence, plan: Plan) -> list[tuple[Facts, Plan]]
         "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or USUAL_PROMPT),
         "output_tokens": int(row.output_tokens or facts.output_tokens or 0) or None,
     }
-    there = read.model_copy(update=load)
-    own = plan if row.k in (None, plan.k) else plan.model_copy(update={"k": row.k})
+    there, then = read.model_copy(update=load), plan
+    if there.request is not None and there.request.prefix_share:  # published runs share no prompt
+        bare = there.request.model_copy(update={"prefix_share": 0.0})
+        there = there.model_copy(update={"request": bare})
+        then = plan.model_copy(update={"prefix_caching": False})
+    own = then if row.k in (None, plan.k) else then.model_copy(update={"k": row.k})
     told = {"acceptance_length": row.accepted, "acceptance_k": own.k}
     accepted = there
     if row.accepted and there.request is not None:
         accepted = there.model_copy(update={"request": there.request.model_copy(update=told)})
-    ways = (facts, unsaid, read, there)
-    return [*((one, plan) for one in ways), (there, own), (accepted, own)]
+    here = [(one, plan) for one in (facts, unsaid, read)]
+    return [*here, (there, then), (there, own), (accepted, own)]
 
 
 def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: Told) -> str:
@@ -100,7 +104,7 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: To
     shares += _what_is_left(row, left) if abs(log(left)) >= FAR / 2 else []
     parts = [f"{what} ({_share(ratio)})" for what, ratio in shares]
     how = f" with {row.workload} text" if row.workload else ""
-    why, place = "; ".join(parts), "here" if row.covers else "nearest"
+    why, place = "; ".join(parts).replace("; and ", " and "), "here" if row.covers else "nearest"
     return f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {why}. The run: "
 
 
@@ -122,11 +126,12 @@ def _text_shares(
         return shares
     accepts, whole = round(tokens[1], 2) / round(tokens[2], 2), gains[1] / gains[2]
     theirs = "" if read.workload else " of a text that the run does not name"
-    what = f"{facts.workload or 'this'} text accepts {tokens[1]:.2f} instead of {tokens[2]:.2f}"
-    shares.append((f"{what} tokens a step{theirs}", accepts))
+    text = facts.workload or "this"
+    what = f"{text} text accepts {tokens[1]:.2f} instead of {tokens[2]:.2f} tokens a step"
+    shares.append((f"{what}{theirs}", accepts))
     # random prompts share no experts, and prompts are a part of the time
     rest = whole / accepts
-    shares.append((f"its steps cost {'less' if rest > 1 else 'more'}", rest))
+    shares.append((f"and {text} text's steps cost {'less' if rest > 1 else 'more'}", rest))
     return shares
 
 
@@ -134,6 +139,8 @@ def _load_shares(
     facts: Facts, cases: Sequence[tuple[Facts, Plan]], gains: Sequence[float]
 ) -> list[Share]:
     there = cases[3][0]
+    if cases[3][1] is not cases[2][1]:
+        return [("the load is another, without a shared prefix", gains[2] / gains[3])]
     same = all(getattr(there, name) == getattr(facts, name) for name in LOAD)
     return [] if same else [("the load is another", gains[2] / gains[3])]
 
@@ -158,15 +165,13 @@ def _what_is_left(row: Evidence, left: float) -> list[Share]:
     if not row.clean:
         return [("its arms differ in more, or do not state their settings", left)]
     spread = knowledge.threshold("owner_sd_same_regime").value
-    rare = (
-        "" if abs(log(left)) <= spread else ", and more than owners of one setting usually differ"
-    )
+    rare = "" if abs(log(left)) <= spread else " by more than owners of one setting usually differ"
     fewer, dearer = ("fewer", "more") if left > 1 else ("more", "less")
     if row.accepted:
-        return [(f"its steps cost {dearer} than expected{rare}", left)]
+        return [(f"its own steps cost {dearer} than expected{rare}", left)]
     accepted = left**ACCEPTED_PART
     what = f"the run probably accepted {fewer} than expected, which it does not say"
-    return [(what, accepted), (f"and its steps cost {dearer}{rare}", left / accepted)]
+    return [(what, accepted), (f"and its own steps cost {dearer}{rare}", left / accepted)]
 
 
 def without_acceptance(facts: Facts) -> Facts:

@@ -38,6 +38,7 @@ from advisor.perf import memory
 from advisor.perf.prompt_cost import GRAPH_TOKENS
 
 PHYSICS = "physics core"
+SURE = 0.995  # no chance is told as a certainty
 EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
 FEWER = tuple(sorted({round(2 ** (step / 3)) for step in range(37)}))  # requests at once to try
 SAME_GAIN = sourced(
@@ -63,7 +64,7 @@ def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
     goal: Goal = facts.goal or "balanced"
     told = [
         *_from_rules(facts, best, verdict),
-        *from_evidence(facts, goal, best, asked),
+        *(from_evidence(facts, goal, best, asked) if verdict.rule != "one_token" else ()),
         *_from_step(facts, best),
         *from_drafter(facts, best.plan),
         *_from_other_k(facts, verdict, best, goal),
@@ -120,6 +121,8 @@ def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]
             weight = 1.3  # the answer goes beyond what was published, which must be read
         if weight:
             text = f"{finding.message} [{finding.code}]"
+            if finding.effect == "support" and without_acceptance(facts) is not facts:
+                text = f"At another acceptance than yours: {text}"
             told.append(Reason(text=text, sources=finding.sources, weight=weight))
     others = [
         f for i, c in enumerate(verdict.candidates) if i != verdict.best for f in vetoes(c.findings)
@@ -194,7 +197,8 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
     if not free:
         return []
     rival = min(free, key=lambda c: (c.regret, c.plan.k))
-    chose += [f for f in effects(rival.findings, "k_max") if f.k_max and f.k_max < rival.plan.k]
+    limits = [f for f in effects(rival.findings, "k_max") if f.k_max and f.k_max < rival.plan.k]
+    chose += sorted(limits, key=lambda f: f.k_max or 0)
     if not chose:
         return []
     here, there = (goal_interval(c.estimate, goal).p50 for c in (best, rival))
@@ -219,7 +223,9 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
 def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
     interval = goal_interval(best.estimate, goal)
     span = f"{whole_percent(interval.p10)} to {whole_percent(interval.p90)}"
-    gain = f"P(gain) {100 * best.estimate.p_gain:.0f} %" if best.estimate is not None else ""
+    chance = best.estimate.p_gain if best.estimate is not None else 0.5
+    share = ">99" if chance >= SURE else "<1" if chance <= 1 - SURE else f"{100 * chance:.0f}"
+    gain = f"P(gain) {share} %"
     expected = f"{EXPECTED} '{goal}' is {whole_percent(interval.p50)} ({span}, {gain})"
     texts = {
         "rule": "A rule forbids speculation here",

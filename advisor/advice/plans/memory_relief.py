@@ -71,7 +71,7 @@ def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
     what = f"what fits: {', or '.join(instead[:3])}" if instead else _smaller(facts)
 
     one_fits = any(
-        way.startswith(("--ctx", "--concurrency")) for way in instead
+        way.startswith(("--ctx", "--max-model-len", "--concurrency")) for way in instead
     )  # what is short is the room for requests
     spread = offload.offload(facts) if plan.method == "none" and not one_fits else None
     if spread is None:
@@ -89,11 +89,19 @@ def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
     """
     plain = plan.model_copy(update={"method": "none", "k": 0})
     asked = facts.ctx_tokens or USUAL_PROMPT
-    for ctx in CONTEXT_STEPS:
+    given = facts.request.max_model_len if facts.request is not None else None
+    needed = asked + (facts.output_tokens or USUAL_OUTPUT)
+    for ctx in CONTEXT_STEPS if given is not None else ():
+        if needed <= ctx < (given or 0):
+            shorter = plain.model_copy(update={"max_model_len": ctx})
+            if memory.bill(facts, shorter).fits:
+                yield f"--max-model-len {ctx}"
+                break
+    for ctx in CONTEXT_STEPS if given is None else ():
         if ctx < asked:
             length = min(plan.max_model_len or ctx, ctx + (facts.output_tokens or USUAL_OUTPUT))
-            shorter = facts.model_copy(update={"ctx_tokens": ctx})
-            if memory.bill(shorter, plain.model_copy(update={"max_model_len": length})).fits:
+            fewer = facts.model_copy(update={"ctx_tokens": ctx})
+            if memory.bill(fewer, plain.model_copy(update={"max_model_len": length})).fits:
                 yield f"--ctx {ctx}"
                 break
     slots = plan.max_num_seqs or facts.concurrency or 1
