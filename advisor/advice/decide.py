@@ -37,7 +37,7 @@ from advisor.domain.nouns import (
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility
-from advisor.prediction.decision import decide_one, goal_weights, p_meets, paid_tokens, plain_sd
+from advisor.prediction.decision import decide_one, goal_weights, p_meets, plain_sd, token_wait
 
 Array = npt.NDArray[np.float64]
 
@@ -82,7 +82,7 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         return found
     plan = found.candidates[found.best].plan
     by_estimate = found.rule in ("estimate", "unsure")
-    if by_estimate and caveats.unpriced(facts, plan) is not None:
+    if by_estimate and caveats.open_part(facts, plan) is not None:
         return found._replace(decision="measure", rule=UNPRICED)
     decision = after_a_look(facts, plan, found.decision)
     return found if decision == found.decision else found._replace(decision=decision, rule=UNSEEN)
@@ -93,7 +93,9 @@ def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:
     plan drafts with (without it the server does not start, or accepts no draft), and where it
     depends on what no estimate has in it.
     """
-    open_ = caveats.head(facts, plan) or caveats.unpriced(facts, plan) if decision == "on" else None
+    open_ = (
+        caveats.head(facts, plan) or caveats.open_part(facts, plan) if decision == "on" else None
+    )
     return "measure" if open_ is not None else decision
 
 
@@ -211,7 +213,7 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
 def paid_share(estimate: Estimate) -> float:
     """How far quicker tokens are paid by the wait for the first one, 0 to 1."""
     first = np.array([estimate.ttft_ms.speedup.p50])
-    return float(paid_tokens(np.array([crowds(estimate)]), first)[0])
+    return float(token_wait(np.array([crowds(estimate)]), first)[0])
 
 
 def crowds(estimate: Estimate) -> bool:

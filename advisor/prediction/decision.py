@@ -173,7 +173,7 @@ def p_meets(limit: float, value: float, sd: float) -> float:
     return cdf(float(np.log(limit / value)) / sd)
 
 
-def paid_tokens(crowded: Mask, first_token: Floats) -> Floats:
+def token_wait(crowded: Mask, first_token: Floats) -> Floats:
     """How far quicker tokens are paid by the wait for the first one: 1 where speculation lets fewer
     requests run (`crowded`) or the first token comes `LATE[1]` times as late, from 0 at `LATE[0]`.
     A balanced goal then looks at output tok/s, which has the wait in it (N,).
@@ -196,7 +196,20 @@ def paid_tokens(crowded: Mask, first_token: Floats) -> Floats:
 
 
 def goal_weights(goal: Goal, paid: Floats) -> Floats:
-    """What a goal weighs of output tok/s, TPOT and TTFT where `paid_tokens` says so much (3, N)."""
+    """What a goal weighs of output tok/s, TPOT and TTFT.
+
+    Parameters
+    ----------
+    goal : Goal
+        Of all points.
+    paid : Floats
+        What `token_wait` says of each. (N,)
+
+    Returns
+    -------
+    Floats
+        Weights. (3, N)
+    """
     output, tokens, first = (np.full(len(paid), weight) for weight in GOAL_WEIGHTS[goal])
     if goal == "balanced":
         output, tokens = output + paid * tokens, (1 - paid) * tokens
@@ -212,7 +225,7 @@ def goal_chances(goals: Sequence[Goal], paid: Floats, found: Mapping[str, Predic
     goals : Sequence[Goal]
         Of each point.
     paid : Floats
-        What `paid_tokens` says of it. (N,)
+        What `token_wait` says of it. (N,)
     found : Mapping[str, Predicted]
         Predictions by metric, N points each.
 
@@ -233,8 +246,8 @@ def _goal_chance(goal: Goal, paid: Floats, found: Mapping[str, Predicted]) -> Fl
     parts = [(w, found[name]) for w, name in zip(weights, ESTIMATED, strict=True) if w.any()]
     if len(parts) == 1:
         return parts[0][1].p_gain
-    none = np.any([one.sd <= 0 for _, one in parts], axis=0)
-    alone = np.array([(w >= 1).all() for w, _ in parts])
-    if alone.any():
-        return parts[int(alone.argmax())][1].p_gain
-    return np.where(none, 0.5, chance_of_both(parts))
+    both = chance_of_both(parts)
+    (_, first), (_, second) = parts
+    # a metric that cannot change leaves the sign to the other
+    both = np.where(second.sd <= 0, first.p_gain, both)
+    return np.where((first.sd <= 0) & (second.sd > 0), second.p_gain, both)

@@ -17,7 +17,7 @@ from advisor.perf.sizes import device
 from advisor.prediction import calibrated
 from advisor.prediction.artefact import load
 from advisor.prediction.calibrated import Level
-from advisor.prediction.decision import ESTIMATED, goal_chances, paid_tokens, plain_sd
+from advisor.prediction.decision import ESTIMATED, goal_chances, plain_sd, token_wait
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.model import Model
 from advisor.prediction.predict import BASES, Medians, as_one_story, predict_points
@@ -161,7 +161,7 @@ def predict_batch(
     )
     lengths = (low, middle, high)
     goals: list[Goal] = [facts.goal or "balanced" for facts, _ in cases]
-    paid = paid_tokens(whole.queues, whole.found["ttft"].p50)
+    paid = token_wait(whole.queues, whole.found["ttft"].p50)
     chances = goal_chances(goals, paid, whole.found)
     return Batch(
         cases,

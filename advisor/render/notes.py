@@ -173,7 +173,7 @@ def _span(span: Interval) -> str:
     return f"{span.p10:.2f}-{span.p90:.2f}x"
 
 
-def judged_by(advice: Advice) -> str:
+def goal_note(advice: Advice) -> str:
     """That a balanced goal looks at the whole answer where the first token comes much later."""
     estimate = advice.estimate
     if estimate is None or (advice.facts.goal or advice.request.goal) != "balanced":

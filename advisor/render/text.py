@@ -18,11 +18,11 @@ from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Pla
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
-from advisor.render.notes import judged_by, next_run_line, placeholder, reach, unknown_checkpoint
+from advisor.render.notes import goal_note, next_run_line, placeholder, reach, unknown_checkpoint
 from advisor.render.text_sections import METHOD_NAMES, beyond, chance_words, details
 
 SCREEN_LINES = 24
-LONG_MS = 1e4  # from here on times are told in seconds
+LONG_MS = 1e3  # from here on times are told in seconds
 LONGER = sourced(1.5, "ratio", "growth of TTFT that goes with the decision", "chosen")
 EVEN = sourced(0.5, "probability", "an objective met with less is probably missed", "chosen")
 _TABLE_WIDTH = 76  # the narrowest page that takes the gains as a table
@@ -241,7 +241,7 @@ def _setting(advice: Advice) -> str:
     many = "request" if request.concurrency == 1 else "requests"
     load = f"{request.concurrency} {many} of {request.ctx_tokens} + {request.output_tokens} tokens"
     workload, goal = facts.workload or request.workload, facts.goal or request.goal
-    told = f"{load}, {workload}, goal {goal}{judged_by(advice)}"
+    told = f"{load}, {workload}, goal {goal}{goal_note(advice)}"
     return f"{count}{hardware}, {model} {quant}, {engine}; {told}"
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from advisor import recommend
-from advisor.prediction.decision import GOAL_WEIGHTS, LATE, goal_weights, paid_tokens
+from advisor.prediction.decision import GOAL_WEIGHTS, LATE, goal_weights, token_wait
 from advisor.render.text import advice_text
 
 
 def test_tokens_are_paid_from_one_growth_of_the_wait_to_another() -> None:
     first = np.array([1.2, 1.0, 1 / LATE[0], 1 / np.sqrt(LATE[0] * LATE[1]), 1 / LATE[1], 0.01])
-    paid = paid_tokens(np.zeros(6, dtype=bool), first)
+    paid = token_wait(np.zeros(6, dtype=bool), first)
     assert paid == pytest.approx([0, 0, 0, 0.5, 1, 1])
-    assert (paid_tokens(np.ones(6, dtype=bool), first) == 1).all()
+    assert (token_wait(np.ones(6, dtype=bool), first) == 1).all()
     weights = goal_weights("balanced", paid)
     assert weights.sum(axis=0) == pytest.approx(1)
     assert weights[:, 0] == pytest.approx(GOAL_WEIGHTS["balanced"])
@@ -55,3 +55,19 @@ def test_quicker_tokens_do_not_turn_on_what_the_whole_answer_does_not_gain(
 def test_nothing_is_said_where_the_first_token_comes_as_soon() -> None:
     made = recommend(hardware="gb10", concurrency=16)
     assert made.decision == "on" and "(by output tok/s" not in advice_text(made)
+
+
+def test_a_metric_that_cannot_change_leaves_the_sign_to_the_other() -> None:
+    """An answer of one token has no step to shorten, and comes no sooner with drafts."""
+    made = recommend(hardware="h100", output_tokens=1)
+    assert made.estimate is not None and made.gain is not None
+    assert made.estimate.tpot_ms.speedup.p50 == 1
+    assert (made.gain.p50 > 1) == (made.estimate.p_gain > 0.5) and made.decision == "off"
+
+
+@pytest.mark.parametrize("asked", [{"hardware": "mi60", "model": "qwen3.8-27b"}])
+def test_long_times_leave_the_table_within_its_width(asked: dict[str, Any]) -> None:
+    made = recommend(**asked, concurrency=64, ctx_tokens=32_768)
+    table = [line for line in advice_text(made).splitlines() if line.startswith(("TPOT", "TTFT"))]
+    assert len(table) == 2 and all(len(line) <= 80 for line in table)
+    assert " s (" in table[0]

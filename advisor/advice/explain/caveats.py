@@ -85,7 +85,7 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
     return Reason(text=text, sources=tuple(reported["sources"]), weight=2.68)
 
 
-def unpriced(facts: Facts, plan: Plan) -> Reason | None:
+def open_part(facts: Facts, plan: Plan) -> Reason | None:
     """What a plan with speculation depends on and no estimate has in it: layers behind a network
     link of llama.cpp, memory that is filled to within what its bill can be wrong by.
     """

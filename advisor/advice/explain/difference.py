@@ -101,7 +101,7 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: To
     # what a reader does not miss is a part of what is left, or not told
     shares = [(what, ratio) for what, ratio in shares if abs(log(ratio)) >= FAR / 2]
     left = expected / (row.speedup * prod(ratio for _, ratio in shares))
-    shares += _what_is_left(row, left) if abs(log(left)) >= FAR / 2 else []
+    shares += _rest_shares(row, left) if abs(log(left)) >= FAR / 2 else []
     parts = [f"{what} ({_share(ratio)})" for what, ratio in shares]
     how = f" with {row.workload} text" if row.workload else ""
     why, place = "; ".join(parts).replace("; and ", " and "), "here" if row.covers else "nearest"
@@ -156,14 +156,14 @@ def _regime_shares(best: Candidate, ratio: float) -> list[Share]:
     return [(what, ratio)]
 
 
-def _what_is_left(row: Evidence, left: float) -> list[Share]:
+def _rest_shares(row: Evidence, left: float) -> list[Share]:
     """What no number of the run explains, by what it can be: how its two runs were made, what its
     steps cost where it says what was accepted, and else both.
     """
     if abs(log(left)) < FAR:
         return [("runs of one setting scatter", left)]
     if not row.clean:
-        return [("its arms differ in more, or do not state their settings", left)]
+        return [("its two sides differ in more, or do not state their settings", left)]
     spread = knowledge.threshold("owner_sd_same_regime").value
     rare = "" if abs(log(left)) <= spread else " by more than owners of one setting usually differ"
     fewer, dearer = ("fewer", "more") if left > 1 else ("more", "less")

@@ -75,7 +75,7 @@ def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
     told += caveats.around(facts, verdict.candidates[0].plan)
     if verdict.decision != "off" and (unseen := caveats.head(facts, best.plan)) is not None:
         told.append(unseen)
-    if verdict.rule == UNPRICED and (open_ := caveats.unpriced(facts, best.plan)) is not None:
+    if verdict.rule == UNPRICED and (open_ := caveats.open_part(facts, best.plan)) is not None:
         told.append(open_)
     return tuple(sorted(told, key=lambda reason: -reason.weight))
 

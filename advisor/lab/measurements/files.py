@@ -293,7 +293,7 @@ def _entry(row: Row, metric: str, speedup: float, date: str) -> dict[str, Any]:
         "output_tokens": run.output_tokens,
         "depth_tokens": run.depth_tokens,
         "workload": run.workload or _client_text(run.notes),
-        "accepted": _accepted(run),
+        "accepted": _tokens_a_step(run),
         "metric": metric,
         "speedup": round(speedup, 4),
         "date": date,
@@ -316,7 +316,7 @@ def _native_quant(name: str | None) -> str | None:
         return None
 
 
-def _accepted(run: Run) -> float | None:
+def _tokens_a_step(run: Run) -> float | None:
     """Tokens a step as a run states them, by length or by rate; a lookup's rate is of those steps
     alone that draft, and one of drafts that end early says no length.
     """

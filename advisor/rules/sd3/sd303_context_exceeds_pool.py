@@ -43,7 +43,7 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
     if found is None or found.kv_tokens is None or length is None or found.kv_tokens <= 0:
         return
     if not case.plan.engine.startswith(("vllm", "sglang")):
-        yield from _reserved(case, found)
+        yield from _slots_beyond(case, found)
         return
     if length <= found.kv_tokens:
         return
@@ -60,7 +60,7 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
     )
 
 
-def _reserved(case: Case, found: MemoryBill) -> Iterator[Hit]:
+def _slots_beyond(case: Case, found: MemoryBill) -> Iterator[Hit]:
     """Slots of llama-server beyond what its bills were seen to be wrong by, with all layers on the
     device.
     """
