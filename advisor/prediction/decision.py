@@ -65,7 +65,7 @@ LATE = sourced(
     "nothing beside the time of the whole answer",
     "chosen",
 )
-LEAST_RATIO = 1e-6  # of a speed-up
+LEAST_RATIO = sourced(1e-6, "ratio", "Of a speed-up: a logarithm needs some", "chosen")
 
 
 def decide(

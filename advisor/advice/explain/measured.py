@@ -102,7 +102,7 @@ def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
 
 
 COVERING = sourced(3, "runs", "of those that cover a question an answer tells as many", "chosen")
-BEFORE_STEP = 1.45  # the weight of a reason that goes before how a step is priced
+BEFORE_STEP = sourced(1.45, "weight", "of a reason before how a step is priced", "chosen")
 BLOCKS = ("dflash", "dspark")
 TWICE = sourced(1.0, "doublings", "from which on a load is called another one", "chosen")
 

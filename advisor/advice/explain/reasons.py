@@ -38,7 +38,7 @@ from advisor.perf import memory
 from advisor.perf.prompt_cost import GRAPH_TOKENS
 
 PHYSICS = "physics core"
-SURE = 0.995  # no chance is told as a certainty
+SURE = sourced(0.995, "probability", "no chance is printed as a certainty", "chosen")
 EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
 FEWER = tuple(sorted({round(2 ** (step / 3)) for step in range(37)}))  # requests at once to try
 SAME_GAIN = sourced(

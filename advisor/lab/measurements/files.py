@@ -18,18 +18,17 @@ from typing import Any
 
 from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError, UnknownFact
-from advisor.domain.sourced import sourced
 from advisor.engines import canonical
 from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.lab.measurements import bounds
-from advisor.lab.measurements.columns import (
-    ACCEPTANCE_COLUMNS,
-    RARE_COLUMNS,
-    RUN_COLUMNS,
-    Run,
+from advisor.lab.measurements.columns import ACCEPTANCE_COLUMNS, RARE_COLUMNS, RUN_COLUMNS
+from advisor.lab.measurements.index_text import (
+    client_text,
+    native_quant,
+    to_text,
+    tokens_a_step,
 )
-from advisor.lab.measurements.index_text import to_text
 from advisor.lab.measurements.schema import (
     KnownIds,
     Problem,
@@ -62,13 +61,6 @@ SIDECAR_FIELDS = (
 )
 INDEX_COMMAND = "advisor data index"
 DERIVED_METRICS = ("tpot", "ttft")
-EARLY_END = re.compile(r"p[-_ ]?min\b", re.IGNORECASE)
-CLIENT_TEXTS = sourced(
-    {"llama-benchy": "creative"},
-    "kind of text",
-    "eugr/llama-benchy README: prompts are pieces of a book, The Adventures of Sherlock Holmes",
-    "read",
-)
 
 
 def check(folder: Path, known: KnownIds | None = None) -> tuple[int, list[Problem]]:
@@ -282,7 +274,7 @@ def _entry(row: Row, metric: str, speedup: float, date: str) -> dict[str, Any]:
         "gpu_count": run.gpu_count,
         "tp": run.tp,
         "model": run.model,
-        "quant": _quant_id(run.quant) or _native_quant(run.model),
+        "quant": _quant_id(run.quant) or native_quant(run.model),
         "kv_cache_dtype": run.kv_cache_dtype,
         "engine": canonical(run.engine) or run.engine,
         "engine_version": run.engine_version,
@@ -292,46 +284,14 @@ def _entry(row: Row, metric: str, speedup: float, date: str) -> dict[str, Any]:
         "input_tokens": run.input_tokens,
         "output_tokens": run.output_tokens,
         "depth_tokens": run.depth_tokens,
-        "workload": run.workload or _client_text(run.notes),
-        "accepted": _tokens_a_step(run),
+        "workload": run.workload or client_text(run.notes),
+        "accepted": tokens_a_step(run),
         "metric": metric,
         "speedup": round(speedup, 4),
         "date": date,
         "clean": run.use == "train",
     }
     return {key: value for key, value in entry.items() if value not in (None, "")}
-
-
-@cache
-def _native_quant(name: str | None) -> str | None:
-    """The quantisation of a model that is published in fewer than 16 bits alone (gpt-oss: MXFP4),
-    which its runs then have without saying so.
-    """
-    try:
-        model = knowledge.llm(name or "")
-        quants = {knowledge.quant(one.quant).id for one in knowledge.checkpoints(model)}
-        (only,) = quants
-        return only if (knowledge.quant(only).bits or 16) < 16 else None
-    except (UnknownFact, ValueError):
-        return None
-
-
-def _tokens_a_step(run: Run) -> float | None:
-    """Tokens a step as a run states them, by length or by rate; a lookup's rate is of those steps
-    alone that draft, and one of drafts that end early says no length.
-    """
-    if run.acceptance_length is not None or run.spec_method == "ngram":
-        return run.acceptance_length
-    if EARLY_END.search(f"{run.spec_extra} {run.notes}"):
-        return None
-    if run.acceptance_rate is None or not run.k:
-        return None
-    return round(1 + run.k * run.acceptance_rate, 2)
-
-
-def _client_text(notes: str | None) -> str | None:
-    """The kind of text that a named benchmark client sends, where the row leaves it open."""
-    return next((kind for name, kind in CLIENT_TEXTS.items() if name in (notes or "")), None)
 
 
 @cache

@@ -1,12 +1,28 @@
-"""The index of measured runs as text: what `advisor.knowledge.evidence` reads."""
+"""The index of measured runs as text: what `advisor.knowledge.evidence` reads, and what a run tells
+beside its own columns.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from functools import cache
 from typing import Any
 
+from advisor.domain.nouns import UnknownFact
+from advisor.domain.sourced import sourced
+from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import FOREIGN, SHARED, Pair
+from advisor.lab.measurements.columns import Run
+
+EARLY_END = re.compile(r"p[-_ ]?min\b", re.IGNORECASE)
+CLIENT_TEXTS = sourced(
+    {"llama-benchy": "creative"},
+    "kind of text",
+    "eugr/llama-benchy README: prompts are pieces of a book, The Adventures of Sherlock Holmes",
+    "read",
+)
 
 
 def to_text(entries: list[Pair], note: str) -> str:
@@ -81,3 +97,35 @@ def _by_use(entries: list[Pair]) -> list[str]:
     }  # fmt: skip
     given = {n: sum(n in e and (n, e[n]) != ("clean", True) for e in entries) for n in named}
     return sorted(given, key=lambda n: (-given[n], n))
+
+
+@cache
+def native_quant(name: str | None) -> str | None:
+    """The quantisation of a model that is published in fewer than 16 bits alone (gpt-oss: MXFP4),
+    which its runs then have without saying so.
+    """
+    try:
+        model = knowledge.llm(name or "")
+        quants = {knowledge.quant(one.quant).id for one in knowledge.checkpoints(model)}
+        (only,) = quants
+        return only if (knowledge.quant(only).bits or 16) < 16 else None
+    except (UnknownFact, ValueError):
+        return None
+
+
+def tokens_a_step(run: Run) -> float | None:
+    """Tokens a step as a run states them, by length or by rate; a lookup's rate is of those steps
+    alone that draft, and one of drafts that end early says no length.
+    """
+    if run.acceptance_length is not None or run.spec_method == "ngram":
+        return run.acceptance_length
+    if EARLY_END.search(f"{run.spec_extra} {run.notes}"):
+        return None
+    if run.acceptance_rate is None or not run.k:
+        return None
+    return round(1 + run.k * run.acceptance_rate, 2)
+
+
+def client_text(notes: str | None) -> str | None:
+    """The kind of text that a named benchmark client sends, where the row leaves it open."""
+    return next((kind for name, kind in CLIENT_TEXTS.items() if name in (notes or "")), None)
