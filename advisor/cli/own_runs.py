@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
@@ -174,7 +175,7 @@ def calibrate(
         f"{len(added.machine.runs)} in total: {_short_path(path)}\n"
     )
     if added.next is not None:
-        write(f"{next_run_line(added.next)}\n")
+        write(f"{fill(next_run_line(added.next), page_width())}\n")
     load = f" --ctx {request.ctx_tokens}" if request.ctx_tokens else ""
     load += f" --output-tokens {request.output_tokens}" if request.output_tokens else ""
     write(

@@ -50,7 +50,7 @@ def _run(run: BenchmarkRun, width: int) -> str:
         _drafts(run),
     ]
     load = [
-        f"{run.concurrency:g} concurrent" if run.concurrency else "",
+        f"{round(run.concurrency, 1):g} concurrent" if run.concurrency else "",
         f"{run.request_rate:g} requests/s" if run.request_rate else "",
         f"{run.requests} requests" if run.requests else "",
         f"{run.failed} failed" if run.failed else "",
@@ -136,7 +136,14 @@ def _load(load: LoadVerdict, width: int) -> list[str]:
         lines.append(f"  {'':14}{'off':>9}{'on':>9}   gain   95 % interval   verdict")
         lines += [_gain(made) for made in load.gains]
     lines.append(
-        fill(f"noise from {load.gains[0].noise}", width, initial_indent="  ") if load.gains else ""
+        fill(
+            f"noise from {load.gains[0].noise}",
+            width,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        )
+        if load.gains
+        else ""
     )
     lines += [
         fill(text, width, initial_indent="  - ", subsequent_indent="    ")

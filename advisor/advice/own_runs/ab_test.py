@@ -151,7 +151,7 @@ def _load(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Sett
 def _load_text(run: BenchmarkRun, part_is_load: bool) -> str:
     """The load of a run; its part of the file where both arms have one of that name."""
     parts = [
-        f"{run.concurrency:g} concurrent" if run.concurrency else "",
+        f"{round(run.concurrency, 1):g} concurrent" if run.concurrency else "",
         f"{run.input_tokens:.0f} prompt" if run.input_tokens else "",
         f"{run.output_tokens:.0f} output tokens" if run.output_tokens else "",
     ]

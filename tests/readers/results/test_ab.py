@@ -79,6 +79,9 @@ def test_the_verdict_keeps_to_the_width_of_the_terminal(width: int) -> None:
     off, on = [run()], [drafted_run(tpot=19.9, dataset="random")]
     text = ab_text(judge_ab(off, on, setting(off, on, {})), width)
     assert max(map(len, text.splitlines())) <= width
+    block = text.split("\n\n")[1].splitlines()
+    first = next(i for i, line in enumerate(block) if line.startswith("  "))
+    assert all(line.startswith("  ") for line in block[first:]), "what goes on belongs to its load"
     assert "no difference" in " ".join(text.split()) and "200.0" in text
 
 
