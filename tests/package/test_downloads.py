@@ -1,4 +1,4 @@
-"""A download that fails is tried again; one that never comes is told from a check that fails."""
+"""A download that fails is tried again; one that never comes fails the check."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def words(folder: Path, enough: int) -> list[str]:
     return ["bash", "-c", CALL.format(enough=enough), str(folder / "calls")]
 
 
-@pytest.mark.parametrize(("enough", "status", "calls"), [(1, 0, 1), (3, 0, 3), (9, 75, 4)])
+@pytest.mark.parametrize(("enough", "status", "calls"), [(1, 0, 1), (3, 0, 3), (9, 1, 4)])
 def test_a_stage_tries_four_times(enough: int, status: int, calls: int, tmp_path: Path) -> None:
     env = os.environ | {"ADVISOR_PAUSES": "0 0 0"}
     done = subprocess.run(
@@ -40,22 +40,5 @@ def test_a_release_is_fetched_four_times(
     try:
         releases._download(words(tmp_path, enough))
     except SystemExit as ended:
-        assert ended.code == 75 and enough == 9
+        assert "could not be downloaded" in str(ended.code) and enough == 9
     assert tries(tmp_path) == calls
-
-
-@pytest.mark.parametrize(("ends_with", "status"), [(0, 0), (75, 0), (1, 1)])
-def test_only_what_could_not_be_downloaded_is_left_out(
-    ends_with: int, status: int, tmp_path: Path
-) -> None:
-    """The function of `.ci/run` that calls such a stage, and its last line."""
-    lines = (CI / "run").read_text().splitlines()
-    start = lines.index("unchecked=()")
-    head = lines[start : lines.index("}", start) + 1]
-    script = ["set -euo pipefail", *head, f'try bash -c "exit {ends_with}"', "echo next"]
-    done = subprocess.run(
-        ["bash", "-c", "\n".join([*script, lines[-1]])], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == status
-    assert ("next" in done.stdout) == (status == 0)
-    assert ("NOT CHECKED" in done.stderr) == (ends_with == 75)

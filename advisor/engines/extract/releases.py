@@ -59,16 +59,15 @@ def environment(folder: Path) -> Path:
 
 
 def _download(command: Sequence[str]) -> None:
-    """Run pip, again where it fails: an index may not answer for a moment. Raises SystemExit of
-    status 75 (a temporary failure) where it never did.
+    """Run pip, again where it fails: an index may not answer for a moment. Raises SystemExit
+    where it never did.
     """
     for pause in (*PAUSES_S, None):
         if subprocess.run(command, check=False).returncode == 0:
             return
         if pause is not None:
             time.sleep(pause)
-    print(f"could not be downloaded: {' '.join(command)}", file=sys.stderr)
-    raise SystemExit(75)
+    raise SystemExit(f"could not be downloaded: {' '.join(command)}")
 
 
 def unpack(folder: Path, python: Path, engine: str, version: str) -> Path:
