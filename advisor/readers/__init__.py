@@ -67,7 +67,7 @@ def read_source(source: Source, form: str | None = None, *, version: str | None 
     secure = any(one.around is not None and one.around.secure for one in reading.found)
     if secure or (reading.found and "http://" in source.text):
         reader("clients")(reading)
-    if reading.found and "install" in source.text and "==" in source.text:
+    if reading.found and "install" in source.text and "=" in source.text:
         check_releases(reading)
     launches = _known_launches(LaunchMaker(reading).launches(), reading)
     return FileRead(source, reading.form, launches, tuple(reading.notes), reading.redactor)

@@ -285,7 +285,8 @@ def _from_env(engine: str, env: Env, words: list[Mapped], worker: bool = False) 
 def _env_flag(engine: str, name: str, item: EnvItem, value: Mapped) -> list[Mapped]:
     flag = "--" + name.lower().replace("_", "-")
     option = engines.get(engine).catalogue.find(flag, None)
-    if option is None or value.text.lower() in ("none", "null", "auto"):
+    number = option is not None and option.type in ("int", "float")  # it has no "auto"
+    if option is None or value.text.lower() in ("none", "null", "" if number else "auto"):
         return []
     if option.takes_value is False:
         return (

@@ -13,6 +13,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import traits
 from advisor.readers.images import engine_of_image, is_official, likely_tag, split_image
 from advisor.readers.programs import ENGINE_TEXT, SHELLS, base_name
+from advisor.readers.slips import SIZE
 from advisor.readers.syntax.words import split_words
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ _SPAN = lazy_re(
     r"infinity|(?:\d+(?:\.\d+)?\s*(?:us|usec|µs|ms|msec|s|sec|seconds?|m|min|minutes?|h|hr|hours?"
     r"|d|days?|w|weeks?|M|months?|y|years?)?\s*)+"
 )
+_CDI = lazy_re(r"(?:nvidia|amd)\.com/gpu([:/ ]+)[\w.-]+")
 _LIMIT = lazy_re(r"(?:infinity|\d+[KMGTPE]?)(?::(?:infinity|\d+[KMGTPE]?))?")
 _UNIT = lazy_re(r"[\w@.\\:-]+\.(?:target|service|socket|mount|timer|path|slice|device)")
 _SPANS = frozenset(
@@ -227,6 +229,17 @@ def check_directive(section: str, key: str, value: Mapped, reading: Reading) -> 
                 place = at.span()
                 end = place[1] if place else None
                 reading.slip(said, at.first(), end, word.group() + ending, stops=False)
+    elif section == "Container" and key in ("ShmSize", "Memory") and not SIZE.fullmatch(text):
+        number = re.match(r"\d+\s*[kmgtKMGT]", text)
+        amount = re.sub(r"\s", "", number.group()) if number else ""
+        place = value.part(0, len(value.text.rstrip())).span()
+        end = place[1] if place and amount else None
+        said = f"podman does not read the size '{text}' of {key}"
+        reading.slip(said, value.first(), end, amount or "a size")
+    elif section == "Container" and key == "AddDevice" and (wrong := _CDI.fullmatch(text)):
+        place = value.part(*wrong.span(1)).span()
+        said = f"a device is named VENDOR/CLASS=NAME: '{text}' is none"
+        reading.slip(said, place[0] if place else value.first(), place and place[1], "=")
     elif key == "Environment" and section in ("Service", "Container"):
         _assignments(value, reading)
     elif key == "EnvironmentFile" and "=" in text and not text.lstrip("-").startswith("/"):

@@ -34,6 +34,7 @@ _SIZE = lazy_re(r"-1|\d+(?:\.\d+)? ?(?:[kmgtp]i?b?|b)?", re.I)  # docker/go-unit
 _QUANTITY = lazy_re(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[KMGTPE]i|[numkMGTPE]|[eE][-+]?\d+)?")
 _AMOUNT = lazy_re(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)\.?")
 _COUNT = lazy_re(r"-?\d+|all")
+_WHOLE = lazy_re(r"\s*(\d+)(?:\.0*|\s*s(?:ec(?:onds?)?)?)?\s*")
 _OBJECT = lazy_re(r"\{([^}]+)\}")
 
 Types = dict[str, dict[str, str]]
@@ -290,12 +291,10 @@ class Checker:
             meant = f'"{text}"'
         elif whole == "[text]" and "\n" not in text:
             meant = f'["{text}"]' if " " in text else f"[{text}]"
-        elif "int" in kinds and (whole_number := re.fullmatch(r"\s*(\d+)(?:\.0*)?\s*", text)):
+        elif "int" in kinds and (whole_number := _WHOLE.fullmatch(text)):
             meant = whole_number[1]
         elif whole == "bool":
-            meant = {"yes": "true", "on": "true", "1": "true", "true": "true"}.get(
-                text.lower(), {"no": "false", "0": "false", "false": "false"}.get(text.lower())
-            )
+            meant = _TRUTHS.get(text.lower())
         meant = None if node.style in ("|", ">") else meant
         self.reading.slip(said, start, end if meant else None, meant or f"{key} as {what}")
 
@@ -306,6 +305,8 @@ _FORMATS = {
     "quantity": (_QUANTITY, "a quantity, such as 16Gi, 500m or 2"),
     "count": (_COUNT, "a number, or all"),
 }
+_TRUTHS = {"yes": "true", "on": "true", "1": "true", "true": "true"}
+_TRUTHS |= {"no": "false", "0": "false", "false": "false"}
 _SPOKEN = {
     "text": "text",
     "int": "a whole number",

@@ -163,6 +163,10 @@ def likely_tag(name: str, tag: str) -> str | None:
         number = f"b{build.lstrip('b')}" if build else None
         right = "-".join(one for one in (kind or "server", *rest, number) if one)
         return right if right != tag else None
+    if (four := re.fullmatch(r"v?(\d+\.\d+\.\d+)(?:\.\d+)+", tag)) is not None:
+        known = table("compatibility")["releases"].get(engine_of_image(name) or "", {})
+        is_made = tag.removeprefix("v") in known.get("value", "").split()
+        return None if is_made else f"v{four[1]}"
     found = _TAGGED.fullmatch(tag)
     if found is None:
         loose = re.fullmatch(r"[vV]?[-_.]?(\d+(?:[._-]\d+){1,2})[._-]?", tag)

@@ -43,7 +43,7 @@ _VALUE = lazy_re(
 _MODULE = lazy_re(r"(?:vllm|sglang)(?:\.[\w-]+)+(?<!\.py)")
 _SIZES = ("--shm-size", "--memory", "-m", "--memory-swap")
 _GPUS = lazy_re(r"[\"']?(?:all|-?\d+|(?:device|count|driver|capabilities|options)=.*)[\"']?", re.S)
-_SIZE = lazy_re(r"-1|\d+(?:\.\d+)?\s?(?:[kmgtpKMGTP]i?[bB]?|[bB])?")
+SIZE = lazy_re(r"-1|\d+(?:\.\d+)?\s?(?:[kmgtpKMGTP]i?[bB]?|[bB])?")
 _WORDS = {
     "--restart": ("no", "always", "on-failure", "unless-stopped"),
     "--ipc": ("host", "private", "shareable", "none"),
@@ -52,6 +52,7 @@ _WORDS = {
     "--pull": ("always", "missing", "never"),
 }
 _ONE_SIGN = lazy_re(r"(?:vllm|sglang)(?:\[[\w,]+\])?(=)\d[\w.]*")
+_ONE_SIGN_LISTED = lazy_re(r"[\"'](?:vllm|sglang)(?:\[[\w,]+\])?(=)\d[\w.]*[\"']")
 _MAKER = lazy_re(r"(nvidia|amd)(?:\.\w+)?[/.]gpus?")  # nvidia/gpu: no device plugin says so
 _OPEN = lazy_re(r"[$%{\ue000]")  # what something else is to fill in
 _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
@@ -248,6 +249,9 @@ def check_requirement(words: list[Mapped], reading: Reading) -> None:
 def check_releases(reading: Reading) -> None:
     """Releases that the file installs and that no registry has."""
     text = reading.source.text
+    for found in _ONE_SIGN_LISTED.finditer(text) if "pip_install" in text else ():
+        said = f"pip reads no {found[0][1:-1]}: a release is given with =="
+        reading.slip(said, *found.span(1), "==")
     for found in INSTALL.finditer(text[:100_000]):
         asked = found["version"].rstrip(".")
         if (near := likely_release(found["engine"].lower(), asked)) is None:
@@ -276,7 +280,7 @@ def docker_value_slip(name: str, value: Mapped, reading: Reading) -> None:
     if not text or _OPEN.search(text):
         return
     meant = said = None
-    if name in _SIZES and not _SIZE.fullmatch(text):
+    if name in _SIZES and not SIZE.fullmatch(text):
         found = re.match(r"(\d+)\s*([kmgKMG])", text)
         meant = f"{found[1]}{found[2].lower()}" if found else None
         said = f"docker run does not read the size '{text}' of {name}"

@@ -80,6 +80,14 @@ _VERSIONS = {
     "Pod": "v1",
     "Service": "v1",
 }
+# kinds of operators, and the versions in which they have been
+_OPERATORS = {
+    ("serving.kserve.io", "InferenceService"): ("v1beta1",),
+    ("serving.kserve.io", "ServingRuntime"): ("v1alpha1",),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("v1",),
+    ("ray.io", "RayService"): ("v1", "v1alpha1"),
+    ("ray.io", "RayCluster"): ("v1", "v1alpha1"),
+}
 _OLD = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "batch/v1beta1")
 
 
@@ -87,7 +95,14 @@ def _check_object(document: Node, reading: Reading) -> None:
     """Kind, version and keys of a document of Kubernetes' own."""
     respell(document, "kubernetes document", reading)
     version, kind = document.get("apiVersion"), document.get("kind")
-    if version is None or kind is None or "." in version.text:
+    if version is None or kind is None:
+        return
+    group, _, number = version.text.partition("/")
+    given = _OPERATORS.get((group, kind.text))
+    if given is not None and number and number not in given and not number.startswith("$"):
+        said = f"{group} has no {kind.text} in '{number}': it is {given[0]}"
+        reading.slip(said, version.start, version.end, f"{group}/{given[0]}")
+    if "." in version.text:
         return
     if version.text in ("v1", "apps/v1", "batch/v1"):
         check_word(kind, "kind", reading, only_near=True)

@@ -229,7 +229,12 @@ def task_of_ecs(around: Surroundings, node: Node, reading: Reading) -> None:
     wanted = node.get("resourceRequirements")
     for one in wanted.items if wanted is not None else []:
         kind, count = one.get("type"), one.get("value")
-        if kind is not None and kind.text == "GPU" and count is not None and count.text.isdigit():
+        if kind is None or kind.text != "GPU" or count is None:
+            continue
+        if re.match(r"[A-Za-z]+$", count.text):
+            said = f"a task definition takes a number of GPUs, not '{count.text}'"
+            reading.slip(said, count.start, text="a number in quotes")
+        elif count.text.isdigit():
             around.gpus, around.asked = count.text, [scalar(count, reading.source)]
     texts = [one for key in ("command", "entryPoint") for one in _items(node.get(key))]
     texts += [v for one in _items(node.get("environment")) if (v := one.get("value")) is not None]

@@ -185,6 +185,8 @@ def likely_number(kind: str, text: str) -> str | None:
         if share is not None:
             return f"{float(share[1]) / 100:g}"
         return text.replace(",", ".") if re.fullmatch(r"\d,\d{1,3}", text) else None
+    if re.fullmatch(r"\d(?:\.\d+)?[eE]\d", text) and float(text).is_integer():
+        return str(int(float(text)))
     if re.fullmatch(r"\d{1,3}(?:[,. ']\d{3})+", text):
         return re.sub(r"\D", "", text)
     if found := re.fullmatch(r"(\d+)\.0+", text):

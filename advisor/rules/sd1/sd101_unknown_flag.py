@@ -230,10 +230,14 @@ def join_value(case: Case, found: Flag) -> Hit:
     """`--flag=value` where the engine takes the value as an argument of its own."""
     value = found.value or ""
     text = f"{found.raw} {value if found.unresolved else shlex.quote(value)}"
+    option = catalogue(case).find(found.name, catalogued_version(case))
+    bare = option is not None and option.takes_value is False
+    if bare and value.lower() in ("true", "1", "on", "yes"):
+        text = found.raw
     what = f"Write {text}."
     return Hit(
-        f"{case.plan.engine} does not read {found.raw}=VALUE: pass the value as a separate "
-        "argument",
+        f"{case.plan.engine} does not read {found.raw}=VALUE: "
+        + ("it is a switch" if bare else "pass the value as a separate argument"),
         flag=found,
         fix=replace_fix(case, found, text, what, safe=is_release_pinned(case))
         if not found.unresolved

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
@@ -100,7 +101,7 @@ def join_by_equals(case: Case, word: str) -> str:
         and one.value_span.start == one.span.start + len(one.raw) + 1
         for one in case.launch.flags
     ):
-        return word.replace(" ", "=", 1)
+        return re.sub(r"\s*=\s*|\s+", "=", word, count=1)
     return word
 
 
