@@ -163,7 +163,8 @@ class Checker:
         """Where a key that stands in the wrong place belongs, among the objects around it."""
         for other, keys in self.types.items():
             if key in keys and (
-                f"{{{name}}}" in "".join(keys.values()) or _inside(self.types[name], other)
+                f"{{{name}}}" in "".join(keys.values())
+                or any(f"{{{other}}}" in one for one in self.types[name].values())
             ):
                 return f"under {other}"
         return ""
@@ -314,10 +315,6 @@ _SPOKEN = {
     "bool": "true or false",
     "[text]": "a list of texts",
 }
-
-
-def _inside(keys: dict[str, str], other: str) -> bool:
-    return any(f"{{{other}}}" in one for one in keys.values())
 
 
 def _near(given: str, known: dict[str, str]) -> str | None:
