@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
-from advisor.perf.attention import serial_attention_seconds
 from advisor.perf.constants import Constants
-from advisor.perf.experts import reached_experts
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import (
     SERVER_PATHS,
@@ -23,6 +21,7 @@ from advisor.perf.rates import (
     read_rate,
     small_batch_rate,
 )
+from advisor.perf.reads import reached_experts, serial_attention_seconds
 from advisor.perf.sizes.weights import (
     BLOCK_LAYERS,
     EAGLE3_VOCABULARY,

@@ -20,12 +20,11 @@ import numpy.typing as npt
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import imputation, kernels, rates
-from advisor.perf.attention import attention_seconds, serial_attention_seconds
 from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
-from advisor.perf.experts import reached_experts, union
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import at, overlap, params, tensor_rates
+from advisor.perf.reads import attention_seconds, reached_experts, serial_attention_seconds, union
 
 __all__ = [
     "Constants",

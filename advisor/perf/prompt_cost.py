@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
-from advisor.perf.attention import attended_keys
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.physics import link_seconds
@@ -26,6 +25,7 @@ from advisor.perf.rates import (
     soft_max,
     tensor_rates,
 )
+from advisor.perf.reads import attended_keys
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import attention, drafting, kernels
+from advisor.perf import drafting, kernels, reads
 from advisor.perf.arrays import Points
 from advisor.perf.constants import Constants
 from advisor.prediction import spread
@@ -55,7 +55,7 @@ class Switch(NamedTuple):
 
 
 def _serial(p: Points, c: Constants) -> Mask:
-    return np.asarray(attention.serial_attention_seconds(p, c, p.depth_tokens) > 0)
+    return np.asarray(reads.serial_attention_seconds(p, c, p.depth_tokens) > 0)
 
 
 def _tokens(p: Points) -> Floats:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.perf import arrays as P
-from advisor.perf import attention, constants, imputation, physics, prompt_cost, rates
+from advisor.perf import constants, imputation, physics, prompt_cost, rates, reads
 from advisor.perf.constant_sources import CONSTANT_SOURCES
 from advisor.perf.encoding import encode_rows
 from advisor.perf.physics import Constants
@@ -165,7 +165,7 @@ def serial(*changes: dict[str, object]) -> list[float]:
             for c in changes
         )
     )
-    return (1e3 * attention.serial_attention_seconds(p, C, p.input_tokens)).round(1).tolist()
+    return (1e3 * reads.serial_attention_seconds(p, C, p.input_tokens)).round(1).tolist()
 
 
 def test_verify_attention_is_serial_only_where_kernels_do_not_split_the_cache() -> None:
@@ -201,18 +201,18 @@ def test_sliding_layers_attend_to_their_window_only() -> None:
     KV likewise.
     """
     gemma = points({"model": "gemma-4-26b-a4b", "quant": "bf16", "input_tokens": 5000})
-    seen = attention.attended_keys(gemma, np.array([5000.0]))[0]
+    seen = reads.attended_keys(gemma, np.array([5000.0]))[0]
     assert seen == 16 * (5 * 512 * 5000 + 25 * 256 * 1024)
-    assert attention.attended_keys(gemma, np.array([800.0]))[0] == 16 * 800 * (5 * 512 + 25 * 256)
+    assert reads.attended_keys(gemma, np.array([800.0]))[0] == 16 * 800 * (5 * 512 + 25 * 256)
     longer = [
-        attention.attention_seconds(gemma, C, np.ones(1), np.ones(1), np.array([x]))[0]
+        reads.attention_seconds(gemma, C, np.ones(1), np.ones(1), np.array([x]))[0]
         for x in (800, 1024, 2048)
     ]
     per_token = np.diff(longer) / [224, 1024]
     assert per_token[1] < 0.2 * per_token[0]  # beyond the window only the 5 layers read on
     qwen = points({})
     assert (
-        attention.attended_keys(qwen, np.array([3000.0]))[0]
+        reads.attended_keys(qwen, np.array([3000.0]))[0]
         == qwen.heads[0] * 3000 * qwen.global_layers[0] * qwen.head_dim[0]
     )
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from advisor.perf import arrays as P
-from advisor.perf import drafting, experts, imputation, physics, rates
+from advisor.perf import drafting, imputation, physics, rates, reads
 from advisor.perf.constants import Constants, by_path
 from advisor.perf.encoding import encode_rows
 from tests.perf.rows import DENSE
@@ -400,8 +400,8 @@ def test_an_mtp_layer_of_experts_reads_those_that_its_tokens_reach(k: int) -> No
     mixture = float(np.fmin(p.experts * p.expert_params, 0.95 * p.mtp_params)[0])
     core = float(p.mtp_params[0]) - mixture
     assert 0 < core < mixture
-    many = experts.reached_experts(p, c, p.concurrency, np.full(1, k + 1.0)) / p.experts
-    one = experts.reached_experts(p, c, p.concurrency, np.ones(1)) / p.experts
+    many = reads.reached_experts(p, c, p.concurrency, np.full(1, k + 1.0)) / p.experts
+    one = reads.reached_experts(p, c, p.concurrency, np.ones(1)) / p.experts
     share = float(many[0] + (k - 1) * one[0])
     block = (k * core + mixture * share) * p.bytes_mtp
     passes = k * (p.draft_head_params * p.bytes_mtp_lm_head + kv_of_a_layer(p))

@@ -21,7 +21,7 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
 from advisor.knowledge.rule_data import number
 from advisor.lab.measurements.schema import measurements_dir, read_csv, source_files
-from advisor.perf import arrays, attention, imputation, memory, physics, prompt_cost
+from advisor.perf import arrays, imputation, memory, physics, prompt_cost, reads
 from advisor.perf.encoding import encode_rows
 from advisor.rules import check
 from advisor.rules.kit.policy import matches
@@ -302,7 +302,7 @@ def test_rules_and_core_price_the_same_kernels() -> None:
         warned = {architecture(arch) for arch in told["arch"]}
         for i, arch in enumerate(arrays.ARCHS):
             here = point.replace(arch=i, path=code)
-            assert (attention.serial_attention_seconds(here, c, np.array([1e3]))[0] > 0) == (
+            assert (reads.serial_attention_seconds(here, c, np.array([1e3]))[0] > 0) == (
                 arch in warned
             ), (path, arch)
     assert number("regime", "graph_tokens") == prompt_cost.GRAPH_TOKENS
