@@ -253,7 +253,8 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     spread = p.output_spread * steps / np.sqrt(3)
     verified = p.verify_tokens if spec else np.ones(len(p))
     mixed = ~(p.is_engine("sglang") | p.is_path("mlx"))
-    beside = np.where(mixed, running * verified, 0.0)
+    # the requests that decode while one has its prompt computed
+    beside = np.where(mixed, (running - 1) * verified, 0.0)
     hits = prefix_hits(p, spec)
     return Load(
         clients=running,

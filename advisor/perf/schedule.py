@@ -27,25 +27,18 @@ from advisor.perf import arrays as P
 from advisor.perf import imputation, physics, prompt_cost
 from advisor.perf import load as L
 from advisor.perf.constants import Constants
+from advisor.perf.prompt_queue import Prompts, prompts, sizes
 
 Floats = npt.NDArray[np.float64]
 Arm = Literal["spec", "base"]
 
 APART = sourced(1.01, "ratio", "own choice: two prompt sizes whose slope is taken", "chosen")
-SPREAD = sourced(
-    3.5,
-    "standard deviations",
-    "2 sqrt(pi), rounded: the width of a uniform law as dense as the difference of two equal "
-    "normal ones is at 0",
-    "derived",
-)
 MOST_SPREAD = sourced(
     0.3,
     "share",
     "own choice: of a request's steps, against lengths that would turn negative",
     "chosen",
 )
-ROUNDS = sourced(8, "iterations", "own choice, of Schweitzer's approximation", "chosen")
 
 
 class ServedLoad(NamedTuple):
@@ -70,23 +63,23 @@ class Prefill(NamedTuple):
             np.fmax(self.small_s + (tokens - self.small_tokens) * self.per_token_s, 0.0)
         )
 
-    def each(self, load: L.Load, together: Floats) -> Floats:
-        """Seconds per prompt where `together` prompts share their steps.
+    def each(self, load: L.Load, calls: Floats) -> Floats:
+        """Seconds per prompt that takes this many calls, which others may share: linear in both, so
+        that the mean of the calls is enough.
 
         Parameters
         ----------
         load : Load
             Of the arm.
-        together : Floats
-            Prompts that share their steps. (N,)
+        calls : Floats
+            Mean calls per prompt. (N,)
 
         Returns
         -------
         Floats
             Seconds per prompt. (N,)
         """
-        calls = np.ceil(together * load.prompt / load.budget) + (load.tail > 0)
-        return np.asarray(self.seconds(together * load.prompt / calls) * calls / together)
+        return np.asarray(self.seconds(load.prompt / calls) * calls)
 
 
 def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill:
@@ -120,53 +113,6 @@ def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill
     return Prefill(small, low, np.fmax(slope, 0.0))
 
 
-class Prompts(NamedTuple):
-    """How prompts get through, in steps and in prompts, (N,)."""
-
-    meeting: Floats  # prompts that arrive in one step after the first round, where any does
-    seen: Floats  # the same, as an arriving prompt sees it, itself included
-    wait_first: Floats  # steps until a prompt is done, in the joint start
-    wait_later: Floats  # the same in the rounds after it
-    later_share: Floats  # share of requests after the first round
-
-
-def prompts(load: L.Load) -> Prompts:
-    """Waiting and meeting of prompts.
-
-    The first round starts together. Later, two requests that started together end as many steps
-    apart as their lengths differ: a normal difference that widens with the root of the rounds. In
-    lockstep (no difference) the chunks of the first round stagger the later ones so that none
-    waits; chance makes some meet and wait. That wait is a closed queue with one deterministic
-    server: Schweitzer's approximate mean value analysis, `service` steps a prompt, the clients away
-    for the steps over which ends are spread.
-    """
-    rounds = np.fmax(load.requests / load.clients, 1.0)
-    later = rounds - 1
-    widened = load.steps_sd * np.sqrt((later + 1) / 2)
-    with np.errstate(divide="ignore"):
-        chance = np.clip(
-            np.fmax(1 / (2 * widened * np.sqrt(np.pi)), 1 / (load.steps + 1)), 0.0, 1.0
-        )
-    arrivals = load.clients * chance
-    service = load.prompt / load.budget
-    alone = np.ceil(service) + (load.tail > 0)
-    away = np.fmin(load.steps, SPREAD * widened + load.clients * service) + 1
-    queue, seen = np.zeros_like(service), (load.clients - 1) / load.clients
-    wait = alone
-    for _ in range(ROUNDS):
-        busy = load.clients * service / (away + wait)
-        wait = alone + service * seen * np.fmax(queue - 0.5 * np.fmin(busy, 1.0), 0.0)
-        queue = load.clients * wait / (away + wait) * np.fmin(service, 1.0)
-    disorder = widened / (widened + service)
-    return Prompts(
-        meeting=np.clip(arrivals / -np.expm1(-arrivals), 1.0, load.clients),
-        seen=1 + (load.clients - 1) * chance,
-        wait_first=(np.fmax(load.clients * service, 1.0) + alone) / 2,
-        wait_later=np.fmax(alone + disorder * (wait - alone), load.clients * service - load.steps),
-        later_share=later / rounds,
-    )
-
-
 def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec") -> ServedLoad:
     """What the closed loop serves in one arm. `tau`: tokens per step with speculation (N,), ignored
     for "base".
@@ -189,7 +135,7 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     """
     p, c, spec = imputation.impute(points), constants, arm == "spec"
     load = L.load(p, c, tau, spec)
-    line, meet = prefill_line(p, c, load, spec), prompts(load)
+    line, meet = prefill_line(p, c, load, spec), prompts(load, sizes(p, c, load))
     first = 1 - meet.later_share
     waiting = np.where(
         load.mixed, first * meet.wait_first + meet.later_share * meet.wait_later, 0.0
@@ -199,8 +145,8 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     if spec:
         step = step + prompt_cost.eager_seconds(p, c, batch, step) * quiet_share(load, meet, batch)
 
-    prompt_s = first * line.each(load, load.clients) + meet.later_share * line.each(
-        load, meet.meeting
+    prompt_s = first * line.each(load, meet.calls_first) + meet.later_share * line.each(
+        load, meet.calls_later
     )
     cycle = prompt_s + load.steps * step / batch  # seconds per completed request
     residence = load.clients * cycle
@@ -233,8 +179,7 @@ def quiet_share(load: L.Load, meet: Prompts, batch: Floats) -> Floats:
     Floats
         Share, 0 to 1. (N,)
     """
-    first = np.ceil(load.clients * load.prompt / load.budget) / load.clients
-    calls = (1 - meet.later_share) * first + meet.later_share / meet.meeting
+    calls = (1 - meet.later_share) * meet.calls_first + meet.later_share * meet.calls_later
     return np.asarray(np.clip(1 - calls * batch / load.steps, 0.0, 1.0))
 
 
@@ -243,7 +188,7 @@ def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tu
     still computed.
     """
     tokens = load.clients * load.prompt
-    calls = np.ceil(tokens / load.budget) + (load.tail > 0)
+    calls = load.clients * meet.calls_first
     chunk_s = line.seconds(np.where(load.tail > 0, tokens / calls, np.fmin(tokens, load.budget)))
     service = load.prompt / load.budget
     others = np.fmax(
@@ -266,10 +211,11 @@ def _later_rounds(
     """(TTFT, seconds decoding) in the steady state: they add up to `residence`, and no step holds
     more than a full chunk.
     """
-    chunks = np.ceil(meet.seen * load.prompt / load.budget) + (load.tail > 0)
+    chunks = meet.calls_seen
     seen_s = line.seconds(meet.seen * load.prompt / chunks)
-    alone = np.ceil(load.prompt / load.budget)
-    ttft = np.where(load.mixed, meet.wait_later * (seen_s + step), (chunks + alone) / 2 * seen_s)
+    ttft = np.where(
+        load.mixed, meet.wait_later * (seen_s + step), (chunks + meet.calls_alone) / 2 * seen_s
+    )
     most = np.where(load.mixed, load.steps * (step + line.seconds(load.budget)), np.inf)
     decoding = np.clip(residence - ttft, load.steps * step, most)
     return np.fmax(residence - decoding, np.fmin(ttft, residence)), decoding
