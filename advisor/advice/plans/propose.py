@@ -12,15 +12,17 @@ from math import floor
 from typing import NamedTuple, cast
 
 from advisor import engines
-from advisor.advice.plans import caching, topology
 from advisor.advice.plans import limits as plan_limits
+from advisor.advice.plans import topology
 from advisor.advice.plans.methods import (
+    caching_beside,
     drafter,
     habits,
     k_values,
     methods,
     named_assistant,
     reference,
+    with_caching,
 )
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
@@ -194,7 +196,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         ),
         env=needed_env(facts),
     )
-    plan = caching.with_caching(facts, plan)
+    plan = with_caching(facts, plan)
     if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
         plan = plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
     usual = [with_method(facts, plan, m, middle_k(facts, m)) for m in methods(facts)]
@@ -326,7 +328,7 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
             "k": k,
             "model": named.model,
             "quantization": named.quantization,
-            "prefix_caching": caching.beside(facts, base, method),
+            "prefix_caching": caching_beside(facts, base, method),
             "draft_model": found.repository if found is not None else own,
             "env": (*base.env, *env.items()),
         }
