@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import engines
-from advisor.advice import decide, measuring
+from advisor.advice import decide, resolve
 from advisor.advice.explain import reasons
 from advisor.advice.judge import (
     Question,
@@ -188,7 +188,7 @@ def advise(
         launch=launch_text(topology.on_each(facts, running.plan)),
         launch_off=launch_text(topology.on_each(facts, base.plan)),
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,
-        measure_with=measuring.commands(request, facts, base.plan) if best is not None else (),
+        measure_with=resolve.ab_commands(request, facts, base.plan) if best is not None else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
     )
 

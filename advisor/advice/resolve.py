@@ -1,12 +1,15 @@
-"""From a question to Facts: every default is filled in here and recorded with its reason.
+"""From a question to Facts: every default is filled in here and recorded with its reason. And
+from a question to the commands that measure its answer.
 
 What it does not know: whether the machine is free, and what the checkpoint really holds.
 """
 
 from __future__ import annotations
 
+import shlex
 from math import ceil
 
+from advisor import engines
 from advisor.advice.choices import Default, engine_for, version_for
 from advisor.advice.plans import checkpoints, topology
 from advisor.advice.plans.limits import FOUR_BITS
@@ -18,6 +21,7 @@ from advisor.domain.nouns import (
     Checkpoint,
     Facts,
     Hardware,
+    Plan,
     Quant,
     Request,
     UnknownFact,
@@ -31,6 +35,8 @@ from advisor.prediction.acceptance import USUAL_K
 from advisor.rules.kit.models import comes_before, first_release
 from advisor.rules.kit.releases import asked_release
 
+_OPTIONS = {"hardware": "hw", "ctx_tokens": "ctx"}  # fields whose option is called otherwise
+AB_FOLDER = "ab"
 BY_NAME = "model-name"  # source of a model of which no more than its name was read
 LAYOUT_OPEN = "int4"  # four bits whose layout a user leaves open
 FOUR_BIT = ("awq-int4", "nvfp4", "mxfp4", "q4_k_m", "ud-q4_k_xl", "iq4_xs")  # the usual first
@@ -271,3 +277,43 @@ def _measured_methods(facts: Facts) -> tuple[str, ...]:
     own = any(known is not None and known.mtp_layers for known in (facts.model, facts.shape))
     found = () if own or asked else drafters.methods(facts)
     return found or (asked or "mtp",)
+
+
+def ab_commands(request: Request, facts: Facts, plan: Plan) -> tuple[str, ...]:
+    """How to measure an answer: plan the A/B and run it; last, the engine's own benchmark
+    for a server that is already up.
+
+    Parameters
+    ----------
+    request : Request
+        The question, which the plan repeats.
+    facts : Facts
+        What is known for it: the load of the benchmark.
+    plan : Plan
+        What runs without speculation.
+    """
+    return (
+        " ".join(("advisor bench plan", *as_options(request), "--out", AB_FOLDER)),
+        f"advisor bench run {AB_FOLDER}",
+        engines.get(plan.engine).benchmark_command(plan, facts),
+    )
+
+
+def as_options(request: Request) -> list[str]:
+    """What differs from the defaults, as the command line's options."""
+    words = ["--hw", shlex.quote(request.hardware)]
+    for name, default in _option_defaults().items():
+        value = getattr(request, name)
+        if name == "hardware" or value is None or value == default:
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{'' if value else 'no-'}{name}")
+            continue
+        text = ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else f"{value}"
+        words += [f"--{_OPTIONS.get(name, name).replace('_', '-')}", shlex.quote(text)]
+    return words
+
+
+def _option_defaults() -> dict[str, object]:
+    plain = Request(hardware="any")
+    return {name: getattr(plain, name) for name in type(plain).model_fields}

@@ -8,7 +8,7 @@ measured so elsewhere. What it does not know: the speed, which goes by the proce
 from __future__ import annotations
 
 from advisor import engines
-from advisor.advice import measuring, resolve
+from advisor.advice import resolve
 from advisor.advice.judge import judge
 from advisor.advice.plans import offload, propose
 from advisor.advice.plans.memory_relief import SAME_STEP, more_counts
@@ -65,7 +65,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
         launch=launch,
         launch_off=launch,
         launch_on=adapter.render(adapter.to_launch(drafted)) if drafted is not None else None,
-        measure_with=measuring.commands(request, asked, plan) if drafted is not None else (),
+        measure_with=resolve.ab_commands(request, asked, plan) if drafted is not None else (),
         evidence_newest=max((row.date for row in asked.evidence if row.date), default=""),
     )
 
