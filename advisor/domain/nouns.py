@@ -115,6 +115,7 @@ class Facts(Frozen):
     concurrency: int | None = None
     ctx_tokens: int | None = None
     output_tokens: int | None = None
+    output_spread: float | None = None  # half the range of answer lengths by their mean
     workload: Workload | None = None
     temperature: float | None = None
     thinking: bool | None = None

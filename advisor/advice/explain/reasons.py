@@ -34,7 +34,7 @@ from advisor.domain.nouns import (
 )
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import memory
+from advisor.perf import imputation, memory
 from advisor.perf.prompt_cost import GRAPH_TOKENS
 
 PHYSICS = "physics core"
@@ -151,13 +151,26 @@ def _from_step(facts: Facts, best: Candidate) -> list[Reason]:
     text = (
         f"A draft-and-verify cycle at k={best.plan.k} costs {cycle / base:.2f} baseline steps and "
         f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
-        f"while decoding{_what_else(best, decoding)}"
+        f"while decoding{_what_else(best, decoding)}{_varied_lengths(facts, best)}"
     )
     stated = without_acceptance(facts) is not facts
     taken = [value for field, value, _ in facts.defaults if field == "acceptance_k"]
     at = f" (taken as measured at k={taken[0]}: --acceptance-k)" if taken else ""
     text = f"With the acceptance that you state{at}, a{text[1:]}" if stated else text
     return [Reason(text=text, sources=(PHYSICS,), weight=2.7 if stated else 1.4)]
+
+
+def _varied_lengths(facts: Facts, best: Candidate) -> str:
+    """What is expected of answers whose lengths vary, where random text makes them equal and that
+    matters: a joint start lets all prompts meet, and then fewer steps save less.
+    """
+    if facts.workload != "random" or (facts.concurrency or 1) == 1 or best.estimate is None:
+        return ""
+    varied = facts.model_copy(update={"output_spread": imputation.value("output_spread")})
+    other = estimate_questions([(varied, (best.plan,), ())])[0]()[0].output_tok_s.speedup.p50
+    if abs(log(other / best.estimate.output_tok_s.speedup.p50)) < SAME_GAIN:
+        return ""
+    return f" (random text: answers of one length; {other:.2f}x if their lengths vary)"
 
 
 def _what_else(best: Candidate, decoding: float) -> str:

@@ -238,6 +238,7 @@ def _request_columns(facts: Facts) -> dict[str, object]:
         "concurrency": names.scaled_value(facts.concurrency),
         "input_tokens": names.scaled_value(facts.ctx_tokens),
         "output_tokens": names.scaled_value(facts.output_tokens),
+        "output_spread": names.scaled_value(facts.output_spread),
         "temperature": names.scaled_value(facts.temperature),
         "thinking": names.scaled_value(facts.thinking),
         "prefix_share": names.scaled_value(facts.prefix_share),
