@@ -123,7 +123,7 @@ def card(found: Evaluation) -> str:
         *("## Where several owners measured one setting", owners(found)),
         *("## With runs of your own", own_runs(found)),
         *("## Beside baselines and rivals", card_words.RIVALS, comparison_lines(found)),
-        *("## Other splits", split_lines(found)),
+        *("## Other splits", card_words.SPLITS, split_lines(found)),
         *("## By kind of row", *card_tables.kinds(found)),
         *("## Metrics", card_words.METRICS, card_tables.derived_metrics(found)),
         *("## Losses", card_words.LOSSES, card_tables.losses(found)),

@@ -105,6 +105,7 @@ def cross_predict(
     setting: Setting | None = None,
     extra: tuple[Examples, Words] | None = None,
     progress: Progress = iter,
+    groups: int = GROUPS,
 ) -> LeftOut:
     """Predict each group of labels of `train` (or of `extra`, rows that are only tested) by a model
     fitted to the other groups.
@@ -125,6 +126,8 @@ def cross_predict(
         Rows that are only tested, with their labels.
     progress : Progress
         Wraps the groups as they are fitted, for a progress bar.
+    groups : int
+        At most so many; labels beyond are left out together.
 
     Returns
     -------
@@ -132,8 +135,8 @@ def cross_predict(
         Predictions of the rows that were left out.
     """
     test, test_labels = extra or (train, labels)
-    groups = group_labels(np.concatenate([labels, test_labels]))
-    folds, test_folds = groups[: len(labels)], groups[len(labels) :]
+    every = group_labels(np.concatenate([labels, test_labels]), groups)
+    folds, test_folds = every[: len(labels)], every[len(labels) :]
     raw: dict[str, npt.NDArray[Any]] = {}
 
     def one(fold: str) -> dict[str, npt.NDArray[Any]]:
