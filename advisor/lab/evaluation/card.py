@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import card_tables, card_words, metrics, scores
 from advisor.lab.evaluation.baselines import fixed_k
 from advisor.lab.evaluation.card_decisions import decisions, frontier
@@ -15,6 +18,8 @@ from advisor.lab.evaluation.card_owners import owners
 from advisor.lab.evaluation.card_targets import errors_of, percent, table, targets
 from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.training.dataset import Examples
+from advisor.lab.training.left_out import GROUPS
+from advisor.prediction.artefact import ARTEFACT
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -103,6 +108,30 @@ def split_lines(found: Evaluation) -> str:
     return table(header, lines)
 
 
+def training_scores() -> dict[str, Any]:
+    """The artefact's own scores, as training wrote them."""
+    text = (models_dir() / ARTEFACT).read_text(encoding="utf-8")
+    return dict(json.loads(text)["scores"])
+
+
+def training_words(trained: Mapping[str, Any]) -> str:
+    """The same in words."""
+    decision = trained["decision"]
+    names = {
+        "on": "loss_on",
+        "off": "loss_off",
+        "measure": "measure",
+        "gap": "gain_curve",
+    }
+    shares = {
+        short + tail: 100 * decision[name + tail]
+        for short, name in names.items()
+        for tail in ("", "_hidden")
+    }
+    errors = {half: 100 * trained[half]["mape"] for half in ("known", "hidden")}
+    return card_words.TRAINED.format(groups=GROUPS, **shares, **errors)
+
+
 def card(found: Evaluation) -> str:
     """The whole card."""
     e = found.examples
@@ -117,6 +146,7 @@ def card(found: Evaluation) -> str:
             "## Targets",
             card_words.TARGETS,
             reached,
+            training_words(training_scores()),
             card_words.SHORTFALL,
         ),
         *("## On, off or measure", card_words.DECISIONS, decisions(found), frontier(found)),

@@ -28,6 +28,12 @@ its source as weight, and of all rows alike, as the first prototype counted. Dec
 the rule that users get (advisor/prediction/decision.py), rows alike; k is the one of least expected
 regret."""
 
+TRAINED = """Training leaves the sources out in {groups} groups, which choose its spread and bounds. There the
+same model has, with and without a stated acceptance: MAPE {known:.1f} and {hidden:.1f} %, losses on {on:.1f} and
+{on_hidden:.1f} %, off {off:.1f} and {off_hidden:.1f} %, measure first {measure:.1f} and {measure_hidden:.1f} %, largest gap of the
+chance of a gain {gap:.1f} and {gap_hidden:.1f} points. Which sources share a group moves such figures as much as a
+change of the model does, so the table above leaves each source out alone."""
+
 DECISIONS = """One rule on one posterior: on where the median is above 1 and P(gain) reaches
 `decision_on_p_gain` (where the configuration itself was measured: `decision_on_p_gain_measured`),
 off where it is at most `decision_off_p_gain`, else measure first. Below it: what other bounds give,
