@@ -19,41 +19,16 @@ from advisor.lint import fixes
 from advisor.lint.validate import validate
 from advisor.readers import read_text
 
-TABLE: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8")
-)
-BASES: dict[str, dict[str, str]] = TABLE["bases"]
-OWN: list[dict[str, Any]] = TABLE["mistakes"]
-THREADS: list[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("mistakes_threads.yaml").read_text(encoding="utf-8")
-)["mistakes"]
-_FRESH: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("mistakes_fresh.yaml").read_text(encoding="utf-8")
-)
-FRESH: list[dict[str, Any]] = _FRESH["mistakes"]
-_EXAM: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("mistakes_exam.yaml").read_text(encoding="utf-8")
-)
-EXAM: list[dict[str, Any]] = _EXAM["mistakes"]
-_SECOND: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("mistakes_second_exam.yaml").read_text(encoding="utf-8")
-)
-SECOND: list[dict[str, Any]] = _SECOND["mistakes"]
-_THIRD: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("mistakes_third_exam.yaml").read_text(encoding="utf-8")
-)
-THIRD: list[dict[str, Any]] = _THIRD["mistakes"]
-_FOURTH: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("mistakes_fourth_exam.yaml").read_text(encoding="utf-8")
-)
-FOURTH: list[dict[str, Any]] = _FOURTH["mistakes"]
-_FIFTH: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("mistakes_fifth_exam.yaml").read_text(encoding="utf-8")
-)
-FIFTH: list[dict[str, Any]] = _FIFTH["mistakes"]
-BASES |= _FOURTH["bases"] | _FIFTH["bases"]
-BASES |= _FRESH["bases"] | _EXAM["bases"] | _SECOND["bases"] | _THIRD["bases"]
-ROWS = OWN + THREADS + FRESH + EXAM + SECOND + THIRD + FOURTH + FIFTH
+NAMES = ("", "_threads", "_fresh", "_exam", "_second_exam", "_third_exam", "_fourth_exam")
+TABLES: list[dict[str, Any]] = [
+    yaml.safe_load(Path(__file__).with_name(f"mistakes{name}.yaml").read_text(encoding="utf-8"))
+    for name in (*NAMES, "_fifth_exam")
+]
+BASES: dict[str, dict[str, str]] = {
+    name: base for table in TABLES for name, base in table.get("bases", {}).items()
+}
+OWN, THREADS, FRESH, EXAM, SECOND, THIRD, FOURTH, FIFTH = (table["mistakes"] for table in TABLES)
+ROWS: list[dict[str, Any]] = [row for table in TABLES for row in table["mistakes"]]
 
 
 class Verdict(NamedTuple):
