@@ -88,18 +88,24 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: To
     found = [told.of_load(*case) for case in cases]
     gains = [each[_LIKE.get(row.metric, row.metric)] for _, each in found]
     tokens = [tau for tau, _ in found]
+    ran = gains[4] / gains[5] if row.accepted else 1.0
+    # a text's share and its opposite for what the run accepted are one cause
+    cancel = not other_k and log(tokens[1] / tokens[2]) * log(ran) < 0
     shares = [
-        *_text_shares(facts, cases, tokens, gains),
+        *_text_shares(facts, cases, tokens, gains, (row.accepted if cancel else None, ran)),
         *_load_shares(facts, cases, gains),
         *_regime_shares(best, expected / gains[0]),
     ]
     if other_k:
         shares.append((f"k={plan.k} instead of {row.k}", gains[3] / gains[4]))
-    if row.accepted:
-        what = f"the run accepted {row.accepted:.2f}, {tokens[4]:.2f} expected"
-        shares.append((what, gains[4] / gains[5]))
+    if row.accepted and not cancel:
+        shares.append((f"the run accepted {row.accepted:.2f}, {tokens[4]:.2f} expected", ran))
     # what a reader does not miss is a part of what is left, or not told
-    shares = [(what, ratio) for what, ratio in shares if abs(log(ratio)) >= FAR / 2]
+    shares = [
+        (what, ratio)
+        for what, ratio in shares
+        if abs(log(ratio)) >= FAR / 2 or (cancel and " accepts " in what)
+    ]
     left = expected / (row.speedup * prod(ratio for _, ratio in shares))
     shares += _rest_shares(row, left) if abs(log(left)) >= FAR / 2 else []
     parts = [f"{what} ({_share(ratio)})" for what, ratio in shares]
@@ -113,9 +119,11 @@ def _text_shares(
     cases: Sequence[tuple[Facts, Plan]],
     tokens: Sequence[float],
     gains: Sequence[float],
+    run: tuple[float | None, float],
 ) -> list[Share]:
     """What the stated acceptance and the kind of text make; prompts that do not say it are taken
-    for what is usual.
+    for what is usual. `run` is what the run accepted, where that makes up for its text, and the
+    ratio that it makes.
     """
     unsaid, read = cases[1][0], cases[2][0]
     shares: list[Share] = []
@@ -124,11 +132,15 @@ def _text_shares(
         shares.append((f"{what} tokens a step", gains[0] / gains[1]))
     if read.workload == facts.workload:
         return shares
-    accepts, whole = round(tokens[1], 2) / round(tokens[2], 2), gains[1] / gains[2]
-    theirs = "" if read.workload else " of a text that the run does not name"
+    theirs, whole = tokens[2], gains[1] / gains[2]
     text = facts.workload or "this"
-    what = f"{text} text accepts {tokens[1]:.2f} instead of {tokens[2]:.2f} tokens a step"
-    shares.append((f"{what}{theirs}", accepts))
+    what = f"{text} text accepts {tokens[1]:.2f} instead of {theirs:.2f} tokens a step"
+    what += "" if read.workload else " of a text that the run does not name"
+    if run[0]:
+        theirs, whole = run[0], whole * run[1]
+        what = f"{text} text accepts {tokens[1]:.2f} tokens a step, the run accepted {theirs:.2f}"
+    accepts = round(tokens[1], 2) / round(theirs, 2)
+    shares.append((what, accepts))
     # random prompts share no experts, and prompts are a part of the time
     rest = whole / accepts
     shares.append((f"and {text} text's steps cost {'less' if rest > 1 else 'more'}", rest))
