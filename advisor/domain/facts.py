@@ -278,11 +278,16 @@ class Evidence(Frozen):
     speedup: float
     workload: str | None = None  # kind of text, where the source says
     accepted: float | None = None  # tokens a step, bonus token included, where the source says
+    output_spread: float | None = None  # of the lengths of answers, where the source says
+    prefix_share: float | None = None  # of a prompt that others have, where the source says
     date: str = ""
     clean: bool = True  # a fair pair, which the estimate rests on; else it is shown and counts not
     # same hardware, model, quant, engine; concurrency and ctx within a factor of 2; clean
     # pair
     covers: bool = False
+    repeats: int = 1  # runs of one setting, of which this is the median
+    lowest: float | None = None  # speed-up among them
+    highest: float | None = None
 
 
 class OwnRun(Frozen):

@@ -91,7 +91,8 @@ class Calibration(NamedTuple):
 
 class Raw(NamedTuple):
     """Model output before the neighbours and the calibration; (N,) each. `mean` and `sd` in log
-    speed-up of the point's metric, `reasons` (N, 6) what the sd is made of.
+    speed-up of the point's metric, `reasons` (N, 6) what the sd is made of. `decoding` where the
+    physics of all metrics was worked out.
     """
 
     mean: Floats
@@ -99,6 +100,7 @@ class Raw(NamedTuple):
     reasons: Floats
     belief: acc.Acceptance
     full: arrays.Points
+    decoding: Floats | None = None  # of the physics: log gain of a decode step beside that of TPOT
 
 
 def prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:

@@ -145,7 +145,8 @@ def _basis(
 
 class Medians(NamedTuple):
     """Of M points: tokens per step, the log speed-up of each metric, and the same before the chance
-    of a gain is known, which causes add up in. (M,) each.
+    of a gain is known, which causes add up in; there also that of one request's decode speed while
+    no prompt is computed. (M,) each.
     """
 
     tau: Floats
@@ -165,11 +166,33 @@ class Medians(NamedTuple):
 
 
 def medians(
-    found: Mapping[str, Predicted], belief: acc.Acceptance, start: int, stop: int
+    found: Mapping[str, Predicted],
+    belief: acc.Acceptance,
+    decoding: Floats,
+    start: int,
+    stop: int,
 ) -> Medians:
-    """Those of the points from `start` to `stop`, of what `all_metrics` gives."""
+    """Those of the points from `start` to `stop`, of what `all_metrics` gives.
+
+    Parameters
+    ----------
+    found : mapping of Predicted
+        By metric. (N,) each
+    belief : Acceptance
+        (N,) or more.
+    decoding : Floats
+        Log gain of a decode step beside that of TPOT. (N,)
+    start, stop : int
+        Of the points that are wanted.
+
+    Returns
+    -------
+    Medians
+        (stop - start,) each
+    """
     logs = {name: np.log(one.p50[start:stop]) for name, one in found.items()}
     means = {name: one.mean[start:stop] for name, one in found.items()}
+    means["request_tok_s"] = means["tpot"] + decoding[start:stop]
     return Medians(belief.tau[start:stop], logs, means)
 
 
@@ -222,8 +245,8 @@ def as_one_story(
     """
     count = len(points)
     whole = points if beside is None else arrays.concat([points, beside])
-    every, full, belief = all_metrics(whole, model)
-    others = medians(every, belief, count, len(whole))
+    every, full, belief, decoding = all_metrics(whole, model)
+    others = medians(every, belief, decoding, count, len(whole))
     found = {name: _part(one, 0, count) for name, one in every.items()}
     rows = np.arange(count)
     full, belief = full.take(rows), belief.take(rows)
@@ -257,9 +280,9 @@ def as_one_story(
 
 def all_metrics(
     points: arrays.Points, model: Model
-) -> tuple[dict[str, Predicted], arrays.Points, acc.Acceptance]:
-    """The prediction of each of the three metrics (N,), the filled points (N,), and what is
-    believed of acceptance (3N,).
+) -> tuple[dict[str, Predicted], arrays.Points, acc.Acceptance, Floats]:
+    """The prediction of each of the three metrics (N,), the filled points (N,), what is believed of
+    acceptance (3N,), and what decoding without prompts gains beside TPOT, in log (N,).
 
     All metrics go through in one call, one below the other: for a few points the number of calls is
     what costs.
@@ -271,7 +294,8 @@ def all_metrics(
         raw = _exact_raw(model, asked, len(ESTIMATED))
         whole = _finish(model, asked, raw)
     found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(ESTIMATED)}
-    return found, raw.full.take(np.arange(count)), raw.belief
+    assert raw.decoding is not None
+    return found, raw.full.take(np.arange(count)), raw.belief, raw.decoding
 
 
 def _exact_raw(model: Model, points: arrays.Points, times: int = 1) -> Raw:
@@ -283,7 +307,8 @@ def _exact_raw(model: Model, points: arrays.Points, times: int = 1) -> Raw:
     once = np.arange(len(points) // times)
     by_metric = log_physics(full.take(once), model.constants, belief.tau[once])
     each = {name: np.tile(values, times) for name, values in by_metric.items()}
-    return model.with_doubt(points, full, belief, of_metric(each, full.metric))
+    raw = model.with_doubt(points, full, belief, of_metric(each, full.metric))
+    return raw._replace(decoding=by_metric["request_tok_s"] - by_metric["tpot"])
 
 
 def _part(whole: Predicted, start: int, stop: int) -> Predicted:

@@ -5,6 +5,7 @@ else.
 from __future__ import annotations
 
 import re
+from statistics import median
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -281,3 +282,59 @@ def test_equal_lengths_of_random_text_are_told(model: str, workload: str, said: 
 def test_one_request_at_a_time_has_no_lengths_to_vary() -> None:
     advice = recommend(hardware="h200", concurrency=1, workload="random")
     assert not [reason for reason in advice.reasons if "lengths vary" in reason.text]
+
+
+def test_answers_of_one_length_are_a_cause_of_their_own() -> None:
+    """Random prompts with answers of one length start and end together; mixed text does not."""
+    advice = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048)
+    told = next(one.text for one in advice.reasons if "x expected: " in one.text)
+    share = re.search(r"the run's answers are of one length \(\+(\d+) %\)", told)
+    assert share and 2 <= int(share[1]) <= 15
+    assert not re.search(r"steps cost less \(\+1\d %\)", told)
+    # own runs of one length beside a question of one length: no such cause
+    alike = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048, workload="random")
+    assert not any("answers" in one.text for one in alike.reasons if "Measured" in one.text)
+    # the H200's answers vary although their text is random
+    varied = recommend(
+        hardware="h200", concurrency=32, ctx_tokens=2048, workload="random", engine="sglang"
+    )
+    told = " ".join(one.text for one in varied.reasons if "x expected: " in one.text)
+    assert "the run's answers vary in length (-" in told
+
+
+def test_a_run_of_decode_steps_alone_is_not_held_against_tpot_with_prompts() -> None:
+    """Its steps were timed while no prompt was computed, which TPOT of a whole load has between."""
+    advice = recommend(hardware="h200", concurrency=32, ctx_tokens=8192, goal="tpot")
+    bare = [one.text for one in advice.reasons if "tok/s per request" in one.text.split("gave")[-1]]
+    told = [text for text in bare if "x expected: " in text]
+    assert told
+    for text in told:
+        assert "with random text while decoding" in text
+        assert re.search(r"prompts between the steps, which the run leaves out \(-\d+ %\)", text)
+
+
+@pytest.mark.parametrize(("concurrency", "ctx_tokens"), [(1, 2048), (16, 2048), (16, 8192)])
+def test_repeated_runs_of_one_setting_are_told_by_their_median(
+    concurrency: int, ctx_tokens: int
+) -> None:
+    """Nine runs of one owner lie between -7 % and +41 %: none of them alone is the evidence."""
+    advice = recommend(
+        hardware="h200", concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=128
+    )
+    first = next(one.text for one in advice.reasons if one.text.startswith("Measured"))
+    found = re.search(
+        r"k=2 gave \+([\d.]+) % output tok/s.*; median of (\d+) runs, ([+-][\d.]+) % to "
+        r"([+-][\d.]+) %",
+        first,
+    )
+    assert found, first
+    rows = [
+        row.speedup
+        for row in advice.facts.evidence
+        if row.covers and row.k == 2 and row.metric == "output_tok_s" and not row.prefix_share
+        and row.source == "h200-vllm-0251" and row.input_tokens == ctx_tokens
+        and row.concurrency == concurrency
+    ]  # fmt: skip
+    assert int(found[2]) == len(rows) >= 3
+    told = [1 + float(found[i]) / 100 for i in (3, 1, 4)]
+    assert told == pytest.approx([min(rows), median(rows), max(rows)], abs=0.001)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import log, prod
-from typing import Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from advisor.domain.nouns import Candidate, Evidence, Facts, Plan
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
+from advisor.perf import imputation
 
 PRINTED = {
     "output_tok_s": "output_tok_s",
@@ -21,7 +22,6 @@ PRINTED = {
     "tpot": "tpot_ms",
     "ttft": "ttft_ms",
 }
-_LIKE = {"request_tok_s": "tpot"}  # one thing seen twice
 FAR = sourced(
     log(1.05),
     "log ratio",
@@ -38,6 +38,25 @@ ACCEPTED_PART = sourced(
     "derived",
 )
 Share = tuple[str, float]  # a cause, and the ratio that it makes
+T = TypeVar("T")
+
+
+class Steps(NamedTuple, Generic[T]):
+    """What holds on each step from a question to a run: as asked, without a stated acceptance, with
+    answers whose lengths vary as the run's, with its text, under its load, at its k, and with what
+    it accepted.
+    """
+
+    asked: T
+    unsaid: T
+    lengths: T
+    read: T
+    there: T
+    own: T
+    accepted: T
+
+
+Case = tuple[Facts, Plan]
 
 
 class Told(Protocol):
@@ -47,29 +66,29 @@ class Told(Protocol):
         """Tokens a step, and the gain of each metric."""
 
 
-def towards(facts: Facts, row: Evidence, plan: Plan) -> list[tuple[Facts, Plan]]:
-    """From the question to a measured run: as asked, without a stated acceptance, with the run's
-    text, under its load, at its k, and with what it accepted.
-    """
+def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
+    """From the question to a measured run, a step each."""
     unsaid = without_acceptance(facts)
-    read = unsaid.model_copy(update={"workload": row.workload})
+    lengths = unsaid.model_copy(update={"output_spread": _spread_of(row, facts)})
+    read = lengths.model_copy(update={"workload": row.workload})
     load = {
         "concurrency": int(row.concurrency or facts.concurrency or 1),
         "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or USUAL_PROMPT),
         "output_tokens": int(row.output_tokens or facts.output_tokens or 0) or None,
     }
     there, then = read.model_copy(update=load), plan
-    if there.request is not None and there.request.prefix_share:  # published runs share no prompt
-        bare = there.request.model_copy(update={"prefix_share": 0.0})
-        there = there.model_copy(update={"request": bare})
-        then = plan.model_copy(update={"prefix_caching": False})
+    shared = row.prefix_share or 0.0
+    if there.request is not None and there.request.prefix_share != shared:
+        other = there.request.model_copy(update={"prefix_share": shared})
+        there = there.model_copy(update={"request": other})
+        then = plan.model_copy(update={"prefix_caching": shared > 0})
     own = then if row.k in (None, plan.k) else then.model_copy(update={"k": row.k})
     told = {"acceptance_length": row.accepted, "acceptance_k": own.k}
     accepted = there
     if row.accepted and there.request is not None:
         accepted = there.model_copy(update={"request": there.request.model_copy(update=told)})
-    here = [(one, plan) for one in (facts, unsaid, read)]
-    return [*here, (there, then), (there, own), (accepted, own)]
+    texts = (facts, plan), (unsaid, plan), (lengths, plan), (read, plan)
+    return Steps(*texts, (there, then), (there, own), (accepted, own))
 
 
 def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: Told) -> str:
@@ -86,20 +105,24 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: To
         return ""
     cases = towards(facts, row, plan)
     found = [told.of_load(*case) for case in cases]
-    gains = [each[_LIKE.get(row.metric, row.metric)] for _, each in found]
-    tokens = [tau for tau, _ in found]
-    ran = gains[4] / gains[5] if row.accepted else 1.0
+    gains = Steps(*(each[row.metric] for _, each in found))
+    tokens = Steps(*(tau for tau, _ in found))
+    ran = gains.own / gains.accepted if row.accepted else 1.0
     # a text's share and its opposite for what the run accepted are one cause
-    cancel = not other_k and log(tokens[1] / tokens[2]) * log(ran) < 0
+    cancel = not other_k and log(tokens.lengths / tokens.read) * log(ran) < 0
+    bare = row.metric == "request_tok_s"  # while no prompt is computed, and TPOT has them between
+    between = found[0][1]["tpot"] / gains.asked if bare else 1.0
     shares = [
+        ("prompts between the steps, which the run leaves out", between),
         *_text_shares(facts, cases, tokens, gains, (row.accepted if cancel else None, ran)),
         *_load_shares(facts, cases, gains),
-        *_regime_shares(best, expected / gains[0]),
+        *_regime_shares(best, expected / (gains.asked * between)),
     ]
     if other_k:
-        shares.append((f"k={plan.k} instead of {row.k}", gains[3] / gains[4]))
+        shares.append((f"k={plan.k} instead of {row.k}", gains.there / gains.own))
     if row.accepted and not cancel:
-        shares.append((f"the run accepted {row.accepted:.2f}, {tokens[4]:.2f} expected", ran))
+        what = f"the run accepted {row.accepted:.2f}, {tokens.own:.2f} expected"
+        shares.append((what, ran))
     # what a reader does not miss is a part of what is left, or not told
     shares = [
         (what, ratio)
@@ -110,36 +133,40 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: To
     shares += _rest_shares(row, left) if abs(log(left)) >= FAR / 2 else []
     parts = [f"{what} ({_share(ratio)})" for what, ratio in shares]
     how = f" with {row.workload} text" if row.workload else ""
+    how += " while decoding" if abs(log(between)) >= FAR / 2 else ""
     why, place = "; ".join(parts).replace("; and ", " and "), "here" if row.covers else "nearest"
     return f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {why}. The run: "
 
 
 def _text_shares(
     facts: Facts,
-    cases: Sequence[tuple[Facts, Plan]],
-    tokens: Sequence[float],
-    gains: Sequence[float],
+    cases: Steps[Case],
+    tokens: Steps[float],
+    gains: Steps[float],
     run: tuple[float | None, float],
 ) -> list[Share]:
     """What the stated acceptance and the kind of text make; prompts that do not say it are taken
     for what is usual. `run` is what the run accepted, where that makes up for its text, and the
     ratio that it makes.
     """
-    unsaid, read = cases[1][0], cases[2][0]
+    unsaid, read = cases.unsaid[0], cases.read[0]
+    ours = tokens.unsaid
     shares: list[Share] = []
     if unsaid is not facts:
-        what = f"the acceptance that you state gives {tokens[0]:.2f} instead of {tokens[1]:.2f}"
-        shares.append((f"{what} tokens a step", gains[0] / gains[1]))
+        what = f"the acceptance that you state gives {tokens.asked:.2f} instead of {ours:.2f}"
+        shares.append((f"{what} tokens a step", gains.asked / gains.unsaid))
+    vary = "are of one length" if read.output_spread == 0 else "vary in length"
+    shares.append((f"the run's answers {vary}", gains.unsaid / gains.lengths))
     if read.workload == facts.workload:
         return shares
-    theirs, whole = tokens[2], gains[1] / gains[2]
+    theirs, whole = tokens.read, gains.lengths / gains.read
     text = facts.workload or "this"
-    what = f"{text} text accepts {tokens[1]:.2f} instead of {theirs:.2f} tokens a step"
+    what = f"{text} text accepts {ours:.2f} instead of {theirs:.2f} tokens a step"
     what += "" if read.workload else " of a text that the run does not name"
     if run[0]:
         theirs, whole = run[0], whole * run[1]
-        what = f"{text} text accepts {tokens[1]:.2f} tokens a step, the run accepted {theirs:.2f}"
-    accepts = round(tokens[1], 2) / round(theirs, 2)
+        what = f"{text} text accepts {ours:.2f} tokens a step, the run accepted {theirs:.2f}"
+    accepts = round(ours, 2) / round(theirs, 2)
     shares.append((what, accepts))
     # random prompts share no experts, and prompts are a part of the time
     rest = whole / accepts
@@ -147,14 +174,24 @@ def _text_shares(
     return shares
 
 
-def _load_shares(
-    facts: Facts, cases: Sequence[tuple[Facts, Plan]], gains: Sequence[float]
-) -> list[Share]:
-    there = cases[3][0]
-    if cases[3][1] is not cases[2][1]:
-        return [("the load is another, without a shared prefix", gains[2] / gains[3])]
+def _load_shares(facts: Facts, cases: Steps[Case], gains: Steps[float]) -> list[Share]:
+    there, ratio = cases.there[0], gains.read / gains.there
+    if cases.there[1] is not cases.read[1]:
+        shared = "with" if cases.there[1].prefix_caching else "without"
+        return [(f"the load is another, {shared} a shared prefix", ratio)]
     same = all(getattr(there, name) == getattr(facts, name) for name in LOAD)
-    return [] if same else [("the load is another", gains[2] / gains[3])]
+    return [] if same else [("the load is another", ratio)]
+
+
+def _spread_of(row: Evidence, facts: Facts) -> float | None:
+    """How much the lengths of the run's answers vary: as it says, as those asked about where the
+    text is the same or not said, and else as is usual of its text.
+    """
+    if row.output_spread is not None:
+        return row.output_spread
+    if row.workload in (None, facts.workload):
+        return facts.output_spread
+    return 0.0 if row.workload == "random" else imputation.value("output_spread")
 
 
 def _regime_shares(best: Candidate, ratio: float) -> list[Share]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2
+from statistics import median
 
 from advisor.advice.decide import GOAL_METRICS
 from advisor.advice.explain.difference import (
@@ -101,8 +102,15 @@ def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
     return f"; against the estimate, which follows {100 * share:.0f} % of the miss of such a run"
 
 
+DECODING = "request_tok_s"
+WHOLE: tuple[Goal, ...] = ("balanced", "throughput")  # which the prompts are a part of
+SETTING = (
+    "source", "engine_version", "method", "k", "concurrency", "input_tokens", "workload",
+    "output_spread", "prefix_share",
+)  # fmt: skip
 COVERING = sourced(3, "runs", "of those that cover a question an answer tells as many", "chosen")
 BEFORE_STEP = sourced(1.45, "weight", "of a reason before how a step is priced", "chosen")
+OFTEN = sourced(3, "runs", "of one setting say more than a single one with this k", "chosen")
 BLOCKS = ("dflash", "dspark")
 TWICE = sourced(1.0, "doublings", "from which on a load is called another one", "chosen")
 
@@ -184,13 +192,49 @@ def _runs(facts: Facts, goal: Goal, plan: Plan) -> list[list[Evidence]]:
     ]
     wanted = [e for e in wanted if e.method == plan.method] or wanted
     runs: dict[str, list[Evidence]] = {}
-
-    def order(e: Evidence) -> tuple[bool, int, bool, bool]:
-        return not e.covers, len(_others(facts, e)), not e.clean, e.k != plan.k
-
-    for row in sorted(wanted, key=order):
+    for row in wanted:
         runs.setdefault(row.run_id, []).append(row)
-    return list(runs.values())
+
+    def order(rows: list[Evidence]) -> tuple[bool, int, bool, bool, bool, bool, bool]:
+        row = rows[0]
+        shares = (row.prefix_share or 0.0) != (facts.prefix_share or 0.0)
+        decodes = goal in WHOLE and row.metric == DECODING and row.concurrency != 1
+        same = not row.covers, len(_others(facts, row)), not row.clean
+        return *same, shares, decodes, row.repeats < OFTEN, row.k != plan.k
+
+    return sorted(_of_each_setting(list(runs.values())), key=order)
+
+
+def _of_each_setting(runs: Sequence[list[Evidence]]) -> list[list[Evidence]]:
+    """The runs, those of one owner and one setting as one: the median of each metric and how far
+    they lie apart.
+    """
+    alike: dict[tuple[object, ...], list[list[Evidence]]] = {}
+    for rows in runs:
+        one = rows[0]
+        setting = tuple(getattr(one, name) for name in SETTING)
+        key = (*setting, *(row.metric for row in rows)) if one.covers and one.clean else one.run_id
+        alike.setdefault((key,), []).append(rows)
+    return [_median_of(each) for each in alike.values()]
+
+
+def _median_of(runs: Sequence[list[Evidence]]) -> list[Evidence]:
+    if len(runs) == 1:
+        return runs[0]
+    gains = [sorted(run[i].speedup for run in runs) for i in range(len(runs[0]))]
+    accepted = [run[0].accepted for run in runs if run[0].accepted]
+    return [
+        row.model_copy(
+            update={
+                "speedup": median(found),
+                "accepted": median(accepted) if accepted else None,
+                "repeats": len(runs),
+                "lowest": found[0],
+                "highest": found[-1],
+            }
+        )
+        for row, found in zip(runs[0], gains, strict=True)
+    ]
 
 
 def _why_unlike(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: Told) -> str:
@@ -222,4 +266,8 @@ def evidence_text(rows: Sequence[Evidence], here: bool = False) -> str:
     release = f"{row.engine} {row.engine_version}".strip()
     where = "" if here else f"{row.hardware}, {f'{row.model} {row.quant}'.strip()}, "
     k = f" k={row.k}" if row.k else ""
-    return f"{row.method}{k} gave {gains} ({where}{release}, {load})"
+    run = f"{row.method}{k} gave {gains} ({where}{release}, {load}"
+    if row.repeats == 1 or row.lowest is None or row.highest is None:
+        return f"{run})"
+    apart = f"{percent(row.lowest)} to {percent(row.highest)} {METRIC_NAMES[row.metric]}"
+    return f"{run}; median of {row.repeats} runs, {apart})"

@@ -286,6 +286,8 @@ def _entry(row: Row, metric: str, speedup: float, date: str) -> dict[str, Any]:
         "depth_tokens": run.depth_tokens,
         "workload": run.workload or client_text(run.notes),
         "accepted": tokens_a_step(run),
+        "output_spread": run.output_spread,
+        "prefix_share": run.prefix_share or None,
         "metric": metric,
         "speedup": round(speedup, 4),
         "date": date,
