@@ -56,6 +56,7 @@ BETTER: dict[Decision, tuple[Decision, ...]] = {
 }
 UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
 UNPRICED = "unpriced"  # where the plan depends on what no estimate has in it
+LENGTHS = "lengths"  # where the sign depends on whether answers have one length, which nobody says
 WAIT_WEIGHT = sourced(
     0.1, "share", "Policy: ten times as long a wait for the first token weighs a fifth", "chosen"
 )
@@ -84,6 +85,9 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     by_estimate = found.rule in ("estimate", "unsure")
     if by_estimate and caveats.open_part(facts, plan) is not None:
         return found._replace(decision="measure", rule=UNPRICED)
+    estimate = found.candidates[found.best].estimate
+    if found.rule == "estimate" and caveats.lengths_decide(facts, plan, estimate):
+        return found._replace(decision="measure", rule=LENGTHS)
     decision = after_a_look(facts, plan, found.decision)
     return found if decision == found.decision else found._replace(decision=decision, rule=UNSEEN)
 

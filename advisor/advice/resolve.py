@@ -234,6 +234,7 @@ def bare_facts(request: Request) -> Facts:
         temperature=temperature,
         thinking=thinking,
         prefix_share=request.prefix_share,
+        output_spread=request.output_spread,
         goal=request.goal,
         interconnect=link,
         defaults=tuple(defaults),

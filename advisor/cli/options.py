@@ -253,6 +253,11 @@ _OPTIONS: tuple[Option, ...] = (
     ),
     _number("--temperature", "Sampling temperature  [default: the model card's]"),
     _number("--prefix-share", "Share of the prompt common to all requests, 0 to 1.", default=0.0),
+    _number(
+        "--output-spread",
+        "How far answer lengths vary about --output-tokens: 0 one length, 0.5 half to one and a "
+        "half times  [default: 0 for random text, else 0.5]",
+    ),
     click.option(
         "--acceptance",
         type=Rates(),

@@ -17,6 +17,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "output_tokens": (1, 1_000_000),
     "temperature": (0, 5),
     "prefix_share": (0, 1),
+    "output_spread": (0, 0.95),
     "acceptance_length": (1, 32),
     "acceptance_k": (1, 31),
     "max_ttft_ms": (0.001, 1e9),
@@ -57,6 +58,9 @@ class Request(Frozen):
     thinking: bool | None = None
     temperature: float | None = None
     prefix_share: float = 0.0  # part of the prompt shared between requests, 0..1
+    output_spread: float | None = (
+        None  # half the range of answer lengths by their mean; None: 0 for random text, else 0.5
+    )
     acceptance: tuple[float, ...] | None = (
         None  # conditional acceptance by position, as measured by the user
     )

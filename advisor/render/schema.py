@@ -176,6 +176,7 @@ def _request() -> Schema:
             "thinking": part.BOOLEAN_OR_NULL,
             "temperature": {"type": ["number", "null"], "minimum": 0},
             "prefix_share": rate,
+            "output_spread": {"type": ["number", "null"], "minimum": 0, "maximum": 0.95},
             "acceptance": {"type": ["array", "null"], "items": rate},
             "acceptance_length": {"type": ["number", "null"], "minimum": 1},
             "acceptance_k": {"type": ["integer", "null"], "minimum": 1},

@@ -338,3 +338,27 @@ def test_repeated_runs_of_one_setting_are_told_by_their_median(
     assert int(found[2]) == len(rows) >= 3
     told = [1 + float(found[i]) / 100 for i in (3, 1, 4)]
     assert told == pytest.approx([min(rows), median(rows), max(rows)], abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("spread", "decided"), [(None, "lengths"), (0.0, "estimate"), (0.5, "unsure")]
+)
+def test_lengths_that_nobody_states_do_not_decide_the_sign(
+    spread: float | None, decided: str
+) -> None:
+    """Measured with lengths that vary by a half: 1.19x; with one length 0.95x is expected."""
+    advice = recommend(
+        hardware="h200", model="qwen3-next-80b-a3b", concurrency=16, workload="random",
+        output_spread=spread,
+    )  # fmt: skip
+    assert advice.decided_by == decided
+    assert advice.gain is not None and (advice.gain.p50 > 1) == (spread == 0.5)
+    assert advice.decision == ("off" if spread == 0.0 else "measure")
+    said = [one.text for one in advice.reasons if "--output-spread" in one.text]
+    assert bool(said) == (spread is None)
+
+
+def test_lengths_decide_nothing_where_they_do_not_turn_the_sign() -> None:
+    gb10: Any = {"hardware": "gb10", "workload": "random", "ctx_tokens": 8192, "output_tokens": 256}
+    assert recommend(**gb10, concurrency=4).decided_by == "estimate"
+    assert recommend(hardware="h200", concurrency=1, workload="random").decided_by == "estimate"

@@ -17,12 +17,13 @@ from advisor.advice.plans import (
     propose,
     topology,
 )
-from advisor.domain.nouns import Facts, OwnRun, Plan, Reason
+from advisor.domain.nouns import Estimate, Facts, OwnRun, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
-from advisor.perf import memory
+from advisor.perf import imputation, memory
 from advisor.perf.sizes import device
+from advisor.prediction.estimates import predict_batch
 from advisor.rules.kit.models import unusable_head
 
 _COUPLED = (
@@ -37,6 +38,13 @@ _RPC = (
     "owner measured 1.18x to 1.26x with MTP, k=1, and once 0.77x, where 1.42x to 1.48x was expected"
 )
 
+LENGTHS_TURN = sourced(
+    (0.75, 0.97),
+    "ratio",
+    "Medians that answers of varied lengths can turn into a gain: they add a third at most; nearer "
+    "to 1 the sign is open anyway",
+    "chosen",
+)
 MOST_MEASURED = sourced(
     {"temperature": 1.0, "concurrency": 4096},
     "temperature; requests",
@@ -102,6 +110,24 @@ def open_part(facts: Facts, plan: Plan) -> Reason | None:
         f"fell to 0.71x and 0.83x where 1.57x and 1.52x were expected"
     )
     return Reason(text=text, sources=("corral9070xt",), weight=2.69)
+
+
+def lengths_decide(facts: Facts, plan: Plan, estimate: Estimate | None) -> bool:
+    """Whether a loss of random text, whose answers have one length, becomes a gain where their
+    lengths vary: nobody says which they do, and a server's vary.
+    """
+    several = (facts.concurrency or 1) > 1
+    if facts.workload != "random" or facts.output_spread is not None or not several:
+        return False
+    name = "tpot_ms" if facts.goal == "tpot" else "output_tok_s"
+    if estimate is None or facts.goal == "ttft":
+        return False
+    least, most = LENGTHS_TURN
+    if not least <= getattr(estimate, name).speedup.p50 <= most:
+        return False
+    varied = facts.model_copy(update={"output_spread": imputation.value("output_spread")})
+    other = predict_batch([(varied, plan)]).found[name.removesuffix("_ms")]
+    return float(other.p50[0]) >= 1 / most
 
 
 def _accepts(run: OwnRun, facts: Facts) -> bool:

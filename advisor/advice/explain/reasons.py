@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import log
 
 from advisor.advice.decide import (
+    LENGTHS,
     UNPRICED,
     Verdict,
     effects,
@@ -164,7 +165,8 @@ def _varied_lengths(facts: Facts, best: Candidate) -> str:
     """What is expected of answers whose lengths vary, where random text makes them equal and that
     matters: a joint start lets all prompts meet, and then fewer steps save less.
     """
-    if facts.workload != "random" or (facts.concurrency or 1) == 1 or best.estimate is None:
+    stated = facts.output_spread is not None
+    if stated or facts.workload != "random" or (facts.concurrency or 1) == 1 or not best.estimate:
         return ""
     varied = facts.model_copy(update={"output_spread": imputation.value("output_spread")})
     other = estimate_questions([(varied, (best.plan,), ())])[0]()[0].output_tok_s.speedup.p50
@@ -248,6 +250,8 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "unsure": f"{expected}: too uncertain to choose without a benchmark",
         "estimate": expected,
         UNPRICED: f"{expected}, without what is not priced",
+        LENGTHS: f"{expected} with answers of one length: --output-spread 0.5 says that they vary, "
+        "--output-spread 0 that they do not",
         "unseen_head": f"{expected}, if the checkpoint keeps the MTP head",
         "unknown_hardware": "This accelerator is unknown: the ratio is that of other "
         "accelerators, and absolute speeds cannot be predicted",
@@ -261,6 +265,7 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "estimate": 1.5,
         "unseen_head": 1.5,
         UNPRICED: 1.5,
+        LENGTHS: 2.6,
     }
     return Reason(
         text=texts[verdict.rule],

@@ -79,6 +79,7 @@ def controls(question: Question, advice: Advice | None = None) -> dict[str, Any]
             _word(question.thinking),
         ),
         _number("prefix_share", "Shared prefix, 0 to 1", question),
+        _number("output_spread", "Answer lengths vary by", question, "0 or 0.5"),
         _number("temperature", "Temperature", question, "model card"),
         _number("max_ttft_ms", "TTFT at most, ms", question),
         _number("max_tpot_ms", "TPOT at most, ms", question),

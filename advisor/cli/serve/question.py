@@ -100,6 +100,9 @@ class Question(FormFields):
     prefix_share: float = _within(
         "prefix_share", 0.0, "Part of the prompt that requests share, 0 to 1"
     )
+    output_spread: float | None = _within(
+        "output_spread", None, "How far answer lengths vary, 0 (one length) to 0.95"
+    )
     acceptance: (
         Annotated[
             tuple[Rate, ...], Field(min_length=1, max_length=MAX_POSITIONS), BeforeValidator(_rates)
@@ -206,7 +209,14 @@ def sentence_of(errors: Sequence[Any], kind: type[BaseModel] | None = None) -> s
     return f"{name}: '{got}': {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
-_REAL = ("temperature", "prefix_share", "acceptance_length", "max_ttft_ms", "max_tpot_ms")
+_REAL = (
+    "temperature",
+    "prefix_share",
+    "output_spread",
+    "acceptance_length",
+    "max_ttft_ms",
+    "max_tpot_ms",
+)
 
 
 def _nearest(name: str, kind: type[BaseModel] | None) -> str:
