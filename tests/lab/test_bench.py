@@ -365,3 +365,7 @@ def test_graph_sizes_are_told_to_the_engine() -> None:
         # no graph larger than the engine captures by itself
         assert set(job.graph_sizes) == {size for size in wanted if size <= 512}
         assert max(p.concurrency for p in job.points) <= job.max_num_seqs
+    for job in cells.short_sweep():
+        # calls with prompts find the graphs that an install of default size would have
+        assert max(job.graph_sizes) == 512
+        assert {(job.k + 1) * point.concurrency for point in job.points} <= set(job.graph_sizes)

@@ -254,6 +254,28 @@ def cache_sweep() -> tuple[Job, ...]:
     )
 
 
+# graphs that calls with short prompts fit, beside those of decode steps
+PROMPT_GRAPHS = (64, 72, 80, 96, 128, 160, 192, 256, 272, 320, 384, 448, 512)
+
+
+def short_sweep() -> tuple[Job, ...]:
+    """Prompts of 64 to 2,048 tokens beside the decodes of 1 to 64 requests on the 35B-A3B: what a
+    call costs within captured CUDA graphs and beyond; and the steps of 2 to 12 requests up to 8,192
+    tokens, where a mixture gains least.
+    """
+    wide = [Point(c, t, 128, rounds=2) for t in (64, 256, 512, 768, 1024) for c in (1, 4, 16, 64)]
+    own = [Point(c, 2048, 128, rounds=2) for c in (1, 4, 16, 64)]
+    few = [Point(c, t, 128, rounds=2) for t in (2048, 4096, 8192) for c in (2, 3, 6, 8, 12)]
+    made = []
+    for k in (0, 2, 1, 3):
+        points = tuple((wide if k in (0, 2) else []) + own + few)
+        graphs = tuple(sorted({*PROMPT_GRAPHS, *_graphs(k, points)}))
+        most: dict[str, Any] = {"max_num_seqs": 64, "max_model_len": 9216, "graph_sizes": graphs}
+        name = f"qwen3.6-35b-a3b-fp8-k{k}-short"
+        made.append(Job(name, "qwen3.6-35b-a3b", "fp8", k, points, **most))
+    return tuple(made)
+
+
 def _graphs(k: int, points: tuple[Point, ...]) -> tuple[int, ...]:
     """Sizes of the graphs that the points' steps need, as far as the engine captures them."""
     sizes = sorted({(k + 1) * point.concurrency for point in points})

@@ -15,7 +15,7 @@ from advisor.lab.bench.shapes import VOCAB, config
 
 # Each engine's sweeps; the first is the default.
 SWEEPS = {
-    "vllm": ("full", "shapes", "paths", "graphs", "deepgemm", "blocks", "cache"),
+    "vllm": ("full", "shapes", "paths", "graphs", "deepgemm", "blocks", "cache", "short"),
     "sglang": ("full", "shapes"),
     "llama-server": ("full", "depth", "places", "ngram", "blocks"),
 }
@@ -78,6 +78,7 @@ def engine_starts(
         "deepgemm": cells.deepgemm_sweep,
         "blocks": cells.blocks_sweep,
         "cache": cells.cache_sweep,
+        "short": cells.short_sweep,
     }
     if name in own:
         return own[name]()
