@@ -56,7 +56,7 @@ BETTER: dict[Decision, tuple[Decision, ...]] = {
 }
 UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
 UNPRICED = "unpriced"  # where the plan depends on what no estimate has in it
-LENGTHS = "lengths"  # where the sign depends on whether answers have one length, which nobody says
+LENGTHS = "lengths"  # where off depends on answers of one length, which nobody states
 WAIT_WEIGHT = sourced(
     0.1, "share", "Policy: ten times as long a wait for the first token weighs a fifth", "chosen"
 )

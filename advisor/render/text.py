@@ -190,7 +190,7 @@ _BECAUSE = {
     "one_token": "; an answer of one token has no step to shorten",
     "unsure": ": too uncertain to turn it on without a benchmark",
     "unseen_head": "; whether this checkpoint keeps the MTP head is not known, so measure first",
-    "lengths": "; it turns with how far the lengths of answers vary (below), so measure first",
+    "lengths": "; more if the lengths of answers vary (below), so measure first",
     "unpriced": "; it depends on what is not predicted (below), so measure first",
     "unknown_hardware": "; this accelerator is unknown, so measure first",
 }

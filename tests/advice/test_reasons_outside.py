@@ -362,3 +362,18 @@ def test_lengths_decide_nothing_where_they_do_not_turn_the_sign() -> None:
     gb10: Any = {"hardware": "gb10", "workload": "random", "ctx_tokens": 8192, "output_tokens": 256}
     assert recommend(**gb10, concurrency=4).decided_by == "estimate"
     assert recommend(hardware="h200", concurrency=1, workload="random").decided_by == "estimate"
+
+
+def test_off_holds_for_answers_of_varied_lengths_too() -> None:
+    """An H100 gained 1.43x and 1.54x with random text and lengths that vary."""
+    asked: Any = {"hardware": "h100", "concurrency": 32, "output_tokens": 128, "workload": "random"}
+    assert recommend(**asked).decided_by == "lengths"
+    assert recommend(**asked, output_spread=0.0).decision == "off"
+    assert recommend(**asked, output_spread=0.5).decision != "off"
+
+
+def test_a_run_whose_prompts_were_cached_is_compared_with_cached_prompts() -> None:
+    asked: Any = {"hardware": "rtx-pro-6000", "gpus": 4, "model": "qwen3.5-397b-a17b"}
+    made = recommend(**asked, quant="nvfp4", concurrency=64, ctx_tokens=32_768)
+    told = [one.text for one in made.reasons if "x expected: " in one.text and "[" not in one.text]
+    assert "the load is another, with a shared prefix (+" in told[0]

@@ -39,11 +39,7 @@ _RPC = (
 )
 
 LENGTHS_TURN = sourced(
-    (0.75, 0.97),
-    "ratio",
-    "Medians that answers of varied lengths can turn into a gain: they add a third at most; nearer "
-    "to 1 the sign is open anyway",
-    "chosen",
+    0.1, "probability", "of a gain; below it answers of varied lengths lose as well", "chosen"
 )
 MOST_MEASURED = sourced(
     {"temperature": 1.0, "concurrency": 4096},
@@ -113,21 +109,17 @@ def open_part(facts: Facts, plan: Plan) -> Reason | None:
 
 
 def lengths_decide(facts: Facts, plan: Plan, estimate: Estimate | None) -> bool:
-    """Whether a loss of random text, whose answers have one length, becomes a gain where their
+    """Whether random text, whose answers have one length, is off while it would not be where their
     lengths vary: nobody says which they do, and a server's vary.
     """
     several = (facts.concurrency or 1) > 1
     if facts.workload != "random" or facts.output_spread is not None or not several:
         return False
-    name = "tpot_ms" if facts.goal == "tpot" else "output_tok_s"
-    if estimate is None or facts.goal == "ttft":
-        return False
-    least, most = LENGTHS_TURN
-    if not least <= getattr(estimate, name).speedup.p50 <= most:
+    off = knowledge.threshold("decision_off_p_gain").value
+    if estimate is None or not LENGTHS_TURN <= estimate.p_gain <= off:
         return False
     varied = facts.model_copy(update={"output_spread": imputation.value("output_spread")})
-    other = predict_batch([(varied, plan)]).found[name.removesuffix("_ms")]
-    return float(other.p50[0]) >= 1 / most
+    return float(predict_batch([(varied, plan)]).chances[0]) > off
 
 
 def _accepts(run: OwnRun, facts: Facts) -> bool:

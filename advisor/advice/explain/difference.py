@@ -80,7 +80,7 @@ def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
     shared = row.prefix_share or 0.0
     if there.request is not None and there.request.prefix_share != shared:
         other = there.request.model_copy(update={"prefix_share": shared})
-        there = there.model_copy(update={"request": other})
+        there = there.model_copy(update={"request": other, "prefix_share": shared})
         then = plan.model_copy(update={"prefix_caching": shared > 0})
     own = then if row.k in (None, plan.k) else then.model_copy(update={"k": row.k})
     told = {"acceptance_length": row.accepted, "acceptance_k": own.k}
