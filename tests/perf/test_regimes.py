@@ -92,6 +92,14 @@ def test_a_documented_regime_of_many_streams_begins_without_an_edge(
     assert regime(question(float(whole), *asked)).caution == 1
 
 
+@pytest.mark.parametrize(
+    ("arch", "caution"), [("dense", 1), ("hybrid-gdn-dense", 1), ("hybrid-gdn-moe", 0), ("moe", 0)]
+)
+def test_a_saturated_sglang_server_lost_with_dense_models_only(arch: str, caution: int) -> None:
+    asked = question(64.0, "sglang", "h100")._replace(model_arch=Word(arch))
+    assert losses.saturated_sglang(asked) == Strength(caution=caution)
+
+
 def observed_log(found: Strength, prior: float = 0.2) -> float:
     """By how much what is observed moves a log speed-up of 0.2 with a standard deviation of 0.2."""
     seen = observation(Strength(*(np.array([float(part)]) for part in found)))

@@ -169,8 +169,11 @@ def _apple_size(s: Setting) -> Number:
 
 
 def saturated_sglang(s: Setting) -> Strength:
-    """SGLang's profile for a saturated server (SD410)."""
-    here = s.engine.among(engines_with("running")) & s.method.among(("mtp",))
+    """MTP on a saturated SGLang server (SD410): three owners' dense models lost there. Mixtures
+    gained, that of the published profile among them, so that the profile is said but not taken in.
+    """
+    mixture = s.model_arch.each(lambda name: (name or "").endswith("moe"))
+    here = s.engine.among(engines_with("running")) & s.method.among(("mtp",)) & negate(mixture)
     near = nearness(s.streams, of_regime("sglang_saturated_concurrency"))
     return Strength(caution=here * near)
 
