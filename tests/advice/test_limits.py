@@ -126,6 +126,28 @@ def test_four_slots_are_not_bought_with_split_graphs() -> None:
     assert (new.plan.kv_cache_dtype, new.plan.max_num_seqs) == ("fp8", 4)
 
 
+@pytest.mark.parametrize("concurrency", [2, 3, 4])
+def test_the_cache_type_is_chosen_by_what_the_arm_with_drafts_holds(concurrency: int) -> None:
+    """Three long requests fit without drafts, two with three of them: k was 1 between two loads
+    with 3.
+    """
+    made = recommend(
+        hardware="l40s", model="qwen3.6-27b", concurrency=concurrency, ctx_tokens=32768
+    )
+    plan, off = made.candidate, made.plan_off
+    assert plan is not None and off is not None
+    assert (made.decision, plan.k) == ("on", 3)
+    assert plan.kv_cache_dtype == off.kv_cache_dtype == (None if concurrency < 3 else "fp8")
+    assert (plan.max_num_seqs or 0) >= concurrency
+
+
+def test_a_cache_type_that_drafts_ask_for_is_said_to_be_for_them() -> None:
+    made = recommend(hardware="rtx3090", concurrency=3, ctx_tokens=32768, what_if=False)
+    told = {field: why for field, _, why in made.facts.defaults}
+    assert made.decision == "off" and made.plan.kv_cache_dtype == "q8_0"
+    assert "only so 3 requests with drafts run at once (4 with 16 bits)" in told["kv_cache_dtype"]
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_what_is_given_stands_in_both_arms(engine: str) -> None:
     kv = {"llama-server": "q8_0"}.get(engine, "fp8")

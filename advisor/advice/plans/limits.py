@@ -162,9 +162,9 @@ def _drafts_by_total(facts: Facts) -> bool:
 
 def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     """The plan with the KV cache type that is given, or with 8 bits where only so all requests run
-    at once, or `SLOTS` usual ones in it and in each of its `arms` with drafts: precision is not
-    given up for four slots of a length that is asked for once. Raises AdvisorError for a type that
-    the engine does not have.
+    at once, or `SLOTS` of them, and `SLOTS` usual ones, in it and in each of its `arms` with
+    drafts: precision is not given up for four slots of a length that is asked for once. Raises
+    AdvisorError for a type that the engine does not have.
     """
     kinds = traits(plan.engine).cache_types
     given = facts.request.kv_cache_dtype if facts.request is not None else None
@@ -191,13 +191,16 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     asked = min(ceil((facts.concurrency or 1) / plan.dp), most)
     tokens, least = need(facts), min(SLOTS, most)
     # fewer than `SLOTS` were asked for: the others are for short requests beside them
-    length = tokens if asked >= least else min(tokens, USUAL_PROMPT + USUAL_OUTPUT)
+    beside = (min(tokens, USUAL_PROMPT + USUAL_OUTPUT), least)
+    wanted = ((tokens, asked), beside) if asked < least else ((tokens, least),)
     eight = plan.model_copy(update={"kv_cache_dtype": kinds[0]})
     now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
     decides = now is not None and then is not None and now < min(asked, then)
     decides = decides or (
         not _splits_graphs(facts)
-        and any(_lacks_slots(facts, arm, kinds[0], length, least) for arm in (plan, *arms))
+        and any(
+            _lacks_slots(facts, arm, kinds[0], *each) for arm in (plan, *arms) for each in wanted
+        )
     )
     if traits(plan.engine).pool == "slots" and now is not None and now < 1:
         return plan  # a smaller file is the better way to make one request fit
@@ -274,6 +277,9 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
         all_run = "all requests" if room is None or room < asked else f"{SLOTS} requests"
         if then is not None and room is not None and room < then < asked:
             all_run = f"{int(then)} of {asked} requests"
+        usual = memory.room(facts, plain, min(tokens, USUAL_PROMPT + USUAL_OUTPUT))
+        if plan.method == "none" and room is not None and room >= asked and (usual or 0) >= SLOTS:
+            all_run = f"{min(asked, SLOTS)} requests with drafts"  # this arm holds them anyway
         why = (
             "the model's attention takes no other"
             if only_type(facts, plan)
