@@ -228,12 +228,18 @@ def _correlation(a: Floats, b: Floats, fades: Floats) -> Floats:
 def _closeness(places: Floats, where: Floats) -> tuple[Floats, Floats]:
     """How far the configuration itself was measured, and how far with one draft token more (N,)
     each: 1 where such a pair lies within a factor 2 of its requests and of its context, falling to
-    0 at a factor of 4.
+    0 at a factor of 4. What fewer and what more requests say adds up: a load between two measured
+    ones is no further from what is known than they are.
     """
     # two measures one by one: the larger of two along an axis of its own takes four times as long
-    gap, context = (np.abs(where[:, None, i] - places[None, :, i]) for i in (0, 1))
-    np.maximum(gap, context, out=gap)
+    apart, gap = (where[:, None, i] - places[None, :, i] for i in (0, 1))
+    np.maximum(np.abs(apart), np.abs(gap, out=gap), out=gap)
     more = np.exp2(places[:, 2])[None, :] - np.exp2(where[:, 2])[:, None]
-    same = np.where(np.abs(more) < SAME_K, gap, np.inf).min(axis=1)
-    longer = np.where(np.abs(more - 1) < SAME_K, gap, np.inf).min(axis=1)
-    return np.clip(1 + COVERS - same, 0.0, 1.0), np.clip(1 + COVERS - longer, 0.0, 1.0)
+
+    def near(alike: Mask) -> Floats:
+        found = np.where(alike, gap, np.inf)
+        sides = (np.where(side, found, np.inf).min(axis=1) for side in (apart >= 0, apart <= 0))
+        fewer, further = (np.clip(1 + COVERS - nearest, 0.0, 1.0) for nearest in sides)
+        return np.asarray(np.fmin(fewer + further, 1.0), dtype=np.float64)
+
+    return near(np.abs(more) < SAME_K), near(np.abs(more - 1) < SAME_K)

@@ -65,6 +65,26 @@ def test_other_cells_are_left_alone() -> None:
     assert (found.mean[0], found.closeness[0]) == (0.1, False)
 
 
+def test_a_load_between_two_measured_ones_is_as_well_known_as_they_are() -> None:
+    """The bound for "on" rose between 2 and 4 requests that were measured, and fell again."""
+
+    def closeness(*measured: float) -> Floats:
+        places = np.array([move(streams=at) for at in measured])
+        asked = np.array([move(streams=at) for at in np.linspace(-3, 6, 37)])
+        return cell_pairs._closeness(places, asked)[0]
+
+    one, two = closeness(0.0), closeness(0.0, 3.0)
+    assert one.max() == two.max() == 1 and (two >= one).all()
+    assert (two[12:25] == 1).all() and one[24] == 0
+    for found in (one, two):  # it rises once and falls once, without a jump
+        rises = np.sign(np.diff(found))[np.diff(found) != 0]
+        assert (np.diff(rises) != 0).sum() == 1 and np.abs(np.diff(found)).max() <= 0.26
+    assert closeness(0.0, 0.0).tolist() == one.tolist()
+    beside = np.array([move(), move(context=3.0, streams=3.0)])
+    far = cell_pairs._closeness(beside, np.array([move(streams=1.5)]))[0]
+    assert far[0] < 0.6, "the other one was measured at another context"
+
+
 @pytest.mark.parametrize(("most", "stated"), [(4, 1.0), (1, 0.7), (1, 0.0)])
 def test_many_points_of_a_cell_are_pulled_as_each_alone(most: int, stated: float) -> None:
     """Sorted, grouped by place and owner, cut into blocks and put back in order, whatever their
