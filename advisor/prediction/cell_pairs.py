@@ -1,6 +1,8 @@
 """What the measured pairs of one cell say of many points: `neighbours` has the pairs.
 
-Pairs of one owner at one place weigh alike, so a large table is compared with each such place once.
+A pair's correlation with a point is a product over the measures. So what depends on anything but
+the context is worked out once for all points that share it, and summed over the pairs of one owner
+at one context; only these few sums meet the context of each point.
 """
 
 from __future__ import annotations
@@ -51,8 +53,15 @@ FADE_SIGN = sourced(
     "assumed",
 )
 MEASURES = ("streams", "context", "log_k", "workload", "metric")
+STREAMS, CONTEXT, LOG_K, WORKLOAD, METRIC = range(len(MEASURES))
+OTHERS = (STREAMS, LOG_K, WORKLOAD, METRIC)
 SAME_K = 0.5  # draft tokens
-YES_OR_NO = 3  # measures from here on only differ or agree
+SHARP = sourced(
+    4,
+    "power of the correlation",
+    "with which pairs weigh within their owner: the nearest speak for it",
+    "chosen",
+)
 CLEAR = sourced(
     0.05,
     "log ratio",
@@ -74,54 +83,120 @@ class Near(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The pairs of a cell (B,) as G groups of one owner at one place each."""
+    """The pairs of a cell (B,) as G groups of one owner at one place each, in the order of their O
+    owners and of their context; those of one owner at one context are one of S stretches.
+    """
 
-    places: Floats  # distinct ones (P, len(MEASURES))
-    place: Ints  # of each group, one of P (G,)
-    rig: Floats  # whose it is (G,)
+    places: Floats  # (G, len(MEASURES))
     pairs: Floats  # how many there are (G,)
     told: Floats  # how many of them have a stated acceptance (G,)
     miss: Floats  # sum of what these were missed by (G,)
     group: Ints | None  # of each pair, one of G (B,); None where each is its own
     whole: Floats  # by how much each pair was missed without a stated acceptance (B,)
     with_stated: Floats  # the same with it, where it is stated (B,)
+    starts: Ints  # first group of each stretch (S,)
+    stretch: Ints  # of each group, one of S (G,)
+    owners: Ints  # first stretch of each owner (O,)
+    owner: Ints  # of each stretch, one of O (S,)
 
 
 def group_pairs(pairs: Floats, alike: bool) -> Groups:
     """The groups of a cell's pairs (B, len(MEASURES) + 3); each pair its own where they are not
     sought for, which a few points are not worth (`alike`).
     """
-    places, rig, whole, miss = pairs[:, : len(MEASURES)], *pairs[:, -3:].T
-    own = np.arange(len(pairs))
+    rig, context = pairs[:, -3], pairs[:, CONTEXT]
+    group = None
+    if alike:
+        by_owner = np.column_stack([rig, context, pairs[:, OTHERS]])
+        found, group = np.unique(by_owner, axis=0, return_inverse=True)
+        rig, context = found[:, 0], found[:, 1]
+        places = np.insert(found[:, 2:], CONTEXT, context, axis=1)
+    else:
+        pairs = pairs[np.lexsort((context, rig))]
+        rig, context, places = pairs[:, -3], pairs[:, CONTEXT], pairs[:, : len(MEASURES)]
+    whole, miss = pairs[:, -2], pairs[:, -1]
     stated = np.isfinite(miss)
-    with_stated = np.where(stated, miss, whole)
-    if not alike:
-        ones = np.ones(len(pairs))
-        told = stated.astype(np.float64)
-        return Groups(
-            places, own, rig, ones, told, np.where(stated, miss, 0.0), None, whole, with_stated
-        )
-    distinct, place = np.unique(places, axis=0, return_inverse=True)
-    keys, group = np.unique(np.column_stack([rig, place]), axis=0, return_inverse=True)
 
-    def total(each: npt.NDArray[np.generic]) -> Floats:
+    def total(each: Floats) -> Floats:
+        if group is None:
+            return each
         return np.asarray(np.bincount(group, weights=each), dtype=np.float64)
 
+    new_owner = np.diff(rig, prepend=np.nan) != 0  # NaN differs: the first one starts
+    new_stretch = new_owner | (np.diff(context, prepend=np.nan) != 0)
+    starts = np.flatnonzero(new_stretch)
     return Groups(
-        distinct,
-        keys[:, 1].astype(np.int64),
-        keys[:, 0],
+        places,
         total(np.ones(len(pairs))),
-        total(stated),
+        total(stated.astype(np.float64)),
         total(np.where(stated, miss, 0.0)),
         group,
         whole,
-        with_stated,
+        np.where(stated, miss, whole),
+        starts,
+        np.cumsum(new_stretch) - 1,
+        np.flatnonzero(new_owner[starts]),
+        np.cumsum(new_owner[starts]) - 1,
+    )
+
+
+class Weighed(NamedTuple):
+    """The groups of a cell for A settings of everything but the context. Powers of correlations
+    (SHARP), to be multiplied by that of the context; of the settings' side of 1, of their mean.
+    """
+
+    side: Floats  # of each group (A, G)
+    side_most: Floats  # the largest of a stretch (A, S)
+    side_sum: Floats  # over the pairs of a stretch (A, S)
+    most: Floats  # (A, S)
+    told_most: Floats  # of pairs with a stated acceptance (A, S)
+    told_sum: Floats  # (A, S)
+    missed: Floats  # the same weighing what they were missed by (A, S)
+    # least doublings of requests between the setting and pairs at its k with at most as many
+    fewer: Floats  # (A, S)
+    further: Floats  # the same with at least as many (A, S)
+    longer_fewer: Floats  # and of pairs with one draft token more (A, S)
+    longer_further: Floats  # (A, S)
+
+
+def weigh(groups: Groups, settings: Floats) -> Weighed:
+    """The groups for settings of all measures but the context (A, len(OTHERS))."""
+    places, starts = groups.places, groups.starts
+    gaps = [np.abs(settings[:, i, None] - places[None, :, m]) for i, m in enumerate(OTHERS)]
+    streams, log_k, workload, metric = gaps
+    fades = (FADE[STREAMS] * streams, FADE[LOG_K] * log_k, FADE[WORKLOAD] * (workload > 0))
+    touch = np.exp(-SHARP * sum(fades))
+    differs = metric > 0
+    mean, side = (
+        np.where(differs, np.exp(-SHARP * fade), 1.0) * touch for fade in (FADE[METRIC], FADE_SIGN)
+    )
+    told = np.where(groups.told > 0, mean, 0.0)
+    more = np.exp2(places[:, LOG_K])[None, :] - np.exp2(settings[:, 1])[:, None]
+
+    apart = settings[:, 0, None] - places[None, :, STREAMS]
+    above, below = apart >= 0, apart <= 0
+    alike, longer = np.abs(more) < SAME_K, np.abs(more - 1) < SAME_K
+
+    def least(here: Mask) -> Floats:
+        return np.minimum.reduceat(np.where(here, streams, np.inf), starts, axis=1)
+
+    return Weighed(
+        side=side,
+        side_most=np.maximum.reduceat(side, starts, axis=1),
+        side_sum=np.add.reduceat(side * groups.pairs, starts, axis=1),
+        most=np.maximum.reduceat(mean, starts, axis=1),
+        told_most=np.maximum.reduceat(told, starts, axis=1),
+        told_sum=np.add.reduceat(mean * groups.told, starts, axis=1),
+        missed=np.add.reduceat(mean * groups.miss, starts, axis=1),
+        fewer=least(alike & above),
+        further=least(alike & below),
+        longer_fewer=least(longer & above),
+        longer_further=least(longer & below),
     )
 
 
 def of_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near:
-    """What a cell says of many points: each place once, as many places as the cache holds.
+    """What a cell says of many points: each setting once, as many as the cache holds.
 
     Parameters
     ----------
@@ -140,106 +215,122 @@ def of_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near:
         (N,) each
     """
     many = len(where) * len(pairs) > WORTH_SORTING
-    if many:
-        distinct, back = np.unique(where, axis=0, return_inverse=True)
-    else:
-        distinct, back = where, np.arange(len(where))
     groups = group_pairs(pairs, many)
+    settings, back = where[:, OTHERS], np.arange(len(where))
+    if many:
+        settings, back = distinct_rows(settings)
+    sides = Sides(groups, many)
     made = Near(*(np.zeros(len(where), dtype=kind) for kind in (float, float, bool, float, float)))
-    step = max(1, BLOCK // max(1, len(pairs)))
+    step = max(1, BLOCK // len(groups.places))
     order = np.argsort(back, kind="stable")
-    cuts = np.searchsorted(back[order], np.arange(0, len(distinct) + step, step))
+    cuts = np.searchsorted(back[order], np.arange(0, len(settings) + step, step))
     for i, (first, last) in enumerate(pairwise(cuts.tolist())):
-        places = distinct[i * step : (i + 1) * step]
-        shift, weights, near = _cell(groups, places)
-        closeness, longer = _closeness(groups.places, places)
+        weighed = weigh(groups, settings[i * step : (i + 1) * step])
         for start in range(first, last, step):
             points = order[start : min(start + step, last)]
-            here = back[points] - i * step
-            made.shift[points], made.near[points] = shift[here], near[here]
-            made.closeness[points], made.longer[points] = closeness[here], longer[here]
-            made.evidence[points] = _side(groups, weights[here], mean[points], known[points])
+            part = Weighed(*(column[back[points] - i * step] for column in weighed))
+            found = _at_contexts(groups, part, where[points, CONTEXT])
+            made.shift[points], weights, made.near[points] = found[:3]
+            made.closeness[points], made.longer[points] = found[3:]
+            made.evidence[points] = sides.of(weights, mean[points], known[points])
     return made
 
 
-def _side(groups: Groups, weights: Floats, mean: Floats, known: Mask) -> Floats:
-    """On which side of 1 points lie with the misses of the pairs, by how much these weigh (A, G):
-    -1 to 1 (A,).
+def distinct_rows(numbers: Floats) -> tuple[Floats, Ints]:
+    """The distinct rows of a table (N, D), and which of them each row is (N,); np.unique takes
+    several times as long for rows as for numbers.
     """
-    if known.all():
-        missed = groups.with_stated[None, :]
-    elif known.any():
-        missed = np.where(known[:, None], groups.with_stated, groups.whole)
-    else:
-        missed = groups.whole[None, :]
-    side = np.clip((mean[:, None] + missed) / CLEAR, -1.0, 1.0)
-    each = weights if groups.group is None else weights[:, groups.group]
-    return np.asarray(np.einsum("ij,ij->i", each, side), dtype=np.float64)
+    joined = np.zeros(len(numbers), dtype=np.int64)
+    for column in numbers.T:
+        own = np.unique(column, return_inverse=True)[1]
+        joined = joined * (int(own.max()) + 1) + own
+    _, first, back = np.unique(joined, return_index=True, return_inverse=True)
+    return numbers[first], back
 
 
-def _cell(groups: Groups, where: Floats) -> tuple[Floats, Floats, Mask]:
-    """Shift at places of one cell, how much each pair of a group weighs in the side of 1 there, and
-    whether a pair is near enough to say something.
+def _at_contexts(
+    groups: Groups, part: Weighed, context: Floats
+) -> tuple[Floats, Floats, Mask, Floats, Floats]:
+    """Shift of points, how much each pair of a group weighs in their side of 1 (A, G), whether a
+    pair is near enough to say something, and how far the configuration itself was measured, at its
+    k and with one draft token more: 1 where such a pair lies within a factor 2 of its requests and
+    of its context, falling to 0 at a factor of 4. What fewer and what more requests say adds up: a
+    load between two measured ones is no further from what is known than they are.
     """
-    places, place = groups.places, groups.place
-    # both fade alike but for the metric, the last measure
-    alike = _correlation(where[:, :-1], places[:, :-1], FADE[:-1])
-    other = where[:, -1, None] != places[None, :, -1]
-    touch, sign = (np.where(other, np.exp(-fade), 1.0) * alike for fade in (FADE[-1], FADE_SIGN))
-    near = touch.max(axis=1) >= NEAR
-    weights, nearest = _owners(sign[:, place], groups.rig, groups.pairs)
-    weights *= nearest[:, None] ** 2
-    told = groups.told > 0
-    if not told.any():
-        return np.zeros(len(where)), weights, near
-    share, nearest = _owners(touch[:, place[told]], groups.rig[told], groups.told[told])
-    missed = share @ groups.miss[told]
-    return knowledge.threshold("stranger_weight").value * nearest * missed, weights, near
+
+    def measured(fewer: Floats, further: Floats) -> Floats:
+        sides = (np.maximum(one, gap).min(axis=1) for one in (fewer, further))
+        low, high = (np.clip(1 + COVERS - nearest, 0.0, 1.0) for nearest in sides)
+        return np.asarray(np.fmin(low + high, 1.0), dtype=np.float64)
+
+    gap = np.abs(context[:, None] - groups.places[groups.starts, CONTEXT])
+    touch = np.exp(-SHARP * FADE[CONTEXT] * gap)
+    scale, top = _owners(part.side_most * touch, part.side_sum * touch, groups.owners)
+    weights = part.side * (scale[:, groups.owner] * touch * top[:, None])[:, groups.stretch]
+    share, nearest = _owners(part.told_most * touch, part.told_sum * touch, groups.owners)
+    missed = share * np.add.reduceat(part.missed * touch, groups.owners, axis=1)
+    shift = knowledge.threshold("stranger_weight").value * np.sqrt(nearest) * missed.sum(axis=1)
+    near = (part.most * touch).max(axis=1) >= NEAR**SHARP
+    closeness = measured(part.fewer, part.further)
+    return shift, weights, near, closeness, measured(part.longer_fewer, part.longer_further)
 
 
-def _owners(touch: Floats, rig: Floats, pairs: Floats) -> tuple[Floats, Floats]:
-    """Weights of each pair of a group in a mean over owners of their nearest ones (A, G), and how
-    near the nearest of all is (A,).
+def _owners(most: Floats, total: Floats, owners: Ints) -> tuple[Floats, Floats]:
+    """By how much the pairs of each owner count in a mean over owners of their nearest ones (A, O),
+    and the square of the correlation of the nearest of all (A,).
     """
-    order = np.argsort(rig, kind="stable")  # so that an owner's pairs stand one below the other
-    starts = np.flatnonzero(np.diff(rig[order], prepend=np.nan))
-    below = touch.T[order]
-    each = np.maximum.reduceat(below, starts, axis=0)
-    nearest = np.square(each)
-    weights = np.square(np.square(below, out=below), out=below)
-    sums = np.maximum(np.add.reduceat(weights * pairs[order, None], starts, axis=0), 1e-12)
-    scale = nearest / sums / np.maximum(nearest.sum(axis=0), 1e-12)
-    weights *= np.repeat(scale, np.diff(starts, append=len(order)), axis=0)
-    return weights[np.argsort(order)].T, each.max(axis=0)
+    nearest = np.sqrt(np.maximum.reduceat(most, owners, axis=1))
+    each = np.maximum(np.add.reduceat(total, owners, axis=1), 1e-12)
+    scale = nearest / each / np.maximum(nearest.sum(axis=1), 1e-12)[:, None]
+    return scale, nearest.max(axis=1)
 
 
-def _correlation(a: Floats, b: Floats, fades: Floats) -> Floats:
-    """(A, B) correlation at two sets of places of one cell: falls exponentially with their
-    distance.
+class Sides:
+    """On which side of 1 points lie with the misses of a cell's pairs.
+
+    Of one pair that is a line which rises from -1 to 1 over twice CLEAR. Of a group it is the sum
+    of such lines, straight between their ends: for many points it is read there from a table.
     """
-    distance = np.zeros((len(a), len(b)))
-    for i, fade in enumerate(fades):  # one measure at a time: a large batch stays in the cache
-        gap = np.abs(a[:, i, None] - b[None, :, i])
-        distance -= fade * (gap if i < YES_OR_NO else gap > 0)
-    out: Floats = np.exp(distance, out=distance)
-    return out
+
+    def __init__(self, groups: Groups, many: bool) -> None:
+        self._groups = groups
+        self._tables: dict[bool, tuple[Floats, Floats]] | None = {} if many else None
+
+    def of(self, weights: Floats, mean: Floats, known: Mask) -> Floats:
+        """The side of points, by how much each pair of a group weighs (A, G): -1 to 1 (A,)."""
+        made = np.empty(len(mean))
+        for stated in (False, True):
+            rows = np.flatnonzero(known == stated)
+            if len(rows):
+                part = weights if len(rows) == len(mean) else weights[rows]
+                made[rows] = self._sum(part, mean[rows], stated)
+        return made
+
+    def _sum(self, weights: Floats, mean: Floats, stated: bool) -> Floats:
+        missed = self._groups.with_stated if stated else self._groups.whole
+        if self._tables is None:
+            side = np.clip((mean[:, None] + missed) / CLEAR, -1.0, 1.0)
+            return np.asarray(np.einsum("ij,ij->i", weights, side), dtype=np.float64)
+        if stated not in self._tables:
+            self._tables[stated] = _lines(self._groups, missed)
+        ends, lines = self._tables[stated]
+        here = lines[np.searchsorted(ends, mean, side="right")]
+        level, slope = (np.einsum("ij,ij->i", weights, here[:, i]) for i in (0, 1))
+        return np.asarray(level + slope * mean, dtype=np.float64)
 
 
-def _closeness(places: Floats, where: Floats) -> tuple[Floats, Floats]:
-    """How far the configuration itself was measured, and how far with one draft token more (N,)
-    each: 1 where such a pair lies within a factor 2 of its requests and of its context, falling to
-    0 at a factor of 4. What fewer and what more requests say adds up: a load between two measured
-    ones is no further from what is known than they are.
+def _lines(groups: Groups, missed: Floats) -> tuple[Floats, Floats]:
+    """Where the pairs' lines have their ends, in order (2B,), and level at 0 and slope of each
+    group between them (2B + 1, 2, G).
     """
-    # two measures one by one: the larger of two along an axis of its own takes four times as long
-    apart, gap = (where[:, None, i] - places[None, :, i] for i in (0, 1))
-    np.maximum(np.abs(apart), np.abs(gap, out=gap), out=gap)
-    more = np.exp2(places[:, 2])[None, :] - np.exp2(where[:, 2])[:, None]
-
-    def near(alike: Mask) -> Floats:
-        found = np.where(alike, gap, np.inf)
-        sides = (np.where(side, found, np.inf).min(axis=1) for side in (apart >= 0, apart <= 0))
-        fewer, further = (np.clip(1 + COVERS - nearest, 0.0, 1.0) for nearest in sides)
-        return np.asarray(np.fmin(fewer + further, 1.0), dtype=np.float64)
-
-    return near(np.abs(more) < SAME_K), near(np.abs(more - 1) < SAME_K)
+    count = len(missed)
+    group = np.arange(count) if groups.group is None else groups.group
+    ends = np.concatenate([-missed - CLEAR, -missed + CLEAR])
+    level = np.concatenate([1 + missed / CLEAR, 1 - missed / CLEAR])
+    slope = np.repeat([1 / CLEAR, -1 / CLEAR], count)
+    order = np.argsort(ends)
+    lines = np.zeros((2 * count + 1, 2, len(groups.pairs)))
+    lines[0, 0] = -groups.pairs
+    after, whose = np.arange(1, 2 * count + 1), np.tile(group, 2)[order]
+    lines[after, 0, whose], lines[after, 1, whose] = level[order], slope[order]
+    return ends[order], np.cumsum(lines, axis=0, out=lines)

@@ -34,7 +34,7 @@ TOLERANCES = {
     "perf/sizes/weights.py": {"GIB"},
     "prediction/acceptance.py": {"STEPS_DOWN"},
     "prediction/artefact.py": {"SCHEMA"},
-    "prediction/cell_pairs.py": {"SAME_K", "YES_OR_NO"},
+    "prediction/cell_pairs.py": {"SAME_K"},
     "prediction/intervals.py": {"SURE", "LEAST_WIDTH", "LEAST_SIDE", "HALVINGS"},
     "prediction/model.py": {"_CURVE"},
     "prediction/neighbours.py": {

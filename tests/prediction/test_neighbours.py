@@ -65,13 +65,21 @@ def test_other_cells_are_left_alone() -> None:
     assert (found.mean[0], found.closeness[0]) == (0.1, False)
 
 
+def closeness_at(places: Floats, asked: Floats) -> Floats:
+    """How far configurations were measured by pairs at these places, one owner each."""
+    n = len(places)
+    pairs = np.column_stack([places, np.arange(n), np.zeros((n, 2))])
+    none = np.zeros(len(asked))
+    return cell_pairs.of_cell(pairs, asked, none, none > 0).closeness
+
+
 def test_a_load_between_two_measured_ones_is_as_well_known_as_they_are() -> None:
     """The bound for "on" rose between 2 and 4 requests that were measured, and fell again."""
 
     def closeness(*measured: float) -> Floats:
         places = np.array([move(streams=at) for at in measured])
         asked = np.array([move(streams=at) for at in np.linspace(-3, 6, 37)])
-        return cell_pairs._closeness(places, asked)[0]
+        return closeness_at(places, asked)
 
     one, two = closeness(0.0), closeness(0.0, 3.0)
     assert one.max() == two.max() == 1 and (two >= one).all()
@@ -81,7 +89,7 @@ def test_a_load_between_two_measured_ones_is_as_well_known_as_they_are() -> None
         assert (np.diff(rises) != 0).sum() == 1 and np.abs(np.diff(found)).max() <= 0.26
     assert closeness(0.0, 0.0).tolist() == one.tolist()
     beside = np.array([move(), move(context=3.0, streams=3.0)])
-    far = cell_pairs._closeness(beside, np.array([move(streams=1.5)]))[0]
+    far = closeness_at(beside, np.array([move(streams=1.5)]))
     assert far[0] < 0.6, "the other one was measured at another context"
 
 
@@ -102,6 +110,9 @@ def test_many_points_of_a_cell_are_pulled_as_each_alone(most: int, stated: float
         np.where(draw.uniform(size=pairs) < stated, draw.normal(0, 0.1, pairs), np.nan),
     )
     asked = np.round(draw.uniform(0, 4, (points, len(cell_pairs.MEASURES))), 0)
+    asked[::2, cell_pairs.CONTEXT] += draw.uniform(
+        size=len(asked[::2])
+    )  # of no two points the same
     keys = np.where(draw.uniform(size=points) < 0.9, 7, 8)
     mean, known = draw.normal(0, 0.2, points), draw.uniform(size=points) < 0.5
     together = cell.pull(keys, asked, mean, known)
