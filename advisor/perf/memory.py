@@ -122,7 +122,8 @@ def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
         return None
     usable -= kept_gib(facts, plan, usable)
     fraction = plan.memory_fraction or default_fraction(plan.engine, plan.engine_version)
-    return min(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
+    limit: float = lesser(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
+    return limit
 
 
 def bill(facts: Facts, plan: Plan) -> MemoryBill:
@@ -243,7 +244,7 @@ def rooms(facts: Facts, plan: Plan, lengths: Floats) -> Floats | None:
     Parameters
     ----------
     facts, plan
-        As for `room`.
+        As for `room`; k and tp of the plan may be arrays too. (N,)
     lengths : Floats
         Tokens of a request. (N,)
 
@@ -256,7 +257,9 @@ def rooms(facts: Facts, plan: Plan, lengths: Floats) -> Floats | None:
     left = free_gib(facts, plan)
     if shape is None or facts.quant is None or left is None:
         return None
-    return _requests(facts, plan, shape, max(left, 0.0) * replica_gpus(facts, plan) * GIB, lengths)
+    return _requests(
+        facts, plan, shape, greater(left, 0.0) * replica_gpus(facts, plan) * GIB, lengths
+    )
 
 
 def free_gib(facts: Facts, plan: Plan) -> float | None:
@@ -283,18 +286,20 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
     if pages_states(plan, shape):
         caching = plan.prefix_caching is True
         return hybrid_requests(shape, kv_token, free, length, plan.k, caching)
-    own = drafters.layers(facts, plan.method, plan.draft_model) if plan.k else 0
+    own = drafters.layers(facts, plan.method, plan.draft_model) * lesser(plan.k, 1)
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
     )
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k)
     least: Length = greater(length, 1)
     one = least * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
-    if traits(plan.engine).running and state:
-        states = max(SGLANG_STATE_SHARE * free / (SGLANG_STATES * state / (1 + plan.k)), SGLANG_FEW)
+    if traits(plan.engine).running and shape.state_mb_per_seq:
+        each = SGLANG_STATES * state / (1 + plan.k)
+        states = greater(SGLANG_STATE_SHARE * free / each, SGLANG_FEW)
         held: Length = lesser(free / one, states)
         return held
-    return free / one
+    room: Length = free / one
+    return room
 
 
 def pages_states(plan: Plan, shape: LLM) -> bool:
@@ -309,7 +314,8 @@ def pages_states(plan: Plan, shape: LLM) -> bool:
 
 def replica_gpus(facts: Facts, plan: Plan) -> int:
     """Devices that share one replica's weights; llama-server spreads layers over all of them."""
-    return max(facts.gpus if plan.engine not in SERVERS else plan.tp * plan.pp, 1)
+    gpus: int = greater(facts.gpus if plan.engine not in SERVERS else plan.tp * plan.pp, 1)
+    return gpus
 
 
 def replica(facts: Facts, plan: Plan) -> Facts:

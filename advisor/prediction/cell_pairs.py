@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
+from advisor.perf.encoding.cells import distinct_rows
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -218,7 +219,8 @@ def of_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near:
     groups = group_pairs(pairs, many)
     settings, back = where[:, OTHERS], np.arange(len(where))
     if many:
-        settings, back = distinct_rows(settings)
+        first, back = distinct_rows(list(settings.T))
+        settings = settings[first]
     sides = Sides(groups, many)
     made = Near(*(np.zeros(len(where), dtype=kind) for kind in (float, float, bool, float, float)))
     step = max(1, BLOCK // len(groups.places))
@@ -234,18 +236,6 @@ def of_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near:
             made.closeness[points], made.longer[points] = found[3:]
             made.evidence[points] = sides.of(weights, mean[points], known[points])
     return made
-
-
-def distinct_rows(numbers: Floats) -> tuple[Floats, Ints]:
-    """The distinct rows of a table (N, D), and which of them each row is (N,); np.unique takes
-    several times as long for rows as for numbers.
-    """
-    joined = np.zeros(len(numbers), dtype=np.int64)
-    for column in numbers.T:
-        own = np.unique(column, return_inverse=True)[1]
-        joined = joined * (int(own.max()) + 1) + own
-    _, first, back = np.unique(joined, return_index=True, return_inverse=True)
-    return numbers[first], back
 
 
 def _at_contexts(

@@ -21,6 +21,7 @@ from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays as P
 
 NAN = float("nan")
+_SPARSE = 8  # codes a row, up to which a table of them is quicker than sorting
 
 MOST_DRAFTED = sourced(
     256,
@@ -177,12 +178,40 @@ def read_words(columns: Mapping[str, Sequence[Any] | Words], name: str, count: i
 
 def together(columns: Sequence[Words], read: Callable[..., float]) -> Floats:
     """`read` of the words of several columns, once per distinct combination (N,)."""
-    joined = np.zeros(len(columns[0].codes), dtype=np.int64)
-    for column in columns:
-        joined = joined * len(column.distinct) + column.codes
-    _, first, which = np.unique(joined, return_index=True, return_inverse=True)
+    first, which = distinct_rows([column.codes for column in columns])
     made = [read(*(c.distinct[c.codes[i]] for c in columns)) for i in first.tolist()]
     return np.array(made, dtype=np.float64)[which]
+
+
+def distinct_rows(columns: Sequence[npt.NDArray[Any]]) -> tuple[Ints, Ints]:
+    """Where each distinct combination of several columns (N,) stands first (D,), and which of them
+    each row has (N,). Columns are numbers, or codes from 0 on; NaN is one value. np.unique takes
+    several times as long for rows.
+    """
+    joined, most = np.zeros(len(columns[0]), dtype=np.int64), 1
+    for column in columns if len(joined) else ():
+        codes = column
+        if column.dtype.kind == "f":
+            if (column == column[0]).all() or np.isnan(column).all():
+                continue
+            codes = np.unique(column, return_inverse=True)[1]
+        width = int(codes.max()) + 1
+        if most * width > _SPARSE * len(joined):
+            first, joined = _number(joined, most)
+            most = len(first)
+        joined, most = joined * width + codes, most * width
+    return _number(joined, most)
+
+
+def _number(codes: Ints, most: int) -> tuple[Ints, Ints]:
+    """Where each distinct code below `most` stands first (D,), and which of them each is (N,)."""
+    if most > _SPARSE * len(codes):
+        _, where, which = np.unique(codes, return_index=True, return_inverse=True)
+        return where, which
+    first = np.full(most, -1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    here = first >= 0
+    return first[here], (np.cumsum(here) - 1)[codes]
 
 
 Columns = Mapping[str, Sequence[Any] | Words]  # of a table, by name; of text

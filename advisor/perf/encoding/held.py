@@ -25,8 +25,8 @@ CONTEXT_COLUMN = "context_tokens"  # tokens that all slots of llama-server reser
 LENGTH_COLUMN = "max_model_len"  # tokens a slot of llama-server reserves
 SHARE_COLUMN = "memory_fraction"  # of the device that the engine may take: 0 to 1
 MEMORY_COLUMNS = (CONTEXT_COLUMN, LENGTH_COLUMN, SHARE_COLUMN)
-# What tells plans apart beside words, as a row says it and as the filled points have it
-_NUMBERS = ("gpus", "tp", "k", "prefix_caching", "max_num_batched_tokens")
+# What tells plans apart beside words and beside tp and k, which the bill takes many of at once
+_NUMBERS = ("prefix_caching", "max_num_batched_tokens")
 
 
 def count_held(points: P.Points, full: P.Points, things: Things, columns: Columns) -> P.Points:
@@ -53,9 +53,8 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
     shares = read_words(columns, SHARE_COLUMN, count).each(cells.fraction)
     version = read_words(columns, "engine_version", count)
     cache = read_words(columns, "kv_cache_dtype", count)
-    drafts = np.where(full.method > 0, full.k, 0.0)
-    numbers = {name: getattr(full, name) for name in ("gpus", "tp")} | {"k": drafts}
-    numbers |= {name: getattr(points, name) for name in _NUMBERS[3:]} | {SHARE_COLUMN: shares}
+    ranks, drafts = np.floor(full.tp), np.floor(np.where(full.method > 0, full.k, 0.0))
+    numbers = {name: getattr(points, name) for name in _NUMBERS} | {SHARE_COLUMN: shares}
     codes = [things.hardware.codes, things.model.codes, things.quant.codes]
     codes += [things.engine.codes, things.method.codes, version.codes, cache.codes]
     counted = np.isnan(points.kv_pool_tokens) & np.isfinite(full.k)
@@ -69,7 +68,8 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
     for rows in _groups([*codes, *numbers.values()], counted):
         i = int(rows[0])
         facts = _facts(things, i, version.of(i).strip())
-        plan = _plan(facts, things, i, cache.of(i).strip(), {n: v[i] for n, v in numbers.items()})
+        words = {name: float(column[i]) for name, column in numbers.items()}
+        plan = _plan(facts, things, i, cache.of(i).strip(), words, (ranks[rows], drafts[rows]))
         plain = plan.model_copy(update={"method": "none", "k": 0})
         for held, one in ((before, plain), (after, plan)):
             found = memory.rooms(facts, one, lengths[rows])
@@ -115,17 +115,19 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
     here &= things.engine.each(lambda name: name is not None and gguf_engine(name))
     version = read_words(columns, "engine_version", count)
     cache = read_words(columns, "kv_cache_dtype", count)
-    numbers = {"gpus": full.gpus, "tp": full.tp, "k": full.k, SHARE_COLUMN: np.full(count, np.nan)}
-    numbers |= {name: getattr(points, name) for name in _NUMBERS[3:]}
+    numbers = {name: getattr(points, name) for name in _NUMBERS}
+    numbers |= {SHARE_COLUMN: np.full(count, np.nan)}
     codes = [things.hardware.codes, things.model.codes, things.quant.codes]
     codes += [things.engine.codes, things.method.codes, version.codes, cache.codes]
     for rows in _groups([*codes, *numbers.values()], here):
         i = int(rows[0])
         facts = _facts(things, i, version.of(i).strip())
-        plan = _plan(facts, things, i, cache.of(i).strip(), {n: v[i] for n, v in numbers.items()})
+        words = {name: float(column[i]) for name, column in numbers.items()}
+        ranks, drafts = np.floor(full.tp[rows]), np.floor(full.k[rows])
+        plan = _plan(facts, things, i, cache.of(i).strip(), words, (ranks, drafts))
         free, held = memory.free_gib(facts, plan), memory.rooms(facts, plan, reserved[rows])
         if free is not None and held is not None:
-            more = free / np.fmax(held, 1e-9) - free if free > 0 else np.full(len(rows), -free)
+            more = np.where(free > 0, free / np.fmax(held, 1e-9) - free, -free)
             short[rows] = np.fmax(more, 0.0)
     return short
 
@@ -137,16 +139,9 @@ def _groups(
     rows = np.flatnonzero(counted)
     if not len(rows):
         return []
-    joined = np.zeros(len(rows), dtype=np.int64)
-    for column in columns:
-        values = column[rows]
-        if (values == values[0]).all() or (values.dtype.kind == "f" and np.isnan(values).all()):
-            continue
-        own = np.unique(values, return_inverse=True, equal_nan=True)[1]
-        joined = joined * (int(own.max()) + 1) + own
-        joined = np.unique(joined, return_inverse=True)[1]
-    order = np.argsort(joined, kind="stable")
-    starts = np.flatnonzero(np.diff(joined[order], prepend=-1))
+    which = cells.distinct_rows([column[rows] for column in columns])[1]
+    order = np.argsort(which, kind="stable")
+    starts = np.flatnonzero(np.diff(which[order], prepend=-1))
     return np.split(rows[order], starts[1:])
 
 
@@ -164,7 +159,16 @@ def _facts(things: Things, i: int, version: str) -> Facts:
     )
 
 
-def _plan(facts: Facts, things: Things, i: int, cache: str, numbers: Mapping[str, float]) -> Plan:
+def _plan(
+    facts: Facts,
+    things: Things,
+    i: int,
+    cache: str,
+    numbers: Mapping[str, float],
+    ranks_k: tuple[Floats, Floats],
+) -> Plan:
+    """The plan of rows that differ in tp and k only, which are arrays in it (N,)."""
+    ranks, k = cast("tuple[int, int]", ranks_k)
     method = cast(Method, things.method.distinct[int(things.method.codes[i])] or "none")
     known = knowledge_drafters.pick(facts, method, facts.model.id if facts.model else None)
     batched, share = numbers["max_num_batched_tokens"], numbers[SHARE_COLUMN]
@@ -172,11 +176,11 @@ def _plan(facts: Facts, things: Things, i: int, cache: str, numbers: Mapping[str
         engine=cast(Engine, canonical(facts.engine or "")),
         engine_version=facts.engine_version,
         method=method,
-        k=int(numbers["k"]),
+        k=k,
         draft_model=known.repository if known is not None else None,
         prefix_caching=bool(numbers["prefix_caching"] == 1.0),
         kv_cache_dtype=cache or None,
         max_num_batched_tokens=None if np.isnan(batched) else int(batched),
         memory_fraction=None if np.isnan(share) or share == 0 else float(share),
-        tp=int(numbers["tp"]),
+        tp=ranks,
     )

@@ -190,6 +190,24 @@ def greater(a: Any, b: Any) -> Any:
     return np.fmax(a, b)
 
 
+def round_up(value: Any) -> Any:
+    """The next whole number, of one number or of each of an array (N,)."""
+    if isinstance(value, int | float):
+        return math.ceil(value)
+    import numpy as np
+
+    return np.ceil(value)
+
+
+def round_down(value: Any) -> Any:
+    """The whole number below, of one number or of each of an array (N,)."""
+    if isinstance(value, int | float):
+        return math.floor(value)
+    import numpy as np
+
+    return np.floor(value)
+
+
 def negate(mask: Any) -> Any:
     """The contrary, of one truth or of an array of them (N,)."""
     return not mask if isinstance(mask, int) else ~mask

@@ -11,7 +11,7 @@ from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import release
 from advisor.engines.traits import traits
-from advisor.perf.regimes.setting import Length
+from advisor.perf.regimes.setting import Length, lesser
 from advisor.perf.sizes import pools
 from advisor.perf.sizes.weights import GIB, USUAL_WIDTH
 
@@ -127,8 +127,8 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
         return LLAMA_COMPUTE_GIB
     tokens = plan.max_num_batched_tokens or USUAL_BUDGET
     activations = tokens * (shape.hidden or USUAL_WIDTH) * ACTIVATION_BYTES / GIB
-    graphs = sum(
-        GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * min(k, MOST_GRAPHS) for k in _draft_lengths(plan)
+    graphs: float = sum(
+        GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * lesser(k, MOST_GRAPHS) for k in _draft_lengths(plan)
     )
     if loses_full_graphs(facts, plan):
         graphs = GRAPHS_GIB / 2

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from advisor.domain.nouns import LLM, Plan
 from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
-from advisor.perf.regimes.setting import Length, lesser
+from advisor.perf.regimes.setting import Length, greater, lesser, round_down, round_up
 
 PAGE_ALIGN = sourced(
     16,
@@ -95,14 +95,16 @@ def hybrid_pool(
 
 
 def _pages(shape: LLM, layer_token: float, k: int) -> tuple[int, int, int]:
-    """Layers of a group, groups of recurrent layers, and tokens of a page."""
+    """Layers of a group, groups of recurrent layers, and tokens of a page; arrays where the bytes
+    or k are one.
+    """
     recurrent = shape.linear_layers or 0
     state = (shape.state_mb_per_seq or 0.0) * 1e6 / max(recurrent, 1) + CONV_STATE_BYTES * (
         CONV_TOKENS + k
     )
-    page_tokens = math.ceil(state / layer_token / PAGE_ALIGN) * PAGE_ALIGN
-    group = (shape.full_attention_layers or 1) + (1 if k else 0)
-    return group, math.ceil(recurrent / group), page_tokens
+    page_tokens = round_up(state / layer_token / PAGE_ALIGN) * PAGE_ALIGN
+    group = (shape.full_attention_layers or 1) + lesser(k, 1)
+    return group, round_up(recurrent / group), page_tokens
 
 
 def hybrid_requests(
@@ -111,9 +113,10 @@ def hybrid_requests(
     """Requests of `length` tokens, one or an array of them, that such a pool holds at once."""
     layer_token = kv_token / (shape.full_attention_layers or 1)
     group, groups, page_tokens = _pages(shape, layer_token, k)
-    blocks = math.floor(available / (group * page_tokens * layer_token))
+    blocks = round_down(available / (group * page_tokens * layer_token))
     needed = -(-length // page_tokens) + groups * (1 + k + caching)
-    return max(blocks, 0) / needed
+    held: Length = greater(blocks, 0) / needed
+    return held
 
 
 def plain_pool(
@@ -247,6 +250,7 @@ def window_copies(shape: LLM, plan: Plan) -> int:
 
 
 def _copies(heads: int | None, plan: Plan) -> int:
-    if plan.engine not in SERVERS or plan.tp == 1 or not heads:
+    if plan.engine not in SERVERS or not heads:
         return 1
-    return max(math.ceil(plan.tp / heads), 1)
+    copies: int = greater(round_up(plan.tp / heads), 1)
+    return copies
