@@ -12,9 +12,9 @@ device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from advisor.domain.sourced import sourced
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int16]
+Made = TypeVar("Made")
 
 MAX_K = sourced(
     8,
@@ -94,7 +95,9 @@ def mask(
     array of bool
         Where the code is that of one of the names. (N,)
     """
-    return _is_one_of(tuple(vocabulary), tuple(names))[codes]
+    found = _is_one_of(tuple(vocabulary), tuple(names))[codes]
+    found.flags.writeable = False  # it may be kept
+    return found
 
 
 class Points:
@@ -206,7 +209,17 @@ class Points:
         if columns.keys() ^ set(ALL_FIELDS):
             wrong = ", ".join(sorted(columns.keys() ^ set(ALL_FIELDS)))
             raise TypeError(f"Points takes every column once: {wrong}")
-        self.__dict__.update(columns, filled=filled)
+        self.__dict__.update(columns, filled=filled, _kept={}, _of=None)
+
+    if not TYPE_CHECKING:  # for a type checker every column is there
+
+        def __getattr__(self, name: str) -> npt.NDArray[Any]:
+            """A column of points that were taken from others, when it is asked for first."""
+            held = self.__dict__
+            if name not in _COLUMNS or held.get("_of") is None:
+                raise AttributeError(name)
+            held[name] = made = getattr(held["_of"], name)[held["_at"]]
+            return made
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Points are not changed ({name}): use `replace`")
@@ -214,19 +227,32 @@ class Points:
     def __len__(self) -> int:
         return len(self.k)
 
-    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Points:
-        """The points at `index`, positions (M,) or a mask (N,), as a new Points."""
-        return Points(
-            **{n: getattr(self, n)[index] for n in (*FLOAT_FIELDS, *CODE_FIELDS)},
-            filled=self.filled,
-        )
+    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Points:
+        """The points at `index`, positions (M,), a mask (N,) or a slice, as a new Points. A column
+        is taken when it is asked for: most are not.
+        """
+        made = object.__new__(Points)
+        made.__dict__.update(filled=self.filled, _kept={}, _of=self, _at=index)
+        return made
+
+    def once(self, name: Hashable, work_out: Callable[[], Made]) -> Made:
+        """What is worked out of these points, kept with them: they do not change."""
+        kept: dict[Hashable, Any] = self.__dict__["_kept"]
+        if name not in kept:
+            kept[name] = work_out()
+        made: Made = kept[name]
+        return made
 
     def replace(
         self, **changes: npt.NDArray[np.float64] | npt.NDArray[np.int16] | float | bool
     ) -> Points:
-        """A copy with some fields changed: arrays (N,), or scalars, spread over all points."""
+        """A copy with some fields changed: arrays (N,), or scalars, spread over all points. Raises
+        TypeError for a name that is no field.
+        """
         n = len(self)
         made: dict[str, Any] = {}
+        if not _COLUMNS.union(("filled",)).issuperset(changes):
+            raise TypeError(f"Points have no column {', '.join(sorted({*changes} - _COLUMNS))}")
         for name, value in changes.items():
             if name == "filled":
                 made[name] = bool(value)
@@ -235,19 +261,22 @@ class Points:
             else:
                 shape = (n, MAX_K) if name == "given_conditional" else (n,)
                 made[name] = _spread(value, np.float64, shape)
-        return Points(**(self.__dict__ | made))
+        copy = object.__new__(Points)
+        copy.__dict__.update(self.__dict__, _kept={})
+        copy.__dict__.update(made)
+        return copy
 
     def is_path(self, *names: str) -> npt.NDArray[np.bool_]:
         """Mask (N,) of the points on one of the named kernel paths."""
-        return mask(self.path, PATHS, names)
+        return self.once(("path", names), lambda: mask(self.path, PATHS, names))
 
     def is_engine(self, *names: str) -> npt.NDArray[np.bool_]:
         """Mask (N,) of the points on one of the named engines."""
-        return mask(self.engine, ENGINES, names)
+        return self.once(("engine", names), lambda: mask(self.engine, ENGINES, names))
 
     def is_method(self, *names: str) -> npt.NDArray[np.bool_]:
         """Mask (N,) of the points with one of the named methods."""
-        return mask(self.method, METHODS, names)
+        return self.once(("method", names), lambda: mask(self.method, METHODS, names))
 
 
 def _spread(value: object, kind: type, shape: tuple[int, ...]) -> npt.NDArray[Any]:
@@ -264,6 +293,7 @@ FLOAT_FIELDS = tuple(
     name for name in Points.__annotations__ if name not in (*CODE_FIELDS, "filled")
 )
 ALL_FIELDS = (*FLOAT_FIELDS, *CODE_FIELDS)
+_COLUMNS = frozenset(ALL_FIELDS)
 
 
 def build(n: int, columns: Mapping[str, object]) -> Points:
@@ -286,16 +316,15 @@ def build(n: int, columns: Mapping[str, object]) -> Points:
     KeyError
         A column is no field of `Points`.
     """
-    made: dict[str, Any] = {}
-    for name in FLOAT_FIELDS:
-        shape = (n, MAX_K) if name == "given_conditional" else (n,)
-        value = columns.get(name)
-        array = (
-            np.full(shape, np.nan) if value is None else np.array(_spread(value, np.float64, shape))
-        )
-        made[name] = array
-    for name in CODE_FIELDS:
-        made[name] = np.array(_spread(columns.get(name, 0), np.int16, (n,)))
+    made: dict[str, Any] = dict.fromkeys(FLOAT_FIELDS, np.full(n, np.nan))  # one for all
+    made |= dict.fromkeys(CODE_FIELDS, np.zeros(n, dtype=np.int16))
+    made["given_conditional"] = np.full((n, MAX_K), np.nan)
+    for name, value in columns.items():
+        if name in CODE_FIELDS:
+            made[name] = np.array(_spread(value, np.int16, (n,)))
+        elif value is not None:
+            shape = (n, MAX_K) if name == "given_conditional" else (n,)
+            made[name] = np.array(_spread(value, np.float64, shape))
     unknown = set(columns) - set(FLOAT_FIELDS) - set(CODE_FIELDS)
     if unknown:
         raise KeyError(f"no such field of Points: {', '.join(sorted(unknown))}")

@@ -139,6 +139,10 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     Floats
         Requests, infinite where the memory is not known (N,).
     """
+    return p.once(("kv_slots", spec), lambda: _count_slots(p, spec))
+
+
+def _count_slots(p: P.Points, spec: bool) -> Floats:
     per_token = p.kv_elems * p.kv_bytes
     draft = (
         np.where(p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / np.fmax(p.global_layers, 1), 1.0)
@@ -209,6 +213,10 @@ def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
 
 def clients(p: P.Points, spec: bool) -> Floats:
     """Requests in the engine at once: those asked for that have a slot and room in memory (N,)."""
+    return p.once(("clients", spec), lambda: _count_clients(p, spec))
+
+
+def _count_clients(p: P.Points, spec: bool) -> Floats:
     # its own cap with speculation; where the memory is not known nothing would bound the plain arm,
     # so both go without
     capped = (

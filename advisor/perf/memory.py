@@ -257,9 +257,8 @@ def rooms(facts: Facts, plan: Plan, lengths: Floats) -> Floats | None:
     left = free_gib(facts, plan)
     if shape is None or facts.quant is None or left is None:
         return None
-    return _requests(
-        facts, plan, shape, greater(left, 0.0) * replica_gpus(facts, plan) * GIB, lengths
-    )
+    free = greater(left, 0.0) * replica_gpus(facts, plan) * GIB
+    return _requests(facts, plan, shape, free, lengths)
 
 
 def free_gib(facts: Facts, plan: Plan) -> float | None:
@@ -293,13 +292,11 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k)
     least: Length = greater(length, 1)
     one = least * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
+    held: Length = free / one
     if traits(plan.engine).running and shape.state_mb_per_seq:
         each = SGLANG_STATES * state / (1 + plan.k)
-        states = greater(SGLANG_STATE_SHARE * free / each, SGLANG_FEW)
-        held: Length = lesser(free / one, states)
-        return held
-    room: Length = free / one
-    return room
+        held = lesser(held, greater(SGLANG_STATE_SHARE * free / each, SGLANG_FEW))
+    return held
 
 
 def pages_states(plan: Plan, shape: LLM) -> bool:

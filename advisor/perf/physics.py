@@ -289,10 +289,9 @@ def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> F
     Floats
         Seconds of one step. (N,)
     """
-    slow = P.mask(p.link, P.LINKS, ("roce", "ethernet"))
-    slow |= (p.tp > _NODE) & P.mask(
-        p.arch, P.ARCHS, _HGX
-    )  # beyond one node, whatever links the GPUs inside it
+    # beyond one node, whatever links the GPUs inside it
+    several = (p.tp > _NODE) & P.mask(p.arch, P.ARCHS, _HGX)
+    slow = several | P.mask(p.link, P.LINKS, ("roce", "ethernet"))
     fast = (p.link == P.LINKS.index("nvlink")) | (
         (p.link == 0) & (p.link_bw > imputation.value("pcie_most"))
     )

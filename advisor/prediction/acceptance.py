@@ -5,13 +5,13 @@ The conditional acceptance of position j is sigmoid(x . beta + offset_j): x hold
 family, workload, thinking, temperature, depth, quantisation damage and size, beta is shrunk, and
 what remains between sources is a variance. A measured acceptance (a rate, a length or one figure a
 position) enters as an observation of that prior: a Kalman step in logit space, so one noisy figure
-moves the prior and does not replace it. Numpy only. It does not know the tokens: prompts of one
-workload differ.
+moves the prior and does not replace it. It does not know the tokens, which differ by prompt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,17 +151,17 @@ def _numbers(points: Points) -> Floats:
 
 def common_design(points: Points) -> Floats:
     """Columns that all positions of a point share: (N, number of columns before the slopes)."""
-    block = points.is_method(*_BLOCK)[:, None]
-    words = np.equal(points.workload[:, None], [WORKLOADS.index(w) for w in _WORDS])
-    return np.hstack(
-        [
-            np.equal(points.method[:, None], [METHODS.index(m) for m in _METHODS]),
-            words,
-            np.equal(points.family[:, None], [FAMILIES.index(f) for f in _FAMILIES]),
-            words & block,
-            _numbers(points),
-        ]
-    ).astype(np.float64)
+    words = _one_of(WORKLOADS, _WORDS)[points.workload]
+    block = points.is_method(*_BLOCK)[:, None] * words
+    method = _one_of(METHODS, _METHODS)[points.method]
+    family = _one_of(FAMILIES, _FAMILIES)[points.family]
+    return np.concatenate([method, words, family, block, _numbers(points)], axis=1)
+
+
+@cache
+def _one_of(vocabulary: tuple[str, ...], names: tuple[str, ...]) -> Floats:
+    """1 where a word of the vocabulary is one of the names (words, names)."""
+    return np.array([[float(word == name) for name in names] for word in vocabulary])
 
 
 def position_design(points: Points) -> Floats:
@@ -220,35 +220,39 @@ class AcceptanceModel(NamedTuple):
         beta = self.beta
         curve = np.outer(slopes @ beta[c : c + s], STEPS_DOWN) + beta[c + s :][None, :]
         mean = (common @ beta[:c])[:, None] + curve
-        variance = np.einsum("ni,ij,nj->n", common, self.covariance[:c, :c], common, optimize=True)
+        variance = np.einsum("ni,ni->n", common @ self.covariance[:c, :c], common)
         return mean, np.sqrt(variance + self.source_sd**2)
 
 
-class Acceptance(NamedTuple):
-    """Belief about the conditional acceptance of N points, in logits. `known` marks points with a
-    measurement in it.
-    """
+class Logits(NamedTuple):
+    """What an Acceptance holds."""
 
     mean: Floats  # (N, MAX_K)
     shared_sd: Floats  # (N,), after the update
     k: Floats  # (N,)
     known: npt.NDArray[np.bool_]
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Acceptance:
+
+class Acceptance(Logits):
+    """Belief about the conditional acceptance of N points, in logits. `known` marks points with a
+    measurement in it.
+    """
+
+    def take(self, rows: npt.NDArray[np.int64] | slice) -> Acceptance:
         """That of some of the points (M,)."""
         return Acceptance(self.mean[rows], self.shared_sd[rows], self.k[rows], self.known[rows])
 
-    @property
+    @cached_property
     def conditional(self) -> Floats:
         """(N, MAX_K) conditional acceptance at the mean."""
         return sigmoid(self.mean)
 
-    @property
+    @cached_property
     def tau(self) -> Floats:
         """Tokens per step at the median, bonus token included (N,)."""
         return tokens_per_step(self.conditional, self.k)
 
-    @property
+    @cached_property
     def log_tau_sd(self) -> Floats:
         """Sd of log(tau) (N,): the common part's, by the delta method, with a small floor for the
         positions.
@@ -263,8 +267,7 @@ class Acceptance(NamedTuple):
 
 
 def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Acceptance:
-    """Prior of every point, updated by its measured acceptance (rate, length or positions) unless
-    `hide`.
+    """Prior of every point, updated by its measured acceptance (rate, length or positions).
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ SAME_K = 0.5  # draft tokens
 SHARP = sourced(
     4,
     "power of the correlation",
-    "with which pairs weigh within their owner: the nearest speak for it",
+    "of an owner's measured runs the nearest count most",
     "chosen",
 )
 CLEAR = sourced(
@@ -248,7 +248,7 @@ def _at_contexts(
     load between two measured ones is no further from what is known than they are.
     """
 
-    def measured(fewer: Floats, further: Floats) -> Floats:
+    def cover(fewer: Floats, further: Floats) -> Floats:
         sides = (np.maximum(one, gap).min(axis=1) for one in (fewer, further))
         low, high = (np.clip(1 + COVERS - nearest, 0.0, 1.0) for nearest in sides)
         return np.asarray(np.fmin(low + high, 1.0), dtype=np.float64)
@@ -261,8 +261,8 @@ def _at_contexts(
     missed = share * np.add.reduceat(part.missed * touch, groups.owners, axis=1)
     shift = knowledge.threshold("stranger_weight").value * np.sqrt(nearest) * missed.sum(axis=1)
     near = (part.most * touch).max(axis=1) >= NEAR**SHARP
-    closeness = measured(part.fewer, part.further)
-    return shift, weights, near, closeness, measured(part.longer_fewer, part.longer_further)
+    closeness = cover(part.fewer, part.further)
+    return shift, weights, near, closeness, cover(part.longer_fewer, part.longer_further)
 
 
 def _owners(most: Floats, total: Floats, owners: Ints) -> tuple[Floats, Floats]:
@@ -287,7 +287,22 @@ class Sides:
         self._tables: dict[bool, tuple[Floats, Floats]] | None = {} if many else None
 
     def of(self, weights: Floats, mean: Floats, known: Mask) -> Floats:
-        """The side of points, by how much each pair of a group weighs (A, G): -1 to 1 (A,)."""
+        """The side of points: -1 to 1.
+
+        Parameters
+        ----------
+        weights : Floats
+            By how much each pair of a group counts. (A, G)
+        mean : Floats
+            Log speed-ups. (A,)
+        known : Mask
+            Whether an acceptance is stated. (A,)
+
+        Returns
+        -------
+        Floats
+            (A,)
+        """
         made = np.empty(len(mean))
         for stated in (False, True):
             rows = np.flatnonzero(known == stated)

@@ -258,28 +258,3 @@ def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
         np.where(where, getattr(one, name), getattr(other, name)) for name in Predicted._fields
     ]
     return Predicted(*columns)
-
-
-def put(found: Predicted, rows: npt.NDArray[np.int64], part: Predicted) -> Predicted:
-    """The predictions with those at `rows` taken from another table.
-
-    Parameters
-    ----------
-    found : Predicted
-        (N,)
-    rows : array of int
-        Positions. (M,)
-    part : Predicted
-        What stands there. (M,)
-
-    Returns
-    -------
-    Predicted
-        (N,)
-    """
-    columns: list[Any] = []
-    for name in Predicted._fields:
-        column = np.array(getattr(found, name))
-        column[rows] = getattr(part, name)
-        columns.append(column)
-    return Predicted(*columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,18 @@ class Predicted(NamedTuple):
     closeness: Floats  # how far the configuration itself was measured, 0 to 1
     measured_gain: Floats  # how far it was measured and gained, 0 to 1
     open: Floats  # variance of the log speed-up that acceptance leaves open
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Predicted:
+        """Those of some of the points (M,)."""
+        columns: Any = (column[rows] for column in self)
+        return Predicted(*columns)
+
+    def put(self, rows: npt.NDArray[np.int64], part: Predicted) -> Predicted:
+        """The same with those at `rows` (M,) taken from another table of M points."""
+        columns: Any = [np.array(column) for column in self]
+        for column, other in zip(columns, part, strict=True):
+            column[rows] = other
+        return Predicted(*columns)
 
 
 class Posterior(NamedTuple):

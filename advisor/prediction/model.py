@@ -10,7 +10,7 @@ It does not decide (decide does) and does not read files (predict does).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -90,9 +90,10 @@ class Calibration(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Model output before the neighbours and the calibration; (N,) each. `mean` and `sd` in log
-    speed-up of the point's metric, `reasons` (N, 6) what the sd is made of. `decoding` where the
-    physics of all metrics was worked out.
+    """Model output before the neighbours and the calibration, of N points in one metric each or in
+    M, one below the other: `mean` and `sd` (M * N,) in log speed-up, `reasons` (M * N, 6) what the
+    sd is made of; what is believed of their acceptance, the filled points, and by how much decoding
+    alone gains beside TPOT by the physics, in log (N,).
     """
 
     mean: Floats
@@ -100,11 +101,15 @@ class Raw(NamedTuple):
     reasons: Floats
     belief: acc.Acceptance
     full: arrays.Points
-    decoding: Floats | None = None  # of the physics: log gain of a decode step beside that of TPOT
+    decoding: Floats
 
 
 def prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
     """N points with a k everywhere, and the same with every unknown filled in."""
+    return points.once("prepared", lambda: _prepare(points))
+
+
+def _prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
     given_k = np.where(np.isnan(points.given_k), points.k, points.given_k)
     k = acc.draft_k(points)
     guessed = np.isnan(points.given_rate) & np.isnan(points.given_length)
@@ -113,26 +118,6 @@ def prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
     k = np.where(points.is_method("ngram") & guessed, np.fmin(k, LOOKUP_K), k)
     raw = points.replace(k=k, given_k=given_k)
     return raw, imputation.impute(raw)
-
-
-def log_physics(full: arrays.Points, constants: Constants, tau: Floats) -> dict[str, Floats]:
-    """log speed-up by metric, physics and closed loop alone. (N,) each.
-
-    Parameters
-    ----------
-    full : Points
-        Filled, with a k; N points.
-    constants : Constants
-        Rates and overheads of the kernel paths.
-    tau : Floats
-        Tokens per step, the bonus token included. (N,)
-
-    Returns
-    -------
-    dict of Floats
-        By metric. (N,) each
-    """
-    return loop(full, constants, tau)[0]
 
 
 def loop(
@@ -247,13 +232,16 @@ class Model:
         """
         ready, full = prepare(points)
         belief = acc.believe(self.acceptance, ready, hide)
-        by_metric = log_physics(full, self.constants, belief.tau)
-        return self.with_doubt(points, full, belief, of_metric(by_metric, full.metric))
+        return self.price(points, full, belief, [full.metric])
 
-    def with_doubt(
-        self, points: arrays.Points, full: arrays.Points, belief: acc.Acceptance, physics: Floats
+    def price(
+        self,
+        points: arrays.Points,
+        full: arrays.Points,
+        belief: acc.Acceptance,
+        metrics: Sequence[arrays.Codes],
     ) -> Raw:
-        """The physics of each point's metric with every known reason for doubt as its sd.
+        """The physics of M metrics of each point, with every known reason for doubt as its sd.
 
         Parameters
         ----------
@@ -263,21 +251,25 @@ class Model:
             The same, filled.
         belief : Acceptance
             What is believed of acceptance. (N,)
-        physics : Floats
-            Log speed-up of each point. (N,)
+        metrics : sequence of Codes
+            M metrics of each point. (N,) each
 
         Returns
         -------
         Raw
-            (N,) each
+            (M * N,) each
         """
 
         def price(part: arrays.Points, constants: Constants, here: npt.NDArray[np.bool_]) -> Floats:
-            return of_metric(log_physics(part, constants, belief.tau[here]), part.metric)
+            by_metric = loop(part, constants, belief.tau[here])[0]
+            return np.stack([of_metric(by_metric, metric[here]) for metric in metrics])
 
+        by_metric = loop(full, self.constants, belief.tau)[0]
+        physics = np.stack([of_metric(by_metric, metric) for metric in metrics])
         both = switches.mix_states(full, self.constants, physics, price)
-        reasons = spread.reasons(points, full, belief, self.constants, both.between)
-        return Raw(both.median, self.spread.sd(reasons), reasons, belief, full)
+        reasons = spread.reasons(points, full, belief, self.constants, both.between, metrics)
+        decoding = by_metric["request_tok_s"] - by_metric["tpot"]
+        return Raw(both.median.ravel(), self.spread.sd(reasons), reasons, belief, full, decoding)
 
     def interval(
         self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]

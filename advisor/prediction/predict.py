@@ -22,14 +22,14 @@ from advisor.prediction import calibrated, documented, intervals, neighbours, st
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
 from advisor.prediction.intervals import Predicted, chance, measured_gain, posterior
-from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
+from advisor.prediction.model import Model, Raw, prepare
 from advisor.prediction.spread import REASONS, count_imputed
-from advisor.prediction.threads import one_thread
+from advisor.prediction.threads import one_thread, within
 
 Floats = npt.NDArray[np.float64]
 
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
-PIECE = 16384  # points computed at once in a large table
+PIECE = 32768  # points computed at once in a large table
 FAR = sourced(
     2,
     "numbers",
@@ -77,32 +77,40 @@ def predict_points(
     """
     model = model or load()
 
-    def one(part: arrays.Points) -> Predicted:
-        raw = _exact_raw(model, part) if exact else model.raw(part, hide)
-        return _finish(model, part, raw)
+    def one(rows: slice) -> Predicted:
+        part = points if rows.stop - rows.start >= len(points) else points.take(rows)
+        raw = _exact_raw(model, part, [part.metric]) if exact else model.raw(part, hide)
+        return _finish(model, part, raw.full, raw)
 
-    if len(points) <= PIECE:
+    return in_pieces(one, len(points))
+
+
+def in_pieces(predict: Callable[[slice], Predicted], count: int) -> Predicted:
+    """What `predict` makes of `count` points, of so many at once that their arrays stay in the
+    cache, in two threads: numpy releases the lock.
+    """
+    if count <= PIECE:
         with one_thread():
-            return one(points)
+            return predict(slice(0, count))
     from concurrent.futures import ThreadPoolExecutor
 
-    starts = range(0, len(points), PIECE)
-    parts = [points.take(np.arange(i, min(i + PIECE, len(points)))) for i in starts]
-    with (
-        one_thread(),
-        ThreadPoolExecutor(2) as pool,
-    ):  # numpy releases the lock; pieces also stay in the cache
-        found = list(pool.map(one, parts))
+    starts = range(0, count, PIECE)
+    with one_thread(), ThreadPoolExecutor(2, initializer=within) as pool:
+        found = list(pool.map(predict, (slice(i, min(i + PIECE, count)) for i in starts)))
     return Predicted(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
-def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
-    mean, sd, known = raw.mean, raw.sd, raw.belief.known
+def _finish(model: Model, points: arrays.Points, full: arrays.Points, raw: Raw) -> Predicted:
+    """The predictions of each point's metric. (M * N,) all, but for what is believed of acceptance,
+    which is the same for all M metrics (N,).
+    """
+    times = len(points) // max(len(raw.belief.known), 1)
+    mean, sd, known = raw.mean, raw.sd, np.tile(raw.belief.known, times)
     closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)
     evidence, longer = np.zeros(len(mean)), np.zeros(len(mean))
     if model.nearby is not None:
-        keys = neighbours.cell_keys(points, raw.full)
-        where = neighbours.coordinates(points, raw.full)
+        keys = neighbours.cell_keys(points, full)
+        where = neighbours.coordinates(points, full)
         pull = model.nearby.pull(keys, where, mean, known)
         mean, evidence, closeness, near, longer = pull
     low, high = model.interval(mean, sd, known)
@@ -110,8 +118,8 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     steps = (points.metric == arrays.METRICS.index("tpot")) | (
         points.metric == arrays.METRICS.index("request_tok_s")
     )
-    ends = raw.full.output_tokens <= 1
-    off = (points.method == 0) | (raw.full.k <= 0) | (ends & steps)
+    ends = full.output_tokens <= 1
+    off = (points.method == 0) | (full.k <= 0) | (ends & steps)
     no_gain = ends & (points.metric == arrays.METRICS.index("output_tok_s"))
     mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
@@ -119,10 +127,10 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     made = posterior(mean, low, high, chance(model.p_gain(mean, sd, known), evidence, closeness))
     p_gain = np.where(off, 0.5, np.where(no_gain, np.fmin(made.p_gain, NO_GAIN), made.p_gain))
     quantiles = (np.where(no_gain, np.fmin(value, 0.0), value) for value in made[:3])
-    basis = _basis(model, raw, points, closeness >= 1, near)
+    basis = _basis(model, full, points, closeness >= 1, near)
     p10, p50, p90 = (np.exp(np.where(off, 0.0, value)) for value in quantiles)
     sd = np.where(off, 0.0, sd)
-    tau = raw.belief.tau
+    tau = np.tile(raw.belief.tau, times)
     doubt = np.where(off, 0.0, raw.reasons[:, REASONS.index("tokens")])
     seen = measured_gain(np.fmax(closeness, longer), evidence)
     return Predicted(
@@ -133,12 +141,12 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
 
 def _basis(
     model: Model,
-    raw: Raw,
+    full: arrays.Points,
     points: arrays.Points,
     covered: npt.NDArray[np.bool_],
     near: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.int8]:
-    seen = np.isin(raw.full.path, model.paths_seen) & np.isin(raw.full.method, model.methods_seen)
+    seen = np.isin(full.path, model.paths_seen) & np.isin(full.method, model.methods_seen)
     far = ~near | (count_imputed(points) >= FAR)
     return np.select([covered, ~seen, far], [0, 3, 2], default=1).astype(np.int8)
 
@@ -248,7 +256,7 @@ def as_one_story(
     every, full, belief, decoding = all_metrics(whole, model)
     others = medians(every, belief, decoding, count, len(whole))
     found = {name: _part(one, 0, count) for name, one in every.items()}
-    rows = np.arange(count)
+    rows = slice(0, count)
     full, belief = full.take(rows), belief.take(rows)
     tau = belief.tau
     base = schedule.replay(full, model.speeds, tau, "base")
@@ -281,34 +289,28 @@ def as_one_story(
 def all_metrics(
     points: arrays.Points, model: Model
 ) -> tuple[dict[str, Predicted], arrays.Points, acc.Acceptance, Floats]:
-    """The prediction of each of the three metrics (N,), the filled points (N,), what is believed of
-    acceptance (3N,), and what decoding without prompts gains beside TPOT, in log (N,).
+    """The prediction of each of the three metrics, the filled points, what is believed of
+    acceptance, and what decoding without prompts gains beside TPOT, in log, (N,) each.
 
-    All metrics go through in one call, one below the other: for a few points the number of calls is
-    what costs.
+    What does not depend on the metric is worked out once. From there all metrics go through in one
+    call, one below the other: for a few points the number of calls is what costs.
     """
     count = len(points)
-    metric = np.repeat([arrays.METRICS.index(name) for name in ESTIMATED], count).astype(np.int16)
-    asked = points.take(np.tile(np.arange(count), len(ESTIMATED))).replace(metric=metric)
+    metrics = [np.full(count, arrays.METRICS.index(name), dtype=np.int16) for name in ESTIMATED]
+    rows, metric = np.tile(np.arange(count), len(metrics)), np.concatenate(metrics)
     with one_thread():
-        raw = _exact_raw(model, asked, len(ESTIMATED))
-        whole = _finish(model, asked, raw)
+        raw = _exact_raw(model, points, metrics)
+        asked, full = (one.take(rows).replace(metric=metric) for one in (points, raw.full))
+        whole = _finish(model, asked, full, raw)
     found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(ESTIMATED)}
-    assert raw.decoding is not None
-    return found, raw.full.take(np.arange(count)), raw.belief, raw.decoding
+    return found, raw.full, raw.belief, raw.decoding
 
 
-def _exact_raw(model: Model, points: arrays.Points, times: int = 1) -> Raw:
-    """`Model.raw` with each stated acceptance exactly as stated. Of points that come `times` times,
-    once for each metric, the physics is worked out once.
-    """
+def _exact_raw(model: Model, points: arrays.Points, metrics: Sequence[arrays.Codes]) -> Raw:
+    """`Model.raw` of M metrics of each point, with each stated acceptance exactly as stated."""
     ready, full = prepare(points)
     belief = intervals.pin_acceptance(acc.believe(model.acceptance, ready), ready)
-    once = np.arange(len(points) // times)
-    by_metric = log_physics(full.take(once), model.constants, belief.tau[once])
-    each = {name: np.tile(values, times) for name, values in by_metric.items()}
-    raw = model.with_doubt(points, full, belief, of_metric(each, full.metric))
-    return raw._replace(decoding=by_metric["request_tok_s"] - by_metric["tpot"])
+    return model.price(points, full, belief, metrics)
 
 
 def _part(whole: Predicted, start: int, stop: int) -> Predicted:

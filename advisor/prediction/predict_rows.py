@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import TextIOWrapper
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -23,7 +24,7 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction import predict_table
 
-BATCH = 16384
+BATCH = 32768
 SHOWN_NAMES = sourced(5, "names", "own choice: as much as a terminal shows at a glance", "chosen")
 UNKNOWN = "unknown"  # hardware of which nothing is known
 STANDARD_OUTPUT = Path("/dev/stdout")
@@ -148,6 +149,7 @@ class Header:
         if not cells:
             raise AdvisorError("the input is empty; it needs a header line with the column names.")
         names = [cell.strip() for cell in cells]
+        self.width = len(names)
         self.columns: dict[str, int] = {}
         for i, name in enumerate(names):
             if name == name.lower() or name.lower() not in self.columns:
@@ -156,20 +158,21 @@ class Header:
         self.kept = [i for i, name in enumerate(names) if name.lower() not in predict_table.FIELDS]
         self.line = [*(csv_cell(cells[i]) for i in self.kept), *predict_table.FIELDS]
 
-    def by_column(self, batch: list[list[str]]) -> dict[str, list[str]]:
-        """The cells of a batch by column name; what a short row lacks is empty, and where no metric
-        is named a row is about output tokens.
+    def turn(self, batch: list[list[str]]) -> list[tuple[str, ...]]:
+        """The columns of a batch; what a short row lacks is empty."""
+        columns = islice(zip_longest(*batch, fillvalue=""), self.width)
+        found = list(columns)
+        return found + [("",) * len(batch)] * (self.width - len(found))
+
+    def by_column(self, cells: list[tuple[str, ...]], count: int) -> dict[str, Sequence[str]]:
+        """The cells of `count` rows by column name; where no metric is named a row is about output
+        tokens.
         """
-        named = {name: self.cells(batch, i) for name, i in self.columns.items()}
-        metric = named.get("speedup_metric", [""] * len(batch))
+        named: dict[str, Sequence[str]] = {name: cells[i] for name, i in self.columns.items()}
+        metric = named.get("speedup_metric", ("",) * count)
         default = predict_table.DEFAULT_METRIC
         named["speedup_metric"] = [cell if cell.strip() else default for cell in metric]
         return named
-
-    @staticmethod
-    def cells(batch: list[list[str]], column: int) -> list[str]:
-        """One column of a batch."""
-        return [row[column] if column < len(row) else "" for row in batch]
 
 
 def _check(cells: list[str], columns: dict[str, int]) -> None:
@@ -197,15 +200,17 @@ def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> RowCoun
     first: str | None = None
     strange: dict[str, str] = {}
     for batch in _batches(reader):
-        found = predict_table.predict_columns(header.by_column(batch), len(batch))
-        kept = [list(map(csv_cell, header.cells(batch, i))) for i in header.kept]
-        made = [list(map(_plain, found[name])) for name in predict_table.FIELDS]  # None stays empty
+        cells = header.turn(batch)
+        found = predict_table.predict_columns(header.by_column(cells, len(batch)), len(batch))
+        kept = [_safe(cells[i]) for i in header.kept]
+        made = [_safe(found[name]) for name in predict_table.FIELDS]  # None stays empty
         writer.writerows(zip(*kept, *made, strict=True))
         wrong = [error for error in found["error"] if error is not None]
         errors += len(wrong)
         first = first or next(iter(wrong), None)
         rows += len(batch)
-        for name in set(header.cells(batch, header.columns.get("hardware", MAX_LINE))) - {*strange}:
+        hardware = cells[header.columns["hardware"]] if "hardware" in header.columns else ("",)
+        for name in {*hardware} - {*strange}:
             if len(strange) < SHOWN_NAMES and (wrong_name := _strange(name)):
                 strange[name] = wrong_name
     return RowCount(rows, errors, first, tuple(strange.values()))
@@ -220,9 +225,12 @@ def _strange(name: str) -> str | None:
     return None
 
 
-def _plain(value: Any) -> Any:
-    """A predicted cell; an error may quote what the row says."""
-    return csv_cell(value) if isinstance(value, str) else value
+def _safe(column: Sequence[Any]) -> Iterator[Any]:
+    """The cells of a column as they are written, each spelling looked at once; an error may quote
+    what the row says.
+    """
+    written = {value: csv_cell(value) for value in {*column} if isinstance(value, str)}
+    return map(written.get, column, column) if written else iter(column)
 
 
 def _batches(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:

@@ -5,13 +5,12 @@ A table is handed over by column: many rows repeat their words, and what is read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays
@@ -24,11 +23,12 @@ from advisor.perf.sizes import device
 from advisor.prediction import documented, predict
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, ESTIMATED, decide
-from advisor.prediction.intervals import Predicted, posterior, within_tokens
+from advisor.prediction.intervals import Predicted, within_tokens
 from advisor.prediction.model import Model, prepare
-from advisor.prediction.switches import with_overflow
+from advisor.prediction.switches import USUAL_GPUS, widen, with_overflow
 
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 DEFAULT_METRIC = "output_tok_s"  # of a row that names none
 READ_HERE = (*encode_rows.COLUMNS, *MEMORY_COLUMNS)
@@ -36,6 +36,8 @@ LINKS = ("roce", "ethernet")  # between machines
 NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
 DIGITS = 4
+LEAST_BITS = sourced(2.0, "bits a weight", "of the smallest GGUF files that are served", "assumed")
+MOST_ROWS = 2**17  # worked out at once
 _ENDLESS = "the row's numbers lead to no finite prediction"
 _TTFT, _REQUEST = arrays.METRICS.index("ttft"), arrays.METRICS.index("request_tok_s")
 
@@ -52,8 +54,22 @@ def predict_columns(
     columns: Mapping[str, Sequence[Any]], count: int, model: Model | None = None
 ) -> dict[str, list[Any]]:
     """The FIELDS as columns, for a table's columns of `count` cells; None where there is no value.
-    Never raises for a row.
+    Never raises for a row. A long table is worked out part by part, in bounded memory.
     """
+    if count <= MOST_ROWS:
+        return _columns(columns, count, model)
+    made: dict[str, list[Any]] = {name: [] for name in FIELDS}
+    for start in range(0, count, MOST_ROWS):
+        stop = min(start + MOST_ROWS, count)
+        part = {name: cells[start:stop] for name, cells in columns.items()}
+        for name, values in _columns(part, stop - start, model).items():
+            made[name] += values
+    return made
+
+
+def _columns(
+    columns: Mapping[str, Sequence[Any]], count: int, model: Model | None
+) -> dict[str, list[Any]]:
     found, points, errors, open_ = _compute(columns, count, model)
     numbers = [np.asarray(getattr(found, name.removeprefix("speedup_"))) for name in NUMBERS]
     endless = ~np.isfinite(np.stack(numbers)).all(axis=0)
@@ -161,21 +177,50 @@ def predict_own_metric(points: arrays.Points, things: Things, model: Model) -> P
     Predicted
         (N,)
     """
+
+    def one(rows: slice) -> Predicted:
+        with np.errstate(all="ignore"):  # of this thread
+            return _own_metric(points.take(rows), things.take(rows), model)
+
+    return predict.in_pieces(one, len(points))
+
+
+def _own_metric(points: arrays.Points, things: Things, model: Model) -> Predicted:
+    """The same for one piece of the table (N,)."""
+    full = prepare(points)[1]
+    waits = clients(full, True) < clients(full, False)
+    queued = waits & (points.metric != _REQUEST)
+    if not queued.any():
+        return _without_queue(points, things, waits, model)
+    alone, together = np.flatnonzero(~queued), np.flatnonzero(queued)
+    made = _in_queue(points.take(together), things.take(together), model)
+    if not len(alone):
+        return made
+    others = _without_queue(points.take(alone), things.take(alone), waits[alone], model)
+    # one below the other, and back into the order of the rows
+    rest, place = [*others], np.argsort(np.concatenate([alone, together]))
+    both: Any = (np.concatenate([a, b])[place] for a, b in zip(rest, [*made], strict=True))
+    return Predicted(*both)
+
+
+def _without_queue(points: arrays.Points, things: Things, waits: Mask, model: Model) -> Predicted:
+    """Each row's own metric, with what is documented where no requests wait (N,)."""
     found = predict.predict_points(points, model, exact=True)
     ready, full = prepare(points)
     seen = documented.observe(setting(things, full), ready, full)
-    waits = clients(full, True) < clients(full, False)
     steps = points.metric != _TTFT
     found = documented.pick(steps & ~waits, documented.move(found, seen, model), found)
-    rows = np.flatnonzero(waits & (points.metric != _REQUEST))
-    if not len(rows):
-        return within_tokens(found, ~steps)
-    part, inside = points.take(rows), things.take(rows)
-    story = predict.as_one_story(part, model, lambda filled: setting(inside, filled))
-    for name in ESTIMATED:
-        mine = part.metric == arrays.METRICS.index(name)
-        found = documented.put(found, rows[mine], _take(story.found[name], mine))
     return within_tokens(found, ~steps)
+
+
+def _in_queue(points: arrays.Points, things: Things, model: Model) -> Predicted:
+    """Each row's own metric where requests wait, from the story of all three (N,)."""
+    story = predict.as_one_story(points, model, lambda full: setting(things, full)).found
+    first, *others = ESTIMATED
+    found = story[first]
+    for name in others:
+        found = documented.pick(points.metric == arrays.METRICS.index(name), story[name], found)
+    return found
 
 
 def _with_text(columns: Mapping[str, Sequence[Any]], count: int) -> Mapping[str, Sequence[Any]]:
@@ -205,142 +250,3 @@ def predict_dicts(
 
 def _cell(value: Any) -> str:
     return "" if value is None or str(value) == "nan" else str(value)
-
-
-# ---------------------------------------------------------------- blank cells
-
-Mask = npt.NDArray[np.bool_]
-USUAL_STREAMS = sourced(
-    (1.0, 32.0),
-    "requests",
-    "10th and 90th percentile of the sources' medians in knowledge/measurements: 218 sources with "
-    "vLLM or SGLang (2026-11-24); 156 of llama.cpp have one request at both",
-    "measured",
-)
-LEAST_BITS = sourced(2.0, "bits a weight", "of the smallest GGUF files that are served", "assumed")
-NEAR_FULL = sourced(
-    0.5,
-    "share",
-    "Load, of the requests that memory holds, from which on prefix caching counts",
-    "chosen",
-)
-USUAL_GPUS = sourced(
-    (1.0, 4.0),
-    "GPUs",
-    "10th and 90th percentile of 4,601 vLLM rows (2026-11-24); boxes with one chip have one",
-    "measured",
-)
-SERVERS = ("vllm-cuda", "sglang-cuda", "vllm-other")
-ONE_CHIP = ("unified", "igpu", "laptop")
-
-
-class Blank(NamedTuple):
-    """A column, the rows that leave it blank, and the two ends of what is usual."""
-
-    column: str
-    where: Mask
-    ends: tuple[float, float]
-
-
-def blanks(points: arrays.Points, full: arrays.Points) -> tuple[Blank, ...]:
-    """The blank cells of N points as they were read; `full` are the filled ones, with the requests
-    that memory holds.
-    """
-    server = points.is_path(*SERVERS)
-    one = arrays.mask(points.hw_class, arrays.CLASSES, ONE_CHIP)
-    tight = full.concurrency > NEAR_FULL * full.held_spec
-    lone = np.isnan(points.gpus) & np.isnan(points.tp) & ~one
-    return (
-        Blank("concurrency", np.isnan(points.concurrency) & server, USUAL_STREAMS),
-        Blank("gpus", lone & server, USUAL_GPUS),
-        Blank("prefix_caching", np.isnan(points.prefix_caching) & server & tight, (0.0, 1.0)),
-    )
-
-
-def widen(
-    points: arrays.Points,
-    full: arrays.Points,
-    found: Predicted,
-    again: Callable[[npt.NDArray[np.int64], arrays.Points], Predicted],
-) -> Predicted:
-    """The predictions of N points with those of rows with a blank cell spread over its ends.
-
-    `full` are the filled points: where the number that stands in for a blank cell is one of the
-    ends, the prediction at that end is at hand. `again` predicts some of the rows (their numbers,
-    their points) once more.
-
-    Parameters
-    ----------
-    points : Points
-        N points as they were stated.
-    full : Points
-        The same, filled.
-    found : Predicted
-        (N,)
-    again : callable
-        Predicts some rows once more, of their positions (M,) and M points.
-
-    Returns
-    -------
-    Predicted
-        (N,)
-    """
-    out = found
-    for blank in blanks(points, full):
-        rows = np.flatnonzero(blank.where & (points.method > 0))
-        if not len(rows):
-            continue
-        mine = _take(found, rows)
-        low, high = (
-            _at_end(mine, rows, getattr(full, blank.column)[rows] == end, again, points, blank, end)
-            for end in blank.ends
-        )
-        out = documented.put(out, rows, _mix(_take(out, rows), low, high))
-    return out
-
-
-def _at_end(
-    found: Predicted,
-    rows: npt.NDArray[np.int64],
-    there: Mask,
-    again: Callable[[npt.NDArray[np.int64], arrays.Points], Predicted],
-    points: arrays.Points,
-    blank: Blank,
-    end: float,
-) -> Predicted:
-    """The predictions of some rows at one end of a blank cell."""
-    if there.all():
-        return found
-    asked = rows[~there]
-    priced = again(asked, points.take(asked).replace(**{blank.column: end}))
-    return documented.put(found, np.flatnonzero(~there), priced)
-
-
-def _take(found: Predicted, rows: npt.NDArray[np.int64] | Mask) -> Predicted:
-    return Predicted(**{name: getattr(found, name)[rows] for name in Predicted._fields})
-
-
-def _mix(found: Predicted, low: Predicted, high: Predicted) -> Predicted:
-    """Half of the prediction at one end and half of that at the other."""
-    apart = np.abs(low.mean - high.mean) / 2
-    mean, p_gain = (low.mean + high.mean) / 2, (low.p_gain + high.p_gain) / 2
-    sd = _spread(low.sd, high.sd, apart)
-    below, above = (
-        _spread(getattr(low, side), getattr(high, side), Z10 * apart) for side in ("below", "above")
-    )
-    made = posterior(mean, mean - below, mean + above, p_gain)
-    p10, p50, p90 = (np.exp(value) for value in made[:3])
-    return found._replace(
-        p10=np.fmin(p10, found.p10),
-        p50=p50,
-        p90=np.fmax(p90, found.p90),
-        p_gain=p_gain,
-        mean=mean,
-        sd=sd,
-        below=below,
-        above=above,
-    )
-
-
-def _spread(one: Floats, other: Floats, apart: Floats) -> Floats:
-    return np.sqrt((one**2 + other**2) / 2 + apart**2)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import physics, prompt_cost
-from advisor.perf.arrays import METRICS, Points
+from advisor.perf.arrays import METRICS, Codes, Points
 from advisor.perf.constants import Constants
 from advisor.prediction.acceptance import Acceptance
 
@@ -81,9 +81,9 @@ def count_imputed(points: Points) -> Floats:
     return missing
 
 
-def elasticity(full: Points, constants: Constants) -> Floats:
+def elasticity(full: Points, constants: Constants, metrics: Sequence[Codes]) -> Floats:
     """d log(speed-up) / d log(tokens per step): 1 in decode, less where prompts share the time,
-    small for the first token (N,).
+    small for the first token (M, N).
 
     Parameters
     ----------
@@ -91,11 +91,13 @@ def elasticity(full: Points, constants: Constants) -> Floats:
         Filled, with a k; N points.
     constants : Constants
         Rates and overheads of the kernel paths.
+    metrics : sequence of Codes
+        M metrics of each point. (N,) each
 
     Returns
     -------
     Floats
-        From 0 to 1. (N,)
+        From 0 to 1. (M, N)
     """
     batch = np.fmin(full.concurrency, full.max_num_seqs)
     context = full.depth_tokens + full.output_tokens / 2
@@ -105,15 +107,20 @@ def elasticity(full: Points, constants: Constants) -> Floats:
     )
     decode = full.output_tokens * plain
     mixed = decode / (batch * prompt + decode)
-    chosen = np.where(full.metric == _TTFT, _TTFT_ELASTICITY, mixed)
-    return np.asarray(np.where(full.metric == _REQUEST, 1.0, chosen), dtype=np.float64)
+    each = np.stack(metrics)
+    chosen = np.where(each == _TTFT, _TTFT_ELASTICITY, mixed)
+    return np.asarray(np.where(each == _REQUEST, 1.0, chosen), dtype=np.float64)
 
 
 def reasons(
-    points: Points, full: Points, belief: Acceptance, constants: Constants, switches: Floats
+    points: Points,
+    full: Points,
+    belief: Acceptance,
+    constants: Constants,
+    switches: Floats,
+    metrics: Sequence[Codes],
 ) -> Floats:
-    """The size of each reason for doubt, (N, 6): `points` as read, `full` the imputed ones,
-    `switches` the variance between the states of uncertain mechanisms.
+    """The size of each reason for doubt, one metric of all points below the other (M * N, 6).
 
     Parameters
     ----------
@@ -126,24 +133,23 @@ def reasons(
     constants : Constants
         Rates and overheads of the kernel paths.
     switches : Floats
-        Variance between the states of uncertain mechanisms. (N,)
+        Variance between the states of uncertain mechanisms. (M, N)
+    metrics : sequence of Codes
+        M metrics of each point. (N,) each
 
     Returns
     -------
     Floats
-        One column a reason. (N, 6)
+        One column a reason. (M * N, 6)
     """
-    slow = full.metric == _TTFT
-    open_tokens = (elasticity(full, constants) * belief.log_tau_sd) ** 2
-    columns = (
-        np.ones(len(full)),
-        open_tokens,
-        count_imputed(points),
-        slow.astype(float),
-        (slow & (full.concurrency > 1)).astype(float),
-        switches,
-    )
-    return np.column_stack(columns)
+    made = np.ones((len(metrics), len(full), len(REASONS)))
+    slow = np.stack(metrics) == _TTFT
+    made[..., 1] = (elasticity(full, constants, metrics) * belief.log_tau_sd) ** 2
+    made[..., 2] = count_imputed(points)
+    made[..., 3] = slow
+    made[..., 4] = slow & (full.concurrency > 1)
+    made[..., 5] = switches
+    return made.reshape(-1, len(REASONS))
 
 
 _ERF = sourced(

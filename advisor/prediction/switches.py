@@ -5,6 +5,9 @@ kernel for its chip, or replays recurrent states. Physics prices the state that 
 code or reports. Here the same step is priced without the mechanism, too, and the prediction is the
 mixture of both: the median lies between them, and the doubt about the state is a reason for the
 spread. The probabilities are shares of owners (knowledge/thresholds.yaml, `switch_*`).
+
+A cell that a row leaves blank is such a state too: the prediction is spread over the two ends of
+what is usual, instead of being made in silence of a number that stands in for the cell.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import numpy.typing as npt
 from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import drafting, kernels, reads
+from advisor.perf import arrays, drafting, kernels, reads
 from advisor.perf.arrays import Points
 from advisor.perf.constants import Constants
 from advisor.prediction import spread
@@ -81,7 +84,9 @@ SWITCHES = (
 
 
 class MixedStates(NamedTuple):
-    """Median of the log speed-up over both states, and the variance between them. (N,) each."""
+    """Median of the log speed-up over both states, and the variance between them. (N,) or (M, N)
+    each.
+    """
 
     median: Floats
     between: Floats
@@ -101,8 +106,8 @@ def mix_states(
         N filled points.
     constants : Constants
         Of the physics that priced them.
-    log : ndarray, shape (N,)
-        Log speed-up of each point's metric with every mechanism at work.
+    log : ndarray, shape (N,) or (M, N)
+        Log speed-up of each point's metric, or of M metrics, with every mechanism at work.
     price : callable
         The same for some of the points with other constants: (points, constants, which) -> log.
 
@@ -110,16 +115,16 @@ def mix_states(
     -------
     Mixed
     """
-    median, between = log.copy(), np.zeros(len(log))
+    median, between = log.copy(), np.zeros(log.shape)
     for switch in SWITCHES:
         here = switch.where(full, constants) & (full.k > 0) & (full.method > 0)
         if not here.any():
             continue
         other = price(full.take(np.flatnonzero(here)), _without(constants, switch), here)
-        gap = other - log[here]
+        gap = other - log[..., here]
         share = knowledge.threshold(switch.threshold).value
-        median[here] += _median(gap, share)
-        between[here] += share * (1 - share) * gap**2
+        median[..., here] += _median(gap, share)
+        between[..., here] += share * (1 - share) * gap**2
     return MixedStates(median, between)
 
 
@@ -185,3 +190,136 @@ def _median(gap: Floats, share: float) -> Floats:
         below = share * at + (1 - share) * other
         low, high = np.where(below < 0.5, middle, low), np.where(below < 0.5, high, middle)
     return np.where(np.abs(gap) < LEAST_GAP, 0.0, (low + high) / 2)
+
+
+# ---------------------------------------------------------------- blank cells
+
+USUAL_STREAMS = sourced(
+    (1.0, 32.0),
+    "requests",
+    "10th and 90th percentile of the sources' medians in knowledge/measurements: 218 sources with "
+    "vLLM or SGLang (2026-11-24); 156 of llama.cpp have one request at both",
+    "measured",
+)
+NEAR_FULL = sourced(
+    0.5,
+    "share",
+    "Load, of the requests that memory holds, from which on prefix caching counts",
+    "chosen",
+)
+USUAL_GPUS = sourced(
+    (1.0, 4.0),
+    "GPUs",
+    "10th and 90th percentile of 4,601 vLLM rows (2026-11-24); boxes with one chip have one",
+    "measured",
+)
+SERVERS = ("vllm-cuda", "sglang-cuda", "vllm-other")
+ONE_CHIP = ("unified", "igpu", "laptop")
+
+
+class Blank(NamedTuple):
+    """A column, the rows that leave it blank, and the two ends of what is usual."""
+
+    column: str
+    where: Mask
+    ends: tuple[float, float]
+
+
+def blanks(points: arrays.Points, full: arrays.Points) -> tuple[Blank, ...]:
+    """The blank cells of N points as they were read; `full` are the filled ones, with the requests
+    that memory holds.
+    """
+    server = points.is_path(*SERVERS)
+    one = arrays.mask(points.hw_class, arrays.CLASSES, ONE_CHIP)
+    tight = full.concurrency > NEAR_FULL * full.held_spec
+    lone = np.isnan(points.gpus) & np.isnan(points.tp) & ~one
+    return (
+        Blank("concurrency", np.isnan(points.concurrency) & server, USUAL_STREAMS),
+        Blank("gpus", lone & server, USUAL_GPUS),
+        Blank("prefix_caching", np.isnan(points.prefix_caching) & server & tight, (0.0, 1.0)),
+    )
+
+
+def widen(
+    points: arrays.Points,
+    full: arrays.Points,
+    found: Predicted,
+    again: Callable[[npt.NDArray[np.int64], arrays.Points], Predicted],
+) -> Predicted:
+    """The predictions of N points with those of rows with a blank cell spread over its ends.
+
+    `full` are the filled points: where the number that stands in for a blank cell is one of the
+    ends, the prediction at that end is at hand. `again` predicts some of the rows (their numbers,
+    their points) once more.
+
+    Parameters
+    ----------
+    points : Points
+        N points as they were stated.
+    full : Points
+        The same, filled.
+    found : Predicted
+        (N,)
+    again : callable
+        Predicts some rows once more, of their positions (M,) and M points.
+
+    Returns
+    -------
+    Predicted
+        (N,)
+    """
+    out = found
+    for blank in blanks(points, full):
+        rows = np.flatnonzero(blank.where & (points.method > 0))
+        if not len(rows):
+            continue
+        mine = found.take(rows)
+        low, high = (
+            _at_end(mine, rows, getattr(full, blank.column)[rows] == end, again, points, blank, end)
+            for end in blank.ends
+        )
+        out = out.put(rows, _mix(out.take(rows), low, high))
+    return out
+
+
+def _at_end(
+    found: Predicted,
+    rows: npt.NDArray[np.int64],
+    there: Mask,
+    again: Callable[[npt.NDArray[np.int64], arrays.Points], Predicted],
+    points: arrays.Points,
+    blank: Blank,
+    end: float,
+) -> Predicted:
+    """The predictions of some rows at one end of a blank cell."""
+    if there.all():
+        return found
+    asked = rows[~there]
+    priced = again(asked, points.take(asked).replace(**{blank.column: end}))
+    return found.put(np.flatnonzero(~there), priced)
+
+
+def _mix(found: Predicted, low: Predicted, high: Predicted) -> Predicted:
+    """Half of the prediction at one end and half of that at the other."""
+    apart = np.abs(low.mean - high.mean) / 2
+    mean, p_gain = (low.mean + high.mean) / 2, (low.p_gain + high.p_gain) / 2
+    sd = _spread(low.sd, high.sd, apart)
+    below, above = (
+        _spread(getattr(low, side), getattr(high, side), Z10 * apart) for side in ("below", "above")
+    )
+    made = posterior(mean, mean - below, mean + above, p_gain)
+    p10, p50, p90 = (np.exp(value) for value in made[:3])
+    return found._replace(
+        p10=np.fmin(p10, found.p10),
+        p50=p50,
+        p90=np.fmax(p90, found.p90),
+        p_gain=p_gain,
+        mean=mean,
+        sd=sd,
+        below=below,
+        above=above,
+    )
+
+
+def _spread(one: Floats, other: Floats, apart: Floats) -> Floats:
+    return np.sqrt((one**2 + other**2) / 2 + apart**2)

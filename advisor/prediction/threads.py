@@ -12,10 +12,18 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from threading import RLock
+from threading import RLock, local
 from typing import Any
 
 VARIABLE = "OPENBLAS_NUM_THREADS"  # of numpy's own wheels; read when numpy is loaded, and not again
+
+
+_HERE = local()
+
+
+def within() -> None:
+    """Say in a thread that the one which started it is within `one_thread` and waits for it."""
+    _HERE.within = True
 
 
 @contextmanager
@@ -23,7 +31,7 @@ def one_thread() -> Iterator[None]:
     """Within it BLAS uses one thread. One caller at a time: the setting is the process's, and must
     find back to what it was.
     """
-    if os.environ.get(VARIABLE) == "1":
+    if os.environ.get(VARIABLE) == "1" or getattr(_HERE, "within", False):
         yield
         return
     lock, pools = _pools()

@@ -9,7 +9,7 @@ from advisor.knowledge import store as knowledge
 from advisor.perf.constants import Constants
 from advisor.perf.encoding import encode_rows
 from advisor.prediction import switches
-from advisor.prediction.model import log_physics, of_metric, prepare
+from advisor.prediction.model import loop, of_metric, prepare
 from advisor.prediction.predict import predict_points
 
 SERIAL = {
@@ -31,7 +31,7 @@ def states(row: dict[str, str]) -> tuple[float, float, float, float]:
     constants, tau = Constants(), np.array([2.5])
 
     def price(part, c, here):  # type: ignore[no-untyped-def]
-        return of_metric(log_physics(part, c, tau[here]), part.metric)
+        return of_metric(loop(part, c, tau[here])[0], part.metric)
 
     everything = np.ones(1, dtype=bool)
     slow = price(full, constants, everything)

@@ -22,7 +22,6 @@ from advisor.prediction.model import (
     TTFT,
     Calibration,
     Model,
-    log_physics,
     loop,
     of_metric,
     prepare,
@@ -167,9 +166,7 @@ def fit(
         if setting.absolute
         else {}
     )
-    base = of_metric(
-        log_physics(full, shift_constants(Constants(), shifts), belief.tau), full.metric
-    )
+    base = of_metric(loop(full, shift_constants(Constants(), shifts), belief.tau)[0], full.metric)
     belief_model = acceptance_fit.fit(observations.plus(implied_acceptance(examples, belief, base)))
     model = Model(
         belief_model,

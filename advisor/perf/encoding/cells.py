@@ -124,9 +124,13 @@ class Words:
     """A column of words as codes: the distinct ones, and which of them each row has (N,)."""
 
     def __init__(self, values: Sequence[Any]) -> None:
-        known = {value: code for code, value in enumerate(dict.fromkeys(values))}
+        # a column often says one thing throughout, which is found out many times faster
+        same = len(values) > 0 and values.count(values[0]) == len(values)
+        known = {value: i for i, value in enumerate(dict.fromkeys(values[:1] if same else values))}
         self.distinct: list[str] = ["" if value is None else str(value) for value in known]
-        self.codes: Ints = np.array([known[value] for value in values], dtype=np.int64)
+        self.codes: Ints = np.zeros(len(values), dtype=np.int64)
+        if not same:
+            self.codes = np.fromiter(map(known.__getitem__, values), np.int64, len(values))
 
     def take(self, rows: Ints) -> Words:
         """The words of some of the rows (M,)."""

@@ -65,7 +65,7 @@ class Things(NamedTuple):
     narrow_kv: npt.NDArray[np.bool_]
     suffix: npt.NDArray[np.bool_]
 
-    def take(self, rows: Ints) -> Things:
+    def take(self, rows: Ints | slice) -> Things:
         """Those of some of the cases (M,)."""
 
         def some(one: Any) -> Any:

@@ -226,7 +226,8 @@ def overflow_chance(short_gib: Length) -> Length:
         return cdf((short_gib - middle) / sd)
     import numpy as np
 
-    return np.array([cdf((one - middle) / sd) for one in short_gib])
+    distinct, which = np.unique(short_gib, return_inverse=True)
+    return np.array([cdf((one - middle) / sd) for one in distinct.tolist()])[which]
 
 
 def reserves(plan: Plan) -> bool:

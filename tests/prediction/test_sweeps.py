@@ -1,0 +1,88 @@
+"""A sweep of many different rows is what its rows are alone, however it is cut up and grouped."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from advisor.perf import arrays
+from advisor.perf.encoding import encode_rows
+from advisor.prediction import cell_pairs, predict, predict_table
+
+MODELS = {
+    "qwen3.6-35b-a3b": ("fp8", "bf16", "nvfp4"), "qwen3.6-27b": ("fp8", "bf16"),
+    "qwen3-8b": ("bf16",), "llama-3.3-70b-instruct": ("fp8", "awq"), "gpt-oss-120b": ("mxfp4",),
+    "deepseek-v3.2": ("fp8",),
+}  # fmt: skip
+HARDWARE = ("h200", "h100", "gb10", "rtx5090", "a100-80gb", "l40s", "strix-halo", "apple-m3-ultra")
+
+
+def sweep(count: int, seed: int = 3) -> list[dict[str, str]]:
+    """Rows as a user's sweep has them; some leave cells blank."""
+    draw = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        model = draw.choice(list(MODELS))
+        engine = draw.choice(("vllm", "vllm", "sglang", "llama.cpp"))
+        rows.append(
+            {
+                "model": model,
+                "quant": "q4_k_m" if engine == "llama.cpp" else draw.choice(MODELS[model]),
+                "hardware": draw.choice(HARDWARE),
+                "engine": engine,
+                "spec_method": draw.choice(("mtp", "eagle3", "ngram", "none")),
+                "k": str(draw.randint(1, 9)),
+                "concurrency": draw.choice(("", "1", "7", "64", "300")),
+                "input_tokens": str(draw.randint(20, 60_000)),
+                "output_tokens": str(draw.randint(1, 4000)),
+                "gpu_count": (gpus := draw.choice(("", "1", "2", "8"))),
+                "tp": gpus,
+                "max_num_batched_tokens": draw.choice(("", "2048", "16384")),
+                "max_num_seqs": draw.choice(("", "4")),
+                "max_model_len": draw.choice(("", "32768")),
+                "memory_fraction": draw.choice(("", "0.6")),
+                "acceptance_length": draw.choice(("", "", "1.4")),
+                "speedup_metric": draw.choice(("output_tok_s", "tpot", "ttft", "request_tok_s")),
+                "workload": draw.choice(("", "code", "random")),
+            }
+        )
+    return rows
+
+
+def test_rows_of_a_sweep_are_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = sweep(600)
+    alone = [predict_table.predict_dicts([row])[0] for row in rows[::6]]
+    assert len({row["decision"] for row in alone}) == 3  # not a sweep of one answer
+    monkeypatch.setattr(predict, "PIECE", 64)
+    monkeypatch.setattr(predict_table, "MOST_ROWS", 250)
+    monkeypatch.setattr(cell_pairs, "WORTH_SORTING", 1)
+    together = predict_table.predict_dicts(rows)[::6]
+    for row, one, many in zip(rows[::6], alone, together, strict=True):
+        words = ("decision", "basis", "error")
+        assert {name: many[name] for name in words} == {name: one[name] for name in words}, row
+        for name in predict_table.NUMBERS:
+            assert many[name] == pytest.approx(one[name], abs=2e-4), (name, row)
+
+
+def test_points_taken_from_others_are_those_points() -> None:
+    """Columns of taken points come when they are asked for, also of what was taken or changed."""
+    points, _ = encode_rows.from_rows(sweep(40))
+    rows = np.array([7, 3, 31, 3])
+    half = points.take(slice(1, 35)).replace(k=4.0).take(rows)
+    assert half.k.tolist() == [4.0] * 4
+    changed = half.replace(gpus=np.arange(4.0)).take(np.array([False, True, True, False]))
+    assert changed.gpus.tolist() == [1.0, 2.0]
+    for name in set(arrays.ALL_FIELDS) - {"k", "gpus"}:
+        expected = getattr(points, name)[1:35][rows][1:3]
+        np.testing.assert_array_equal(getattr(changed, name), expected, err_msg=name)
+    assert len(changed) == 2 and changed.is_method("mtp").tolist() == [
+        word == "mtp" for word in np.array(arrays.METHODS)[changed.method]
+    ]
+    with pytest.raises(TypeError, match="no column"):
+        points.replace(bandwidth=1.0)
+    with pytest.raises(AttributeError):
+        changed.bandwidth  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="read-only"):
+        changed.is_method("mtp")[0] = True
