@@ -128,6 +128,7 @@ class Drafter(Frozen):
     reported: str = (
         ""  # acceptance that was reported of it: told to the user, not used in the estimate
     )
+    asked_only: bool = False  # users saw no gain with it: proposed where its method is asked for
     sources: tuple[str, ...]
     conflicts: tuple[str, ...] = ()
     note: str = ""

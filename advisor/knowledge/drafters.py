@@ -39,8 +39,12 @@ def usable(facts: Facts, method: str | None = None) -> tuple[Drafter, ...]:
 
 
 def methods(facts: Facts) -> tuple[DraftMethod, ...]:
-    """Methods of the usable drafters, each once, in the order of the file."""
-    return tuple(dict.fromkeys(d.method for d in usable(facts)))
+    """Methods of the usable drafters, each once, in the order of the file; of those with which
+    users saw no gain only the method that is asked for.
+    """
+    asked = facts.request.method if facts.request is not None else None
+    found = (d for d in usable(facts) if not d.asked_only or d.method == asked)
+    return tuple(dict.fromkeys(d.method for d in found))
 
 
 def pick(facts: Facts, method: str, model: str | None) -> Drafter | None:
@@ -80,7 +84,13 @@ def refusal(facts: Facts, method: str | None = None) -> str | None:
     this method) or one can.
     """
     known = [d for d in facts.drafters if method in (None, d.method)]
-    if not known or usable(facts, method):
+    can = usable(facts, method)
+    if can and method is None and not methods(facts):
+        return (
+            f"users saw no gain with {can[0].repository}: --method {can[0].method} estimates it "
+            "all the same"
+        )
+    if not known or can:
         return None
     engine = facts.engine or ""
     here = [d for d in known if engine in d.engines]

@@ -510,3 +510,41 @@ def test_a_fork_that_is_read_as_another_engine_is_said() -> None:
     assert any(field == "engine" and "ik_llama.cpp" in why for field, _, why in made.facts.defaults)
     plain = recommend(hardware="rtx5090", model="qwen3.6-27b", engine="llama.cpp")
     assert not any(field == "engine" for field, _, _ in plain.facts.defaults)
+
+
+@pytest.mark.parametrize(
+    ("model", "repository"),
+    [
+        ("qwen3.5-4b", "z-lab/Qwen3.5-4B-DFlash"),
+        ("qwen3.5-9b", "z-lab/Qwen3.5-9B-DFlash"),
+        ("qwen3.5-27b", "z-lab/Qwen3.5-27B-DFlash"),
+        ("qwen3.5-35b-a3b", "z-lab/Qwen3.5-35B-A3B-DFlash"),
+        ("qwen3.5-122b-a10b", "z-lab/Qwen3.5-122B-A10B-DFlash"),
+        ("qwen3-coder-next", "z-lab/Qwen3-Coder-Next-DFlash"),
+        ("qwen3-coder-30b-a3b", "z-lab/Qwen3-Coder-30B-A3B-DFlash"),
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_block_drafters_of_the_published_table_can_be_asked_for(
+    engine: str, model: str, repository: str
+) -> None:
+    """Each stands in the README that lists them (z-lab/dflash)."""
+    candidate = recommend(engine=engine, model=model, method="dflash", gpus=4).candidate
+    assert candidate is not None
+    assert (candidate.method, candidate.draft_model) == ("dflash", repository)
+
+
+@pytest.mark.parametrize(("engine", "first"), [("vllm", None), ("sglang", "eagle3")])
+def test_a_drafter_with_which_users_saw_no_gain_is_proposed_only_if_asked_for(
+    engine: str, first: str | None
+) -> None:
+    """GB10 and RTX PRO 6000, SGLang: none with this one (z-lab/dflash #30)."""
+    unasked = recommend(engine=engine, model="qwen3-coder-30b-a3b").candidate
+    assert (unasked.method if unasked else None) == first
+
+
+def test_the_answer_names_the_drafter_with_which_users_saw_no_gain() -> None:
+    advice = recommend(engine="vllm", model="qwen3-coder-30b-a3b")
+    text = " ".join(reason.text for reason in advice.reasons)
+    assert "no drafter is known" not in text
+    assert "users saw no gain with z-lab/Qwen3-Coder-30B-A3B-DFlash: --method dflash" in text
