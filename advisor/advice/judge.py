@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor import engines, rules
-from advisor.advice.explain import measured
+from advisor.advice.explain import caveats, measured
 from advisor.advice.plans import methods, placement, propose, topology
 from advisor.advice.plans import methods as draft_methods
 from advisor.advice.plans.memory_relief import shortfall
@@ -155,15 +155,21 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
 def estimate_beside(
     question: Question, beside: Beside, others: Sequence[Plan] = ()
 ) -> tuple[list[Estimate], Told]:
-    """The estimates of a question's plans and behind them of others, and the medians that are asked
-    beside them.
+    """The estimates of a question's plans and behind them of others, and what is asked beside
+    them.
     """
     facts, plans = question.facts, (*question.plans, *others)
     if not plans:
         return [], Told(beside, Medians(np.empty(0), {}, {}))
-    batch = estimates.predict_batch(in_steps(facts, plans), beside=beside.points)
+    cases, varied = in_steps(facts, plans), caveats.varied_lengths(facts)
+    more = in_steps(varied, question.plans) if varied is not None else ()
+    batch = estimates.predict_batch([*cases, *more], beside=beside.points)
     bills = (*question.bills, *(memory.bill(memory.replica(facts, one), one) for one in others))
-    return _slice_estimates(batch, 0, (facts, plans, bills)), Told(beside, batch.beside)
+    made = _slice_estimates(batch, 0, (facts, plans, bills))
+    if varied is None:
+        return made, Told(beside, batch.beside)
+    later = partial(_slice_estimates, batch, len(cases), (varied, question.plans, question.bills))
+    return made, Told(beside, batch.beside, later)
 
 
 def in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
@@ -286,6 +292,7 @@ class Told(NamedTuple):
 
     asked: Beside
     medians: Medians
+    varied: Callable[[], list[Estimate]] | None = None  # of the plans, see `caveats`
 
     def of_sizes(self, plans: Sequence[Plan]) -> Mapping[int, Mapping[int, float]]:
         """The goal's median speed-up by batch size and k, of some of the plans."""
@@ -300,6 +307,12 @@ class Told(NamedTuple):
             }
             for row, size in enumerate(self.asked.sizes)
         }
+
+    def of_varied(self, plan: Plan) -> Estimate | None:
+        """The estimate of one of the plans for answers of varied lengths, where that was asked."""
+        if self.varied is None or plan not in self.asked.plans:
+            return None
+        return self.varied()[list(self.asked.plans).index(plan)]
 
     def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
         """Tokens a step and the gain of each metric of one plan under a measured load."""

@@ -8,7 +8,7 @@ at one context; only these few sums meet the context of each point.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +92,7 @@ class Groups(NamedTuple):
     pairs: Floats  # how many there are (G,)
     told: Floats  # how many of them have a stated acceptance (G,)
     miss: Floats  # sum of what these were missed by (G,)
-    group: Ints | None  # of each pair, one of G (B,); None where each is its own
+    group: Ints  # of each pair, one of G (B,)
     whole: Floats  # by how much each pair was missed without a stated acceptance (B,)
     with_stated: Floats  # the same with it, where it is stated (B,)
     starts: Ints  # first group of each stretch (S,)
@@ -101,43 +101,35 @@ class Groups(NamedTuple):
     owner: Ints  # of each stretch, one of O (S,)
 
 
-def group_pairs(pairs: Floats, alike: bool) -> Groups:
-    """The groups of a cell's pairs (B, len(MEASURES) + 3); each pair its own where they are not
-    sought for, which a few points are not worth (`alike`).
-    """
-    rig, context = pairs[:, -3], pairs[:, CONTEXT]
-    group = None
-    if alike:
-        by_owner = np.column_stack([rig, context, pairs[:, OTHERS]])
-        found, group = np.unique(by_owner, axis=0, return_inverse=True)
-        rig, context = found[:, 0], found[:, 1]
-        places = np.insert(found[:, 2:], CONTEXT, context, axis=1)
-    else:
-        pairs = pairs[np.lexsort((context, rig))]
-        rig, context, places = pairs[:, -3], pairs[:, CONTEXT], pairs[:, : len(MEASURES)]
-    whole, miss = pairs[:, -2], pairs[:, -1]
+def group_pairs(pairs: Floats) -> Groups:
+    """The groups of a cell's pairs (B, len(MEASURES) + 3)."""
+    rig = pairs[:, -3]
+    pairs = pairs[np.lexsort((*pairs[:, OTHERS].T, pairs[:, CONTEXT], rig))]
+    rig, whole, miss = pairs[:, -3], pairs[:, -2], pairs[:, -1]
+    differs = np.diff(pairs[:, : len(MEASURES)], axis=0, prepend=np.nan) != 0  # the first ones do
+    new_owner = np.diff(rig, prepend=np.nan) != 0
+    new_stretch = new_owner | differs[:, CONTEXT]
+    first = np.flatnonzero(new_stretch | differs.any(axis=1))
     stated = np.isfinite(miss)
 
-    def total(each: Floats) -> Floats:
-        if group is None:
-            return each
-        return np.asarray(np.bincount(group, weights=each), dtype=np.float64)
+    def total(each: npt.NDArray[Any]) -> Floats:
+        return np.add.reduceat(each.astype(np.float64), first)
 
-    new_owner = np.diff(rig, prepend=np.nan) != 0  # NaN differs: the first one starts
-    new_stretch = new_owner | (np.diff(context, prepend=np.nan) != 0)
-    starts = np.flatnonzero(new_stretch)
+    stretch = np.cumsum(new_stretch)[first] - 1
+    starts = np.flatnonzero(np.diff(stretch, prepend=-1))
+    owner = (np.cumsum(new_owner)[first] - 1)[starts]
     return Groups(
-        places,
+        pairs[first, : len(MEASURES)],
         total(np.ones(len(pairs))),
-        total(stated.astype(np.float64)),
+        total(stated),
         total(np.where(stated, miss, 0.0)),
-        group,
+        np.repeat(np.arange(len(first)), np.diff(first, append=len(pairs))),
         whole,
         np.where(stated, miss, whole),
         starts,
-        np.cumsum(new_stretch) - 1,
-        np.flatnonzero(new_owner[starts]),
-        np.cumsum(new_owner[starts]) - 1,
+        stretch,
+        np.flatnonzero(np.diff(owner, prepend=-1)),
+        owner,
     )
 
 
@@ -196,13 +188,13 @@ def weigh(groups: Groups, settings: Floats) -> Weighed:
     )
 
 
-def of_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near:
+def of_cell(groups: Groups, where: Floats, mean: Floats, known: Mask) -> Near:
     """What a cell says of many points: each setting once, as many as the cache holds.
 
     Parameters
     ----------
-    pairs : Floats
-        Measured ones, as in `neighbours.Nearby`. (B, len(MEASURES) + 3)
+    groups : Groups
+        Of the cell's measured pairs.
     where : Floats
         Places of the points. (N, len(MEASURES))
     mean : Floats
@@ -215,8 +207,7 @@ def of_cell(pairs: Floats, where: Floats, mean: Floats, known: Mask) -> Near:
     Near
         (N,) each
     """
-    many = len(where) * len(pairs) > WORTH_SORTING
-    groups = group_pairs(pairs, many)
+    many = len(where) * len(groups.whole) > WORTH_SORTING
     settings, back = where[:, OTHERS], np.arange(len(where))
     if many:
         first, back = distinct_rows(list(settings.T))
@@ -315,7 +306,8 @@ class Sides:
         missed = self._groups.with_stated if stated else self._groups.whole
         if self._tables is None:
             side = np.clip((mean[:, None] + missed) / CLEAR, -1.0, 1.0)
-            return np.asarray(np.einsum("ij,ij->i", weights, side), dtype=np.float64)
+            each = weights[:, self._groups.group]
+            return np.asarray(np.einsum("ij,ij->i", each, side), dtype=np.float64)
         if stated not in self._tables:
             self._tables[stated] = _lines(self._groups, missed)
         ends, lines = self._tables[stated]
@@ -329,13 +321,12 @@ def _lines(groups: Groups, missed: Floats) -> tuple[Floats, Floats]:
     group between them (2B + 1, 2, G).
     """
     count = len(missed)
-    group = np.arange(count) if groups.group is None else groups.group
     ends = np.concatenate([-missed - CLEAR, -missed + CLEAR])
     level = np.concatenate([1 + missed / CLEAR, 1 - missed / CLEAR])
     slope = np.repeat([1 / CLEAR, -1 / CLEAR], count)
     order = np.argsort(ends)
     lines = np.zeros((2 * count + 1, 2, len(groups.pairs)))
     lines[0, 0] = -groups.pairs
-    after, whose = np.arange(1, 2 * count + 1), np.tile(group, 2)[order]
+    after, whose = np.arange(1, 2 * count + 1), np.tile(groups.group, 2)[order]
     lines[after, 0, whose], lines[after, 1, whose] = level[order], slope[order]
     return ends[order], np.cumsum(lines, axis=0, out=lines)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays
-from advisor.prediction.cell_pairs import MEASURES, of_cell
+from advisor.prediction.cell_pairs import MEASURES, Groups, group_pairs, of_cell
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -89,11 +90,27 @@ def coordinates(raw: arrays.Points, full: arrays.Points) -> Floats:
     return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
 
 
-class Nearby(NamedTuple):
-    """Misses of the model at the measured pairs: `keys` (E,) sorted, `rows` (E, len(NUMBERS))."""
+class Pairs(NamedTuple):
+    """What Nearby holds."""
 
     keys: Ints
     rows: Floats
+
+
+class Nearby(Pairs):
+    """Misses of the model at the measured pairs: `keys` (E,) sorted, `rows` (E, len(NUMBERS))."""
+
+    @cached_property
+    def _groups(self) -> dict[int, Groups]:
+        """The groups of the cells that were asked for, by the first row of each."""
+        return {}
+
+    def groups(self, key: int) -> Groups:
+        """The groups of a cell's pairs, made once."""
+        first, last = np.searchsorted(self.keys, [key, key + 1]).tolist()
+        if first not in self._groups:
+            self._groups[first] = group_pairs(self.rows[first:last])
+        return self._groups[first]
 
     @classmethod
     def build(
@@ -154,8 +171,7 @@ class Nearby(NamedTuple):
         order = hit[np.argsort(keys[hit], kind="stable")]
         starts = np.flatnonzero(np.diff(keys[order], prepend=-2))
         for rows in np.split(order, starts[1:]) if len(order) else []:
-            first, last = np.searchsorted(self.keys, [keys[rows[0]], keys[rows[0]] + 1])
-            made = of_cell(self.rows[first:last], where[rows], mean[rows], known[rows])
+            made = of_cell(self.groups(int(keys[rows[0]])), where[rows], mean[rows], known[rows])
             evidence[rows], near[rows], closeness[rows], longer[rows] = made[1:]
             out[rows] += made.shift
         return Pull(out, evidence, closeness, near, longer)

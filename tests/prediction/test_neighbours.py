@@ -70,7 +70,8 @@ def closeness_at(places: Floats, asked: Floats) -> Floats:
     n = len(places)
     pairs = np.column_stack([places, np.arange(n), np.zeros((n, 2))])
     none = np.zeros(len(asked))
-    return cell_pairs.of_cell(pairs, asked, none, none > 0).closeness
+    groups = cell_pairs.group_pairs(pairs)
+    return cell_pairs.of_cell(groups, asked, none, none > 0).closeness
 
 
 def test_a_load_between_two_measured_ones_is_as_well_known_as_they_are() -> None:

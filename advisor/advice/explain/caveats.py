@@ -108,17 +108,26 @@ def open_part(facts: Facts, plan: Plan) -> Reason | None:
     return Reason(text=text, sources=("corral9070xt",), weight=2.69)
 
 
+def varied_lengths(facts: Facts) -> Facts | None:
+    """The facts with answers of varied lengths, where random text makes them equal and nobody says
+    which they are; None elsewhere.
+    """
+    several = (facts.concurrency or 1) > 1
+    if facts.workload != "random" or facts.output_spread is not None or not several:
+        return None
+    return facts.model_copy(update={"output_spread": imputation.value("output_spread")})
+
+
 def lengths_decide(facts: Facts, plan: Plan, estimate: Estimate | None) -> bool:
     """Whether random text, whose answers have one length, is off while it would not be where their
     lengths vary: nobody says which they do, and a server's vary.
     """
-    several = (facts.concurrency or 1) > 1
-    if facts.workload != "random" or facts.output_spread is not None or not several:
+    varied = varied_lengths(facts)
+    if varied is None:
         return False
     off = knowledge.threshold("decision_off_p_gain").value
     if estimate is None or not LENGTHS_TURN <= estimate.p_gain <= off:
         return False
-    varied = facts.model_copy(update={"output_spread": imputation.value("output_spread")})
     return float(predict_batch([(varied, plan)]).chances[0]) > off
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import log, prod
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from advisor.domain.nouns import Candidate, Evidence, Facts, Plan
+from advisor.domain.nouns import Candidate, Estimate, Evidence, Facts, Plan
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
@@ -64,6 +64,9 @@ class Told(Protocol):
 
     def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
         """Tokens a step, and the gain of each metric."""
+
+    def of_varied(self, plan: Plan) -> Estimate | None:
+        """The estimate for answers of varied lengths, where that was asked."""
 
 
 def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:

@@ -26,6 +26,7 @@ from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.advice.judge import estimate_questions
 from advisor.domain.nouns import (
     Candidate,
+    Estimate,
     Facts,
     Finding,
     Goal,
@@ -35,7 +36,7 @@ from advisor.domain.nouns import (
 )
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import imputation, memory
+from advisor.perf import memory
 from advisor.perf.prompt_cost import GRAPH_TOKENS
 
 PHYSICS = "physics core"
@@ -66,7 +67,7 @@ def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
     told = [
         *_from_rules(facts, best, verdict),
         *(from_evidence(facts, goal, best, asked) if verdict.rule != "one_token" else ()),
-        *_from_step(facts, best),
+        *_from_step(facts, best, asked.of_varied(best.plan)),
         *from_drafter(facts, best.plan),
         *_from_other_k(facts, verdict, best, goal),
         _from_decision(facts, verdict, best, goal),
@@ -140,7 +141,7 @@ def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]
     return told
 
 
-def _from_step(facts: Facts, best: Candidate) -> list[Reason]:
+def _from_step(facts: Facts, best: Candidate, varied: Estimate | None) -> list[Reason]:
     estimate = best.estimate
     if estimate is None:
         return []
@@ -152,7 +153,7 @@ def _from_step(facts: Facts, best: Candidate) -> list[Reason]:
     text = (
         f"A draft-and-verify cycle at k={best.plan.k} costs {cycle / base:.2f} baseline steps and "
         f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
-        f"while decoding{_what_else(best, decoding)}{_varied_lengths(facts, best)}"
+        f"while decoding{_what_else(best, decoding)}{_varied_lengths(best, varied)}"
     )
     stated = without_acceptance(facts) is not facts
     taken = [value for field, value, _ in facts.defaults if field == "acceptance_k"]
@@ -161,15 +162,13 @@ def _from_step(facts: Facts, best: Candidate) -> list[Reason]:
     return [Reason(text=text, sources=(PHYSICS,), weight=2.7 if stated else 1.4)]
 
 
-def _varied_lengths(facts: Facts, best: Candidate) -> str:
+def _varied_lengths(best: Candidate, varied: Estimate | None) -> str:
     """What is expected of answers whose lengths vary, where random text makes them equal and that
     matters: a joint start lets all prompts meet, and then fewer steps save less.
     """
-    stated = facts.output_spread is not None
-    if stated or facts.workload != "random" or (facts.concurrency or 1) == 1 or not best.estimate:
+    if varied is None or best.estimate is None:
         return ""
-    varied = facts.model_copy(update={"output_spread": imputation.value("output_spread")})
-    other = estimate_questions([(varied, (best.plan,), ())])[0]()[0].output_tok_s.speedup.p50
+    other = varied.output_tok_s.speedup.p50
     if abs(log(other / best.estimate.output_tok_s.speedup.p50)) < SAME_GAIN:
         return ""
     return f" (random text: answers of one length; {other:.2f}x if their lengths vary)"
