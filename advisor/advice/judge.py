@@ -308,7 +308,7 @@ class Told(NamedTuple):
             for row, size in enumerate(self.asked.sizes)
         }
 
-    def of_varied(self, plan: Plan) -> Estimate | None:
+    def of_lengths(self, plan: Plan) -> Estimate | None:
         """The estimate of one of the plans for answers of varied lengths, where that was asked."""
         if self.varied is None or plan not in self.asked.plans:
             return None

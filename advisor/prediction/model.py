@@ -121,7 +121,10 @@ def _prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
 
 
 def loop(
-    full: arrays.Points, constants: Constants, tau: Floats
+    full: arrays.Points,
+    constants: Constants,
+    tau: Floats,
+    plain_run: schedule.ServedLoad | None = None,
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """(log speed-up, log value without speculation) by metric; values in tok/s, TPOT and TTFT in
     ms. (N,) each.
@@ -134,6 +137,8 @@ def loop(
         Of the physics core.
     tau : Floats
         Tokens per step. (N,)
+    plain_run : ServedLoad, optional
+        The run without speculation, where it is at hand. (N,) each
 
     Returns
     -------
@@ -141,7 +146,7 @@ def loop(
         Log speed-ups and log values without speculation, by metric. (N,) each
     """
     spec = schedule.replay(full, constants, tau, "spec")
-    base = schedule.replay(full, constants, tau, "base")
+    base = plain_run or schedule.replay(full, constants, tau, "base")
     late = serial_drafting(full, constants)
     gain, plain = {}, {}
     for name, served in _FIELDS.items():
@@ -260,11 +265,15 @@ class Model:
             (M * N,) each
         """
 
-        def price(part: arrays.Points, constants: Constants, here: npt.NDArray[np.bool_]) -> Floats:
-            by_metric = loop(part, constants, belief.tau[here])[0]
+        def price(
+            part: arrays.Points, constants: Constants, here: npt.NDArray[np.bool_], same: bool
+        ) -> Floats:
+            base = schedule.ServedLoad(*(served[here] for served in plain)) if same else None
+            by_metric = loop(part, constants, belief.tau[here], base)[0]
             return np.stack([of_metric(by_metric, metric[here]) for metric in metrics])
 
-        by_metric = loop(full, self.constants, belief.tau)[0]
+        plain = schedule.replay(full, self.constants, belief.tau, "base")
+        by_metric = loop(full, self.constants, belief.tau, plain)[0]
         physics = np.stack([of_metric(by_metric, metric) for metric in metrics])
         both = switches.mix_states(full, self.constants, physics, price)
         reasons = spread.reasons(points, full, belief, self.constants, both.between, metrics)

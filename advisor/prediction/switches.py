@@ -50,11 +50,14 @@ LEAST_GAP = 0.005  # log ratio below which two states are one
 
 
 class Switch(NamedTuple):
-    """One mechanism: its probability, the constants without it, and where it counts."""
+    """One mechanism: its probability, the constants without it, where it counts, and whether the
+    run without speculation is the same in both states.
+    """
 
     threshold: str
     without: Mapping[str, float]
     where: Callable[[Points, Constants], Mask]
+    drafts_only: bool = False
 
 
 def _serial(p: Points, c: Constants) -> Mask:
@@ -66,7 +69,7 @@ def _tokens(p: Points) -> Floats:
 
 
 SWITCHES = (
-    Switch("switch_serial_verify", {"verify_serial_s": 0.0}, _serial),
+    Switch("switch_serial_verify", {"verify_serial_s": 0.0}, _serial, True),
     Switch(
         "switch_metal_apple9",
         {"metal_apple9": 1.0},
@@ -78,7 +81,10 @@ SWITCHES = (
         lambda p, _: kernels.repeats(p, _tokens(p)),
     ),
     Switch(
-        "switch_state_replay", {"state_checkpoint_s": 0.0}, lambda p, _: drafting.replays_states(p)
+        "switch_state_replay",
+        {"state_checkpoint_s": 0.0},
+        lambda p, _: drafting.replays_states(p),
+        True,
     ),
 )
 
@@ -96,7 +102,7 @@ def mix_states(
     full: Points,
     constants: Constants,
     log: Floats,
-    price: Callable[[Points, Constants, Mask], Floats],
+    price: Callable[[Points, Constants, Mask, bool], Floats],
 ) -> MixedStates:
     """Predictions with every mechanism that is uncertain here in both of its states.
 
@@ -109,7 +115,8 @@ def mix_states(
     log : ndarray, shape (N,) or (M, N)
         Log speed-up of each point's metric, or of M metrics, with every mechanism at work.
     price : callable
-        The same for some of the points with other constants: (points, constants, which) -> log.
+        The same for some of the points with other constants: (points, constants, which, whether
+        the run without speculation is the same) -> log.
 
     Returns
     -------
@@ -120,7 +127,9 @@ def mix_states(
         here = switch.where(full, constants) & (full.k > 0) & (full.method > 0)
         if not here.any():
             continue
-        other = price(full.take(np.flatnonzero(here)), _without(constants, switch), here)
+        other = price(
+            full.take(np.flatnonzero(here)), _without(constants, switch), here, switch.drafts_only
+        )
         gap = other - log[..., here]
         share = knowledge.threshold(switch.threshold).value
         median[..., here] += _median(gap, share)

@@ -30,7 +30,7 @@ def states(row: dict[str, str]) -> tuple[float, float, float, float]:
     _, full = prepare(points)
     constants, tau = Constants(), np.array([2.5])
 
-    def price(part, c, here):  # type: ignore[no-untyped-def]
+    def price(part, c, here, same=False):  # type: ignore[no-untyped-def]
         return of_metric(loop(part, c, tau[here])[0], part.metric)
 
     everything = np.ones(1, dtype=bool)
@@ -38,7 +38,10 @@ def states(row: dict[str, str]) -> tuple[float, float, float, float]:
     fast = slow
     for switch in switches.SWITCHES:
         if switch.where(full, constants).any():
-            fast = price(full, switches._without(constants, switch), everything)
+            without = switches._without(constants, switch)
+            fast = price(full, without, everything)
+            plain = [loop(full, c, tau)[1]["tpot"][0] for c in (constants, without)]
+            assert plain[0] == plain[1] or not switch.drafts_only
     made = switches.mix_states(full, constants, slow, price)
     return float(slow[0]), float(fast[0]), float(made.median[0]), float(made.between[0])
 

@@ -65,7 +65,7 @@ class Told(Protocol):
     def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
         """Tokens a step, and the gain of each metric."""
 
-    def of_varied(self, plan: Plan) -> Estimate | None:
+    def of_lengths(self, plan: Plan) -> Estimate | None:
         """The estimate for answers of varied lengths, where that was asked."""
 
 

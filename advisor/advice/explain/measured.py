@@ -23,6 +23,7 @@ from advisor.domain.nouns import (
     Evidence,
     Facts,
     Goal,
+    Method,
     Plan,
     Reason,
 )
@@ -170,9 +171,10 @@ def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
     """What `from_evidence` asks of plans under the loads that were measured nearby, each once."""
     goal: Goal = facts.goal or "balanced"
     found: list[tuple[Facts, Plan]] = []
-    for plan in plans:
+    of_method = {plan.method: _settings(facts, goal, plan.method) for plan in plans}
+    for plan in plans if facts.evidence else ():
         of_plan: list[tuple[Facts, Plan]] = []
-        for i, rows in enumerate(_runs(facts, goal, plan)[:COVERING]):
+        for i, rows in enumerate(_in_order(of_method[plan.method], facts, goal, plan)[:COVERING]):
             if (rows[0].covers or i == 0) and _comparable(facts, rows[0], plan):
                 for case in towards(facts, rows[0], plan):
                     if case not in of_plan:
@@ -185,15 +187,27 @@ def _runs(facts: Facts, goal: Goal, plan: Plan) -> list[list[Evidence]]:
     """The runs that say something for a goal, each with its metrics: those that cover the question
     first, then those of the fewest other settings.
     """
+    return _in_order(_settings(facts, goal, plan.method), facts, goal, plan)
+
+
+def _settings(facts: Facts, goal: Goal, method: Method) -> list[list[Evidence]]:
+    """The same in no order, for one method."""
     wanted = [
         e
         for e in facts.evidence
         if e.metric in GOAL_METRICS[goal] or e.metric in ("output_tok_s", "ttft")
     ]
-    wanted = [e for e in wanted if e.method == plan.method] or wanted
+    wanted = [e for e in wanted if e.method == method] or wanted
     runs: dict[str, list[Evidence]] = {}
     for row in wanted:
         runs.setdefault(row.run_id, []).append(row)
+    return _of_each_setting(list(runs.values()))
+
+
+def _in_order(
+    runs: list[list[Evidence]], facts: Facts, goal: Goal, plan: Plan
+) -> list[list[Evidence]]:
+    """Runs, those that say most of a plan first."""
 
     def order(rows: list[Evidence]) -> tuple[bool, int, bool, bool, bool, bool, bool]:
         row = rows[0]
@@ -202,7 +216,7 @@ def _runs(facts: Facts, goal: Goal, plan: Plan) -> list[list[Evidence]]:
         same = not row.covers, len(_others(facts, row)), not row.clean
         return *same, shares, decodes, row.repeats < OFTEN, row.k != plan.k
 
-    return sorted(_of_each_setting(list(runs.values())), key=order)
+    return sorted(runs, key=order)
 
 
 def _of_each_setting(runs: Sequence[list[Evidence]]) -> list[list[Evidence]]:

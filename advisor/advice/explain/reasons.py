@@ -67,7 +67,7 @@ def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
     told = [
         *_from_rules(facts, best, verdict),
         *(from_evidence(facts, goal, best, asked) if verdict.rule != "one_token" else ()),
-        *_from_step(facts, best, asked.of_varied(best.plan)),
+        *_from_step(facts, best, asked.of_lengths(best.plan)),
         *from_drafter(facts, best.plan),
         *_from_other_k(facts, verdict, best, goal),
         _from_decision(facts, verdict, best, goal),
