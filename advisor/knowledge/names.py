@@ -218,8 +218,8 @@ def quant_word(text: str) -> str | None:
 
 
 _NEUTRAL = lazy_re(  # words that leave the model what it is: its form, file and maker
-    r"(?:instruct|chat|it|hf|gguf|mtp|nextn|dynamic|hybrid|fp8|meta|nvidia|google|microsoft|openai"
-    r"|mistralai|moonshotai|deepseekai|zaiorg|zai|thudm|unsloth|[.+:])*"
+    r"(?:instruct|chat|it|qat|hf|gguf|mtp|nextn|dynamic|hybrid|fp8|meta|nvidia|google|microsoft"
+    r"|openai|mistralai|moonshotai|deepseekai|zaiorg|zai|thudm|unsloth|[.+:])*"
 )
 
 

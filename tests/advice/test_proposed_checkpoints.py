@@ -322,6 +322,8 @@ def test_a_name_that_says_more_than_a_known_one_is_another_model(name: str) -> N
         ("qwen3-235b-a22b-instruct-2507", "qwen3-235b-a22b", "fp8"),
         ("glm-4.7-flash", "glm-4.7-flash", "fp8"),
         ("gpt-oss-120b", "gpt-oss-120b", "mxfp4"),
+        ("gemma-4-26b-a4b-it-qat", "gemma-4-26b-a4b", "fp8"),
+        ("gemma-4-26B-A4B-it-qat-q4_0", "gemma-4-26b-a4b", "q4_0"),
     ],
 )
 def test_a_bare_name_may_tell_its_quantisation(name: str, ident: str, quant: str) -> None:
