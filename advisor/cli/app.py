@@ -45,6 +45,50 @@ COMMANDS = {
     "bench": "advisor.cli.bench:bench",
 }
 
+# What the help says of each, which imports none of them: the first sentence of its own help.
+SUMMARIES = {
+    "recommend": (
+        "Recommend speculative decoding on or off, with k, expected gain, reasons and "
+        "launch command."
+    ),
+    "compose": "Print the recommended launch as a complete docker-compose.yml.",
+    "sweep": "Show the gain over the load, one curve per k.",
+    "plan": (
+        "Plan one or two servers, with or without speculation, for several workloads on "
+        "one machine."
+    ),
+    "compare": (
+        "Compare two or three choices and explain the difference: hardware, models, "
+        "engines, releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files."
+    ),
+    "why-not": "Explain why WHAT was not recommended.",
+    "schema": (
+        "Print the JSON Schema (draft 2020-12) of a command's JSON, or of a hardware or model file."
+    ),
+    "validate": (
+        "Report settings of a launch that crash, slow down, corrupt output or are silently ignored."
+    ),
+    "explain": "Explain one rule (by code or slug): reason, examples, sources.",
+    "rules": "List the rules that validate and recommend share.",
+    "hardware": "Known accelerators: list, show, or validate your own file.",
+    "models": "Known models: list, show, or validate your own file.",
+    "knowledge": "The fact files of this package.",
+    "results": "Show what benchmark files contain.",
+    "ab": "Evaluate an A/B benchmark: OFF is the run without speculation, ON the one with it.",
+    "calibrate": "Add your runs to a private machine file for `advisor recommend --machine NAME`.",
+    "share": "Write a machine's runs as CSV and YAML, to contribute them to the measurements.",
+    "watch": "Observe a running server and recommend speculation on, off or another k.",
+    "serve": "Serve the web page: recommendations, comparisons, checks, results; JSON API at /api.",
+    "page": "Write a static copy of the page with answers for common hardware and loads.",
+    "mcp": (
+        "Serve tools for agents (Model Context Protocol): recommend, sweep, validate, explain, ab."
+    ),
+    "predict": "Predict the speed-up of every row of a CSV (the columns of the measured runs).",
+    "train": "Fit the model to the measured runs and write models/speedup.json (deterministic).",
+    "evaluate": "Score the model on sources it has not seen and write the model card.",
+    "data": "The measured runs: check them, add to them, compile their index.",
+    "bench": "Benchmark a machine, to base its predictions on measurements.",
+}
 
 ONE_THREAD = (
     "recommend",
@@ -65,6 +109,7 @@ class Commands(LazyGroup):
     """The commands of `advisor`."""
 
     targets = COMMANDS
+    summaries = SUMMARIES
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, None where there is none of that name."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -43,15 +44,31 @@ HELP = {"help_option_names": ["-h", "--help"]}
 class LazyGroup(click.Group):
     """A group whose commands are imported when they run.
 
-    `targets` maps a command's name to "module:attribute". A command whose modules stay in the
-    repository says so in an installed package.
+    `targets` maps a command's name to "module:attribute", `summaries` to what the group's help says
+    of it. A command whose modules stay in the repository says so in an installed package.
     """
 
     targets: Mapping[str, str] = {}
+    summaries: Mapping[str, str] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all command names, in the order of the help."""
         return [*super().list_commands(ctx), *self.targets]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, without importing those of which a summary is known."""
+        limit = formatter.width - 6 - max(map(len, self.summaries), default=0)
+        rows = []
+        for name in self.list_commands(ctx):
+            target = self.targets.get(name, "").partition(":")[0]
+            if name in self.summaries and find_spec(target) is not None:
+                command: click.Command | None = click.Command(name, help=self.summaries[name])
+            else:
+                command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(limit)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, None where there is none of that name."""

@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from advisor.cli.app import COMMANDS, SUMMARIES, cli
 
 HEAVY = (
     "pandas",
@@ -43,6 +46,24 @@ def test_no_heavy_library_is_imported(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "IMPORTED []"
+
+
+def test_the_help_imports_no_command_and_says_what_each_says() -> None:
+    """It took twelve bare imports of click, pydantic and numpy: those of training came along."""
+    code = (
+        "import sys\nfrom advisor.cli.app import COMMANDS, main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        "print([m for m in (*COMMANDS.values(), 'numpy:') if m.partition(':')[0] in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+    context = click.Context(cli)
+    own = {name: cli.get_command(context, name) for name in COMMANDS}
+    said = {name: one.get_short_help_str(1000) for name, one in own.items() if one is not None}
+    assert said == SUMMARIES
+    with context:
+        assert all(f"  {name} " in cli.get_help(context) for name in COMMANDS)
 
 
 FILES = sorted(str(path) for path in Path(__file__).parents[1].glob("corpus*/case-*"))
