@@ -14,7 +14,6 @@ from advisor.advice.explore.layouts import Instance, Layout, MixPlan
 from advisor.advice.plans.topology import on_each, spans
 from advisor.advice.recommend import launch_text
 from advisor.domain.nouns import Advice, AdvisorError, Plan
-from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.deploy import compose, front_ends, k8s, serving, units
 from advisor.render.deploy.front_ends import Route
 from advisor.render.deploy.serving import Server
@@ -49,6 +48,9 @@ def folder(made: MixPlan, form: str = "compose", layout: int | None = None) -> d
     AdvisorError
         Where the layout cannot be, or the form cannot hold it.
     """
+    # start-up: pydantic's models and YAML, for a folder only
+    from advisor.render.bench_script import bench_plan, bench_script
+
     wanted = made.best if layout is None else made.layouts[layout]
     if wanted.refusal is not None or not wanted.instances:
         raise AdvisorError(f"{wanted.title}: {wanted.refusal}")
