@@ -9,7 +9,17 @@ from __future__ import annotations
 from advisor import engines, rules
 from advisor.advice.plans import checkpoints, limits, propose
 from advisor.advice.plans.limits import FOUR_BITS
-from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Hardware, Plan, Quant, Request
+from advisor.domain.nouns import (
+    LLM,
+    AdvisorError,
+    Case,
+    Facts,
+    Finding,
+    Hardware,
+    Plan,
+    Quant,
+    Request,
+)
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
@@ -41,7 +51,7 @@ def fits(
     except AdvisorError:
         return None
     plans = [plan for plan in plans if plan.dp == 1 or engine in memory.SERVERS]
-    found = [_holds(facts, plan, slots) and _loads(facts, plan) for plan in plans]
+    found = [_holds(facts, plan, slots) and breaks_blocks(facts, plan) is None for plan in plans]
     return True if True in found else None if None in found else False
 
 
@@ -98,19 +108,15 @@ def _holds(facts: Facts, plan: Plan, slots: int) -> bool | None:
     return memory.bill(facts, head.model_copy(update={"max_model_len": needed})).fits
 
 
-def _loads(facts: Facts, plan: Plan) -> bool:
-    """Whether the shards of the plan hold whole blocks of a block-FP8 checkpoint, which is not
-    loaded otherwise (SD215).
+def breaks_blocks(facts: Facts, plan: Plan) -> Finding | None:
+    """Why a block-FP8 checkpoint is not loaded: the shards of the plan do not hold whole blocks
+    (SD215); None where they do.
     """
     if facts.quant is None or facts.quant.id != "fp8" or plan.tp == 1:
-        return True
-    return not any(
-        f.severity == "error"
-        for f in rules.check(
-            Case(facts=facts, plan=plan, launch=engines.get(plan.engine).to_launch(plan)),
-            select=("SD215",),
-        )[0]
-    )
+        return None
+    launch = engines.get(plan.engine).to_launch(plan)
+    found = rules.check(Case(facts=facts, plan=plan, launch=launch), select=("SD215",))[0]
+    return next((one for one in found if one.severity == "error"), None)
 
 
 def quant_default(

@@ -218,6 +218,9 @@ def test_idle_replicas_are_named_with_what_would_use_them() -> None:
     assert "1 of the 2 replicas has" in reasons(
         recommend(hardware="h100", gpus=2, tp=1, model="qwen3-8b")
     )
+    fp8 = reasons(recommend(hardware="h100", gpus=8))  # 16 heads could be split over 8
+    assert "1 of the 2 replicas has" in fp8 and "[SD215]" in fp8 and "heads" not in fp8
+    assert "--gpus 4 joins 4" in fp8 and "--gpus 16" not in fp8
     assert "replicas" not in reasons(
         recommend(hardware="h100", gpus=3, model="qwen3-8b", concurrency=3)
     )

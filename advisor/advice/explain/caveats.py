@@ -17,6 +17,7 @@ from advisor.advice.plans import (
     propose,
     topology,
 )
+from advisor.advice.quantisations import breaks_blocks
 from advisor.domain.nouns import Estimate, Facts, OwnRun, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
@@ -270,11 +271,13 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
         return None
     name = facts.model.name or facts.model.id if facts.model else "the model"
     heads = facts.shape.heads if facts.shape is not None else None
-    counts = [
-        n
-        for n in range(2, 2 * facts.gpus + 1)
-        if n != facts.gpus and propose.divides_heads(facts, n)
-    ]
+    parts = f"{heads} attention heads" if heads else "attention heads"
+    joined = [base.model_copy(update={"tp": n, "dp": 1}) for n in range(2, 2 * facts.gpus + 1)]
+    able = [one for one in joined if propose.divides_heads(facts, one.tp)]
+    broken = next((found for one in able if (found := breaks_blocks(facts, one))), None)
+    if any(one.tp == facts.gpus for one in able) and broken is not None:
+        parts = f"FP8 blocks [{broken.code}]"
+    counts = [one.tp for one in able if one.tp != facts.gpus and not breaks_blocks(facts, one)]
     fewer, more = (
         max((n for n in counts if n < facts.gpus), default=None),
         min((n for n in counts if n > facts.gpus), default=None),
@@ -285,12 +288,8 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
         else []
     )
     uses.append(f"--concurrency {base.dp} gives each one work")
-    why = (
-        f"--tp {facts.tp} was requested"
-        if facts.tp
-        else f"{name}'s {f'{heads} ' if heads else ''}attention heads cannot be split over "
-        f"{facts.gpus}"
-    )
+    why = f"{name}'s {parts} cannot be split over {facts.gpus}"
+    why = f"--tp {facts.tp} was requested" if facts.tp else why
     many = "request" if requests == 1 else "requests"
     idle = f"{spare} of the {base.dp} replicas {'has' if spare == 1 else 'have'} nothing to do"
     text = f"{idle} with {requests} {many} at once: {why}"
