@@ -377,3 +377,21 @@ def test_a_run_whose_prompts_were_cached_is_compared_with_cached_prompts() -> No
     made = recommend(**asked, quant="nvfp4", concurrency=64, ctx_tokens=32_768)
     told = [one.text for one in made.reasons if "x expected: " in one.text and "[" not in one.text]
     assert "the load is another, with a shared prefix (+" in told[0]
+
+
+@pytest.mark.parametrize("hardware", ["apple-m3-ultra", "apple-m4-pro"])
+def test_off_says_why_it_does_not_follow_a_gain_measured_nearby(hardware: str) -> None:
+    """OFF at 0.87x stood beside "+29.4 %" of another chip, without a word."""
+    advice = recommend(hardware=hardware)
+    assert advice.decision == "off"
+    near = next(one.text for one in advice.reasons if one.text.startswith("Nearest measurement"))
+    assert re.search(r"gave \+\d", near), "a gain, or the test needs another chip"
+    assert near.endswith("; the documented losses (SD409) count more here")
+    assert "(SD409) count more here" in " ".join(advice_text(advice).split())
+
+
+def test_another_load_says_how_long_its_answers_were() -> None:
+    """Requests and prompts stand with the run: 1 x 32768 was called another load without it."""
+    advice = recommend(hardware="h200", concurrency=1, ctx_tokens=32_768)
+    told = next(one.text for one in advice.reasons if "the load is another" in one.text)
+    assert re.search(r"the load is another, with answers of \d+ tokens \(\+\d", told)

@@ -182,8 +182,12 @@ def _load_shares(facts: Facts, cases: Steps[Case], gains: Steps[float]) -> list[
     if cases.there[1] is not cases.read[1]:
         shared = "with" if cases.there[1].prefix_caching else "without"
         return [(f"the load is another, {shared} a shared prefix", ratio)]
-    same = all(getattr(there, name) == getattr(facts, name) for name in LOAD)
-    return [] if same else [("the load is another", ratio)]
+    if all(getattr(there, name) == getattr(facts, name) for name in LOAD):
+        return []
+    # requests and prompts stand with the run
+    tokens = there.output_tokens if there.output_tokens != facts.output_tokens else None
+    answers = f", with answers of {tokens:,} tokens" if tokens else ""
+    return [(f"the load is another{answers}", ratio)]
 
 
 def _spread_of(row: Evidence, facts: Facts) -> float | None:

@@ -84,16 +84,18 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate, told: Told) -> list
 
 def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
     """How much a run of this setting says that lies on the other side of 1 than what is expected;
-    nothing of a run of another one, which is named as such.
+    of a run of another one, which is named as such, only which losses count more.
     """
-    if set(_differences_of(facts, best.plan, row)) - {"k"}:
-        return ""
     printed = PRINTED.get(row.metric)
     if best.estimate is None or printed is None or row.metric == "ttft":
         return ""
     expected = getattr(best.estimate, printed).speedup.p50
     if (expected - 1) * (row.speedup - 1) >= 0:
         return ""
+    if set(_differences_of(facts, best.plan, row)) - {"k"}:
+        lost = [f.code for f in best.findings if f.effect == "loss" and expected < 1]
+        named = f"the documented losses ({', '.join(sorted(lost))})"
+        return f"; {named} count more here" if lost else ""
     if not row.clean:
         return (
             "; against the estimate, which does not count it: too few prompts, or settings that "
