@@ -381,3 +381,15 @@ def test_own_drafts_that_were_accepted_have_seen_the_head(accepted: float, decis
 def test_checkpoints_reported_to_draft_nothing_are_named() -> None:
     made = recommend(hardware="gb10", model="qwen3-next-80b-a3b", quant="nvfp4")
     assert any("vllm-project/vllm#35031" in found.sources for found in made.findings)
+
+
+@pytest.mark.parametrize(("hardware", "gpus"), [("gb300", 1), ("h200", 2), ("gb10", 2)])
+def test_deepseek_v4_flash_fits_where_its_published_checkpoint_was_run(
+    hardware: str, gpus: int
+) -> None:
+    """166.9 GB, experts in FP4: at one byte a parameter none of the three would hold it."""
+    advice = recommend(
+        hardware=hardware, gpus=gpus, model="deepseek-ai/DeepSeek-V4-Flash-0731", engine="vllm"
+    )
+    assert advice.facts.quant is not None and advice.facts.quant.id == "mxfp4"
+    assert advice.candidate is not None
