@@ -33,11 +33,11 @@ def predict(rows: Path, out: Path) -> None:
     The columns spec_method and model (or total_params_b) are required; speedup_metric defaults
     to output_tok_s. All other columns and values may be missing: unknown values widen the
     interval; hardware that is not in the catalogue is said on standard error, and its decision is
-    measure. Beside those columns are read memory_fraction (of the device, for the engine; default
-    the engine's) and max_model_len (of a llama-server slot), since memory says how many requests
-    run. The output adds speedup_p10, speedup_p50, speedup_p90, p_gain, decision (on, off or
-    measure, as in recommend; not on where the weights do not fit), basis and error, which says why
-    a row cannot be predicted.
+    measure, as is that of mtp on a model without a known head. Beside those columns are read
+    memory_fraction (of the device, for the engine; default the engine's) and max_model_len (of a
+    llama-server slot), since memory says how many requests run. The output adds speedup_p10,
+    speedup_p50, speedup_p90, p_gain, decision (on, off or measure, as in recommend; not on where
+    the weights do not fit), basis and error, which says why a row cannot be predicted.
 
     Exit status: 0 done, 1 every row has an error, 2 unusable input.
     """

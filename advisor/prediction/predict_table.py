@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.nouns import LLM
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays
@@ -39,6 +40,7 @@ DIGITS = 4
 LEAST_BITS = sourced(2.0, "bits a weight", "of the smallest GGUF files that are served", "assumed")
 MOST_ROWS = 2**17  # worked out at once
 _ENDLESS = "the row's numbers lead to no finite prediction"
+_MTP = arrays.METHOD_CODE["mtp"]
 _TTFT, _REQUEST = arrays.METRICS.index("ttft"), arrays.METRICS.index("request_tok_s")
 
 
@@ -129,7 +131,8 @@ def _compute(
     columns: Mapping[str, Sequence[Any]], count: int, model: Model | None
 ) -> tuple[Predicted, arrays.Points, list[str | None], Mask]:
     """The same, and the rows that depend on what is not predicted: layers of llama.cpp behind a
-    network link, and slots that only an error of their bill lets fit (N,).
+    network link, slots that only an error of their bill lets fit, and an MTP head that the model
+    is not known to have (N,).
     """
     read = _with_text(columns, count)
     table = {name: Words(read[name]) for name in READ_HERE if name in read}
@@ -156,7 +159,17 @@ def _compute(
     slots = things.engine.each(lambda name: name is not None and gguf_engine(name))
     across = links & slots & (full.gpus > 1) & (full.method > 0)
     nearly = (short > 0) & (short <= device.BILL_ERROR_GIB)
-    return found, points, errors, across | nearly
+    headless = (full.method == _MTP) & things.model.mask(_has_no_head)
+    return found, points, errors, across | nearly | headless
+
+
+def _has_no_head(pair: tuple[LLM, LLM]) -> bool:
+    """Whether a listed model has neither an MTP head nor an assistant that stands in for one: the
+    acceptance of other heads says nothing of it.
+    """
+    model, shape = pair
+    known = model.mtp_layers or (shape.mtp_layers if shape is not None else None)
+    return not (known or model.assistant or model.is_class)
 
 
 def predict_own_metric(points: arrays.Points, things: Things, model: Model) -> Predicted:
