@@ -51,7 +51,9 @@ ARMS = ("plain step", "cycle")
 def points() -> list[Point]:
     """Every raw point whose decode step counts, with `hardware` and the folder it stands in."""
     found: list[Point] = []
-    for folder in sorted(path for path in (measurements_dir() / "raw").iterdir() if path.is_dir()):
+    # a folder of other forms than these (llama-batched-bench, copies) has them one level deeper
+    every = (measurements_dir() / "raw").iterdir()
+    for folder in sorted(path for path in every if any(path.glob("*.jsonl"))):
         about = read_about(folder, {})
         for point in read_rows(folder):
             weak = reason_of(point, about)
