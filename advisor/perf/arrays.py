@@ -177,6 +177,8 @@ class Points:
     kv_pool_tokens: Floats  # tokens that the KV pool of the base arm holds, if known
     held_base: Floats  # requests that the memory holds at once without speculation, if counted
     held_spec: Floats  # the same with it
+    host_base: Floats  # layers whose experts lie in the machine's memory, without speculation
+    host_spec: Floats  # the same with it; NaN: none
     n_requests: Floats
     output_spread: Floats  # 0 = equal output lengths, 0.5 = +-50 %
     temperature: Floats

@@ -98,6 +98,11 @@ class Constants:
     # recurrent state
     state_reads: ByPath = by_path(1.0, mlx=5.0)
     state_copies: ByPath = by_path(1.0, llamacpp_cuda=2.5)
+    # experts in the machine's memory
+    host_layer_s: float = 0.09e-3
+    host_memory_share: float = 0.67
+    host_memory_speed: float = 1.0
+    host_copy_bw: float = 13e9
     # tensor parallelism
     allreduce_s: float = 10e-6
     allreduce_pcie_s: float = 25e-6

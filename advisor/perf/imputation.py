@@ -309,6 +309,8 @@ def _fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
             np.where(vllm & (made["is_hybrid"] > 0) & (p.version < HYBRID_CACHING), 0.0, 1.0),
         ),
         "prefix_share": _fill_unknown(p.prefix_share, 0.0),
+        "host_base": _fill_unknown(p.host_base, 0.0),
+        "host_spec": _fill_unknown(p.host_spec, 0.0),
         "max_num_seqs": _fill_unknown(
             p.max_num_seqs,
             np.where(

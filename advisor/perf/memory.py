@@ -146,7 +146,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
         plan.max_num_seqs or facts.concurrency or 1, facts.concurrency or plan.max_num_seqs or 1
     )
     running = slots if held is None or plan.engine not in SERVERS else min(slots, held)
-    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k) * running / GIB / gpus
+    state = kv_sizes.state_bytes(shape, plan) * running / GIB / gpus
     before = None
     if plan.method != "none":
         before = bill(facts, plan.model_copy(update={"method": "none", "k": 0}))
@@ -289,7 +289,7 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
     )
-    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k)
+    state = kv_sizes.state_bytes(shape, plan)
     least: Length = greater(length, 1)
     one = least * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
     held: Length = free / one

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
-from advisor.perf import imputation, kernels, rates
+from advisor.perf import host_memory, imputation, kernels, rates
 from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
 from advisor.perf.kernels import SMALL_BATCH_PATHS
@@ -170,6 +170,7 @@ def step_seconds(
     speculative = np.broadcast_to(np.asarray(spec), batch.shape)
     tokens = batch * tokens_per_request
     distinct = reached_experts(p, c, batch, tokens_per_request)
+    moved, beside = host_memory.moved_seconds(p, c, tokens, distinct, speculative)
     small = p.is_path(*SMALL_BATCH_PATHS) & (tokens <= kernels.expert_limit(p))
     distinct = np.where(
         small, np.fmin(tokens * p.topk, p.experts), distinct
@@ -201,7 +202,7 @@ def step_seconds(
     host = host + _sampling_seconds(p, c, batch * vocab, tokens_per_request, speculative)
     terms = StepTerms(
         dense=dense,
-        experts=experts,
+        experts=experts * (1 - moved) + beside,
         state=state,
         attention=attention_seconds(p, c, batch, tokens_per_request, context),
         launch=launch,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
+from advisor.perf import host_memory
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.physics import link_seconds
@@ -156,4 +157,5 @@ def prefill_seconds(
     total = soft_max(call_seconds(p, c, tokens), work) * scale + link_seconds(
         p, c, tokens, p.layers
     )
+    total = total + host_memory.prompt_seconds(p, c, tokens, reached, spec)
     return np.where(tokens > 0, total, 0.0)

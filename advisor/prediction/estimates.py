@@ -178,8 +178,10 @@ def predict_batch(
 
 
 def overflow_chance(facts: Facts, plan: Plan) -> float:
-    """The chance that a drafter makes slots overflow a device that holds them without it."""
-    if plan.method == "none" or not device.reserves(plan):
+    """The chance that a drafter makes slots overflow a device that holds them without it. A
+    mixture's experts then lie in system memory, which physics prices (perf/host_memory.py).
+    """
+    if plan.method == "none" or not device.reserves(plan) or device.moves_experts(facts, plan):
         return 0.0
     return device.overflow_chance(memory.bill(facts, plan).short_gib or 0.0)
 

@@ -33,6 +33,7 @@ Mask = npt.NDArray[np.bool_]
 
 DEFAULT_METRIC = "output_tok_s"  # of a row that names none
 READ_HERE = (*encode_rows.COLUMNS, *MEMORY_COLUMNS)
+MOVED = ("host_base", "host_spec")
 LINKS = ("roce", "ethernet")  # between machines
 NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
@@ -144,21 +145,23 @@ def _compute(
         def again(rows: npt.NDArray[np.int64], part: arrays.Points) -> Predicted:
             cells = {name: words.take(rows) for name, words in table.items()}
             inside = things.take(rows)
-            return predict_own_metric(
-                count_held(part, prepare(part)[1], inside, cells), inside, learned
-            )
+            counted = count_held(part, prepare(part)[1], inside, cells)
+            moved = {name: getattr(held, name)[rows] for name in MOVED}
+            return predict_own_metric(counted.replace(**moved), inside, learned)
 
         full = prepare(points)[1]
-        held = count_held(points, full, things, table)
+        short = shortfall(points, full, things, table)
+        held = count_held(points, full, things, table).replace(
+            host_base=short.host_base, host_spec=short.host_spec
+        )
         counted = full.replace(held_base=held.held_base, held_spec=held.held_spec)
         found = widen(points, counted, predict_own_metric(held, things, learned), again)
-        short = shortfall(points, full, things, table)
-        steps = points.metric != _TTFT
-        found = with_overflow(found, np.where(steps, device.overflow_chance(short), 0.0))
+        whole = (points.metric != _TTFT) & (short.host_spec == 0)
+        found = with_overflow(found, np.where(whole, device.overflow_chance(short.gib), 0.0))
     links = read_words(table, "interconnect", count).each(lambda word: word in LINKS) > 0
     slots = things.engine.each(lambda name: name is not None and gguf_engine(name))
     across = links & slots & (full.gpus > 1) & (full.method > 0)
-    nearly = (short > 0) & (short <= device.BILL_ERROR_GIB)
+    nearly = (short.gib > 0) & (short.gib <= device.BILL_ERROR_GIB)
     headless = (full.method == _MTP) & things.model.mask(_has_no_head)
     return found, points, errors, across | nearly | headless
 

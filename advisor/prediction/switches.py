@@ -86,6 +86,10 @@ SWITCHES = (
         lambda p, _: drafting.replays_states(p),
         True,
     ),
+    # no mechanism of a build, but as unknown: whether the machine's memory is DDR4 or DDR5
+    Switch(
+        "switch_host_memory", {"host_memory_speed": 2.0}, lambda p, _: np.asarray(p.host_spec > 0)
+    ),
 )
 
 

@@ -9,7 +9,6 @@ has.
 
 from __future__ import annotations
 
-from math import ceil
 from typing import NamedTuple
 
 from advisor import engines
@@ -92,8 +91,11 @@ def offload(facts: Facts) -> Offload | None:
         made = memory.bill(asked, plan) if plan is not None else None
         if plan is None or made is None or made.fits is not False:
             return None
-        layers, most = ceil((made.short_gib or 0.0) / per_layer), shape.moe_layers or 0
-        if layers <= most:
+        layers, most = (
+            weights.layers_over(shape, quant, made.short_gib or 0.0),
+            shape.moe_layers or 0,
+        )
+        if layers is not None:
             found = _make_offload(shape, quant, plan, min(layers + SPARE_LAYERS, most), per_layer)
             while found.layers < found.of and not _holds_drafts(asked, found.plan):
                 layers += 1

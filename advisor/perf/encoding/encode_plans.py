@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.domain.question import USUAL_OUTPUT
-from advisor.engines.traits import traits
+from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
-from advisor.perf import memory
+from advisor.perf import host_memory, memory
 from advisor.perf.encoding import cells
 from advisor.perf.encoding import encode_names as names
 from advisor.perf.encoding.encode_rows import DRAFT_SIZE
@@ -145,6 +145,7 @@ def _columns(
     columns["tp"] = [float(plan.tp) for plan in plans]
     columns["prefix_caching"] = [names.scaled_value(plan.prefix_caching) for plan in plans]
     columns |= _limits(facts, plans, seen)
+    columns |= _host_layers(facts, plans)
     columns["max_num_batched_tokens"] = [
         names.scaled_value(plan.max_num_batched_tokens) for plan in plans
     ]
@@ -178,9 +179,7 @@ def _limits(facts: Facts, plans: Sequence[Plan], seen: Counts) -> dict[str, obje
     for plan in plans:
         held = seen.get((id(plan), room))
         if held is None:
-            plain = plan.model_copy(
-                update={"method": "none", "k": 0, "k_schedule": (), "max_num_seqs": None}
-            )
+            plain = _plain(plan).model_copy(update={"max_num_seqs": None})
             plain_count = plain_count if plain == last else _count(facts, plain)
             last = plain
             count = plain_count if plan.method == "none" else _count(facts, plan)
@@ -192,6 +191,26 @@ def _limits(facts: Facts, plans: Sequence[Plan], seen: Counts) -> dict[str, obje
         after.append(count if counted else SLOTS_HOLD)
         slots.append(SLOTS_HOLD if full else names.scaled_value(plan.max_num_seqs))
     return {"max_num_seqs": slots, "held_base": before, "held_spec": after}
+
+
+def _plain(plan: Plan) -> Plan:
+    """The arm without speculation."""
+    return plan.model_copy(update={"method": "none", "k": 0, "k_schedule": ()})
+
+
+def _host_layers(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
+    """Layers whose experts lie in the machine's memory, without each plan's speculation and with
+    it: slots that fit with it fit without.
+    """
+    shape = facts.shape or facts.model
+    if shape is None or not shape.moe_layers or not any(gguf_engine(p.engine) for p in plans):
+        return {}
+    after = [float(host_memory.host_layers(facts, plan)) for plan in plans]
+    before = [
+        float(host_memory.host_layers(facts, _plain(plan))) if layers else 0.0
+        for plan, layers in zip(plans, after, strict=True)
+    ]
+    return {"host_base": before, "host_spec": after}
 
 
 def _count(facts: Facts, plan: Plan) -> float:

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import Engine, Facts, Method, Plan
+from advisor.domain.patterns import lazy_re
+from advisor.domain.sourced import sourced
 from advisor.engines import canonical
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as P
-from advisor.perf import memory
+from advisor.perf import host_memory, memory
 from advisor.perf.encoding import cells
 from advisor.perf.encoding.cells import Columns, read_words
 from advisor.perf.encoding.encode_settings import Things
 from advisor.perf.load import SLOTS_HOLD
+from advisor.perf.sizes import device
 
 Floats = npt.NDArray[np.float64]
 CONTEXT_COLUMN = "context_tokens"  # tokens that all slots of llama-server reserve
 LENGTH_COLUMN = "max_model_len"  # tokens a slot of llama-server reserves
 SHARE_COLUMN = "memory_fraction"  # of the device that the engine may take: 0 to 1
 MEMORY_COLUMNS = (CONTEXT_COLUMN, LENGTH_COLUMN, SHARE_COLUMN)
+# n-cpu-moe 22 (off arm 20); without a number every layer
+_CPU_MOE = lazy_re(
+    r"\bn-cpu-moe (?P<layers>\d+)(?:[^;]*?\(off arm (?P<off>\d+)\))?|\bcpu-moe\b|\bexps=CPU\b"
+)
+EVERY_LAYER = sourced(1000, "layers", "own choice: more than any model has", "chosen")
 # What tells plans apart beside words and beside tp and k, which the bill takes many of at once
 _NUMBERS = ("prefix_caching", "max_num_batched_tokens")
 
@@ -86,10 +94,20 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
     )
 
 
-def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns) -> Floats:
-    """GiB by which reserved slots are billed too large for a device with speculation; 0 where they
-    fit, or where a row does not say how long they are; one slot where it does not say how many
-    (N,).
+class Short(NamedTuple):
+    """Reserved slots that are billed too large for a device, (N,) each."""
+
+    gib: Floats  # with speculation
+    # layers whose experts lie in the machine's memory, as the row says or as llama-server moves
+    # them for such slots, without speculation and with it
+    host_base: Floats
+    host_spec: Floats
+
+
+def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns) -> Short:
+    """By how much reserved slots are billed too large for a device with speculation, and what
+    llama-server does about it; 0 where they fit, or where a row does not say how long they are; one
+    slot where it does not say how many.
 
     Parameters
     ----------
@@ -102,11 +120,11 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
 
     Returns
     -------
-    Floats
-        GiB. (N,)
+    Short
+        (N,) each
     """
     count = len(points)
-    short = np.zeros(count)
+    short, before, after = (np.zeros(count) for _ in range(3))
     total = read_words(columns, CONTEXT_COLUMN, count).each(cells.positive)
     each = read_words(columns, LENGTH_COLUMN, count).each(cells.positive)
     slots = np.fmax(np.nan_to_num(points.max_num_seqs, nan=1.0), 1.0)
@@ -125,11 +143,55 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
         words = {name: float(column[i]) for name, column in numbers.items()}
         ranks, drafts = np.floor(full.tp[rows]), np.floor(full.k[rows])
         plan = _plan(facts, things, i, cache.of(i).strip(), words, (ranks, drafts))
-        free, held = memory.free_gib(facts, plan), memory.rooms(facts, plan, reserved[rows])
-        if free is not None and held is not None:
-            more = np.where(free > 0, free / np.fmax(held, 1e-9) - free, -free)
-            short[rows] = np.fmax(more, 0.0)
-    return short
+        short[rows] = _over(facts, plan, reserved[rows])
+        if (short[rows] > 0).any() and device.moves_experts(facts, plan):
+            plain = plan.model_copy(update={"method": "none", "k": 0})
+            for layers, one in ((before, plain), (after, plan)):
+                gib = _over(facts, one, reserved[rows])
+                layers[rows] = [host_memory.host_layers(facts, one, float(part)) for part in gib]
+    base, spec = told_layers(columns, count)
+    return Short(
+        short, np.where(np.isnan(base), before, base), np.where(np.isnan(spec), after, spec)
+    )
+
+
+def told_layers(columns: Columns, count: int) -> tuple[Floats, Floats]:
+    """Layers whose experts lie in the machine's memory as rows say it, without speculation and with
+    it; NaN where they do not. Training does not read this: it prices its five such rows as if all
+    lay on the card.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Of the rows. (N,) each
+    count : int
+        Number of rows.
+
+    Returns
+    -------
+    tuple of Floats
+        (N,) each
+    """
+    words = read_words(columns, "spec_extra", count)
+    return words.each(lambda text: _read_layers(text)[0]), words.each(
+        lambda text: _read_layers(text)[1]
+    )
+
+
+def _read_layers(text: str) -> tuple[float, float]:
+    found = _CPU_MOE.search(text)
+    if not found:
+        return cells.NAN, cells.NAN
+    layers = float(found.group("layers") or EVERY_LAYER)
+    return float(found.group("off") or layers), layers
+
+
+def _over(facts: Facts, plan: Plan, reserved: Floats) -> Floats:
+    """GiB by which slots of so many tokens in all are too large, 0 where they fit (N,)."""
+    free, held = memory.free_gib(facts, plan), memory.rooms(facts, plan, reserved)
+    if free is None or held is None:
+        return np.zeros(len(reserved))
+    return np.fmax(np.where(free > 0, free / np.fmax(held, 1e-9) - free, -free), 0.0)
 
 
 def _groups(

@@ -230,6 +230,15 @@ def overflow_chance(short_gib: Length) -> Length:
     return np.array([cdf((one - middle) / sd) for one in distinct.tolist()])[which]
 
 
+def moves_experts(facts: Facts, plan: Plan) -> bool:
+    """Whether llama-server makes room for slots by moving experts to system memory (`--fit`, on by
+    default): a mixture on a card with memory of its own.
+    """
+    shape, hardware = facts.shape or facts.model, facts.hardware
+    own = hardware is None or not hardware.unified_memory
+    return plan.engine == "llama-server" and shape is not None and bool(shape.moe_layers) and own
+
+
 def reserves(plan: Plan) -> bool:
     """Whether the plan's engine reserves its slots at the start."""
     return traits(plan.engine).pool == "slots"

@@ -174,6 +174,17 @@ LATENT = sourced(
 )
 
 
+# llama.cpp keeps a recurrent state for every drafted token of these alone; of other drafts it keeps
+# a copy in the machine's memory. Source: common/common.h, need_n_rs_seq (b11312).
+ROLLS_BACK = ("mtp", "eagle3", "dflash", "dspark")
+
+
+def state_bytes(shape: LLM, plan: Plan) -> float:
+    """Recurrent states of a running request on the device: one, and one for every drafted token."""
+    copied = plan.engine not in SERVERS and plan.method not in ROLLS_BACK
+    return (shape.state_mb_per_seq or 0.0) * 1e6 * (1 if copied else 1 + plan.k)
+
+
 def full_layers(shape: LLM) -> int:
     """Layers whose keys and values grow with the context; `kv_elems_per_token` is theirs."""
     return shape.full_attention_layers or shape.layers or 1

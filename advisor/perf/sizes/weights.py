@@ -10,6 +10,8 @@ Source: llama.cpp common/arg.cpp (b10605, 0.5.0).
 
 from __future__ import annotations
 
+import math
+
 from advisor.domain.nouns import LLM, Facts, Plan, Quant
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
@@ -209,11 +211,20 @@ def dense_layers(shape: LLM) -> int:
 
 def experts_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
     """GiB of routed experts that the plan's options keep in system memory, over all devices."""
-    return _layers(shape, plan) * layer_gib(shape, quant)
+    return told_layers(shape, plan) * layer_gib(shape, quant)
 
 
-def _layers(shape: LLM, plan: Plan) -> int:
-    """Layers whose experts leave the accelerator."""
+def layers_over(shape: LLM, quant: Quant, gib: float) -> int | None:
+    """Layers whose experts make room for so many GiB; None where all of them do not, or where the
+    model has none.
+    """
+    each, most = layer_gib(shape, quant), shape.moe_layers or 0
+    layers = math.ceil(max(gib, 0.0) / each) if each else 1
+    return layers if layers <= most else None
+
+
+def told_layers(shape: LLM, plan: Plan) -> int:
+    """Layers whose experts the plan's options keep in system memory."""
     if not gguf_engine(plan.engine):
         return 0
     most, moved = shape.moe_layers or 0, 0

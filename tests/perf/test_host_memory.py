@@ -1,0 +1,256 @@
+"""Experts in the machine's memory: one count of layers, and what a step pays for them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.advice.plans import offload
+from advisor.advice.resolve import facts_for_request
+from advisor.domain.nouns import Facts, Plan, Request
+from advisor.lab.measurements.schema import measurements_dir
+from advisor.perf import arrays as P
+from advisor.perf import host_memory, imputation, memory, physics
+from advisor.perf.constants import Constants
+from advisor.perf.encoding import encode_rows, held
+from advisor.perf.encoding.cells import Words
+from advisor.perf.encoding.encode_plans import from_plans
+from advisor.perf.reads import union
+from advisor.perf.sizes import weights
+from advisor.prediction.predict_table import predict_dicts
+
+CARD = {"hardware": "rtx3090", "model": "qwen3.6-35b-a3b", "quant": "ud-q4_k_xl"}
+LOAD = {"engine": "llama-server", "concurrency": 1, "ctx_tokens": 512, "output_tokens": 256}
+
+
+def facts(**changes: Any) -> Facts:
+    return facts_for_request(Request.model_validate({**CARD, **LOAD, **changes}))
+
+
+def plan(slots: int, k: int = 0, length: int = 1024, **more: Any) -> Plan:
+    method = "mtp" if k else "none"
+    return Plan(
+        engine="llama-server",
+        method=method,
+        k=k,
+        max_num_seqs=slots,
+        max_model_len=length,
+        **more,
+    )
+
+
+# ---------------------------------------------------------------- how many layers
+
+
+def test_options_say_how_many_layers_are_moved() -> None:
+    asked = facts()
+    assert host_memory.host_layers(asked, plan(1)) == 0
+    assert host_memory.host_layers(asked, plan(1, extra=(("--n-cpu-moe", "7"),))) == 7
+    assert host_memory.host_layers(asked, plan(1, extra=(("--cpu-moe", None),))) == 40
+
+
+def test_llama_server_makes_room_for_what_is_billed_too_large() -> None:
+    """Sixteen slots with nine states each do not fit 24 GB; the bill says by how much."""
+    asked, wide = facts(concurrency=16), plan(16, 8)
+    short = memory.bill(asked, wide).short_gib
+    assert short is not None and short > 0
+    each = weights.layer_gib(asked.shape or asked.model, asked.quant)
+    found = host_memory.host_layers(asked, wide)
+    assert (found - 1) * each < short + host_memory.FIT_MARGIN_GIB <= found * each
+
+
+def test_a_stated_margin_is_left_free() -> None:
+    """What fits with the usual margin missing is left alone; a margin that is asked for counts."""
+    asked, fits = facts(), plan(1, 2)
+    made = memory.bill(asked, fits)
+    free = memory.left_gib(made) - made.state_gib - made.kv_gib
+    assert 0 < free < 3
+    layers = [
+        host_memory.host_layers(asked, plan(1, 2, extra=(("--fit-target", str(mib)),)))
+        for mib in (int(free * 1024) - 1, int(free * 1024) + 2, 4096, 6144)
+    ]
+    assert host_memory.host_layers(asked, fits) == 0
+    assert layers[:2] == [0, 1]
+    assert layers[1] < layers[2] < layers[3]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"hardware": "gb10"}, {"model": "qwen3.6-27b", "quant": "q4_k_m"}],
+    ids=["one memory", "dense"],
+)
+def test_nothing_is_moved_where_it_would_not_help(changes: dict[str, Any]) -> None:
+    asked = facts(**changes, concurrency=64)
+    assert host_memory.host_layers(asked, plan(64, 8, 65536)) == 0
+
+
+def test_the_bill_the_plan_and_the_estimate_count_the_same_layers() -> None:
+    asked = facts(hardware="rtx3060")
+    found = offload.offload(asked)
+    assert found is not None and found.layers > 0
+    assert host_memory.host_layers(asked, found.plan) == found.layers
+    points = from_plans(asked, [found.plan])
+    assert points.host_spec[0] == points.host_base[0] == found.layers
+
+
+def test_drafts_alone_can_push_experts_out() -> None:
+    asked = facts(concurrency=8)
+    made = [plan(8, k) for k in (0, 2, 4, 8)]
+    layers = from_plans(asked, made).host_spec
+    assert layers[0] == 0 and layers[-1] > 0
+    assert (np.diff(layers) >= 0).all()
+    assert (from_plans(asked, made).host_base == 0).all()
+
+
+def test_states_of_a_separate_draft_do_not_lie_on_the_card() -> None:
+    """llama.cpp keeps a state for every drafted token of MTP, not of a separate draft."""
+    asked = facts()
+    own, other = (
+        memory.bill(asked, plan(1, 8).model_copy(update={"method": method}))
+        for method in ("mtp", "draft_model")
+    )
+    assert own.state_gib == pytest.approx(9 * other.state_gib)
+
+
+# ---------------------------------------------------------------- what a step pays
+
+
+def points(layers: float, n: int = 1) -> P.Points:
+    made = from_plans(facts(), [plan(8, 2)] * n).replace(host_base=layers, host_spec=layers)
+    return imputation.impute(made)
+
+
+def step(layers: float, batch: float, tokens: float) -> float:
+    each = np.array([tokens])
+    terms = physics.step_seconds(
+        points(layers), Constants(), np.array([batch]), each, tokens > 1, np.array([512.0])
+    )
+    return float(terms.total[0])
+
+
+def test_no_layer_costs_nothing() -> None:
+    assert step(0, 1, 1) == step(float("nan"), 1, 1)
+
+
+@pytest.mark.parametrize(("batch", "tokens"), [(1, 1), (1, 5), (4, 3), (8, 9)])
+def test_the_cost_is_linear_in_layers(batch: float, tokens: float) -> None:
+    times = [step(layers, batch, tokens) for layers in (0, 10, 20, 40)]
+    first = times[1] - times[0]
+    assert first > 0
+    assert times[2] - times[0] == pytest.approx(2 * first)
+    assert times[3] - times[0] == pytest.approx(4 * first)
+
+
+def test_every_verified_token_reads_its_own_experts() -> None:
+    """Few tokens share few experts, so the cost grows nearly with their number."""
+    beside = [step(40, tokens, 1) - step(0, tokens, 1) for tokens in (1, 2, 4)]
+    assert beside[1] > 1.6 * beside[0]
+    assert beside[2] > 1.6 * beside[1]
+
+
+def test_from_32_tokens_on_experts_are_copied_to_the_card() -> None:
+    slow, quick = (Constants(host_copy_bw=rate) for rate in (5e9, 50e9))
+    for tokens, differs in ((31.0, False), (32.0, True)):
+        times = [
+            host_memory.moved_seconds(
+                points(10), c, np.array([tokens]), np.array([100.0]), np.array([True])
+            )[1][0]
+            for c in (slow, quick)
+        ]
+        assert (times[0] > 2 * times[1]) == differs
+        assert (times[0] == times[1]) != differs
+
+
+# ---------------------------------------------------------------- rows
+
+
+@pytest.mark.parametrize(
+    ("extra", "base", "spec"),
+    [
+        ("n-cpu-moe 16 in both arms", 16, 16),
+        ("n-cpu-moe 22 (off arm 20); p-min 0.05", 20, 22),
+        ("p-min 0.5", np.nan, np.nan),
+        ("", np.nan, np.nan),
+    ],
+)
+def test_a_row_says_how_many_layers(extra: str, base: float, spec: float) -> None:
+    found = held.told_layers({"spec_extra": Words([extra])}, 1)
+    np.testing.assert_equal([float(one[0]) for one in found], [base, spec])
+
+
+def test_all_experts_of_a_row_are_all_of_the_model() -> None:
+    (layers,) = held.told_layers({"spec_extra": Words(["all experts (exps=CPU)"])}, 1)[1]
+    assert host_memory.moved_layers(points(1).replace(host_spec=layers), True)[0] == 40
+
+
+def test_training_prices_such_rows_as_if_all_lay_on_the_card() -> None:
+    """Until they are priced here and the model is trained anew, its card stays true."""
+    columns = {"model": "qwen3.6-35b-a3b", "engine": "llama.cpp", "spec_extra": "n-cpu-moe 16"}
+    made, _ = encode_rows.from_columns({n: Words([t]) for n, t in columns.items()}, 1)
+    assert np.isnan(made.host_spec[0])
+
+
+def test_experts_in_memory_of_a_row_make_its_drafts_gain_less() -> None:
+    asked = {"engine": "llama.cpp", "spec_method": "mtp", "k": 4, "concurrency": 1}
+    told = {"acceptance_rate": 0.7, "workload": "chat", "speedup_metric": "request_tok_s"}
+    row = {**CARD, **asked, **told}
+    here, moved = predict_dicts([row, {**row, "spec_extra": "n-cpu-moe 40"}])
+    assert moved["speedup_p50"] < 0.93 * here["speedup_p50"]
+
+
+def test_a_row_whose_drafts_push_experts_out_gains_less() -> None:
+    asked = {"engine": "llama.cpp", "engine_version": "b10622", "spec_method": "mtp", "k": 4}
+    load = {"concurrency": 8, "max_num_seqs": 8, "acceptance_rate": 0.7, "workload": "chat"}
+    row = {**CARD, **asked, **load, "speedup_metric": "output_tok_s"}
+    fits, over = predict_dicts([{**row, "context_tokens": n} for n in (2048, 262144)])
+    assert over["speedup_p50"] < 0.9 * fits["speedup_p50"]
+    wide = [one["speedup_p90"] / one["speedup_p10"] for one in (fits, over)]
+    assert wide[1] > wide[0]
+
+
+def test_prompts_copy_the_experts_once_a_batch() -> None:
+    full, c = points(10, 3), Constants(host_copy_bw=10e9)
+    tokens, all_reached = np.array([100.0, 512.0, 1024.0]), np.ones(3)
+    found = host_memory.prompt_seconds(full, c, tokens, all_reached, False)
+    gib = weights.layer_gib(facts().shape or facts().model, facts().quant)
+    assert found[1] == pytest.approx(10 * gib * weights.GIB / 10e9, rel=0.02)
+    np.testing.assert_allclose(found / found[1], [1, 1, 2])
+    assert not host_memory.prompt_seconds(points(0, 3), c, tokens, all_reached, False).any()
+
+
+# ---------------------------------------------------------------- own measured cells
+
+
+def own_cells() -> dict[tuple[int, int, int], float]:
+    """Milliseconds of a cycle by layers moved, draft tokens and slots."""
+    folder = measurements_dir() / "raw" / "bench-h100-llama-host" / "server"
+    found = {}
+    for line in (folder / "serve.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        made = row["slots"] * row["tokens"]
+        length = made / (made - row["draft_n_accepted"])
+        found[row["ncmoe"], row["k"], row["slots"]] = row["ms_per_token"] * length
+    return found
+
+
+def test_own_cells_are_priced() -> None:
+    """What moved layers add to a cycle, one at a time: all within 30 %, the middle one within 8 %.
+    Random weights route uniformly.
+    """
+    asked = facts(hardware="h100-sxm", quant="q4_k_m")
+    cells, c = own_cells(), Constants(rho=0.0, skew=0.0)
+    misses = []
+    for (layers, k, slots), cycle in cells.items():
+        if layers:
+            full = imputation.impute(from_plans(asked, [plan(slots, k)]))
+            tokens = np.array([slots * (k + 1.0)])
+            reached = union(full.experts, full.topk, tokens)
+            full = full.replace(host_base=layers, host_spec=layers)
+            _, seconds = host_memory.moved_seconds(full, c, tokens, reached, np.array([k > 0]))
+            misses.append(1e3 * float(seconds[0]) / (cycle - cells[0, k, slots]) - 1)
+    assert len(misses) == 14
+    assert np.abs(misses).max() < 0.3
+    assert np.median(np.abs(misses)) < 0.08
