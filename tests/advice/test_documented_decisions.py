@@ -22,14 +22,44 @@ from advisor.prediction import estimates
 CASES: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "test_documented_decisions.yaml").read_text()
 )["cases"]
+NEAR = 0.15  # of the measured ratio
+# Points whose median is further off though the question states what was accepted, with what the
+# source or own runs show of it (docs/research/notes.md, experts in host memory).
+FAR: dict[tuple[str, str], str] = {
+    ("gb10-c-mid-concurrency", "ttft"): (
+        "prefix caching was on in all arms, which were sent the same prompts; how much of them was "
+        "cached is not published"
+    ),
+    ("2x3090-vllm-k1-single", "ttft"): (
+        "the same arm's first token takes 53.9 ms here and 82 ms in the source's next sweep, that "
+        "without drafts 78.6 ms"
+    ),
+    **{
+        (f"3090-llama-draft-model-{k}", "request_tok_s"): (
+            "a build whose --draft-p-min was 0.75, so drafts ended early (later the source "
+            "measured 42.8 for 32.7 tok/s with it, ERRATA A10); what was accepted is withdrawn"
+        )
+        for k in (8, 32, 64)
+    },
+    ("3090-llama-draft-model-controlled", "request_tok_s"): (
+        "785 copies of the states at 21.9 ms and 728 restores at 29.8 ms are 39 of its 97 s (timed "
+        "in the source, ERRATA A12); other owners pay half of that or nothing"
+    ),
+    ("3090-llama-dflash-16", "output_tok_s"): (
+        "a cycle of 8.4 plain steps where the same model takes 5.7 on a V100 and 7.1 on an RX 7900 "
+        "XTX; half of a token's time here goes by the processor's clock (the source's run Y). Not "
+        "experts in system memory: its plain run is as fast as with all layers on the card"
+    ),
+    ("3090-llama-dflash-eight-streams", "output_tok_s"): (
+        "experts of about six layers in system memory, copied to the card for 40 tokens a step: "
+        "how fast this host copies is not published"
+    ),
+}
 # Measured points outside the printed 80 % interval, each with its reason.
 KNOWN_MISSES: dict[tuple[str, str], str] = {
     ("3090-llama-draft-model-64", "request_tok_s"): (
         "a separate draft on a hybrid model: 0.40 at 8 tokens, 0.61 at 64; the engine ends drafts "
         "early, so 64 is priced as 8"
-    ),
-    ("3090-llama-dflash-eight-streams", "output_tok_s"): (
-        "eight streams drafted one after the other, 0.26 measured by one source alone"
     ),
 }
 
@@ -41,7 +71,8 @@ def ask(case: dict[str, Any], goal: Goal = "balanced") -> Request:
 def arm_plan(case: dict[str, Any], request: Request) -> tuple[Any, Plan]:
     facts = facts_for_request(request)
     base = judge.workable_base(facts).plan
-    return facts, propose.with_method(facts, base, case["arm"]["method"], case["arm"]["k"] or 3)
+    plan = propose.with_method(facts, base, case["arm"]["method"], case["arm"]["k"] or 3)
+    return facts, Plan.model_validate({**plan.model_dump(), **case.get("launched", {})})
 
 
 def goals(case: dict[str, Any]) -> list[tuple[Goal, str]]:
@@ -108,12 +139,16 @@ def has_measured_pair(case: dict[str, Any]) -> bool:
 
 
 @cache
-def measured_points() -> tuple[tuple[str, str, float, Interval], ...]:
-    """(case, metric, measured ratio, printed interval) of every measured pair."""
+def measured_points(stated: bool = False) -> tuple[tuple[str, str, float, Interval], ...]:
+    """(case, metric, measured ratio, printed interval) of every measured pair; with `stated` the
+    question says what its source says was accepted, where it does.
+    """
     out = []
     for case in CASES:
         if has_measured_pair(case):
-            facts, plan = arm_plan(case, ask(case))
+            given = case.get("stated", {}) if stated else {}
+            asked = ask({**case, "request": {**case["request"], **given}})
+            facts, plan = arm_plan(case, asked)
             estimate = estimates.estimate(facts, [plan])[0]
             out += [
                 (case["id"], metric, ratio, printed_value(estimate, metric))
@@ -129,27 +164,46 @@ def middle_half(interval: Interval) -> tuple[float, float]:
     return interval.p50 / low**part, interval.p50 * high**part
 
 
+def is_near(ratio: float, interval: Interval) -> bool:
+    return abs(interval.p50 / ratio - 1) <= NEAR
+
+
 def test_a_table_of_the_documented_points() -> None:
-    """Printed with `pytest -rP`: what was measured beside what is said of it."""
+    """Printed with `pytest -rP`: what was measured beside what is said of it, without and with the
+    acceptance that its source gives.
+    """
     pairs = [case for case in CASES if has_measured_pair(case) and case["arm"]["method"] == "mtp"]
     decided = {case["id"]: recommend.recommend(ask(case)).decision for case in pairs}
-    print(f"{'case':34} {'decision':9} {'metric':13} measured   p50   80 % interval  within")
-    counts = {"80 %": 0, "50 %": 0, "15 % of p50": 0}
-    for name, metric, ratio, interval in measured_points():
+    print(
+        f"{'case':34} {'decision':9} {'metric':13} measured   p50   80 % interval  stated  within"
+    )
+    counts = {"80 %": 0, "50 %": 0, "15 % of p50": 0, "15 % of p50, stated": 0}
+    saying = {case["id"] for case in CASES if "stated" in case}
+    said = 0
+    for (name, metric, ratio, interval), (*_, told) in zip(
+        measured_points(), measured_points(stated=True), strict=True
+    ):
         low, high = middle_half(interval)
         within = {
             "80 %": interval.p10 <= ratio <= interval.p90,
             "50 %": low <= ratio <= high,
-            "15 % of p50": abs(interval.p50 / ratio - 1) <= 0.15,
+            "15 % of p50": is_near(ratio, interval),
+            "15 % of p50, stated": is_near(ratio, told),
         }
+        said += name in saying and within["15 % of p50, stated"]
         for word, inside in within.items():
             counts[word] += inside
         print(
             f"{name:34} {decided.get(name, ''):9} {metric:13} {ratio:8.2f} {interval.p50:5.2f}   "
             f"{interval.p10:5.2f} to {interval.p90:5.2f}  "
+            + (f"{told.p50:6.2f}  " if name in saying else "        ")
             + ", ".join(word for word, inside in within.items() if inside)
         )
+    of_saying = sum(name in saying for name, *_ in measured_points())
     print(f"of {len(measured_points())}: {counts}")
+    print(f"of the {of_saying} whose source gives what was accepted, stated so: {said}")
+    for point, reason in FAR.items():
+        print(f"{' '.join(point)}: {reason}")
     assert len(measured_points()) >= 40 and len(decided) >= 15
 
 
@@ -174,8 +228,29 @@ def test_half_of_the_measured_speedups_lie_inside_the_half_interval() -> None:
 
 
 def test_the_median_is_near_what_was_measured() -> None:
-    """Six of ten medians within 15 %; the others are single prompts, streams drafted one after the
-    other, and times to first token with cached prompts.
+    """Medians within 15 %, as many as were reached: without the acceptance that the source gives,
+    and with it.
     """
-    near = [abs(interval.p50 / ratio - 1) <= 0.15 for _, _, ratio, interval in measured_points()]
-    assert sum(near) >= 0.6 * len(near)
+    without, told = (
+        sum(is_near(ratio, interval) for *_, ratio, interval in measured_points(stated))
+        for stated in (False, True)
+    )
+    assert without >= 28  # 29, of which the A100 at k = 6 stands at 15 % to the third digit
+    assert told >= 33
+
+
+def test_every_median_that_is_far_has_a_named_cause() -> None:
+    far = {
+        (case, metric)
+        for case, metric, ratio, interval in measured_points(stated=True)
+        if not is_near(ratio, interval)
+    }
+    assert far <= set(FAR), far - set(FAR)
+
+
+def test_no_stated_acceptance_is_more_than_its_drafts_allow() -> None:
+    for case in CASES:
+        told = case.get("stated")
+        if told is not None:
+            assert 1 <= told["acceptance_length"] <= told["acceptance_k"] + 1, case["id"]
+            assert told["acceptance_k"] == case["arm"]["k"], case["id"]
