@@ -16,6 +16,7 @@ import click
 from advisor.domain.nouns import (
     LIMITS,
     MAX_POSITIONS,
+    METHODS,
     DraftMethod,
     Engine,
     Goal,
@@ -30,8 +31,10 @@ from advisor.rules.registry import index
 if TYPE_CHECKING:
     NumberType = click.ParamType[float]
     RatesType = click.ParamType[tuple[float, ...]]
+    ChoiceType = click.Choice[str]
 else:  # generic only for the type checker, and not in every release of click
     NumberType = RatesType = click.ParamType
+    ChoiceType = click.Choice
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
@@ -195,10 +198,32 @@ def _name(name: str, text: str, kind: str = "", **more: Any) -> Option:
     )
 
 
-def _word(name: str, words: tuple[str, ...], text: str, **more: Any) -> Option:
+class _DraftWord(ChoiceType):
+    """A method that a launch is written for; of those that only a table prices, it says so."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the method. Raises BadParameter."""
+        word = str(value).strip().lower().replace("-", "_")
+        if word in set(METHODS) - {"none", *self.choices}:
+            self.fail(
+                f"{word} is priced by `advisor predict --rows` alone (column spec_method): no "
+                f"launch is written for it; here: {', '.join(self.choices)}",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
+def _word(
+    name: str,
+    words: tuple[str, ...],
+    text: str,
+    kind: type[ChoiceType] = click.Choice,
+    **more: Any,
+) -> Option:
     return click.option(
         name,
-        type=click.Choice(words, case_sensitive=False),
+        type=kind(words, case_sensitive=False),
         help=text,
         show_default="default" in more,
         **more,
@@ -241,6 +266,7 @@ _OPTIONS: tuple[Option, ...] = (
         "--method",
         get_args(DraftMethod),
         "Draft method  [default: the model's own head, else a published drafter]",
+        _DraftWord,
     ),
     _count("--concurrency", "Concurrent requests.", default=1),
     _tokens("--ctx ctx_tokens", "Prompt tokens per request: 2048, 32k.", default=2048),
