@@ -171,12 +171,6 @@ def test_unseen_quants_resolve_by_the_rule_of_their_family(
     assert low <= 8 * quant.bytes_ffn <= high
 
 
-@pytest.mark.parametrize(("quant", "gib"), [("q1_0", 3.53), ("q2_0", 6.66)])
-def test_one_and_two_bits_weigh_what_is_published(quant: str, gib: float) -> None:
-    """Bonsai 27B: 26.90B parameters, every tensor in the same type."""
-    assert 26.90e9 * knowledge.quant(quant).bytes_ffn / 2**30 == pytest.approx(gib, rel=0.005)
-
-
 @pytest.mark.parametrize(
     "lookup", [knowledge.hardware, knowledge.llm, knowledge.quant, knowledge.source]
 )
