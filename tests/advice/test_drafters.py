@@ -31,6 +31,7 @@ from advisor.render.schema import recommend_schema
 
 FILES = sorted((knowledge_dir() / "drafters").glob("*.yaml"))
 ENGINES = ("vllm", "sglang")
+LARGE = ("qwen3-235b-a22b", "qwen3-vl-235b-a22b", "llama-3.3-70b", "minimax-m3")  # eight H200
 
 
 def every() -> Iterator[tuple[str, Drafter]]:
@@ -469,7 +470,7 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
     """Whatever release of the engine: what is proposed is read back as meant, and validate has
     neither error nor warning.
     """
-    large = ident.startswith("kimi") or ident in ("qwen3-235b-a22b", "llama-3.3-70b")
+    large = ident.startswith("kimi") or ident in LARGE
     gpus = 8 if large else 2
     for version in releases(engine, drafter.engines[engine]):
         asked = {
@@ -532,6 +533,24 @@ def test_block_drafters_of_the_published_table_can_be_asked_for(
     candidate = recommend(engine=engine, model=model, method="dflash", gpus=4).candidate
     assert candidate is not None
     assert (candidate.method, candidate.draft_model) == ("dflash", repository)
+
+
+@pytest.mark.parametrize(
+    ("model", "method", "repository"),
+    [
+        ("nvidia/MiniMax-M3-NVFP4", "eagle3", "Inferact/MiniMax-M3-EAGLE3"),
+        (
+            "qwen3-vl-235b-a22b",
+            "eagle3",
+            "RedHatAI/Qwen3-VL-235B-A22B-Instruct-speculator.eagle3",
+        ),
+    ],
+)
+def test_drafters_of_the_recipes_are_proposed(model: str, method: str, repository: str) -> None:
+    """vllm-project/recipes; MiniMax-M3 gained 2.1x to 2.4x with its own on B200 and B300."""
+    candidate = recommend(engine="vllm", model=model, hardware="b200", gpus=8).candidate
+    assert candidate is not None
+    assert (candidate.method, candidate.draft_model) == (method, repository)
 
 
 @pytest.mark.parametrize(("engine", "first"), [("vllm", None), ("sglang", "eagle3")])
