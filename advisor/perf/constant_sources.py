@@ -297,14 +297,23 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         0.5,
     ),
     "prefill_linear_s": Provenance(
-        "H200, 35B-A3B: 112 ms for a call of 2k to 4k tokens, less 30 ms, over 30 recurrent layers",
-        "derived",
-        0.5,
+        "vLLM 0.25.1, recurrent layers, which no graph holds beside prompts: calls within captured "
+        "sizes take 45 to 48 ms more than a step with 30 of them (35B-A3B, H100 and H200) and 64 "
+        "with 48 (27B, H200; own runs)",
+        "measured",
+        0.0,
     ),
-    "prefill_captured": Provenance(
-        "H200, 35B-A3B: 48 ms for a prompt of 64 tokens, against 112 ms beyond captured sizes",
-        "derived",
-        0.3,
+    "prefill_layer_s": Provenance(
+        "vLLM 0.25.1, a layer launched kernel by kernel beyond captured sizes",
+        "assumed",
+        0.0,
+    ),
+    "prefill_moe_s": Provenance(
+        "vLLM 0.25.1, the experts of a layer beyond captured sizes: a call takes 112 and 125 ms "
+        "with 40 such layers and 30 recurrent ones (35B-A3B, H200 and H100), 102 to 119 with 46 "
+        "(GLM-4.7-Flash, H200; own runs), less the other layers",
+        "measured",
+        0.0,
     ),
     "prefill_scale": Provenance(
         "multiplier on prefill; SGLang: TTFT of 8192 tokens at one stream, H200, 35B-A3B and 27B",

@@ -110,9 +110,12 @@ class Constants:
     # prefill
     mfu_prefill: float = 0.15
     mfu_prefill_dense: float = 0.45
-    prefill_call_s: ByPath = by_path(30e-3, sglang_cuda=15e-3, llamacpp=8e-3, mlx=10e-3)
-    prefill_linear_s: ByPath = by_path(0.0, vllm_cuda=2.5e-3)
-    prefill_captured: float = 0.45
+    prefill_call_s: ByPath = by_path(
+        30e-3, vllm_cuda=0.0, sglang_cuda=15e-3, llamacpp=8e-3, mlx=10e-3
+    )
+    prefill_linear_s: ByPath = by_path(0.0, vllm_cuda=1.5e-3)
+    prefill_layer_s: float = 0.35e-3
+    prefill_moe_s: float = 1.6e-3
     prefill_scale: ByPath = by_path(1.0, sglang_cuda=0.75, vllm_other=1.5)
     prompt_rate: ByPath = by_path(1.0)
     # kernel paths, for a fit: multipliers on the part of a verify step beyond a plain step

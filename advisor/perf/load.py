@@ -95,6 +95,8 @@ class Load(NamedTuple):
     # prompts and decodes share a step (vLLM, llama.cpp); else prompts run alone and decodes
     # wait
     mixed: Mask
+    # steps made before a request arrives that it has to wait for (vLLM)
+    ahead: Floats
     requests: Floats
     queued: Floats  # clients that wait for a slot
 
@@ -275,6 +277,7 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
         steps_sd=np.sqrt(spread**2 + chance),
         budget=np.fmax(p.max_num_batched_tokens - beside, LEAST_BESIDE * p.max_num_batched_tokens),
         mixed=mixed,
+        ahead=np.where(p.is_engine("vllm"), 1 - 1 / running, 0.0),
         requests=np.fmax(p.n_requests, 1.0),
         queued=np.fmax(p.concurrency - running, 0.0),
     )

@@ -37,6 +37,13 @@ GRAPH_TOKENS = sourced(
     "vLLM: default of max_cudagraph_capture_size",
     "read",
 )
+GRAPH_REQUESTS = sourced(
+    2.0,
+    "steps of max_num_seqs",
+    "vLLM 0.25.1, config/vllm.py: no graph is captured beyond twice the tokens of a full decode "
+    "step, nor at a size that the tokens of a request do not divide",
+    "read",
+)
 
 PREFILL_ATTENTION_MOST = sourced(
     0.7,
@@ -72,17 +79,36 @@ def eager_seconds(p: P.Points, c: Constants, batch: Floats, step: Floats) -> Flo
     """
     tokens = batch * p.verify_tokens
     beyond = p.is_path("vllm-cuda") & (tokens > GRAPH_TOKENS)
-    return np.where(
-        beyond, np.fmax(call_seconds(p, c, tokens) * at(c.prefill_scale, p) - step, 0.0), 0.0
-    )
+    return np.where(beyond, np.fmax(call_seconds(p, c, 0.0) - step, 0.0), 0.0)
 
 
-def call_seconds(p: P.Points, c: Constants, tokens: Floats) -> Floats:
-    """What the host needs to launch one call of `tokens` tokens with prompts in it: the kernels of
-    recurrent layers above all.
+def graph_tokens(p: P.Points, spec: Mask | bool) -> Floats:
+    """Tokens of the largest captured CUDA graph, 0 where calls with prompts find none.
 
-    H200, 35B-A3B, vLLM 0.25.1: 48 ms with 64 tokens, within captured sizes, and 115 to 165 ms with
-    2k to 8k.
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    spec : Mask | bool
+        Whether the arm speculates.
+
+    Returns
+    -------
+    Floats
+        Tokens. (N,)
+    """
+    each = np.where(spec, p.verify_tokens, 1.0)
+    most = np.fmin(GRAPH_REQUESTS * p.max_num_seqs * each, GRAPH_TOKENS)
+    return np.where(p.is_path("vllm-cuda"), each * np.floor(most / each), 0.0)
+
+
+def call_seconds(p: P.Points, c: Constants, captured: Floats | float) -> Floats:
+    """What the host needs to launch one call with prompts in it: the kernels of recurrent layers
+    in any case, and those of all other layers, experts above all, where no captured CUDA graph
+    holds the call.
+
+    35B-A3B, vLLM 0.25.1: 40 to 60 ms where prompts and decodes together fit a captured graph, and
+    105 to 165 ms beyond, 515 tokens as 8,192 (H100, H200).
 
     Parameters
     ----------
@@ -90,21 +116,26 @@ def call_seconds(p: P.Points, c: Constants, tokens: Floats) -> Floats:
         Filled; N points.
     c : Constants
         Rates and overheads of the kernel paths.
-    tokens : Floats
-        Tokens in the step. (N,)
+    captured : Floats or float
+        Share of such calls that fit a captured graph. (N,)
 
     Returns
     -------
     Floats
         Seconds of host time. (N,)
     """
-    captured = p.is_path("vllm-cuda") & (tokens <= GRAPH_TOKENS)
     launches = at(c.prefill_call_s, p) + p.linear_layers * at(c.prefill_linear_s, p)
-    return launches * np.where(captured, c.prefill_captured, 1.0)
+    others = p.layers * c.prefill_layer_s + p.moe_layers * c.prefill_moe_s
+    return np.asarray(launches + np.where(p.is_path("vllm-cuda"), (1 - captured) * others, 0.0))
 
 
 def prefill_seconds(
-    points: P.Points, constants: Constants, tokens: Floats, context: Floats, spec: Mask | bool
+    points: P.Points,
+    constants: Constants,
+    tokens: Floats,
+    context: Floats,
+    spec: Mask | bool,
+    captured: Floats | float | None = None,
 ) -> Floats:
     """What a step's prompt tokens cost beyond a plain decode step, whose weights and launches they
     share.
@@ -125,6 +156,8 @@ def prefill_seconds(
         Mean tokens before those of the prompt. (N,)
     spec : Mask | bool
         Whether the arm speculates.
+    captured : Floats or float, optional
+        Share of such calls that fit a captured CUDA graph; default: whether the prompt does, alone.
 
     Returns
     -------
@@ -132,6 +165,8 @@ def prefill_seconds(
         Additional seconds of the step. (N,)
     """
     p, c = points, constants
+    if captured is None:
+        captured = np.where(tokens <= graph_tokens(p, spec), 1.0, 0.0)
     mixer, ffn, routed = params(p)
     mixer_rate, ffn_rate = tensor_rates(p)
     mfu = np.where(p.moe_layers > 0, c.mfu_prefill, c.mfu_prefill_dense) * p.tp
@@ -153,8 +188,9 @@ def prefill_seconds(
     )
     work = all_experts * reached + tokens * (per_token + attention / rate) * extra_layer
     # the host launches the next kernels while the GPU works: the longer of the two counts
-    scale = np.where(small, 1.0, at(c.prefill_scale, p))
-    total = soft_max(call_seconds(p, c, tokens), work) * scale + link_seconds(
+    # vLLM's launches on CUDA are measured, and llama.cpp's rates of prompts published
+    scale = np.where(small | p.is_path("vllm-cuda"), 1.0, at(c.prefill_scale, p))
+    total = soft_max(call_seconds(p, c, captured), work) * scale + link_seconds(
         p, c, tokens, p.layers
     )
     total = total + host_memory.prompt_seconds(p, c, tokens, reached, spec)

@@ -20,7 +20,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import load as L
 from advisor.perf.constants import Constants
-from advisor.perf.prompt_cost import GRAPH_TOKENS
+from advisor.perf.prompt_cost import call_seconds, graph_tokens
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -62,6 +62,10 @@ class Prompts(NamedTuple):
     wait_first: Floats  # steps until a prompt is done, in the joint start
     wait_later: Floats  # the same in the rounds after it
     later_share: Floats  # share of requests after the first round
+    disorder: Floats  # how far ends have drifted apart since the joint start, 0 to 1
+    captured_first: Floats  # share of the calls within captured CUDA graphs in the joint start
+    captured_later: Floats  # the same in the rounds after it
+    captured_alone: Floats  # the same of calls that hold one prompt and nothing else
 
 
 class Sizes(NamedTuple):
@@ -72,9 +76,12 @@ class Sizes(NamedTuple):
     equal: Mask  # no prompt is longer than `service`: what fits into a budget on paper does fit
     captured: Floats  # budget that a call within captured CUDA graphs holds
     captured_cost: Floats  # what such a call costs of one that is launched kernel by kernel
+    graph: Floats  # tokens of the largest graph, over those of a prompt
+    token: Floats  # one token, over those of a prompt
+    each: Floats  # tokens that a request decodes beside prompts in a step
 
 
-def sizes(p: P.Points, c: Constants, load: L.Load) -> Sizes:
+def sizes(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Sizes:
     """Prompts in budgets. Synthetic ones are equal, whatever the answers are; others vary as much.
 
     Parameters
@@ -85,6 +92,8 @@ def sizes(p: P.Points, c: Constants, load: L.Load) -> Sizes:
         Rates and overheads of the kernel paths.
     load : Load
         Of the arm, as `load.load` makes it.
+    spec : bool
+        Whether the arm speculates.
 
     Returns
     -------
@@ -93,14 +102,65 @@ def sizes(p: P.Points, c: Constants, load: L.Load) -> Sizes:
     """
     equal = p.workload == P.WORKLOADS.index("random")
     decoding = p.max_num_batched_tokens - load.budget
-    graphs = np.where(p.is_path("vllm-cuda"), np.fmax(GRAPH_TOKENS - decoding, 0.0), 0.0)
+    graph = graph_tokens(p, spec)
     return Sizes(
         service=load.prompt / load.budget,
         equal=equal,
         spread=np.where(equal, EQUAL_PROMPTS, np.fmax(p.output_spread, EQUAL_PROMPTS)),
-        captured=graphs / load.budget,
-        captured_cost=np.full(len(p), c.prefill_captured),
+        captured=np.fmax(graph - decoding, 0.0) / load.budget,
+        captured_cost=call_seconds(p, c, 1.0) / np.fmax(call_seconds(p, c, 0.0), LEAST_RATE**2),
+        graph=graph / load.prompt,
+        token=1 / load.prompt,
+        each=np.where(load.mixed, p.verify_tokens if spec else 1.0, 0.0),
     )
+
+
+def captured_share(of: Sizes, prompts: Floats | float, beside: Floats | float) -> Floats:
+    """Share of calls with this many prompts that fit a captured graph with `beside` decodes.
+
+    Parameters
+    ----------
+    of : Sizes
+        Of the arm.
+    prompts : Floats or float
+        Prompts in the call.
+    beside : Floats or float
+        Requests that decode in the same step.
+
+    Returns
+    -------
+    Floats
+        0 to 1. (N,)
+    """
+    half = np.where(of.equal, of.token / 2, of.spread * np.sqrt(prompts))
+    room = of.graph - prompts - beside * of.each * of.token + np.where(of.equal, half, 0.0)
+    return np.asarray(np.clip(0.5 + room / (2 * half), 0.0, 1.0))
+
+
+def captured_calls(of: Sizes, rate: Floats, clients: Floats) -> Floats:
+    """Share of the calls with prompts that fit a captured graph in the steady state: a call holds
+    those that arrived in one step, a Poisson number, and all other requests decode beside them.
+
+    Parameters
+    ----------
+    of : Sizes
+        Of the arm.
+    rate : Floats
+        Prompts that arrive in a step. (N,)
+    clients : Floats
+        Requests in the engine at once. (N,)
+
+    Returns
+    -------
+    Floats
+        0 to 1. (N,)
+    """
+    rate = np.fmax(rate, LEAST_RATE)
+    chance, share = np.exp(-rate), np.zeros_like(rate)
+    for number in range(1, COUNTED + 1):
+        chance = chance * rate / number
+        share = share + chance * captured_share(of, number, np.fmax(clients - number, 0.0))
+    return np.asarray(share / -np.expm1(-rate))
 
 
 def mean_ceiling(size: Floats, half: Floats) -> Floats:
@@ -272,6 +332,10 @@ def prompts(load: L.Load, of: Sizes) -> Prompts:
         wait_first=(np.fmax(load.clients * service, 1.0) + alone) / 2,
         wait_later=np.fmax(alone + disorder * (wait - alone), load.clients * service - load.steps),
         later_share=later / rounds,
+        disorder=disorder,
+        captured_first=captured_share(of, load.clients, 0.0),
+        captured_later=captured_calls(of, others, load.clients),
+        captured_alone=captured_share(of, 1.0, 0.0),
     )
 
 

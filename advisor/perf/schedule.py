@@ -56,14 +56,16 @@ class Prefill(NamedTuple):
     small_tokens: Floats
     small_s: Floats
     per_token_s: Floats
+    saved_s: Floats  # what a call within captured CUDA graphs takes less
 
-    def seconds(self, tokens: Floats) -> Floats:
-        """The time to compute this many prompt tokens (N,) in one step, s (N,)."""
-        return np.asarray(
-            np.fmax(self.small_s + (tokens - self.small_tokens) * self.per_token_s, 0.0)
-        )
+    def seconds(self, tokens: Floats, captured: Floats | float) -> Floats:
+        """The time to compute this many prompt tokens (N,) in one step, s (N,), where a share of
+        such steps fits a captured graph.
+        """
+        made = self.small_s + (tokens - self.small_tokens) * self.per_token_s
+        return np.asarray(np.fmax(made - captured * self.saved_s, 0.0))
 
-    def each(self, load: L.Load, calls: Floats) -> Floats:
+    def each(self, load: L.Load, calls: Floats, captured: Floats) -> Floats:
         """Seconds per prompt that takes this many calls, which others may share: linear in both, so
         that the mean of the calls is enough.
 
@@ -73,13 +75,15 @@ class Prefill(NamedTuple):
             Of the arm.
         calls : Floats
             Mean calls per prompt. (N,)
+        captured : Floats
+            Share of them within captured graphs. (N,)
 
         Returns
         -------
         Floats
             Seconds per prompt. (N,)
         """
-        return np.asarray(self.seconds(load.prompt / calls) * calls)
+        return np.asarray(self.seconds(load.prompt / calls, captured) * calls)
 
 
 def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill:
@@ -105,12 +109,14 @@ def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill
     small = np.fmin(load.prompt, load.budget)
     large = np.fmax(np.fmin(load.prompt * load.clients, load.budget), small * APART + 1)
     before = np.fmax(load.prompt - small, 0.0) / 2 + (p.input_tokens - load.prompt)
-    low = prompt_cost.prefill_seconds(p, c, small, before, spec)
-    high = prompt_cost.prefill_seconds(p, c, large, before, spec)
+    low, high, held = (
+        prompt_cost.prefill_seconds(p, c, tokens, before, spec, captured)
+        for tokens, captured in ((small, 0.0), (large, 0.0), (small, 1.0))
+    )
     # several prompts in one chunk do not attend to each other: price the slope without the longer
     # attention span
     slope = np.fmin((high - low) / (large - small), low / small)
-    return Prefill(small, low, np.fmax(slope, 0.0))
+    return Prefill(small, low, np.fmax(slope, 0.0), low - held)
 
 
 def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec") -> ServedLoad:
@@ -135,23 +141,22 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     """
     p, c, spec = imputation.impute(points), constants, arm == "spec"
     load = L.load(p, c, tau, spec)
-    line, meet = prefill_line(p, c, load, spec), prompts(load, sizes(p, c, load))
+    line, meet = prefill_line(p, c, load, spec), prompts(load, sizes(p, c, load, spec))
     first = 1 - meet.later_share
-    waiting = np.where(
-        load.mixed, first * meet.wait_first + meet.later_share * meet.wait_later, 0.0
-    )
+    waiting = first * meet.wait_first + meet.later_share * meet.wait_later
+    waiting = np.where(load.mixed, waiting + load.ahead, 0.0)
     batch = load.clients * load.steps / (load.steps + waiting)
     step = physics.decode_seconds(p, c, np.fmax(batch, 1.0), load.context, spec)
     if spec:
         step = step + prompt_cost.eager_seconds(p, c, batch, step) * quiet_share(load, meet, batch)
 
-    prompt_s = first * line.each(load, meet.calls_first) + meet.later_share * line.each(
-        load, meet.calls_later
-    )
+    start_s = line.each(load, meet.calls_first, meet.captured_first)
+    later_s = line.each(load, meet.calls_later, meet.captured_later)
+    prompt_s = first * start_s + meet.later_share * later_s
     cycle = prompt_s + load.steps * step / batch  # seconds per completed request
     residence = load.clients * cycle
     start = _first_round(load, meet, line, step)
-    steady = _later_rounds(load, meet, line, step, residence)
+    steady = _later_rounds(load, meet, line, step, residence, batch)
     ttft, decoding = (first * a + meet.later_share * b for a, b in zip(start, steady, strict=True))
     total = load.requests * cycle + drain_seconds(load, step)
     return ServedLoad(
@@ -188,9 +193,14 @@ def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tu
     still computed.
     """
     tokens = load.clients * load.prompt
-    calls = load.clients * meet.calls_first
-    chunk_s = line.seconds(np.where(load.tail > 0, tokens / calls, np.fmin(tokens, load.budget)))
-    service = load.prompt / load.budget
+    calls, service = load.clients * meet.calls_first, load.prompt / load.budget
+    chunk = np.where(load.tail > 0, tokens / calls, np.fmin(tokens, load.budget))
+    chunk_s = line.seconds(chunk, meet.captured_first)
+    # the first call holds what has arrived when it starts, and the others wait for it
+    early_s = line.seconds(np.fmin(load.prompt, load.budget), meet.captured_alone)
+    early = early_s * np.fmax(1 - service, 0.0)
+    # a first token is told once the next call is launched, but for those of the last one
+    last = np.fmin(load.clients - 1, 1 / np.fmin(service, 1.0)) / load.clients
     others = np.fmax(
         load.clients * service - np.fmax(service, 1.0), 0.0
     )  # steps with other clients' prompts
@@ -202,21 +212,34 @@ def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tu
     overlap = np.where(
         load.mixed, beside, others / 2
     )  # prompts alone: whoever is done early waits for the rest
-    return meet.wait_first * (chunk_s + 0.5 * decode), load.steps * step + overlap * chunk_s
+    ahead = load.ahead * early + np.sign(load.ahead) * (1 - last) * chunk_s
+    ttft = meet.wait_first * (chunk_s + 0.5 * decode) + ahead
+    return ttft, load.steps * step + overlap * chunk_s
 
 
 def _later_rounds(
-    load: L.Load, meet: Prompts, line: Prefill, step: Floats, residence: Floats
+    load: L.Load, meet: Prompts, line: Prefill, step: Floats, residence: Floats, batch: Floats
 ) -> tuple[Floats, Floats]:
     """(TTFT, seconds decoding) in the steady state: they add up to `residence`, and no step holds
     more than a full chunk.
+
+    The step that is under way when a request arrives was made without it, and its first token is
+    told once the step behind its own is launched: both may hold prompts of others.
     """
     chunks = meet.calls_seen
-    seen_s = line.seconds(meet.seen * load.prompt / chunks)
+    seen_s = line.seconds(meet.seen * load.prompt / chunks, meet.captured_later)
+    call_s = line.seconds(load.prompt / meet.calls_later, meet.captured_later)
+    busy = np.clip(meet.calls_later * batch / load.steps, 0.0, 1.0)
+    # those that started together end together: all calls of theirs but one have another beside it
+    together = 1 - np.fmin(load.clients, np.fmax(load.budget / load.prompt, 1.0)) / load.clients
+    beside = together + meet.disorder * (busy - together)
+    ahead = load.ahead * (step + 2 * beside * call_s)
     ttft = np.where(
-        load.mixed, meet.wait_later * (seen_s + step), (chunks + meet.calls_alone) / 2 * seen_s
+        load.mixed,
+        meet.wait_later * (seen_s + step) + ahead,
+        (chunks + meet.calls_alone) / 2 * seen_s,
     )
-    most = np.where(load.mixed, load.steps * (step + line.seconds(load.budget)), np.inf)
+    most = np.where(load.mixed, load.steps * (step + line.seconds(load.budget, 0.0)), np.inf)
     decoding = np.clip(residence - ttft, load.steps * step, most)
     return np.fmax(residence - decoding, np.fmin(ttft, residence)), decoding
 

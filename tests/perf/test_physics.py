@@ -81,11 +81,11 @@ def test_llama_cpp_dense_verify_law() -> None:
 
 def test_h200_prefill_call() -> None:
     """About 112 ms for a call of 2k to 4k tokens, as first seen. Four machines since took 115 to
-    165 ms for 2k: the upper bound of 112 ms was below all of them.
+    165 ms for 2k, an H100 110 to 135 of calls from 768 tokens on.
     """
     p = points({}, {})
     seconds = prompt_cost.prefill_seconds(p, C, np.array([2048.0, 4096.0]), np.zeros(2), False)
-    assert 0.07 < seconds[0] < 0.125
+    assert 0.07 < seconds[0] < 0.14
     assert seconds.mean() == pytest.approx(0.112, rel=0.2)
 
 
@@ -460,10 +460,10 @@ def test_a_prompts_call_takes_the_longer_of_launches_and_work() -> None:
     p = points({}, {}, {})
     tokens = np.array([64.0, 2048.0, 200_000.0])
     seconds = prompt_cost.prefill_seconds(p, C, tokens, np.zeros(3), False)
-    call = prompt_cost.call_seconds(p, C, tokens)
+    call = prompt_cost.call_seconds(p, C, np.array([1.0, 0.0, 0.0]))
     assert seconds[0] == pytest.approx(call[0], rel=0.05), "a short prompt waits for the host"
     nothing = tuple(0.0 for _ in P.PATHS)
-    quick = dataclasses.replace(C, prefill_call_s=nothing, prefill_linear_s=nothing)
+    quick = dataclasses.replace(C, prefill_linear_s=nothing, prefill_layer_s=0.0, prefill_moe_s=0.0)
     free = prompt_cost.prefill_seconds(p, quick, tokens, np.zeros(3), False)
     assert seconds[2] == pytest.approx(free[2], rel=0.01), "a long one does not see it"
     assert (seconds >= free).all() and seconds[1] < call[1] + free[1]
@@ -481,9 +481,18 @@ def test_h200_calls_with_prompts() -> None:
     assert 0.10 < seconds[1] < 0.165 and 0.14 < seconds[2] < 0.2
 
 
+def test_the_largest_graph_by_the_requests_an_engine_may_run() -> None:
+    """vLLM 0.25.1: twice a full decode step, 512 tokens at most, and no size that the tokens of a
+    request do not divide.
+    """
+    p = points({"max_num_seqs": 64, "k": 2}, {"max_num_seqs": 1024, "k": 2}, {"engine": "sglang"})
+    assert prompt_cost.graph_tokens(p, False).tolist() == [128, 512, 0]
+    assert prompt_cost.graph_tokens(p, True).tolist() == [384, 510, 0]
+
+
 def test_beyond_the_graphs_a_step_is_never_shorter_than_its_launches() -> None:
     p = points({"concurrency": 128, "k": 4}, {"concurrency": 64, "k": 4})
-    call = prompt_cost.call_seconds(p, C, np.full(2, 640.0))[0]
+    call = prompt_cost.call_seconds(p, C, 0.0)[0]
     extra = prompt_cost.eager_seconds(p, C, p.concurrency, np.array([0.01, 0.01]))
     assert extra.tolist() == pytest.approx([call - 0.01, 0.0])
     assert prompt_cost.eager_seconds(p, C, p.concurrency, np.array([1.0, 1.0])).tolist() == [

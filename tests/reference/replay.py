@@ -2,9 +2,10 @@
 approximation answers to.
 
 Slots are refilled as requests end; a step holds all running decodes and as many prompt tokens as
-the budget allows (mixed engines), or prompts alone (prefill first). Lengths and accepted drafts are
-drawn with a fixed seed. Stretches in which nothing changes are jumped over, so a run costs a few
-milliseconds.
+the budget allows (mixed engines), or prompts alone (prefill first). vLLM makes a step while the one
+before it runs: a request that arrives is not in it, and a first token is told once the next step is
+launched. Lengths and accepted drafts are drawn with a fixed seed. Stretches in which nothing
+changes are jumped over, so a run costs a few milliseconds.
 """
 
 from __future__ import annotations
@@ -42,10 +43,16 @@ class _Costs(NamedTuple):
     decode: list[float]
     alone: list[float]  # the same where no prompt is in the step
     sizes: Floats
-    prefill: Floats
+    prefill: Floats  # launched kernel by kernel
+    held: Floats  # within captured graphs
+    graph: float  # tokens of the largest
+    each: float  # tokens that a request decodes in a step
 
-    def prompt(self, tokens: float) -> float:
-        return float(np.interp(tokens, self.sizes, self.prefill)) if tokens > 0 else 0.0
+    def prompt(self, tokens: float, beside: int) -> float:
+        """Seconds that prompt tokens add to a step in which `beside` requests decode."""
+        held = tokens + beside * self.each <= self.graph
+        table = self.held if held else self.prefill
+        return float(np.interp(tokens, self.sizes, table)) if tokens > 0 else 0.0
 
 
 def _costs(p: P.Points, c: Constants, load: L.Load, spec: bool) -> _Costs:
@@ -59,13 +66,19 @@ def _costs(p: P.Points, c: Constants, load: L.Load, spec: bool) -> _Costs:
     before = max(load.prompt[0] - chunk, 0) / 2 + (p.input_tokens[0] - load.prompt[0])
     # a chunk of several prompts attends within each prompt only
     inside = np.fmin(sizes, chunk)
-    prefill = prompt_cost.prefill_seconds(some, c, sizes, before + (inside - sizes) / 2, spec)
+    prefill, held = (
+        prompt_cost.prefill_seconds(some, c, sizes, before + (inside - sizes) / 2, spec, captured)
+        for captured in (0.0, 1.0)
+    )
     alone = decode + (prompt_cost.eager_seconds(many, c, batch, decode) if spec else 0.0)
     return _Costs(
         [0.0, *decode.tolist()],
         [0.0, *alone.tolist()],
         np.concatenate([[0.0], sizes]),
         np.concatenate([[0.0], prefill]),
+        np.concatenate([[0.0], held]),
+        float(prompt_cost.graph_tokens(p, spec)[0]),
+        (float(p.verify_tokens[0]) if spec else 1.0) if load.mixed[0] else 0.0,
     )
 
 
@@ -118,7 +131,11 @@ class _State:
         self.arrived = np.zeros(len(steps))
         self.first = np.zeros(len(steps))
         self.ended = np.zeros(len(steps))
+        self.ahead = bool(load.ahead[0] > 0)
         self.queue: list[int] = list(range(clients))
+        # how many calls have been made when a request can be in one: all but the first wait for it
+        self.ready = {request: int(self.ahead and request > 0) for request in self.queue}
+        self.told: list[int] = []  # requests whose first token the step behind holds up
         self.prefilling: list[list[float]] = []  # [request, prompt tokens left], in order
         self.running: dict[int, int] = {}  # request -> decode steps left
         self.decode_s, self.decodes = (
@@ -127,7 +144,11 @@ class _State:
         )  # decode seconds weighted by the requests that lived them
 
     def admit(self) -> None:
-        while self.queue and len(self.running) + len(self.prefilling) < self.slots:
+        while (
+            self.queue
+            and len(self.running) + len(self.prefilling) < self.slots
+            and self.ready[self.queue[0]] <= self.count
+        ):
             self.prefilling.append([float(self.queue.pop(0)), self.prompt])
 
     def finish(self, request: int) -> None:
@@ -135,6 +156,8 @@ class _State:
         if self.next < len(self.steps):
             self.arrived[self.next] = self.clock
             self.queue.append(self.next)
+            others = self.running or self.prefilling
+            self.ready[self.next] = self.count + int(self.ahead and bool(others))
             self.next += 1
 
     def decode(self, times: int, alone: bool = False) -> None:
@@ -144,6 +167,7 @@ class _State:
             here * (self.costs.alone if alone else self.costs.decode)[len(self.running)]
         )
         self.decodes += here
+        self.count += times
         done = []
         for request in self.running:
             self.running[request] -= times
@@ -151,6 +175,7 @@ class _State:
                 done.append(request)
         for request in done:
             del self.running[request]
+        for request in done:
             self.finish(request)
 
     def prompt_step(self) -> None:
@@ -165,10 +190,15 @@ class _State:
             if left <= 0:
                 break
         beside = self.costs.decode[max(len(self.running), 1)] if self.mixed else 0.0
-        self.clock += self.costs.prompt(self.budget - left) + beside
-        self.count += 1
+        added = self.costs.prompt(self.budget - left, len(self.running))
+        self.clock += added + beside
+        for request in self.told:
+            self.first[request] += added
+        self.told = list(ready) if self.ahead else []
         if self.mixed:
             self.decode(1)
+        else:
+            self.count += 1
         self.prefilling = self.prefilling[len(ready) :]
         for request in ready:
             self.first[request] = self.clock
@@ -181,9 +211,10 @@ def _play(state: _State, tau: float) -> Simulation:
         if state.prefilling:
             state.prompt_step()
         elif state.running:
-            times = min(state.running.values())
+            coming = state.queue and state.ready[state.queue[0]] > state.count
+            times = 1 if coming else min(state.running.values())
             state.clock += times * state.costs.alone[len(state.running)]
-            state.count += times
+            state.told = []
             state.decode(times, alone=True)
         else:
             break

@@ -2,9 +2,10 @@
 to.
 
 One process is the engine: it admits requests to its slots, and each of its steps holds all running
-decodes and as many prompt tokens as the budget allows. Every client is a process of its own. Step
-times come from the same physics; everything else (who waits, which prompts meet, what a class sees)
-is played, not computed.
+decodes and as many prompt tokens as the budget allows. A step is made while the one before runs: a
+request that arrives is not in it, and a first token is told once the next is launched. Every client
+is a process of its own. Step times come from the same physics; everything else (who waits, which
+prompts meet, what a class sees) is played, not computed.
 """
 
 from __future__ import annotations
@@ -67,7 +68,13 @@ class Server:
         ]
         self.sizes = np.geomspace(1, budget, 24)
         some = self.p.take(np.zeros(24, dtype=np.int64))
-        self.prefill = prompt_cost.prefill_seconds(some, constants, self.sizes, np.zeros(24), False)
+        self.eager, self.held = (
+            prompt_cost.prefill_seconds(
+                some, constants, self.sizes, np.zeros(24), False, captured=share
+            )
+            for share in (0.0, 1.0)
+        )
+        self.graph = float(prompt_cost.graph_tokens(self.p, False)[0])
 
     def decode(self, running: Sequence[_Request]) -> float:
         if not running:
@@ -77,8 +84,9 @@ class Server:
         a, b = (float(table[len(running) - 1]) for table in self.tables)
         return a + part * (b - a)
 
-    def prompt(self, tokens: float) -> float:
-        return float(np.interp(tokens, self.sizes, self.prefill)) if tokens > 0 else 0.0
+    def prompt(self, tokens: float, beside: int) -> float:
+        table = self.held if tokens + beside <= self.graph else self.eager
+        return float(np.interp(tokens, self.sizes, table)) if tokens > 0 else 0.0
 
 
 def play(
@@ -104,9 +112,13 @@ def play(
     def engine():  # type: ignore[no-untyped-def]
         waiting: list[_Request] = []
         running: list[_Request] = []
+        coming: list[_Request] = []
+        told: list[_Request] = []
         while True:
-            while arrivals.items or not (waiting or running):
-                waiting.append((yield arrivals.get()))
+            while arrivals.items or not (waiting or running or coming):
+                coming.append((yield arrivals.get()))
+            if not (waiting or running):  # no step is under way
+                waiting, coming = coming[:1], coming[1:]
             left, ready = server.budget - len(running), []
             for one in waiting:
                 taken = min(one.left, left)
@@ -117,7 +129,11 @@ def play(
                 if left <= 0:
                     break
             tokens = server.budget - len(running) - left
-            yield env.timeout(server.prompt(tokens) + server.decode(running or ready[:1]))
+            added = server.prompt(tokens, len(running))
+            for one in told:
+                one.first += added
+            told = list(ready)
+            yield env.timeout(added + server.decode(running or ready[:1]))
             ended = []
             for one in running:
                 one.steps -= 1
@@ -127,6 +143,7 @@ def play(
                 one.first = env.now
                 waiting.remove(one)
                 running.append(one)
+            waiting, coming = waiting + coming, []
             for one in ended:
                 running.remove(one)
                 one.done.succeed()
