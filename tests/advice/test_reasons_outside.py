@@ -290,7 +290,8 @@ def test_answers_of_one_length_are_a_cause_of_their_own() -> None:
     told = next(one.text for one in advice.reasons if "x expected: " in one.text)
     share = re.search(r"the run's answers are of one length \(\+(\d+) %\)", told)
     assert share and 2 <= int(share[1]) <= 15
-    assert not re.search(r"steps cost less \(\+1\d %\)", told)
+    left = re.search(r"steps cost less \(\+(\d+) %\)", told)
+    assert not left or int(left[1]) <= 12
     # own runs of one length beside a question of one length: no such cause
     alike = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048, workload="random")
     assert not any("answers" in one.text for one in alike.reasons if "Measured" in one.text)

@@ -81,12 +81,12 @@ def test_llama_cpp_dense_verify_law() -> None:
 
 def test_h200_prefill_call() -> None:
     """About 112 ms for a call of 2k to 4k tokens, as first seen. Four machines since took 115 to
-    165 ms for 2k, an H100 110 to 135 of calls from 768 tokens on.
+    165 ms for 2k, an H100 105 to 135 and for 4k 118 to 168.
     """
     p = points({}, {})
     seconds = prompt_cost.prefill_seconds(p, C, np.array([2048.0, 4096.0]), np.zeros(2), False)
     assert 0.07 < seconds[0] < 0.14
-    assert seconds.mean() == pytest.approx(0.112, rel=0.2)
+    assert seconds.mean() == pytest.approx(0.13, rel=0.2)
 
 
 def test_lm_head_is_in_every_draft_pass() -> None:
