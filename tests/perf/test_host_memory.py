@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from advisor.advice.plans import offload
+from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Facts, Plan, Request
+from advisor.domain.nouns import Advice, Facts, Plan, Request
 from advisor.lab.measurements.schema import measurements_dir
 from advisor.perf import arrays as P
 from advisor.perf import host_memory, imputation, memory, physics
@@ -20,6 +21,7 @@ from advisor.perf.encoding.cells import Words
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.reads import union
 from advisor.perf.sizes import weights
+from advisor.prediction import estimates
 from advisor.prediction.predict_table import predict_dicts
 
 CARD = {"hardware": "rtx3090", "model": "qwen3.6-35b-a3b", "quant": "ud-q4_k_xl"}
@@ -254,3 +256,14 @@ def test_own_cells_are_priced() -> None:
     assert len(misses) == 14
     assert np.abs(misses).max() < 0.3
     assert np.median(np.abs(misses)) < 0.08
+
+
+def test_an_answer_that_moves_experts_says_what_it_expects() -> None:
+    """The question's own estimate of the launch that it emits."""
+    asked = Request.model_validate({"hardware": "rtx3060", "model": "qwen3.6-35b-a3b"})
+    told = recommend(asked)
+    assert isinstance(told, Advice) and told.decision == "measure" and told.candidate is not None
+    found = estimates.estimate(told.facts, [told.candidate])[0].tpot_ms
+    assert f"about {1e3 / found.baseline:.0f} tokens/s" in told.reasons[0].text
+    assert f"{found.speedup.p50:.2f}x that" in told.reasons[0].text
+    assert host_memory.host_layers(told.facts, told.candidate) > 0

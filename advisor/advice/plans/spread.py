@@ -2,7 +2,8 @@
 
 What it does: where nothing fits the card, and llama-server can keep the experts of some layers in
 system memory, it gives that launch, with the model's own head as the arm to measure, and what was
-measured so elsewhere. What it does not know: the speed, which goes by the processor's memory.
+measured so elsewhere. What it does not know: how fast the processor's memory is; what is expected
+has a wide interval for it (perf/host_memory.py).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from advisor.advice import resolve
 from advisor.advice.judge import judge
 from advisor.advice.plans import offload, propose
 from advisor.advice.plans.memory_relief import SAME_STEP, more_counts
-from advisor.domain.nouns import Advice, AdvisorError, Facts, Quant, Reason, Request
+from advisor.domain.nouns import Advice, AdvisorError, Facts, Plan, Quant, Reason, Request
 from advisor.perf import memory
+from advisor.prediction import estimates
 
 
 def answer(request: Request, facts: Facts) -> Advice | None:
@@ -40,8 +42,8 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     reasons = (
         Reason(
             text=f"Nothing fits {name} whole{_more(request, facts, found.quant)}; "
-            f"{offload.words(found)} does, at a speed that goes by the processor's memory and is "
-            f"not estimated here; a machine with less memory cannot run it",
+            f"{offload.words(found)} does, at {_expectation(asked, plan, drafted)}; how fast it is "
+            f"goes by the processor's memory, and a machine with less of it cannot run it",
             sources=offload.SOURCES,
             weight=3.0,
         ),
@@ -94,3 +96,16 @@ def _free(request: Request, facts: Facts) -> bool:
         facts.quant is not None and facts.quant.family.startswith("gguf")
     )
     return engine and quant and request.engine_version is None
+
+
+def _expectation(facts: Facts, plan: Plan, drafted: Plan | None) -> str:
+    """What one request gets without drafts, and with them."""
+    found = estimates.estimate(facts, [drafted or plan])[0].tpot_ms
+    base = found.baseline_range
+    assert base is not None  # every estimate has it
+    middle, low, high = (f"{1e3 / ms:.0f}" for ms in (base.p50, base.p90, base.p10))
+    text = f"about {middle} tokens/s a request ({low} to {high})"
+    if drafted is None:
+        return text
+    gain = found.speedup
+    return f"{text} and {gain.p50:.2f}x that ({gain.p10:.2f} to {gain.p90:.2f}) at k = {drafted.k}"
