@@ -49,6 +49,7 @@ def index() -> Index:
     return data
 
 
+NO_FILE = "(no config.json of a model and no GGUF file is there)"
 OWN_MODEL = "(one of your own: --model ./config.json, or its GGUF file)"
 
 
@@ -147,6 +148,8 @@ def llm(name: str) -> LLM:
         return own
     found = find_name(text, index()["llms_keys"]) or _model_in(text)
     if found is None:
+        if text.strip().lower().endswith((".json", ".gguf")):
+            raise UnknownFact("model", text[:80], (), NO_FILE)
         near = nearest(text.rsplit("/", 1)[-1], index()["llms_keys"])
         raise UnknownFact("model", text[:80], near, OWN_MODEL)
     return _llm(found)

@@ -65,8 +65,9 @@ def quiet_line(advice: Advice, *, unicode: bool = True) -> str:
     """The answer in one line: decision, what it is about, gain with its 80 % interval, chance."""
     plan, gain = advice.candidate, advice.gain
     parts: list[str] = [advice.decision]
-    if plan is not None and gain is not None and advice.estimate is not None:
+    if plan is not None:
         parts.append(f"{METHOD_NAMES.get(plan.method, plan.method)} k={plan.k}")
+    if plan is not None and gain is not None and advice.estimate is not None:
         parts.append(f"{_times(gain.p50)} ({number(gain.p10)} to {number(gain.p90)})")
         parts.append(f"chance of a gain {chance_words(gain, advice.estimate)}")
     return finish([", ".join(parts)], color=False, unicode=unicode) + "\n"

@@ -118,12 +118,11 @@ def warm_ms() -> float:
 
 def judge(ratios: dict[str, float], record: bool) -> None:
     """Write the ratios down, or end with 1 where one has grown beyond the margin."""
-    if record:
-        RECORDED.write_text(
-            json.dumps({name: round(value, 2) for name, value in ratios.items()}, indent=1) + "\n"
-        )
-        return
     kept = json.loads(RECORDED.read_text())
+    if record:
+        kept |= {name: round(value, 2) for name, value in ratios.items()}
+        RECORDED.write_text(json.dumps(kept, indent=1) + "\n")
+        return
     grown = [
         f"{name} is {value:.2f}, recorded {kept[name]:.2f}"
         for name, value in ratios.items()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from advisor import recommend
-from advisor.domain.nouns import AdvisorError
+from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.knowledge import store
 
 QWEN3_8B = {
@@ -137,3 +137,20 @@ def test_no_file_is_read_for_those_who_ask_over_a_socket(name: str) -> None:
 
     with pytest.raises(ValidationError, match="command line only"):
         Question.model_validate({"hw": "gb10", "model": name})
+
+
+@pytest.mark.parametrize("name", ["./nothing.json", "weights.gguf", "/models/config.json"])
+def test_a_file_that_is_not_there_is_said_to_be_missing(name: str) -> None:
+    """And no model whose name is a little like it is proposed."""
+    with pytest.raises(UnknownFact, match="no GGUF file is there"):
+        store.llm(name)
+
+
+def test_a_configuration_in_this_folder_is_served_from_it_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder was called "." on the first screen and in the launch."""
+    config(tmp_path, QWEN3_8B)
+    monkeypatch.chdir(tmp_path)
+    advice = recommend(hardware="h100", model="./config.json")
+    assert advice.launch.argv[:3] == ("vllm", "serve", str(tmp_path))

@@ -265,6 +265,9 @@ def test_quiet_is_one_line(advice: Advice) -> None:
     assert line.count("\n") == 1 and line.startswith(advice.decision)
     if advice.estimate is not None and advice.gain is not None:
         assert "MTP k=2, 1." in line and "chance of a gain 97 %" in line
+    unpriced = advice.model_copy(update={"estimate": None, "decision": "measure"})
+    if advice.candidate is not None:  # what to measure is said without a figure too
+        assert quiet_line(unpriced) == "measure, MTP k=2\n"
 
 
 def test_off_beside_a_gain_says_what_overrules_it() -> None:

@@ -7,6 +7,7 @@ holds.
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from advisor import engines
@@ -66,7 +67,8 @@ def own_name(request: Request | None) -> str | None:
     if "/" not in name or "://" in name or len(name) > 400:
         return None
     if name.endswith("/config.json"):
-        return name.removesuffix("/config.json")  # the folder is what an engine takes
+        folder = name.removesuffix("/config.json")  # which is what an engine takes
+        return os.path.abspath(folder) if folder in (".", "..") else folder
     published = knowledge.index()["repositories"]
     return None if name.partition(":")[0].lower() in published else name
 
