@@ -76,8 +76,7 @@ def quiet_line(advice: Advice, *, unicode: bool = True) -> str:
 def first_screen(advice: Advice, paper: Paper) -> list[str]:
     """Decision, by how much, how sure, why in two whole sentences, and the launch: 24 lines where
     these allow it. Blank lines give way first, then the second reason to a shorter one; a sentence
-    is
-    never cut.
+    is never cut.
     """
     # the second line of the screen says the estimate already
     reasons = [r for r in strongest(advice.reasons) if not r.text.startswith(EXPECTED)]
