@@ -80,12 +80,12 @@ class Number(NumberType):
         kind = "a whole number" if self.whole else "a number"
         value = _plain_number(value) if self.whole else value
         if self.whole and (ends := _RANGE.fullmatch(str(value).strip())):
-            self.fail(
-                f"'{excerpt(value, 40)}' is a range: give one number here, or ask `advisor sweep` "
-                f"for {ends[1]}..{ends[2]}",
-                param,
-                ctx,
-            )
+            name = param.opts[-1].lstrip("-") if param is not None else "NAME"
+            vary = f"--vary {name}={ends[1]}..{ends[2]}"
+            here = ctx is not None and ctx.info_name == "sweep"
+            other = f"give one number, or ask `advisor sweep {vary}`"
+            ask = f"here it is {vary}" if here else other
+            self.fail(f"'{excerpt(value, 40)}' is a range: {ask}", param, ctx)
         try:
             number = int(value) if self.whole else float(value)
         except (TypeError, ValueError, OverflowError):

@@ -101,8 +101,8 @@ READ = """
 """
 REFUSED = {
     "--hw h100 --engine ollama": "Ollama has no documented MTP option",
-    "--hw h100 --ctx 4096-8192": "one number here, or ask `advisor sweep` for 4096..8192",
-    "--hw h100 --concurrency 1-16": "one number here, or ask `advisor sweep` for 1..16",
+    "--hw h100 --ctx 4096-8192": "one number, or ask `advisor sweep --vary ctx=4096..8192`",
+    "--hw h100 --concurrency 1-16": "one number, or ask `advisor sweep --vary concurrency=1..16`",
     '--hw h100 --quant "4-bit awq"': "did you mean int4 or awq-int4",
     "--hw h100 --goal latency": "is not one of 'throughput', 'tpot', 'ttft', 'balanced'",
     '--hw h100 --goal "tokens/s"': "is not one of 'throughput', 'tpot', 'ttft', 'balanced'",
@@ -197,3 +197,12 @@ def test_a_smaller_mac_is_the_chip_with_less_memory(said: str, gb: int) -> None:
     assert known is not None and known.memory_gb is not None and known.memory_gb.value == gb
     assert (known.id, known.memory_bandwidth_gb_s) == (whole.id, whole.memory_bandwidth_gb_s)
     assert f"{gb} GB" in known.name or gb == 128
+
+
+@pytest.mark.parametrize("name", ["concurrency", "ctx"])
+def test_a_sweep_says_how_its_own_range_is_given(name: str) -> None:
+    """It sent to `advisor sweep` who had asked just that; what it says now is understood."""
+    asked = ["sweep", "--hw", "gb10"]
+    refused = CliRunner().invoke(cli, [*asked, f"--{name}", "1k..4k"])
+    assert refused.exit_code == 2 and f"here it is --vary {name}=1k..4k" in refused.output
+    assert CliRunner().invoke(cli, [*asked, "--vary", f"{name}=1k..4k"]).exit_code == 0

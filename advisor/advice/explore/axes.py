@@ -168,8 +168,12 @@ def _check_value(name: str, value: Value) -> Value:
 
 
 def _number(name: str, text: str) -> int | float:
+    """A number; `8k` is 8192, as in the options of a question."""
     plain = text.strip()
+    factor = {"k": 1024, "m": 1024**2}.get(plain[-1:].lower())
     try:
+        if factor is not None and plain[:-1].isascii() and plain[:-1].isdigit():
+            return int(plain[:-1]) * factor
         return int(plain) if plain.isascii() and plain.isdigit() else float(plain)
     except ValueError:
         raise AdvisorError(
