@@ -198,6 +198,17 @@ def test_add_splits_by_source_and_refuses_twice(tmp_path: Path) -> None:
         files.add(into, table)
 
 
+@pytest.mark.parametrize("part", ["runs", "acceptance", "sources"])
+def test_add_names_the_table_without_sources(tmp_path: Path, part: str) -> None:
+    """A table without the column source_id ended in a KeyError."""
+    bare = tmp_path / f"{part}.csv"
+    bare.write_text("run_id,title\na-001,A title\n", encoding="utf-8")
+    tables = {"runs": FOLDER / "runs" / "seed000.csv"} | {part: bare}
+    with pytest.raises(AdvisorError, match=rf"{part}\.csv has no column source_id"):
+        files.add(tmp_path / "m", **tables)
+    assert not (tmp_path / "m").exists()
+
+
 def test_command_reports_and_fails(table: tuple[Path, list[dict[str, str]]]) -> None:
     path, rows = table
     write(path, [rows[0] | {"ttft_ms": "0"}])

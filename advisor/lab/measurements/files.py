@@ -174,7 +174,7 @@ def add(
     """
     tables: dict[str, dict[str, list[dict[str, str]]]] = {}
     for part, path in (("runs", runs), ("acceptance", acceptance)):
-        for _, row in read_csv(path) if path else ():
+        for row in _rows_by_source(path) if path else ():
             tables.setdefault(row["source_id"], {}).setdefault(part, []).append(row)
     described = _facts_by_source(sources) if sources else {}
     for source in sorted(set(tables) | set(described)):
@@ -196,10 +196,17 @@ def add(
     return sorted(set(tables) | set(described))
 
 
+def _rows_by_source(path: Path) -> list[dict[str, str]]:
+    rows = [row for _, row in read_csv(path)]
+    if rows and "source_id" not in rows[0]:
+        raise AdvisorError(f"{path.name} has no column source_id, which says whose rows they are.")
+    return rows
+
+
 def _facts_by_source(path: Path) -> dict[str, dict[str, Any]]:
     """What describes each source: a row of a CSV, or the sidecar that `advisor share` writes."""
     if path.suffix not in (".yaml", ".yml"):
-        return {row["source_id"]: dict(row) for _, row in read_csv(path)}
+        return {row["source_id"]: dict(row) for row in _rows_by_source(path)}
     facts = read_yaml_safely(path, MAX_SIDECAR_BYTES)
     if not isinstance(facts, dict) or not isinstance(facts.get("id"), str):
         raise AdvisorError(f"{path.name} describes no source: it has no id.")
