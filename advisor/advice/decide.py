@@ -86,8 +86,10 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     if by_estimate and caveats.open_part(facts, plan) is not None:
         return found._replace(decision="measure", rule=UNPRICED)
     estimate = found.candidates[found.best].estimate
-    if found.rule == "estimate" and caveats.lengths_decide(facts, plan, estimate):
-        return found._replace(decision="measure", rule=LENGTHS)
+    if found.decision == "off" and found.rule == "estimate":
+        plans = [found.candidates[i].plan for i in allowed_candidates(found.candidates)]
+        if caveats.lengths_decide(facts, plans, estimate):
+            return found._replace(decision="measure", rule=LENGTHS)
     decision = after_a_look(facts, plan, found.decision)
     return found if decision == found.decision else found._replace(decision=decision, rule=UNSEEN)
 

@@ -65,9 +65,8 @@ ORDER = {"off": 0, "measure": 1, "on": 2}
 OFF = threshold("decision_off_p_gain").value
 ON = tuple(threshold(f"decision_on_p_gain{tail}").value for tail in ("", "_measured"))
 NOISE = 0.03  # of P(gain): standard error of a bin of its curve (notes.md, 2026-11-26)
-# Share of lines that come back by less than that, where nothing shows but the place of a bound: of
-# 1,305 lines 32 come back, 17 of them so (2026-11-26)
-NOISY = 0.015
+# Share of lines that come back by less than that, where nothing shows but the place of a bound
+NOISY = 0.02
 BACK = 0.14  # share of the lines of one machine that come back; a GB10, of which it was measured, 8
 ROW_NOISE = 0.045  # log ratio, within an owner's rows: sd of replicates and of what differs beside
 FEWEST = (4, 5)  # contexts, loads of a measured sequence beside lines of 5 contexts and 10 loads
@@ -89,7 +88,10 @@ MEASURED = {
     ),  # 2, 4, 16
 }
 VARIED = 0.5  # spread of answers whose lengths nobody states, see caveats.lengths_decide
-OTHERWISE = {"rule", "objective", "one_token", "no_method", "unknown_hardware", "unseen_head"}
+# deciding steps that are no posterior
+OTHERWISE = {
+    "rule", "objective", "one_token", "no_method", "unknown_hardware", "unseen_head", "unpriced",
+}  # fmt: skip
 Load = tuple[int, int]  # requests at once, prompt tokens
 
 
@@ -123,6 +125,10 @@ class Answer(NamedTuple):
         return {"on": on if self.median > 1 else min(on, -NOISE), "off": self.chance - OFF}
 
 
+def chance_of(made: Advice) -> float:
+    return made.estimate.p_gain if made.estimate is not None else 0.0
+
+
 def grid(
     hardware: str, loads: tuple[int, ...], setting: dict[str, Any]
 ) -> tuple[int, dict[Load, Answer]]:
@@ -135,9 +141,14 @@ def grid(
         answered += made is not None
         if made is None or made.estimate is None or made.decided_by in OTHERWISE:
             continue
-        # where off hangs on answers of one length, those of varied ones decide
-        seen = ask(**asked, output_spread=VARIED) if made.decided_by == "lengths" else made
-        assert seen is not None and seen.estimate is not None and seen.gain is not None
+        seen = made
+        # off holds for answers of one length and of varied ones, where nobody says which
+        open_lengths = setting.get("workload") == "random"
+        if open_lengths and (made.decided_by == "lengths" or made.decision == "off"):
+            varied = ask(**asked, output_spread=VARIED)
+            assert varied is not None and varied.estimate is not None
+            seen = max((made, varied), key=chance_of)
+        assert seen.estimate is not None and seen.gain is not None
         there = np.array([seen.estimate.measured_gain])
         on_from = float(bound(*ON, there)[0])
         numbers = (seen.estimate.p_gain, seen.gain.p50, on_from)

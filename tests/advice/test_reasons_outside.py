@@ -373,6 +373,14 @@ def test_off_holds_for_answers_of_varied_lengths_too() -> None:
     assert recommend(**asked, output_spread=0.5).decision != "off"
 
 
+def test_off_holds_for_the_other_plans_with_answers_of_varied_lengths_too() -> None:
+    """The best plan at k = 2 lost with both lengths, k = 1 gained with varied ones."""
+    asked: Any = {"hardware": "gb10", "concurrency": 3, "ctx_tokens": 512, "workload": "random"}
+    asked |= {"goal": "throughput"}
+    assert recommend(**asked, output_spread=0.5).decision != "off"
+    assert recommend(**asked).decided_by == "lengths"
+
+
 def test_a_run_whose_prompts_were_cached_is_compared_with_cached_prompts() -> None:
     asked: Any = {"hardware": "rtx-pro-6000", "gpus": 4, "model": "qwen3.5-397b-a17b"}
     made = recommend(**asked, quant="nvfp4", concurrency=64, ctx_tokens=32_768)

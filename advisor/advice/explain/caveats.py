@@ -7,6 +7,8 @@ What it does not know: the decision; these hold whichever way it goes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from advisor.advice.choices import engine_default
 from advisor.advice.plans import (
     checkpoints,
@@ -119,17 +121,18 @@ def varied_lengths(facts: Facts) -> Facts | None:
     return facts.model_copy(update={"output_spread": imputation.value("output_spread")})
 
 
-def lengths_decide(facts: Facts, plan: Plan, estimate: Estimate | None) -> bool:
-    """Whether random text, whose answers have one length, is off while it would not be where their
-    lengths vary: nobody says which they do, and a server's vary.
+def lengths_decide(facts: Facts, plans: Sequence[Plan], estimate: Estimate | None) -> bool:
+    """Whether random text, whose answers have one length, is off while one of the plans would not
+    be where their lengths vary: nobody says which they do, and a server's vary. `estimate` is that
+    of the best plan.
     """
     varied = varied_lengths(facts)
     if varied is None:
         return False
     off = knowledge.threshold("decision_off_p_gain").value
-    if estimate is None or not LENGTHS_TURN <= estimate.p_gain <= off:
+    if estimate is None or not plans or not LENGTHS_TURN <= estimate.p_gain <= off:
         return False
-    return float(predict_batch([(varied, plan)]).chances[0]) > off
+    return bool((predict_batch([(varied, plan) for plan in plans]).chances > off).any())
 
 
 def _accepts(run: OwnRun, facts: Facts) -> bool:
