@@ -26,10 +26,6 @@ NEAR = 0.15  # of the measured ratio
 # Points whose median is further off though the question states what was accepted, with what the
 # source or own runs show of it (docs/research/notes.md, experts in host memory).
 FAR: dict[tuple[str, str], str] = {
-    ("gb10-c-mid-concurrency", "ttft"): (
-        "prefix caching was on in all arms, which were sent the same prompts; how much of them was "
-        "cached is not published"
-    ),
     ("2x3090-vllm-k1-single", "ttft"): (
         "the same arm's first token takes 53.9 ms here and 82 ms in the source's next sweep, that "
         "without drafts 78.6 ms"
@@ -236,7 +232,7 @@ def test_the_median_is_near_what_was_measured() -> None:
         for stated in (False, True)
     )
     assert without >= 28  # 29, of which the A100 at k = 6 stands at 15 % to the third digit
-    assert told >= 33
+    assert told >= 34
 
 
 def test_every_median_that_is_far_has_a_named_cause() -> None:
