@@ -404,3 +404,10 @@ def test_another_load_says_how_long_its_answers_were() -> None:
     advice = recommend(hardware="h200", concurrency=1, ctx_tokens=32_768)
     told = next(one.text for one in advice.reasons if "the load is another" in one.text)
     assert re.search(r"the load is another, with answers of \d+ tokens \(\+\d", told)
+
+
+def test_a_loss_of_another_quantisation_is_said_to_stand_against_the_estimate() -> None:
+    made = recommend(hardware="h100", model="qwen3-30b-a3b", engine="sglang", method="eagle3")
+    assert made.gain is not None and made.gain.p50 > 1
+    (text,) = [one.text for one in made.reasons if "eagle3 k=3 gave -28.2 %" in one.text]
+    assert text.endswith("counts runs of one quantisation")

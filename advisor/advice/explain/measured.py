@@ -84,7 +84,8 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate, told: Told) -> list
 
 def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
     """How much a run of this setting says that lies on the other side of 1 than what is expected;
-    of a run of another one, which is named as such, only which losses count more.
+    of a run of another one, which is named as such, only which losses count more, or that a loss
+    with other weights moved nothing.
     """
     printed = PRINTED.get(row.metric)
     if best.estimate is None or printed is None or row.metric == "ttft":
@@ -92,7 +93,10 @@ def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
     expected = getattr(best.estimate, printed).speedup.p50
     if (expected - 1) * (row.speedup - 1) >= 0:
         return ""
-    if set(_differences_of(facts, best.plan, row)) - {"k"}:
+    others = set(_differences_of(facts, best.plan, row)) - {"k"}
+    if others == {"quantisation"} and row.clean and expected > 1:
+        return "; a loss where a gain is expected: the estimate counts runs of one quantisation"
+    if others:
         lost = [f.code for f in best.findings if f.effect == "loss" and expected < 1]
         named = f"the documented losses ({', '.join(sorted(lost))})"
         return f"; {named} count more here" if lost else ""
