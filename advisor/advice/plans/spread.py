@@ -42,8 +42,8 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     reasons = (
         Reason(
             text=f"Nothing fits {name} whole{_more(request, facts, found.quant)}; "
-            f"{offload.words(found)} does, at {_expectation(asked, plan, drafted)}; how fast it is "
-            f"goes by the processor's memory, and a machine with less of it cannot run it",
+            f"{offload.words(found)} does, at {_expectation(asked, plan, drafted)}; the bandwidth "
+            f"of the system memory sets the speed, and a machine with less memory cannot run it",
             sources=offload.SOURCES,
             weight=3.0,
         ),
