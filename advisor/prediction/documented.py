@@ -134,7 +134,7 @@ def mean_rate(points: arrays.Points, k: Floats) -> Floats:
     """
     own = np.where(np.isnan(points.given_k), points.k, points.given_k)
     here = np.isnan(own) | (own == k)
-    length = (points.given_length - 1) / k
+    length = (points.given_length - 1) / np.where(k > 0, k, np.nan)
     told = np.where(here, np.where(np.isnan(points.given_rate), length, points.given_rate), np.nan)
     given = points.given_conditional
     if np.isnan(given).all():

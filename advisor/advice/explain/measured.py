@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2
-from statistics import median
+
+import numpy as np
 
 from advisor.advice.decide import GOAL_METRICS
 from advisor.advice.explain.difference import (
@@ -246,8 +247,8 @@ def _median_of(runs: Sequence[list[Evidence]]) -> list[Evidence]:
     return [
         row.model_copy(
             update={
-                "speedup": median(found),
-                "accepted": median(accepted) if accepted else None,
+                "speedup": float(np.median(found)),
+                "accepted": float(np.median(accepted)) if accepted else None,
                 "repeats": len(runs),
                 "lowest": found[0],
                 "highest": found[-1],

@@ -20,8 +20,17 @@ from advisor.advice.questions import question as request_of
 from advisor.cli.serve import answers
 from advisor.cli.serve.question import Question, question_from
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.choices import Doubt, Sides, compare_choices, explain_why_not
-from advisor.cli.serve.sheets.texts import MixForm, PastedText, checkup, make_plan, validate_text
+from advisor.cli.serve.sheets.questions import (
+    Doubt,
+    MixForm,
+    PastedText,
+    Sides,
+    checkup,
+    compare_choices,
+    explain_why_not,
+    make_plan,
+    validate_text,
+)
 from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.compare import (
     compare_schema,

@@ -27,8 +27,16 @@ from advisor.cli.serve.app import LOOPBACK, Guard
 from advisor.cli.serve.html import version
 from advisor.cli.serve.question import FormFields, Question, check_fields
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.choices import Doubt, Sides, compare_choices, explain_why_not
-from advisor.cli.serve.sheets.texts import MixForm, PastedText, checkup, make_plan
+from advisor.cli.serve.sheets.questions import (
+    Doubt,
+    MixForm,
+    PastedText,
+    Sides,
+    checkup,
+    compare_choices,
+    explain_why_not,
+    make_plan,
+)
 from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.compare import (
     compare_schema,

@@ -13,7 +13,7 @@ import pytest
 from cli_run import run
 
 from advisor import predict
-from advisor.cli.serve.sheets.texts import EXAMPLE
+from advisor.cli.serve.sheets.questions import EXAMPLE
 from advisor.render.schema import named_schema
 
 GB10 = ["--hw", "gb10", "--concurrency", "8"]

@@ -239,7 +239,7 @@ def test_answers_that_fail_are_not_kept() -> None:
 
 
 def test_a_mix_is_planned_as_the_command_line_plans_it(page: TestClient, tmp_path: Path) -> None:
-    from advisor.cli.serve.sheets.texts import EXAMPLE
+    from advisor.cli.serve.sheets.questions import EXAMPLE
 
     path = tmp_path / "mix.yaml"
     path.write_text(EXAMPLE)

@@ -20,7 +20,7 @@ from cli_run import run
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from advisor.cli.serve.sheets.texts import EXAMPLE
+from advisor.cli.serve.sheets.questions import EXAMPLE
 from advisor.cli.serve.tools import server
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -17,20 +17,18 @@ from advisor.cli.serve.api import router as api_router
 from advisor.cli.serve.pages import page, read_parameters
 from advisor.cli.serve.question import Question, check_fields
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.choices import (
-    Doubt,
-    Sides,
-    compare_choices,
-    explain_why_not,
-    sides_view,
-)
-from advisor.cli.serve.sheets.texts import (
+from advisor.cli.serve.sheets.questions import (
     EXAMPLE,
+    Doubt,
     MixForm,
     PastedText,
+    Sides,
     checkup,
+    compare_choices,
+    explain_why_not,
     make_plan,
     mix_view,
+    sides_view,
 )
 from advisor.cli.serve.sheets.views import check_view, results_view, sheet_fields
 from advisor.domain.nouns import AdvisorError

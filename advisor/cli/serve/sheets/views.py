@@ -11,7 +11,7 @@ from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict
 from advisor.advice.own_runs.calibration import Addition
 from advisor.cli.serve.controls import hardware_groups, model_groups
 from advisor.cli.serve.question import question_from
-from advisor.cli.serve.sheets.texts import Checkup
+from advisor.cli.serve.sheets.questions import Checkup
 from advisor.cli.serve.views import findings
 from advisor.domain.nouns import Workload
 from advisor.readers.results.run import BenchmarkRun
