@@ -369,3 +369,18 @@ def test_graph_sizes_are_told_to_the_engine() -> None:
         # calls with prompts find the graphs that an install of default size would have
         assert max(job.graph_sizes) == 512
         assert {(job.k + 1) * point.concurrency for point in job.points} <= set(job.graph_sizes)
+
+
+def test_short_prompts_of_a_dense_model_fit_its_graphs_or_none() -> None:
+    wide, few, drafts = sweeps.short_dense_sweep()
+    for job in (wide, few, drafts):
+        # the largest graph is what an install for so many requests captures
+        assert max(job.graph_sizes) == min(512, 2 * job.max_num_seqs)
+        assert {(job.k + 1) * point.concurrency for point in job.points} <= set(job.graph_sizes)
+        # every request's longest answer has room at once: no prompt waits for memory
+        most = max(p.concurrency * (p.input_tokens + 1.5 * p.output_tokens) for p in job.points)
+        assert most * 33 * 4096 < (job.kv_gib or 0) * 2**30
+    assert min(p.input_tokens for p in few.points) > max(few.graph_sizes)
+    assert (
+        {p.key for p in few.points} < {p.key for p in wide.points} == {p.key for p in drafts.points}
+    )

@@ -226,7 +226,7 @@ def blocks_sweep() -> tuple[Job, ...]:
             points,
             "-blocks",
             method="dflash" if k else "mtp",
-            graph_sizes=_graphs(k, points),
+            graph_sizes=step_graphs(k, points),
         )
         for model, quant, k, gib, points in made
     )
@@ -247,7 +247,7 @@ def cache_sweep() -> tuple[Job, ...]:
             f"-cache{bits}",
             method=method,
             kv_cache_dtype=dtype,
-            graph_sizes=_graphs(k, points),
+            graph_sizes=step_graphs(k, points),
         )
         for k, method in ((0, "mtp"), (2, "eagle3"))
         for bits, dtype, gib in ((16, "auto", 19.5), (8, "fp8", 11.0))
@@ -269,14 +269,14 @@ def short_sweep() -> tuple[Job, ...]:
     made = []
     for k in (0, 2, 1, 3):
         points = tuple((wide if k in (0, 2) else []) + own + few)
-        graphs = tuple(sorted({*PROMPT_GRAPHS, *_graphs(k, points)}))
+        graphs = tuple(sorted({*PROMPT_GRAPHS, *step_graphs(k, points)}))
         most: dict[str, Any] = {"max_num_seqs": 64, "max_model_len": 9216, "graph_sizes": graphs}
         name = f"qwen3.6-35b-a3b-fp8-k{k}-short"
         made.append(Job(name, "qwen3.6-35b-a3b", "fp8", k, points, **most))
     return tuple(made)
 
 
-def _graphs(k: int, points: tuple[Point, ...]) -> tuple[int, ...]:
+def step_graphs(k: int, points: tuple[Point, ...]) -> tuple[int, ...]:
     """Sizes of the graphs that the points' steps need, as far as the engine captures them."""
     sizes = sorted({(k + 1) * point.concurrency for point in points})
     return tuple(size for size in sizes if size <= MOST_GRAPH_TOKENS)

@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from advisor.domain.nouns import AdvisorError
 from advisor.engines.traits import gguf_engine
 from advisor.lab.bench import cells, served_cells
-from advisor.lab.bench.cells import Job
+from advisor.lab.bench.cells import PROMPT_GRAPHS, Job, Point, step_graphs
 from advisor.lab.bench.served_cells import ServedJob
 from advisor.lab.bench.shapes import VOCAB, config
 
 # Each engine's sweeps; the first is the default.
 SWEEPS = {
-    "vllm": ("full", "shapes", "paths", "graphs", "deepgemm", "blocks", "cache", "short"),
+    "vllm": ("full", "shapes", "paths", "graphs", "deepgemm", "blocks", "cache", "short", "dense"),
     "sglang": ("full", "shapes"),
     "llama-server": ("full", "depth", "places", "ngram", "blocks"),
 }
 NAMES = tuple(dict.fromkeys(name for names in SWEEPS.values() for name in names))
 Jobs = tuple[Job, ...] | tuple[ServedJob, ...]
+
+
+def short_dense_sweep() -> tuple[Job, ...]:
+    """Short prompts on Llama 3.1 8B, none of whose layers has experts or recurrence: within graphs
+    of 512 tokens, and beyond the 32 tokens that an install for 16 requests captures (`seqs16`). All
+    three engines stand on an 80 GB card together.
+    """
+    made = []
+    for k, method, seqs, gib, path in (
+        (0, "mtp", 256, 7.8, "-short"),
+        (0, "mtp", 16, 2.2, "-seqs16"),
+        (2, "eagle3", 256, 8.2, "-short-eagle3"),
+    ):
+        few = seqs == 16
+        points = tuple(
+            # plain steps of one request take most of the time and say least
+            Point(c, t, 128 if c > 1 else 48, rounds=2)
+            for t in (64, 256, 512, 768, 2048)
+            for c in (1, 4, 16, 64)
+            if c <= seqs and not (few and t == 2048) and c * t < 64 * 2048
+        )
+        more = (24, 32) if few else (*PROMPT_GRAPHS, 496)
+        graphs = tuple(sorted({*more, *step_graphs(k, points)}))
+        most: dict[str, Any] = {"max_num_seqs": seqs, "max_model_len": 3072, "kv_gib": gib}
+        name = f"llama-3.1-8b-bf16-k{k}{path}"
+        made.append(
+            Job(name, "llama-3.1-8b", "bf16", k, points, method=method, graph_sizes=graphs, **most)
+        )
+    return tuple(made)
 
 
 def engine_starts(
@@ -71,7 +100,7 @@ def engine_starts(
             if name == "shapes"
             else served_cells.sglang_sweep(model, quant, version)
         )
-    own = {
+    own: dict[str, Callable[[], tuple[Job, ...]]] = {
         "shapes": cells.shapes_sweep,
         "paths": cells.paths_sweep,
         "graphs": cells.graphs_sweep,
@@ -79,6 +108,7 @@ def engine_starts(
         "blocks": cells.blocks_sweep,
         "cache": cells.cache_sweep,
         "short": cells.short_sweep,
+        "dense": short_dense_sweep,
     }
     if name in own:
         return own[name]()
