@@ -354,6 +354,7 @@ def test_19_the_static_copy_from_a_folder(
             visit.check("19-copy-index")
             page.locator(".cells a").first.click()
             page.locator(".verdict").wait_for()
+            visit.settle()  # one of the two charts is hidden by the style sheet, which comes later
             assert page.locator("svg.chart:visible").count() == 1
             page.locator(".forms a").nth(1).click()
             page.locator(".verdict").wait_for()
