@@ -158,7 +158,7 @@ def _text_shares(
     if unsaid is not facts:
         what = f"the acceptance that you state gives {tokens.asked:.2f} instead of {ours:.2f}"
         shares.append((f"{what} tokens a step", gains.asked / gains.unsaid))
-    vary = "are of one length" if read.output_spread == 0 else "vary in length"
+    vary = "had one length" if read.output_spread == 0 else "varied in length"
     shares.append((f"the run's answers {vary}", gains.unsaid / gains.lengths))
     if read.workload == facts.workload:
         return shares
@@ -170,11 +170,24 @@ def _text_shares(
         theirs, whole = run[0], whole * run[1]
         what = f"{text} text accepts {ours:.2f} tokens a step, the run accepted {theirs:.2f}"
     accepts = round(ours, 2) / round(theirs, 2)
-    shares.append((what, accepts))
-    # random prompts share no experts, and prompts are a part of the time
     rest = whole / accepts
-    shares.append((f"and {text} text's steps cost {'less' if rest > 1 else 'more'}", rest))
-    return shares
+    beside = f"and {_beside_acceptance(facts, read, accepts, rest)}"
+    return [*shares, (what, accepts), (beside, rest)]
+
+
+def _beside_acceptance(facts: Facts, read: Facts, accepts: float, rest: float) -> str:
+    """What another text changes beside what is accepted: random tokens share no experts of a
+    mixture, and prompts gain nothing by more accepted tokens.
+    """
+    random = [one.workload == "random" for one in (facts, read)]
+    sparse = facts.model is not None and facts.model.is_moe
+    if sparse and random[0] != random[1] and random[1] == (rest > 1):
+        if random[1]:
+            return f"{facts.workload} text reaches fewer experts a step than random tokens"
+        return "random tokens reach more experts a step"
+    if (accepts - 1) * (rest - 1) < 0:
+        return "prompts take their time all the same"
+    return f"{facts.workload or 'this'} text's steps cost {'less' if rest > 1 else 'more'}"
 
 
 def _load_shares(facts: Facts, cases: Steps[Case], gains: Steps[float]) -> list[Share]:

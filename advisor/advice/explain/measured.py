@@ -96,7 +96,7 @@ def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
         return ""
     others = set(_differences_of(facts, best.plan, row)) - {"k"}
     if others == {"quantisation"} and row.clean and expected > 1:
-        return "; a loss where a gain is expected: the estimate counts runs of one quantisation"
+        return "; a loss where a gain is expected: runs with other weights do not move the estimate"
     if others:
         lost = [f.code for f in best.findings if f.effect == "loss" and expected < 1]
         named = f"the documented losses ({', '.join(sorted(lost))})"
