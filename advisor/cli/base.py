@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import printable_lines
+
+TRAINING = ("pandas", "scipy", "sklearn")  # libraries of the laboratory's commands
 
 
 def say(text: object, *, err: bool = False, end: str = "\n") -> None:
@@ -22,6 +25,22 @@ def say(text: object, *, err: bool = False, end: str = "\n") -> None:
     encoding = (sys.stderr if err else sys.stdout).encoding or "utf-8"
     told = printable_lines(f"{text}{end}").encode(encoding, "backslashreplace").decode(encoding)
     click.echo(told, nl=False, err=err)
+
+
+def import_extra(extra: str, module: str) -> Any:
+    """A module of ours or a library that an extra of the package brings. Raises AdvisorError where
+    it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("advisor"):
+            raise
+        raise _missing(error, extra) from None
+
+
+def _missing(error: ModuleNotFoundError, extra: str) -> AdvisorError:
+    return AdvisorError(f"{error.name} is not installed: pip install 'mtp-advisor[{extra}]'")
 
 
 def write_files(files: Mapping[str, str], place: Path) -> None:
@@ -80,6 +99,8 @@ class LazyGroup(click.Group):
             command: click.Command = getattr(import_module(module), attribute)
         except ModuleNotFoundError as error:
             # advisor.lab and the commands over it
+            if (error.name or "").partition(".")[0] in TRAINING:
+                raise _missing(error, "train") from None
             if not (error.name or "").startswith(("advisor.lab", "advisor.cli.")):
                 raise
             return _needs_a_checkout(f"{ctx.info_name} {cmd_name}" if ctx.parent else cmd_name)

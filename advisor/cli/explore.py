@@ -21,7 +21,7 @@ from advisor.advice.explore.why_not import why_not as explain_why_not
 from advisor.advice.explore.within import objectives, users_within
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question, request_from
-from advisor.cli.base import HELP, say, write_files
+from advisor.cli.base import HELP, import_extra, say, write_files
 from advisor.cli.options import question_options
 from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
 from advisor.domain.files import read_text_safely
@@ -123,6 +123,7 @@ def sweep(
 
 def _save(place: Path, found: Sweep) -> None:
     """Write the picture and name it on standard error, so that the answer can be piped."""
+    import_extra("plot", "matplotlib")
     from advisor.render.explore.plot import picture_bytes  # start-up: matplotlib
 
     picture = picture_bytes(found, place)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import socket
 import webbrowser
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.base import import_extra
 from advisor.domain.nouns import AdvisorError
 
 if TYPE_CHECKING:
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
 HELP = {"help_option_names": ["-h", "--help"]}
 PORT = click.IntRange(0, 65535)
-
-
-def _needs(extra: str, module: str) -> Any:
-    """A module of this room or a library. Raises AdvisorError where it is not installed."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("advisor"):
-            raise
-        raise AdvisorError(
-            f"{error.name} is not installed: pip install 'mtp-advisor[{extra}]'"
-        ) from None
 
 
 def _host_options(port: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -73,8 +61,8 @@ def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
     By default it is reachable from this machine only. It connects to no other host and stores
     nothing that is pasted or sent.
     """
-    uvicorn = _needs("serve", "uvicorn")
-    app = _needs("serve", "advisor.cli.serve.app")
+    uvicorn = import_extra("serve", "uvicorn")
+    app = import_extra("serve", "advisor.cli.serve.app")
     made = app.create_app(names(host, hosts))
     app.warm()
     run(made, uvicorn, host, port, opens=opens)
@@ -96,7 +84,7 @@ def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> Non
     Any web server can host it, and index.html also opens from a folder; nothing is loaded from
     elsewhere.
     """
-    site = _needs("serve", "advisor.cli.serve.site")
+    site = import_extra("serve", "advisor.cli.serve.site")
     if place.exists() and any(place.iterdir()):
         raise AdvisorError(f"{place} is not empty: nothing was written")
     count = site.write(place, hardware, models)
@@ -111,11 +99,11 @@ def mcp(http: bool, host: str, port: int, hosts: tuple[str, ...]) -> None:
 
     docs/agents.md shows how to configure common clients.
     """
-    tools = _needs("mcp", "advisor.cli.serve.tools")
+    tools = import_extra("mcp", "advisor.cli.serve.tools")
     if not http:
         tools.server().run("stdio")
         return
-    uvicorn = _needs("mcp", "uvicorn")
+    uvicorn = import_extra("mcp", "uvicorn")
     app = tools.http_app(names(host, hosts))
     run(app, uvicorn, host, port, path="/mcp")
 
