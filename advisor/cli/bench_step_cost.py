@@ -4,21 +4,23 @@ context, and their way into the measured runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import click
 
 from advisor.cli.base import say
 from advisor.domain.nouns import AdvisorError
 from advisor.engines.traits import gguf_engine
-from advisor.lab.bench import served_worker
+from advisor.lab.bench import served_jobs, served_worker
 from advisor.lab.bench import step_cost as driver
-from advisor.lab.bench.cells import Job
+from advisor.lab.bench.jobs import Job, Point, default_jobs, read_sweep
 from advisor.lab.bench.rows import import_folder
-from advisor.lab.bench.served_cells import ServedJob
+from advisor.lab.bench.served_jobs import ServedJob, check_together
 from advisor.lab.bench.shapes import VOCAB
-from advisor.lab.bench.sweeps import NAMES, check_together, engine_starts
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import measurements_dir
 
@@ -75,12 +77,8 @@ from advisor.lab.measurements.schema import measurements_dir
 )
 @click.option(
     "--sweep",
-    type=click.Choice(NAMES),
-    default=NAMES[0],
-    show_default=True,
-    help="Which points: all of one model; other models (shapes); FP8 KV, prefixes, budget, lookup "
-    "(paths); sizes of CUDA graphs (graphs); block FP8 (deepgemm); 7 to 15 drafts (blocks); FP8 KV "
-    "alone (cache); 16k context (depth); which slots decode (places); lookups (ngram).",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON list of engine starts with their points; default: draft lengths over all loads.",
 )
 @click.option(
     "--together",
@@ -104,7 +102,7 @@ def step_cost(
     gpus: str,
     minutes: float | None,
     turns: int,
-    sweep: str,
+    sweep: Path | None,
     together: int,
     only: tuple[str, ...],
     list_only: bool,
@@ -121,17 +119,30 @@ def step_cost(
         version = _version(engine, list_only)
     elif gguf is not None:
         version = served_worker.llama_version(server)
-    jobs = engine_starts(
-        engine,
-        sweep,
-        model=model,
-        quant=quant,
-        gguf=gguf,
-        server=server,
-        version=version,
-        vocabulary=vocabulary,
-        turns=turns,
-    )
+    if gguf_engine(engine) and gguf is None:
+        raise AdvisorError("llama-server needs a model file; give --gguf FILE.")
+    about: dict[str, Any] = {"model": model, "quant": quant}
+    jobs: tuple[Job, ...] | tuple[ServedJob, ...]
+    if engine == "vllm":
+        jobs = (
+            read_sweep(sweep, Point, partial(Job, **about))
+            if sweep
+            else default_jobs(model, quant, turns)
+        )
+    else:
+        about |= {"version": version}
+        make: Callable[..., ServedJob] = served_jobs.sglang_job
+        if gguf is not None:
+            about |= {"gguf": gguf, "server": server, "campaign": gguf.stem}
+            about |= {"vocabulary": vocabulary}
+            make = served_jobs.llama_job
+        jobs = (
+            read_sweep(sweep, served_jobs.ServedPoint, partial(make, **about))
+            if sweep
+            else served_jobs.llama_sweep(**about)
+            if gguf
+            else served_jobs.sglang_sweep(**about)
+        )
     chosen = tuple(job for job in jobs if not only or job.label in only)
     if unknown := set(only) - {job.label for job in jobs}:
         raise AdvisorError(f"no engine start is called {', '.join(sorted(unknown))}; see --list.")

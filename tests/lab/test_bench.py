@@ -14,15 +14,14 @@ import pytest
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.lab.bench import (
-    cells,
     host,
     point_rows,
-    preregister,
+    served_jobs,
     shapes,
     step_cost,
-    sweeps,
     worker,
 )
+from advisor.lab.bench import jobs as bench
 from advisor.lab.bench.rows import campaign
 
 
@@ -96,8 +95,8 @@ def test_shared_prefix_is_shared() -> None:
 
 
 def test_resumes_where_it_stopped(tmp_path: Path) -> None:
-    job = cells.Job(
-        "demo", "qwen3.6-35b-a3b", "fp8", 2, (cells.Point(1, 64, 16), cells.Point(2, 64, 16))
+    job = bench.Job(
+        "demo", "qwen3.6-35b-a3b", "fp8", 2, (bench.Point(1, 64, 16), bench.Point(2, 64, 16))
     )
     assert step_cost.missing_jobs([job], tmp_path) == (job,)
     rows = step_cost.rows_file(tmp_path, job)
@@ -108,12 +107,12 @@ def test_resumes_where_it_stopped(tmp_path: Path) -> None:
 
 
 def test_turns_take_every_point_once_before_any_is_taken_again(tmp_path: Path) -> None:
-    job = cells.Job(
+    job = bench.Job(
         "m-k2",
         "qwen3.6-35b-a3b",
         "fp8",
         2,
-        (cells.Point(1, 64, 16), cells.Point(2, 64, 16)),
+        (bench.Point(1, 64, 16), bench.Point(2, 64, 16)),
         turns=2,
     )
     rows = step_cost.rows_file(tmp_path, job)
@@ -141,7 +140,7 @@ def test_turns_take_every_point_once_before_any_is_taken_again(tmp_path: Path) -
 
 def test_a_failing_engine_is_reported_and_the_sweep_goes_on(tmp_path: Path) -> None:
     jobs = [
-        cells.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (cells.Point(1, 64, 16),)) for i in range(2)
+        bench.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (bench.Point(1, 64, 16),)) for i in range(2)
     ]
     told: list[str] = []
     last = step_cost.run(
@@ -157,7 +156,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None
     package = tmp_path / "site" / "vllm"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(text)
-    monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{Path(cells.__file__).parents[3]}")
+    monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{Path(bench.__file__).parents[3]}")
 
 
 def test_the_next_engine_imports_while_the_present_one_measures(
@@ -185,7 +184,7 @@ def test_the_next_engine_imports_while_the_present_one_measures(
         "sys.modules['__main__'].measure = measure\n",
     )
     jobs = [
-        cells.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (cells.Point(1, 64, 16),)) for i in range(2)
+        bench.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (bench.Point(1, 64, 16),)) for i in range(2)
     ]
     step_cost.run(jobs, tmp_path / "rows")
     assert (tmp_path / "notes").read_text().split("\n")[:4] == [
@@ -194,13 +193,6 @@ def test_the_next_engine_imports_while_the_present_one_measures(
         "j0 done",
         "j1 done",
     ]
-
-
-def test_labels_are_unique_and_the_first_jobs_are_the_most_valuable() -> None:
-    jobs = cells.sweep()
-    assert len({job.label for job in jobs}) == len(jobs)
-    assert [job.k for job in jobs[:5]] == [0, 2, 4, 1, 3]
-    assert all(len({p.key for p in job.points}) == len(job.points) for job in jobs)
 
 
 @pytest.mark.parametrize("model", sorted(shapes.SHAPES))
@@ -243,7 +235,7 @@ def test_rounds_time_nothing_before_all_are_warm_and_start_nothing_before_all_ar
         "main.measure = measure\n",
     )
     jobs = [
-        cells.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (cells.Point(1, 64, 16),)) for i in range(4)
+        bench.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (bench.Point(1, 64, 16),)) for i in range(4)
     ]
     told: list[step_cost.Progress] = []
     step_cost.run(jobs, tmp_path / "rows", gpus=("0", "1"), tell=told.append)
@@ -282,53 +274,9 @@ def test_the_host_is_watched_while_a_point_is_timed() -> None:
     assert host.loop_ms() > 0
 
 
-def test_predictions_for_another_card_are_written_once(tmp_path: Path) -> None:
-    out = tmp_path / "p.json"
-    assert preregister.main([str(out), "--on", "h100-sxm"]) == 0
-    told = json.loads(out.read_text())
-    assert told["hardware"] == "h100-sxm" and len(told["cells"]) > 100
-    first = told["cells"][0]["decode_step_ms"]
-    here = preregister.predict(cells.sweep()[0])[0]["decode_step_ms"]
-    assert first > here, "an H100 reads its memory slower than an H200"
-    assert preregister.main([str(out)]) == 2
-
-
-def test_predictions_cover_every_sweep(tmp_path: Path) -> None:
-    for engine, names in sweeps.SWEEPS.items():
-        out = tmp_path / f"{engine}.json"
-        words = ["--engine", engine, "--sweep", *names, "--gguf", "m.gguf", "--uniform"]
-        assert preregister.main([str(out), *words]) == 0
-        found = json.loads(out.read_text())["cells"]
-        assert all(cell["decode_step_ms"] > 0 and cell["engine"] == engine for cell in found)
-        jobs = [
-            job
-            for name in names
-            for job in sweeps.engine_starts(
-                engine, name, model="qwen3.6-35b-a3b", quant="fp8", gguf=Path("m.gguf")
-            )
-        ]
-        assert len(found) == sum(len(job.points) for job in jobs)
-
-
-def test_a_sweep_that_an_engine_lacks_is_refused() -> None:
-    about = {"model": "qwen3.6-35b-a3b", "quant": "fp8"}
-    with pytest.raises(AdvisorError, match="full, shapes, paths"):
-        sweeps.engine_starts("vllm", "depth", **about)
-    with pytest.raises(AdvisorError, match="--gguf"):
-        sweeps.engine_starts("llama-server", "full", **about)
-    with pytest.raises(AdvisorError, match="together"):
-        sweeps.check_together(sweeps.engine_starts("vllm", "full", **about), 2)
-    with pytest.raises(AdvisorError, match="together"):
-        sweeps.check_together(sweeps.engine_starts("sglang", "full", **about), 2)
-    sweeps.check_together(sweeps.engine_starts("vllm", "paths", **about), 4)
-    sweeps.check_together(sweeps.engine_starts("vllm", "graphs", **about), 3)
-    sweeps.check_together(sweeps.engine_starts("vllm", "cache", **about), 2)
-    sweeps.check_together(sweeps.engine_starts("sglang", "shapes", **about), 3)
-
-
 def test_engines_of_one_card_take_turns(tmp_path: Path) -> None:
     """Nothing is timed beside another engine of the same GPU; GPUs work side by side."""
-    job = cells.Job("j", "qwen3.6-35b-a3b", "fp8", 0, ())
+    job = bench.Job("j", "qwen3.6-35b-a3b", "fp8", 0, ())
     seats = [
         step_cost.Engine(job, None, tmp_path, tmp_path, tmp_path, 0, gpu)  # type: ignore[arg-type]
         for gpu in ("0", "1", "0", "1", "0")
@@ -337,50 +285,63 @@ def test_engines_of_one_card_take_turns(tmp_path: Path) -> None:
     assert turns == [["0", "1"], ["0", "1"], ["0"]]
 
 
-def test_shapes_sweep_gives_every_engine_its_memory_and_every_prompt_known_tokens() -> None:
-    jobs = (*cells.shapes_sweep(), *cells.paths_sweep()[:2], *cells.paths_sweep()[4:])
-    assert len({job.label for job in jobs}) == len(jobs)
-    assert all(job.kv_gib for job in jobs)
-    for job in jobs:
-        shape = shapes.config(job.model, job.quant)
-        words = shape.get("text_config", shape)["vocab_size"]
-        assert words == shapes.vocabulary(job.model)
-        assert worker.engine_arguments(job.as_dict(), "m")["gpu_memory_utilization"] == 0.05
-        wanted = "fp8" if "fp8kv" in job.label else "bf16"
-        assert worker.cache_type(job.as_dict()) == wanted
+def sweep_file(tmp_path: Path, *entries: dict[str, Any]) -> Path:
+    path = tmp_path / "sweep.json"
+    path.write_text(json.dumps(entries))
+    return path
 
 
-def test_graph_sizes_are_told_to_the_engine() -> None:
-    plain, own, every, *others = cells.graphs_sweep()
-    assert [job.k for job in others] == [4, 3]
-    assert "compilation_config" not in worker.engine_arguments(own.as_dict(), "m")
-    told = worker.engine_arguments(every.as_dict(), "m")["compilation_config"]
-    sizes = told["cudagraph_capture_sizes"]
-    assert sizes == sorted(sizes)
-    # every number of requests that is measured finds a graph of its own verified step
-    assert {3 * point.concurrency for point in every.points} <= set(sizes)
-    assert plain.points == own.points == every.points
-    for job in (*cells.deepgemm_sweep(), *cells.blocks_sweep(), *cells.cache_sweep()):
-        wanted = {(job.k + 1) * point.concurrency for point in job.points}
-        # no graph larger than the engine captures by itself
-        assert set(job.graph_sizes) == {size for size in wanted if size <= 512}
-        assert max(p.concurrency for p in job.points) <= job.max_num_seqs
-    for job in cells.short_sweep():
-        # calls with prompts find the graphs that an install of default size would have
-        assert max(job.graph_sizes) == 512
-        assert {(job.k + 1) * point.concurrency for point in job.points} <= set(job.graph_sizes)
+def test_the_default_sweep_starts_with_the_most_valuable_engines() -> None:
+    made = bench.default_jobs()
+    assert len({job.label for job in made}) == len(made)
+    assert [job.k for job in made] == [0, 2, 4, 1, 3]
+    assert all(len({p.key for p in job.points}) == len(job.points) for job in made)
 
 
-def test_short_prompts_of_a_dense_model_fit_its_graphs_or_none() -> None:
-    wide, few, drafts = sweeps.short_dense_sweep()
-    for job in (wide, few, drafts):
-        # the largest graph is what an install for so many requests captures
-        assert max(job.graph_sizes) == min(512, 2 * job.max_num_seqs)
-        assert {(job.k + 1) * point.concurrency for point in job.points} <= set(job.graph_sizes)
-        # every request's longest answer has room at once: no prompt waits for memory
-        most = max(p.concurrency * (p.input_tokens + 1.5 * p.output_tokens) for p in job.points)
-        assert most * 33 * 4096 < (job.kv_gib or 0) * 2**30
-    assert min(p.input_tokens for p in few.points) > max(few.graph_sizes)
-    assert (
-        {p.key for p in few.points} < {p.key for p in wide.points} == {p.key for p in drafts.points}
+def test_a_sweep_file_gives_an_engine_start_for_each_draft_length(tmp_path: Path) -> None:
+    shape = tmp_path / "config.json"
+    shape.write_text(json.dumps({"vocab_size": 777, "model_type": "llama"}))
+    entry = {"label": "llama-k{k}", "model": "llama", "quant": "bf16", "k": [0, 2], "kv_gib": 9}
+    entry |= {"config": str(shape), "draft_config": str(shape), "graph_sizes": [12, 3]}
+    path = sweep_file(tmp_path, {**entry, "points": [[1, 2048, 128], {"concurrency": 4,
+                      "input_tokens": 64, "output_tokens": 32, "prefix_share": 0.5}]})  # fmt: skip
+    plain, drafting = bench.read_sweep(path, bench.Point, bench.Job)
+    assert [plain.label, drafting.label] == ["llama-k0", "llama-k2"]
+    assert [p.key for p in drafting.points] == ["1:2048:128:0", "4:64:32:0.5"]
+    told = worker.engine_arguments(drafting.as_dict(), "m")
+    assert told["gpu_memory_utilization"] == 0.05 and told["kv_cache_memory_bytes"] == 9 * 2**30
+    assert told["compilation_config"] == {"cudagraph_capture_sizes": [3, 12]}
+    assert told["speculative_config"]["model"] == "m/drafter"
+    assert "speculative_config" not in plain.as_dict()
+    assert shapes.vocabulary(shapes.config_of(drafting.as_dict())) == 777
+    worker.write_shape(drafting.as_dict(), tmp_path)
+    assert json.loads((tmp_path / "drafter" / "config.json").read_text())["vocab_size"] == 777
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"label": "a", "model": "m", "quant": "q", "points": []}, "'k'"),
+        (
+            {"label": "a", "model": "m", "quant": "q", "k": [0, 2], "points": []},
+            "two engine starts",
+        ),
+        ({"label": "a", "model": "m", "quant": "q", "k": 0, "points": [], "x": 1}, "'x'"),
+        ({"label": "a", "model": "m", "quant": "q", "k": 0, "points": [[1, 2]]}, "output_tokens"),
+    ],
+)
+def test_what_is_no_sweep_is_refused(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(AdvisorError, match=message):
+        bench.read_sweep(sweep_file(tmp_path, entry), bench.Point, bench.Job)
+
+
+def test_engines_of_one_card_need_a_memory_bound_and_a_port_each() -> None:
+    points = served_jobs.closed_loops(((1, 64),))
+    about: dict[str, Any] = {"model": "qwen3.5-9b", "quant": "bf16"}
+    with pytest.raises(AdvisorError, match="together"):
+        served_jobs.check_together(bench.default_jobs(), 2)
+    with pytest.raises(AdvisorError, match="together"):
+        served_jobs.check_together([served_jobs.sglang_job(k, points, **about) for k in (0, 2)], 2)
+    served_jobs.check_together(
+        [served_jobs.sglang_job(k, points, **about, seat=k) for k in (0, 2)], 2
     )

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ports import free_port
 
-from advisor.lab.bench import served, served_cells, served_rows, served_worker, streams
+from advisor.lab.bench import served, served_jobs, served_rows, served_worker, streams
 from advisor.lab.bench.power import Meter, Sample
 from advisor.lab.bench.sglang_server import arguments
 
@@ -138,9 +138,9 @@ def on_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served_worker, "stream", stream)
 
 
-def mock_job(engine: str, k: int, points: tuple[served_cells.ServedPoint, ...]) -> Any:
+def mock_job(engine: str, k: int, points: tuple[served_jobs.ServedPoint, ...]) -> Any:
     port = free_port()
-    return served_cells.ServedJob(
+    return served_jobs.ServedJob(
         f"mock-k{k}",
         engine,
         "1",
@@ -161,7 +161,7 @@ def test_a_sweep_measures_a_server_and_takes_up_where_it_stopped(
     engine: str, tmp_path: Path, on_the_servers_clock: None
 ) -> None:
     kind = "decode" if engine == "llama-server" else "closed"
-    points = tuple(served_cells.ServedPoint(kind, c, 128, 12, rounds=1) for c in (1, 2))
+    points = tuple(served_jobs.ServedPoint(kind, c, 128, 12, rounds=1) for c in (1, 2))
     job = mock_job(engine, 1, points)
     half = replace(job, points=points[:1])
     assert served_worker.run([half], tmp_path).done == 1
@@ -184,14 +184,14 @@ def test_a_sweep_measures_a_server_and_takes_up_where_it_stopped(
 
 
 def test_a_server_that_does_not_start_is_reported(tmp_path: Path) -> None:
-    job = replace(mock_job("sglang", 0, served_cells.closed_loops(((1, 64),))), command=("false",))
+    job = replace(mock_job("sglang", 0, served_jobs.closed_loops(((1, 64),))), command=("false",))
     notes: list[str] = []
     assert served_worker.run([job], tmp_path, tell=lambda p: notes.append(p.note)).done == 0
     assert "not ready" in notes[0]
 
 
 def test_forced_acceptance_and_slots_reach_the_command_line() -> None:
-    jobs = served_cells.llama_sweep(Path("m.gguf"), model="qwen3.6-35b-a3b", quant="q4_k_s")
+    jobs = served_jobs.llama_sweep(Path("m.gguf"), model="qwen3.6-35b-a3b", quant="q4_k_s")
     assert len({job.label for job in jobs}) == len(jobs)
     assert [job.k for job in jobs[:2]] == [0, 2]
     plain, drafts = jobs[0].command, jobs[1].command
@@ -202,12 +202,11 @@ def test_forced_acceptance_and_slots_reach_the_command_line() -> None:
     assert depth >= 2048 + 8 * 70 * 2.46  # a slot's text grows from point to point
 
 
-def test_slots_of_the_depth_sweep_hold_their_prompts_and_what_they_write() -> None:
-    jobs = served_cells.llama_depth_sweep(Path("m.gguf"), model="qwen3.6-27b", quant="q4_k_s")
-    assert len({job.label for job in jobs}) == len(jobs)
-    for job in jobs:
-        each = job.settings["context"] // job.settings["slots"]
-        assert each >= max(p.input_tokens for p in job.points) + 1000
+def test_slots_hold_their_prompts_and_what_they_write() -> None:
+    points = served_jobs.decode((1, 4, 16), 16_384)
+    job = served_jobs.llama_job(2, Path("m.gguf"), points, model="qwen3.6-27b", quant="q4_k_s")
+    each = job.settings["context"] // job.settings["slots"]
+    assert each >= max(p.input_tokens for p in job.points) + 1000
 
 
 def test_the_cache_type_of_a_row_is_the_servers() -> None:
@@ -219,7 +218,7 @@ def test_the_cache_type_of_a_row_is_the_servers() -> None:
 
 
 def test_sglang_is_started_with_the_drafts_of_its_job() -> None:
-    jobs = served_cells.sglang_sweep("qwen3.6-35b-a3b", "fp8")
+    jobs = served_jobs.sglang_sweep("qwen3.6-35b-a3b", "fp8")
     by = {job.label: job for job in jobs}
     assert by["qwen3.6-35b-a3b-fp8-k2"].env["SGLANG_SIMULATE_ACC_LEN"] == "2.451"
     asked = json.loads(by["qwen3.6-35b-a3b-fp8-k2-sync"].command[-1])
@@ -245,12 +244,12 @@ def test_a_count_that_went_astray_gives_way_to_the_forced_mean() -> None:
 
 
 def test_a_sweep_that_is_ended_takes_its_server_with_it(tmp_path: Path) -> None:
-    job = mock_job("sglang", 0, (served_cells.ServedPoint("closed", 1, 64, 5000, rounds=1),))
+    job = mock_job("sglang", 0, (served_jobs.ServedPoint("closed", 1, 64, 5000, rounds=1),))
     code = (
-        "import json, sys; from pathlib import Path; from advisor.lab.bench import served_cells, "
+        "import json, sys; from pathlib import Path; from advisor.lab.bench import served_jobs, "
         "served_worker; made = json.loads(sys.argv[1]); made['points'] = "
-        "(served_cells.ServedPoint(**made['points'][0]),); served_worker.run("
-        "[served_cells.ServedJob(**made)], Path(sys.argv[2]))"
+        "(served_jobs.ServedPoint(**made['points'][0]),); served_worker.run("
+        "[served_jobs.ServedJob(**made)], Path(sys.argv[2]))"
     )
     sweep = subprocess.Popen(
         [sys.executable, "-c", code, json.dumps(job.as_dict()), str(tmp_path)],
@@ -276,27 +275,15 @@ def wait_for(met: Callable[[], bool]) -> None:
 
 
 def test_slots_apart_stand_in_the_key_and_make_room() -> None:
-    jobs = served_cells.llama_places_sweep(Path("m.gguf"), model="qwen3.6-27b", quant="q8_0")
-    assert [job.label for job in jobs] == [
-        "gguf-k0-places",
-        "gguf-k2-places",
-        "gguf-k0-places-unified",
-        "gguf-k2-places-unified",
-    ]
-    assert ["--kv-unified" in job.command for job in jobs] == [False, False, True, True]
-    for job in jobs:
-        assert job.settings["slots"] == 8
-        assert len({point.key for point in job.points}) == len(job.points)
-        assert all(len(point.slots) == point.concurrency for point in job.points)
-    apart = next(p for p in jobs[0].points if p.places == (0, 2, 4, 6))
+    apart = served_jobs.ServedPoint("decode", 4, 2048, 48, places=(0, 2, 4, 6))
     assert apart.key == "4:2048:48:0:at0.2.4.6"
     # one point alone takes as many slots as its highest place needs
-    only = served_cells.llama_job(0, Path("m.gguf"), (apart,), model="qwen3.6-27b", quant="q8_0")
+    only = served_jobs.llama_job(0, Path("m.gguf"), (apart,), model="qwen3.6-27b", quant="q8_0")
     assert only.command[only.command.index("-np") + 1] == "7"
 
 
 def test_slots_apart_are_the_ones_that_decode(tmp_path: Path, on_the_servers_clock: None) -> None:
-    point = served_cells.ServedPoint("decode", 2, 128, 12, places=(0, 3))
+    point = served_jobs.ServedPoint("decode", 2, 128, 12, places=(0, 3))
     job = mock_job("llama-server", 0, (point,))
     assert served_worker.run([job], tmp_path).done == 1
     row = json.loads(served_worker.rows_file(tmp_path, job).read_text())
@@ -306,12 +293,15 @@ def test_slots_apart_are_the_ones_that_decode(tmp_path: Path, on_the_servers_clo
 
 def test_lookups_keep_to_few_words() -> None:
     about: dict[str, Any] = {"model": "qwen3.6-27b", "quant": "q8_0"}
-    jobs = served_cells.llama_ngram_sweep(Path("m.gguf"), **about)
-    assert [job.label for job in jobs] == ["gguf-k0", "gguf-k2", "gguf-k2-ngram", "gguf-k4-ngram"]
-    lookup = jobs[2]
+    points = served_jobs.decode((1, 4))
+    lookup, heads = (
+        served_jobs.llama_job(2, Path("m.gguf"), points, **about, method=method)
+        for method in ("ngram", "mtp")
+    )
+    assert (lookup.label, heads.label) == ("gguf-k2-ngram", "gguf-k2")
     assert "ngram-simple" in lookup.command
     assert "draft-mtp" not in lookup.command
     assert lookup.settings["method"] == "ngram"
     driver = served_worker.Driver(lookup, Meter())
-    assert len(set(driver.ids(500))) == lookup.words == served_cells.WORDS
-    assert len(set(served_worker.Driver(jobs[1], Meter()).ids(500))) > 400
+    assert len(set(driver.ids(500))) == lookup.words == served_jobs.WORDS
+    assert len(set(served_worker.Driver(heads, Meter()).ids(500))) > 400

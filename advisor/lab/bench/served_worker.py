@@ -26,7 +26,7 @@ from advisor.engines.traits import traits
 from advisor.lab.bench import host
 from advisor.lab.bench.power import Meter
 from advisor.lab.bench.served import TimedRequest, closed_row, decode_row
-from advisor.lab.bench.served_cells import SAMPLING, ServedJob, ServedPoint
+from advisor.lab.bench.served_jobs import SAMPLING, ServedJob, ServedPoint
 from advisor.lab.bench.step_cost import Progress
 from advisor.lab.bench.streams import ServerError, get, stream
 from advisor.lab.bench.worker import JITTER, LEAST_PROMPTS, finished_keys

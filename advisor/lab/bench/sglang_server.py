@@ -14,8 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from advisor.lab.bench.more_shapes import eagle3
-from advisor.lab.bench.shapes import config
+from advisor.lab.bench.shapes import config_of
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
@@ -54,7 +53,7 @@ def arguments(asked: dict[str, Any], folder: str) -> dict[str, Any]:
     if k and asked.get("method") == "eagle3":
         made |= {
             "speculative_algorithm": "EAGLE3",
-            "speculative_draft_model_path": f"{folder}/eagle3",
+            "speculative_draft_model_path": f"{folder}/drafter",
         }
     if k and asked.get("tree"):
         topk, tokens = asked["tree"]
@@ -66,11 +65,10 @@ def main() -> None:
     """Start the server; returns when it ends."""
     asked = json.loads(sys.argv[1])
     folder = tempfile.mkdtemp(prefix="shape-")
-    shape = config(asked["model"], asked["quant"], asked.get("layers"))
-    Path(folder, "config.json").write_text(json.dumps(shape))
-    if asked.get("method") == "eagle3":
-        Path(folder, "eagle3").mkdir()
-        Path(folder, "eagle3", "config.json").write_text(json.dumps(eagle3()))
+    Path(folder, "config.json").write_text(json.dumps(config_of(asked)))
+    if draft := asked.get("draft_config"):
+        Path(folder, "drafter").mkdir()
+        Path(folder, "drafter", "config.json").write_text(Path(draft).read_text())
     # SGLang's own imports take half a minute: not for those who only list jobs.
     from sglang.srt.entrypoints.http_server import launch_server
     from sglang.srt.server_args import ServerArgs

@@ -1,17 +1,18 @@
 """Model configurations with real shapes and no weights, for step-cost sweeps with random weights.
 
 Shapes as in the released config.json of the Qwen3.5/3.6 family (read through
-ai-dynamo/aiconfigurator@095f58a model configs); other architectures have their builders in
-more_shapes.
+ai-dynamo/aiconfigurator@095f58a model configs); another model comes with its own config.json.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from advisor.domain.nouns import UnknownFact
-from advisor.lab.bench import more_shapes
 
 
 @dataclass(frozen=True)
@@ -41,21 +42,27 @@ SHAPES = {
 VOCAB = 248_320
 
 
-def vocabulary(model: str) -> int:
+def config_of(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The config.json of a job's model: the file that it names, else the shape known here."""
+    if path := job.get("config"):
+        read: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        return read
+    return config(job["model"], job["quant"], job.get("layers"))
+
+
+def vocabulary(config: Mapping[str, Any]) -> int:
     """Entries of a model's vocabulary: token ids of prompts stay below it."""
-    return more_shapes.VOCABULARIES.get(model, VOCAB)
+    return int(config.get("text_config", config)["vocab_size"])
 
 
 def config(model: str, quant: str, layers: int | None = None) -> dict[str, Any]:
     """A config.json as a dict for `model` at bf16 or fp8 (block 128x128); `layers` shortens it for
     a smoke run. Raises UnknownFact for a model or quantisation that is not benched.
     """
-    if model not in SHAPES and model not in more_shapes.LAYERS:
-        raise UnknownFact("bench model", model, (*SHAPES, *more_shapes.LAYERS))
+    if model not in SHAPES:
+        raise UnknownFact("bench model", model, tuple(SHAPES))
     if quant not in ("bf16", "fp8"):
         raise UnknownFact("bench quantisation", quant, ("bf16", "fp8"))
-    if model in more_shapes.LAYERS:
-        return more_shapes.config(model, quant, layers)
     shape = SHAPES[model]
     depth = layers or shape.layers
     kind = "qwen3_5_moe" if shape.experts else "qwen3_5"

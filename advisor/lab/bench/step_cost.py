@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from advisor.lab.bench import worker
-from advisor.lab.bench.cells import Job
+from advisor.lab.bench.jobs import Job
 from advisor.lab.processes import EngineProcess
 
 POLL_S = 0.2

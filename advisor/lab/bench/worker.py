@@ -25,10 +25,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from advisor.lab.bench import host, more_shapes
+from advisor.lab.bench import host
 from advisor.lab.bench.point_rows import load_row, prompt_calls
 from advisor.lab.bench.power import Meter
-from advisor.lab.bench.shapes import config, vocabulary
+from advisor.lab.bench.shapes import config_of, vocabulary
 
 START = time.time()
 # A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default
@@ -43,8 +43,7 @@ IMPORTED = "IMPORTED"  # the log line that says that vLLM is imported
 BOOT = "BOOT "  # starts the log line that says the engine serves
 WARM = "WARM "  # and the one that says that every shape ran once
 LEAST_PROMPTS = 12  # per timed point: with fewer, one stray compilation decides the figure
-# config.json of drafters that are models of their own, by method
-DRAFTERS = {"eagle3": lambda _: more_shapes.eagle3(), "dflash": more_shapes.dflash}
+DRAFTER = "drafter"  # the folder of a drafter that is a model of its own, in the model's
 JITTER = 0.5  # output lengths drawn from osl * (1 +- JITTER): equal lengths lock the arms into step
 
 
@@ -134,8 +133,8 @@ def engine_arguments(job: dict[str, Any], model_dir: str) -> dict[str, Any]:
             speculative |= {"prompt_lookup_min": 1, "prompt_lookup_max": 2}
         else:
             speculative["draft_sample_method"] = "probabilistic"
-        if method in DRAFTERS:
-            speculative["model"] = f"{model_dir}/{method}"
+        if job.get("draft_config"):
+            speculative["model"] = f"{model_dir}/{DRAFTER}"
     made = {
         "model": model_dir,
         "load_format": "dummy",
@@ -168,11 +167,10 @@ def cache_type(job: Mapping[str, Any]) -> str:
 
 def write_shape(job: dict[str, Any], folder: Path) -> None:
     """The model's config.json, with that of its draft head where it has one of its own."""
-    (folder / "config.json").write_text(json.dumps(config(job["model"], job["quant"])))
-    method = job.get("method", "mtp")
-    if method in DRAFTERS:
-        (folder / method).mkdir()
-        (folder / method / "config.json").write_text(json.dumps(DRAFTERS[method](job["model"])))
+    (folder / "config.json").write_text(json.dumps(config_of(job)))
+    if job.get("draft_config"):
+        (folder / DRAFTER).mkdir()
+        (folder / DRAFTER / "config.json").write_text(Path(job["draft_config"]).read_text())
 
 
 def finished_keys(path: Path, label: str) -> set[str]:
@@ -284,7 +282,7 @@ def measure(
     }
     cache = engine.vllm_config.cache_config
     base |= {"kv_blocks": cache.num_gpu_blocks, "block_size": cache.block_size}
-    ids = (1000, 1008) if ngram else (1000, min(200_000, vocabulary(job["model"]) - 2000))
+    ids = (1000, 1008) if ngram else (1000, min(200_000, vocabulary(config_of(job)) - 2000))
     driver, meter = Driver(engine, sampling, ids=ids), Meter()
     print(BOOT + json.dumps(base), file=sys.stderr, flush=True)
     driver.run({"concurrency": 2, "input_tokens": 256, "output_tokens": 32}, 2)

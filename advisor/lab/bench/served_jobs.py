@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from advisor.lab.bench.cells import RATES
-from advisor.lab.bench.shapes import VOCAB
+from advisor.domain.nouns import AdvisorError
+from advisor.lab.bench.jobs import RATES, Job
+from advisor.lab.bench.shapes import VOCAB, config_of
 from advisor.lab.bench.shapes import vocabulary as vocabulary_of
 
 LLAMA_PORT, SGLANG_PORT = 9100, 9200
@@ -18,9 +19,6 @@ KS = (0, 2, 4, 1, 3, 8, 6)  # most valuable first
 HEADROOM = 2048  # tokens that a slot may grow by over its points
 LOOKUP_TOKENS = 2  # of the text that a lookup searches for; fewer drafts than these are not made
 WORDS = 8  # with so few, the last two tokens nearly always stand in the text before
-# Slots that decode of eight: neighbours are one group, and each group beyond is a pass of its own
-# where every slot has a KV buffer (llama.cpp #25840).
-PLACES = ((0, 1), (0, 4), (0, 1, 2, 3), (0, 1, 4, 5), (0, 1, 3, 5), (0, 2, 4, 6))
 FEW = ("-b", "2048", "-ub", "2048")
 
 
@@ -180,55 +178,6 @@ def llama_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
     return tuple(jobs)
 
 
-def llama_depth_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
-    """Server starts at 16,384 tokens of context, in order of value: draft lengths at 1 to 16 slots,
-    a q8_0 KV cache, no flash attention, one KV buffer for all slots.
-    """
-    few = FEW
-    made: list[tuple[int, str, tuple[str, ...], tuple[int, ...]]] = [
-        (k, "", (), (1, 4, 8, 16)) for k in (0, 2, 4)
-    ]
-    made += [(k, "-kvq8", ("-ctk", "q8_0", "-ctv", "q8_0"), (1, 16)) for k in (0, 2)]
-    made.append((0, "-nofa", ("-fa", "off"), (1, 16)))
-    made += [(k, "-unified", ("--kv-unified",), (4, 8)) for k in (0, 2)]
-    return tuple(
-        llama_job(k, gguf, decode(at, 16_384), flags=(*few, *flags), part=f"-deep{part}", **about)
-        for k, part, flags, at in made
-    )
-
-
-def llama_places_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
-    """Eight slots of which some decode, side by side and apart, with a KV buffer for each slot and
-    with one for all, plain and at k = 2.
-    """
-    points = tuple(ServedPoint("decode", len(at), 2048, 48, places=at) for at in PLACES)
-    points += decode((8,))
-    return tuple(
-        llama_job(k, gguf, points, flags=(*FEW, *flags), part=f"-places{part}", **about)
-        for part, flags in (("", ()), ("-unified", ("--kv-unified",)))
-        for k in (0, 2)
-    )
-
-
-def llama_ngram_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
-    """Drafts by lookup in a text of few words beside MTP's and none: what a lookup saves, and what
-    a model with recurrent states pays to go back behind a refused draft.
-    """
-    loads = decode((1, 4, 8))
-    made = ((0, "mtp"), (2, "mtp"), (2, "ngram"), (4, "ngram"))
-    return tuple(llama_job(k, gguf, loads, flags=FEW, method=m, **about) for k, m in made)
-
-
-def llama_blocks_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
-    """Blocks of 7 and 15 drafts beside none. Each draft needs a copy of a slot's recurrent state,
-    so 15 end at 8 slots.
-    """
-    made = ((0, (1, 8, 16)), (7, (1, 8, 16)), (15, (1, 8)))
-    return tuple(
-        llama_job(k, gguf, decode(at), flags=FEW, part="-blocks", **about) for k, at in made
-    )
-
-
 # ---------------------------------------------------------------- SGLang
 
 
@@ -244,6 +193,8 @@ def sglang_job(
     method: str = "mtp",
     tree: tuple[int, int] | None = None,
     seat: int | None = None,
+    config: str = "",
+    draft_config: str = "",
 ) -> ServedJob:
     """An SGLang server over a model's shape with random weights and forced acceptance.
 
@@ -261,6 +212,8 @@ def sglang_job(
         "method": method,
         "tree": tree,
         "beside": seat is not None,
+        "config": config,
+        "draft_config": draft_config,
     }
     asked |= {
         "clients": max(p.concurrency for p in points),
@@ -288,7 +241,7 @@ def sglang_job(
         (sys.executable, "-m", "advisor.lab.bench.sglang_server", json.dumps(asked)),
         points,
         SGLANG_PORT + (seat or 0),
-        vocabulary_of(model),
+        vocabulary_of(config_of(asked)),
         rates,
         env,
         {"overlap": overlap, "attention": "fa3", "deep_gemm": False}
@@ -310,19 +263,18 @@ def sglang_sweep(model: str, quant: str, version: str = "") -> tuple[ServedJob, 
     return tuple(jobs)
 
 
-def sglang_shapes(version: str = "") -> tuple[ServedJob, ...]:
-    """Shapes and paths that `sglang_sweep` lacks, as servers that start side by side, three at a
-    time: EAGLE-3 as a chain and as a tree (the server's own default of four branches), then a
-    dense model with its own MTP head.
+def check_together(jobs: Sequence[Job | ServedJob], together: int) -> None:
+    """Engines that stand side by side on a card need a memory bound and a port of their own.
+
+    Raises AdvisorError where they lack one.
     """
-    points = closed_loops(((1, 2048), (4, 2048), (16, 2048), (64, 2048)), "t0")
-    about: dict[str, Any] = {"quant": "bf16", "version": version}
-    llama, nine = about | {"model": "llama-3.1-8b"}, about | {"model": "qwen3.5-9b"}
-    return (
-        sglang_job(0, points, **llama, seat=0),
-        sglang_job(3, points, **llama, method="eagle3", seat=1),
-        sglang_job(3, points, **llama, method="eagle3", tree=(4, 16), seat=2),
-        sglang_job(0, points, **nine, seat=0),
-        sglang_job(2, points, **nine, seat=1),
-        sglang_job(3, points, **nine, seat=2),
-    )
+    for start in range(0, len(jobs) if together > 1 else 0, together):
+        group = jobs[start : start + together]
+        own = [job for job in group if isinstance(job, Job)]
+        ports = [job.port for job in group if isinstance(job, ServedJob)]
+        if any(not job.kv_gib for job in own) or len(set(ports)) < len(ports):
+            names = ", ".join(job.label for job in group)
+            raise AdvisorError(
+                f"{names} cannot stand on one GPU together: each takes all of its memory or the "
+                f"same port. Give `kv_gib` (vLLM) or `seat` (SGLang) in the sweep file."
+            )

@@ -1,1 +1,0 @@
-"""What measured steps say: laws, pictures, and predictions held against them."""
