@@ -42,7 +42,6 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
     type=click.Path(path_type=Path),
     help="Folder for the card; default: models/.",
 )
-@click.option("--plots", type=click.Path(path_type=Path), help="Draw the figures into this folder.")
 @click.option("--fast", is_flag=True, help="Primary split only.")
 @click.option(
     "--calibrated",
@@ -50,9 +49,9 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
     is_flag=True,
     help="Instead: score predictions calibrated with one and three runs of each source.",
 )
-def evaluate(out: Path | None, fast: bool, plots: Path | None, own: bool) -> None:
+def evaluate(out: Path | None, fast: bool, own: bool) -> None:
     """Score the model on sources it has not seen and write the model card."""
     if own:
         say(run_calibrated())
         return
-    say(run(out, fast=fast, plots=plots))
+    say(run(out, fast=fast))

@@ -162,8 +162,6 @@ def card(found: Evaluation) -> str:
         *("## Acceptance model", card_words.ACCEPTANCE, card_tables.acceptance(found)),
         *("## The seeds, predicted without them", card_tables.seeds(found)),
         *("## By source", card_tables.by_source(found)),
-        "## Figures",
-        "`advisor evaluate --plots DIR` draws them.",
         card_words.LIMITS,
     ]
     return "\n\n".join(parts) + "\n"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import baselines as baseline_models
-from advisor.lab.evaluation import calibrated, card, card_figures, card_targets, own_decisions
+from advisor.lab.evaluation import calibrated, card, card_targets, own_decisions
 from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.progress import bar
 from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, train
@@ -34,17 +34,12 @@ CARD = "speedup.md"
 PUBLISHED = "physics, published constants"
 
 
-def run(out: Path | None = None, fast: bool = False, plots: Path | None = None) -> str:
-    """Evaluate, write the card into `out` (default models/) and the figures into `plots`; return
-    the card's summary.
-    """
+def run(out: Path | None = None, fast: bool = False) -> str:
+    """Evaluate, write the card into `out` (default models/); return the card's summary."""
     with train.single_thread():
         found = evaluate(fast, bar("left-out fits"))
     folder = out or models_dir()
     folder.mkdir(parents=True, exist_ok=True)
-    if plots is not None:
-        plots.mkdir(parents=True, exist_ok=True)
-        card_figures.draw(found, plots)
     text = card.card(found)
     if not fast:
         (folder / CARD).write_text(text, encoding="utf-8")
