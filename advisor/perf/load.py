@@ -17,6 +17,7 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import engines_with, traits
 from advisor.perf import arrays as P
 from advisor.perf import imputation
+from advisor.perf.answer_steps import decode_steps, token_variance
 from advisor.perf.constants import Constants
 from advisor.perf.memory import SGLANG_FEW, SGLANG_STATE_SHARE, SGLANG_STATES
 
@@ -99,26 +100,6 @@ class Load(NamedTuple):
     ahead: Floats
     requests: Floats
     queued: Floats  # clients that wait for a slot
-
-
-def token_variance(tau: Floats, k: Floats) -> Floats:
-    """Variance of the tokens emitted by one step: exact for k = 1, within about a tenth of
-    independent acceptance above.
-
-    Parameters
-    ----------
-    tau : Floats
-        Tokens per step with speculation, the bonus token included. (N,)
-    k : Floats
-        Draft tokens. (N,)
-
-    Returns
-    -------
-    Floats
-        Tokens squared (N,).
-    """
-    shape = np.where(k > 0, 0.5 + 0.5 / np.fmax(k, 1), 0.0)
-    return np.asarray(np.fmax((tau - 1) * (k + 1 - tau), 0.0) * shape)
 
 
 def kv_slots(p: P.Points, spec: bool) -> Floats:
@@ -254,7 +235,7 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     """
     running = clients(p, spec)
     per_step = tau if spec else np.ones(len(p))
-    steps = np.fmax(p.output_tokens - 1, 0.5) / per_step
+    steps = decode_steps(p, tau if spec else None)
     chance = (
         token_variance(tau, p.k) / per_step**2 * steps + (ACCEPT_SPREAD * steps) ** 2
         if spec

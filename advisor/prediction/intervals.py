@@ -11,6 +11,7 @@ import numpy.typing as npt
 from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
+from advisor.perf.answer_steps import most_gain
 from advisor.perf.arrays import MAX_K, Points
 from advisor.prediction import acceptance as acc
 from advisor.prediction import spread
@@ -298,9 +299,11 @@ def _with_length(mean: Floats, length: Floats, k: Floats) -> Floats:
     return np.where(drafted & (ends != 0)[:, None], ends[:, None], shifted)
 
 
-def within_tokens(found: Predicted, first_token: Flags) -> Predicted:
-    """Gains that a stated acceptance leaves room for: a cycle takes a step at least, so tokens do
-    not come faster than by the tokens of a cycle, and where no draft is accepted nothing gains.
+def within_tokens(found: Predicted, first_token: Flags, full: Points) -> Predicted:
+    """Gains that the steps leave room for. An answer takes the steps that it takes with every draft
+    accepted, and a cycle takes a step at least: so with a stated acceptance tokens do not come
+    faster than by the tokens of a cycle. Where one step is all there is, or no draft is accepted,
+    nothing gains.
 
     Parameters
     ----------
@@ -308,17 +311,19 @@ def within_tokens(found: Predicted, first_token: Flags) -> Predicted:
         Of N points.
     first_token : ndarray of bool, shape (N,)
         Whether the metric is the time to first token, which hangs on more than the cycle.
+    full : Points
+        N points, filled.
 
     Returns
     -------
     Predicted
         (N,)
     """
-    here = found.known & (found.sd > 0)
-    if not here.any():
-        return found
-    nothing = here & (found.tau <= 1 + END)
-    most = np.log(np.fmax(found.tau, 1.0)) + Z10 * np.sqrt(np.fmax(found.open, 0.0))
+    here = found.sd > 0
+    stated = np.log(np.fmax(found.tau, 1.0)) + Z10 * np.sqrt(np.fmax(found.open, 0.0))
+    most = np.log(most_gain(full))
+    nothing = here & ((found.known & (found.tau <= 1 + END)) | (~first_token & (most <= 0)))
+    most = np.where(found.known, np.fmin(stated, most), most)
     most = np.where(nothing, -NO_CHANCE, np.where(here & ~first_token, most, np.inf))
     mean = np.fmin(found.mean, most)
     high = np.exp(most)

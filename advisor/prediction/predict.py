@@ -280,7 +280,7 @@ def as_one_story(
     found = documented.take_in(found, seen, baselines, full, made.queues, model)
     return made._replace(
         found={
-            name: intervals.within_tokens(one, np.full(count, name == "ttft"))
+            name: intervals.within_tokens(one, np.full(count, name == "ttft"), full)
             for name, one in found.items()
         }
     )

@@ -156,6 +156,7 @@ def _compute(
         )
         counted = full.replace(held_base=held.held_base, held_spec=held.held_spec)
         found = widen(points, counted, predict_own_metric(held, things, learned), again)
+        found = within_tokens(found, points.metric == _TTFT, full)
         whole = (points.metric != _TTFT) & (short.host_spec == 0)
         found = with_overflow(found, np.where(whole, device.overflow_chance(short.gib), 0.0))
     links = read_words(table, "interconnect", count).each(lambda word: word in LINKS) > 0
@@ -226,7 +227,7 @@ def _without_queue(points: arrays.Points, things: Things, waits: Mask, model: Mo
     seen = documented.observe(setting(things, full), ready, full)
     steps = points.metric != _TTFT
     found = documented.pick(steps & ~waits, documented.move(found, seen, model), found)
-    return within_tokens(found, ~steps)
+    return within_tokens(found, ~steps, full)
 
 
 def _in_queue(points: arrays.Points, things: Things, model: Model) -> Predicted:
