@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import NamedTuple
 
-from advisor.advice.explore.values import Within
+from advisor.advice.explore.values import Bound, Within
 from advisor.domain.nouns import LaunchText
 from advisor.domain.printable import printable_lines
 from advisor.engines.writer import write_file
@@ -222,18 +222,63 @@ Rows = list[tuple[str, ...]]
 
 
 def within_lines(within: Sequence[Within], paper: Paper) -> list[str]:
-    """Users within the objectives, a line an arm."""
+    """Users within the objectives: a line an arm, and the answer in a sentence."""
     rows: Rows = [("arm", "users", "P", "with 90 %")]
     for one in within:
         rows.append(
             (
-                f"k={one.k}" if one.k else "none",
-                number(one.likely) if one.likely else "0",
+                _arm(one),
+                users_words(one.likely, one.likely_bound),
                 f"{one.p:.2f}" if one.p is not None else "-",
-                number(one.sure) if one.sure else "0",
+                users_words(one.sure, one.sure_bound),
             )
         )
-    return columns(rows, paper)
+    lines = columns(rows, paper)
+    for sentence in _within_sentences(within):
+        lines += paper.item(sentence)
+    return lines
+
+
+def users_words(count: int | None, bound: Bound) -> str:
+    """A count of users; the end of the search is none."""
+    if count is not None:
+        return number(count)
+    return "all tried" if bound == "search" else "0"
+
+
+def users_size(count: int | None, bound: Bound) -> float:
+    """The same to compare arms by: a search without an end beats every count."""
+    return float("inf") if bound == "search" else float(count or 0)
+
+
+def _within_sentences(within: Sequence[Within]) -> list[str]:
+    """The answer, and what the counts leave out."""
+
+    def served(one: Within) -> tuple[float, float, int]:
+        likely = users_size(one.likely, one.likely_bound)
+        return users_size(one.sure, one.sure_bound), likely, -one.k
+
+    best = max(within, key=served)
+    others = [one for one in within if one is not best]
+    told = "".join(f", {_arm(o)} {users_words(o.sure, o.sure_bound)}" for o in others)
+    if best.sure is None and best.sure_bound == "objectives":
+        first = "No arm serves even one user with 90 %."
+    elif best.sure_bound == "search":
+        first = f"{_arm(best)} serves users at every load tried with 90 %{told}."
+    else:
+        first = f"{_arm(best)} serves {number(best.sure or 0)} users with 90 %{told}."
+    waits = [f"{_arm(one)}: {number(one.slots)}" for one in within if one.slots is not None]
+    if not waits:
+        return [first]
+    return [
+        first,
+        f"Beyond its count TPOT holds only because so many run at once ({', '.join(waits)}) and "
+        "the others wait: to count those too, give a limit for their wait as well, ttft=...",
+    ]
+
+
+def _arm(one: Within) -> str:
+    return f"k={one.k}" if one.k else "none"
 
 
 def columns(rows: Rows, paper: Paper) -> list[str]:

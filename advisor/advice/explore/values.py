@@ -53,6 +53,7 @@ class Point(Frozen):
     basis: Basis = "physics"
     forbidden_by: tuple[str, ...] = ()  # codes of rules that forbid this plan
     documented: tuple[str, ...] = ()  # codes of rules whose documented losses are in the gain
+    running: int | None = None  # requests that run at once in all replicas, the others wait
 
 
 class Load(Frozen):
@@ -116,16 +117,27 @@ class KRanges(Frozen):
     file_text: str | None = None
 
 
+Bound = Literal["objectives", "slots", "search"]
+
+
 class Within(Frozen):
     """The largest load of one k that keeps the objectives more likely than not, with its
-    probability, and the largest that keeps them with 90 %. None: not even one request does.
+    probability, and the largest that keeps them with 90 %.
+
+    Users count that are served. Where fewer requests run at once than ask, the TPOT of those that
+    run says nothing of the others: without an objective for TTFT, which holds their wait, no more
+    are counted than the `slots`. What bounds a count is said beside it; None with "objectives": not
+    even one request keeps them, with "search": every load tried does, so the count is not known.
     """
 
     method: Method
     k: int
     likely: int | None
-    p: float | None  # at `likely`
+    likely_bound: Bound = "objectives"
+    p: float | None  # at `likely`, or at the largest load tried
     sure: int | None
+    sure_bound: Bound = "objectives"
+    slots: int | None = None  # requests that run at once, where that bounds a count
 
 
 class Rate(Frozen):

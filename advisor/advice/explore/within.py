@@ -14,7 +14,7 @@ from advisor.advice import decide
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.mix import milliseconds
 from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import Load, Point, Within
+from advisor.advice.explore.values import Bound, Load, Point, Within
 from advisor.domain.nouns import LIMITS, AdvisorError, Method, Request
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
@@ -55,7 +55,8 @@ def objectives(text: str) -> dict[str, float]:
 def users_within(
     request: Request, limits: dict[str, float], ks: Sequence[int] | None = None
 ) -> tuple[Within, ...]:
-    """The largest loads for each k (without speculation first), at most MOST requests at once.
+    """The largest loads that are served for each k (without speculation first), of those up to MOST
+    requests at once.
 
     Raises AdvisorError where the request cannot be served at all.
     """
@@ -86,12 +87,22 @@ def _chance(load: Load, method: Method, k: int) -> float | None:
     return decide.p_objective(load.request, cast(Any, point), "value")
 
 
+def _slots(load: Load, method: Method, k: int) -> int | None:
+    """The requests that run at once where the wait of the others is not asked about; None where
+    all run, or where TTFT holds the wait.
+    """
+    point = load.point(k, method)
+    if point is None or point.running is None or load.request.max_ttft_ms is not None:
+        return None
+    return point.running if point.running < _size(load) else None
+
+
 def _count_kept(loads: Sequence[Load], method: Method, k: int, least: float) -> int:
-    """How many of the loads, from the smallest on, are kept with at least this probability."""
+    """How many of the loads, from the smallest on, are served with at least this probability."""
     count = 0
     for load in loads:
         chance = _chance(load, method, k)
-        if chance is None or chance < least:
+        if chance is None or chance < least or _slots(load, method, k) is not None:
             break
         count += 1
     return count
@@ -103,17 +114,42 @@ def _between(loads: Sequence[Load], method: Method, k: int, least: float) -> set
     if count in (0, len(loads)):
         return set()
     low, high = _size(loads[count - 1]), _size(loads[count])
-    return {cast(int, v) for v in series(low, high, 12)} - {low, high}
+    slots = _slots(loads[count], method, k)
+    tried = {cast(int, v) for v in series(low, high, 12)} | (
+        {slots} if slots is not None else set()
+    )
+    return {size for size in tried if low < size < high}
+
+
+def _largest(
+    loads: Sequence[Load], method: Method, k: int, least: float
+) -> tuple[Load | None, Bound]:
+    """The largest load that is served with at least this probability, and what bounds it."""
+    count = _count_kept(loads, method, k, least)
+    last = loads[count - 1] if count else None
+    if count == len(loads):
+        return last, "search"
+    chance = _chance(loads[count], method, k)
+    held = chance is not None and chance >= least  # by those that run
+    return last, "slots" if held else "objectives"
 
 
 def _within(loads: Sequence[Load], method: Method, k: int) -> Within:
-    likely, sure = (_count_kept(loads, method, k, least) for least in (LIKELY, SURE))
+    (likely, likely_bound), (sure, sure_bound) = (
+        _largest(loads, method, k, least) for least in (LIKELY, SURE)
+    )
+    waits = (_slots(load, method, k) for load in loads)
     return Within(
         method=method,
         k=k,
-        likely=_size(loads[likely - 1]) if likely else None,
-        p=_chance(loads[likely - 1], method, k) if likely else None,
-        sure=_size(loads[sure - 1]) if sure else None,
+        likely=_size(likely) if likely and likely_bound != "search" else None,
+        likely_bound=likely_bound,
+        p=_chance(likely, method, k) if likely else None,
+        sure=_size(sure) if sure and sure_bound != "search" else None,
+        sure_bound=sure_bound,
+        slots=next((slots for slots in waits if slots is not None), None)
+        if "slots" in (likely_bound, sure_bound)
+        else None,
     )
 
 

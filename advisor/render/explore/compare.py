@@ -14,7 +14,17 @@ from advisor.lint.side_by_side import SideBySide
 from advisor.render import schema_parts as part
 from advisor.render.explore.json_out import within_schema
 from advisor.render.json_out import advice_json, finite, memory_json
-from advisor.render.layout import MIN_WIDTH, Paper, Rows, columns, finish, heading, number
+from advisor.render.layout import (
+    MIN_WIDTH,
+    Paper,
+    Rows,
+    columns,
+    finish,
+    heading,
+    number,
+    users_size,
+    users_words,
+)
 from advisor.render.schema import recommend_schema
 from advisor.render.schema_parts import Schema
 
@@ -155,13 +165,13 @@ def _users(within: Sequence[Within]) -> str:
     """The best arm, and without speculation."""
     if not within:
         return "-"
-    best = max(within, key=lambda one: (one.likely or 0, -one.k))
+    best = max(within, key=lambda w: (users_size(w.likely, w.likely_bound), -w.k))
     plain = next((one for one in within if one.k == 0), None)
-    told = f"{best.likely or 0}" + (f" with k={best.k}" if best.k else "")
+    told = users_words(best.likely, best.likely_bound) + (f" with k={best.k}" if best.k else "")
     if best.p is not None:
         told += f" (P {best.p:.2f})"
     if plain is not None and best.k:
-        told += f", {plain.likely or 0} without"
+        told += f", {users_words(plain.likely, plain.likely_bound)} without"
     return told
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.advice.explore.values import BreakEven, KRanges, Load, Point, Setting, Sweep
+from advisor.advice.explore.values import Bound, BreakEven, KRanges, Load, Point, Setting, Sweep
 from advisor.domain.nouns import METHODS, Basis, Decision
 from advisor.domain.printable import csv_cell
 from advisor.render import schema_parts as part
@@ -259,9 +259,18 @@ def within_schema() -> Schema:
         {
             "method": {"enum": list(METHODS)},
             "k": part.COUNT,
-            "likely": part.COUNT_OR_NULL | {"description": "kept more likely than not"},
+            "likely": part.COUNT_OR_NULL
+            | {"description": "users served within the objectives, more likely than not"},
+            "likely_bound": part.enum(Bound)
+            | {
+                "description": "what ends the count; null with 'search': every load tried is "
+                "served, so no count is known; null otherwise: not even one"
+            },
             "p": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-            "sure": part.COUNT_OR_NULL | {"description": "kept with 90 %"},
+            "sure": part.COUNT_OR_NULL | {"description": "the same with 90 %"},
+            "sure_bound": part.enum(Bound),
+            "slots": part.COUNT_OR_NULL
+            | {"description": "requests that run at once, where that ends a count: others wait"},
         }
     )
 

@@ -11,14 +11,15 @@ from click.testing import CliRunner
 from advisor.advice.explain import what_if
 from advisor.advice.explore.compare import compare
 from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import Rate
+from advisor.advice.explore.values import Rate, Within
 from advisor.advice.explore.why_not import why_not
-from advisor.advice.explore.within import objectives, price, users_within
+from advisor.advice.explore.within import MOST, objectives, price, users_within
 from advisor.advice.recommend import recommend
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
 from advisor.lint.side_by_side import side_by_side
 from advisor.render.explore.compare import comparison_text, files_text
+from advisor.render.layout import Paper, within_lines
 
 GB10 = Request(hardware="gb10", engine="vllm")
 
@@ -114,6 +115,45 @@ def test_users_within_is_where_the_probability_crosses() -> None:
     assert (found[2].likely or 0) > (found[0].likely or 0)  # speculation serves more users here
     tight = users_within(GB10, objectives("tpot=1ms"), [0, 2])
     assert all(one.likely is None and one.p is None for one in tight)
+
+
+@pytest.mark.parametrize("limits", ["tpot=50ms", "tpot=5s", "tpot=50ms,ttft=2s", "ttft=50s"])
+@pytest.mark.parametrize(
+    ("hardware", "gpus", "engine"), [("h100", 1, "vllm"), ("h200", 8, "vllm"), ("rtx3090", 2, "")]
+)
+def test_users_are_those_that_are_served(
+    hardware: str, gpus: int, engine: str, limits: str
+) -> None:
+    """No count is the end of the search, and none is above what runs at once unless the wait of the
+    others is asked about. As many slots as are given bound every arm.
+    """
+    asked = Request(hardware=hardware, gpus=gpus, model="qwen3.6-35b-a3b", engine=engine or None)
+    found = users_within(asked, objectives(limits), [0, 1, 3, 5])
+    assert {one.k for one in found} >= {0, 1}
+    for one in found:
+        for count, bound in ((one.likely, one.likely_bound), (one.sure, one.sure_bound)):
+            assert count is None or count < MOST
+            assert bound != "search" or count is None
+            if "ttft" not in limits and bound == "slots":
+                assert one.slots is not None and count is not None and count <= one.slots
+    told = "\n".join(within_lines(found, Paper(width=80)))
+    assert "2,048" not in told and "users" in told
+    if "ttft" not in limits and gpus < 8:
+        few = users_within(
+            asked.model_copy(update={"max_num_seqs": 24}), objectives("tpot=60s"), [0, 1]
+        )
+        assert all((one.likely, one.likely_bound) == (24, "slots") for one in few)
+        assert "24 users" in "\n".join(within_lines(few, Paper(width=80)))
+
+
+def test_the_most_users_with_ninety_percent_are_said_in_a_sentence() -> None:
+    rows = [(0, 155, 79), (1, 169, 98), (3, 100, 85)]
+    within = [
+        Within(method="mtp" if k else "none", k=k, likely=likely, p=0.5, sure=sure)
+        for k, likely, sure in rows
+    ]
+    last = within_lines(within, Paper(width=80))[-1]
+    assert last == "- k=1 serves 98 users with 90 %, none 79, k=3 85."
 
 
 @pytest.mark.parametrize(
