@@ -71,17 +71,18 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         _gain(one.load, k, method) - before
         for one, k, before in zip(group, wanted, alone, strict=True)
     ]
+    by_load = _merge_ranges(sizes, answers)
     made = KRanges(
         setting=setting,
         method=method,
-        rows=rows,
+        rows=by_load,
         static_k=static,
         gain=exp(_mean(simple)),
         pays=False,
         why="",
     )
     if len(rows) == 1:
-        return made.model_copy(update={"why": f"{_k_text(static)} is best at every load"})
+        return made.model_copy(update={"why": _one_k(static, by_load)})
     first = _plan(group, max(k for _, _, k in rows), method)
     try:
         words = engine_ranges.schedule_arguments(first, rows)
@@ -96,9 +97,10 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     )
     return made.model_copy(
         update={
+            "rows": rows if pays else by_load,
             "gain": exp(_mean(gains)),
             "pays": pays,
-            "why": _why(static, gains, simple, sizes, pays),
+            "why": _why(static, gains, simple, sizes, by_load, pays),
             "arguments": words.arguments,
             "file_name": words.file_name,
             "file_text": words.file_text,
@@ -172,7 +174,12 @@ def _k_text(k: int) -> str:
 
 
 def _why(
-    static: int, gains: Sequence[float], simple: Sequence[float], sizes: Sequence[int], pays: bool
+    static: int,
+    gains: Sequence[float],
+    simple: Sequence[float],
+    sizes: Sequence[int],
+    by_load: tuple[tuple[int, int, int], ...],
+    pays: bool,
 ) -> str:
     most = max(range(len(gains)), key=lambda i: gains[i])
     if pays:
@@ -185,7 +192,18 @@ def _why(
             f"{_k_text(static)} throughout is better: changing k costs the engine "
             f"{100 * (1 - exp(_mean(gains) - _mean(simple))):.0f} % in CUDA graphs"
         )
+    return _one_k(static, by_load)
+
+
+def _one_k(static: int, by_load: tuple[tuple[int, int, int], ...]) -> str:
+    """That one k is best at every load, or which is best where and that it is worth too little."""
+    if all(k == static for _, _, k in by_load):
+        return f"{_k_text(static)} is best at every load"
+    told = ", ".join(
+        f"{_k_text(k)} at {first}" if first == last else f"{_k_text(k)} at {first} to {last}"
+        for first, last, k in by_load
+    )
     return (
-        f"{_k_text(static)} throughout is as good: no load gains {100 * LEAST_GAIN:.0f} % "
-        "by another"
+        f"{_k_text(static)} throughout is as good; best by load is {told} requests, worth less "
+        f"than {100 * LEAST_GAIN:.0f} % more"
     )

@@ -100,9 +100,9 @@ class BreakEven(Frozen):
 class KRanges(Frozen):
     """The best k per batch size along one curve, and whether it pays to change it.
 
-    `rows` are (batch from, batch to, k) and cover 1 to the largest load without a gap; `gain` is
+    `rows` are (batch from, batch to, k) and cover 1 to the largest load without a gap: the engine's
+    where they pay, else the k of the answer at each load (0 where it is off); `gain` is
     the mean speed-up over the loads against `static_k`, the one k that serves all of them best.
-    Where one k is as good, `pays` is False and `rows` say what would be best at each load.
     """
 
     setting: Setting  # the other varied fields

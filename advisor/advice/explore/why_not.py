@@ -18,6 +18,9 @@ from advisor.domain.sourced import sourced
 from advisor.rules.registry import index
 
 NAMES = ("model", "quant", "engine", "hw", "hardware")
+# a whole answer by its word: whether it speculates
+SPOKEN = {"on": True, "speculation": True, "off": False}
+FIRST = "the answer is to measure first: "
 MOST = 512
 FEW = sourced(0.02, "share", "own choice: a difference in KV tokens that is said", "chosen")
 
@@ -34,18 +37,21 @@ class WhyNot(Frozen):
 
 
 def why_not(request: Request, asked: str) -> WhyNot:
-    """Answer `k=4`, `engine=sglang`, `quant=bf16`, `model=qwen3.6-27b` or `hw=h100`.
+    """Answer `on`, `off`, `k=4`, `engine=sglang`, `quant=bf16`, `model=qwen3.6-27b` or `hw=h100`.
 
     Raises AdvisorError in one sentence for what cannot be asked.
     """
     name, sign, value = (part.strip() for part in asked.partition("="))
+    if not sign and name.lower() in SPOKEN:
+        return _speculation(request, asked, on=SPOKEN[name.lower()])
     if sign and value and name == "k" and value.isascii() and value.isdigit():
-        return _k(request, int(value), asked)
+        k = int(value)
+        return _k(request, k, asked) if k else _speculation(request, asked, on=False)
     if sign and value and name in NAMES:
         return _name(request, name, value, asked)
     raise AdvisorError(
-        f"'{printable(asked, 40)}' is not one of k=4, engine=sglang, quant=bf16, model=NAME "
-        "or hw=NAME"
+        f"'{printable(asked, 40)}' is not one of on, off, k=4, engine=sglang, quant=bf16, "
+        "model=NAME or hw=NAME"
     )
 
 
@@ -85,44 +91,66 @@ def _k(request: Request, k: int, asked: str) -> WhyNot:
     load = sweep(base, {}).loads[0]  # what recommend weighs
     best = load.best_k
     if best is None:
-        why = load.refusal or "nothing can speculate here: see `advisor recommend`"
-        return WhyNot(asked=asked, head=why, reasons=())
+        return WhyNot(asked=asked, head=_no_method(load), reasons=())
     both = sweep(base, {"k": sorted({0, best, k})}).loads[0]
-    if k == 0:
-        return _off(load, both, asked)
     lacking = [why for other, why in both.lacking if other == k]
     point, chosen = both.point(k), both.point(best, load.best_method)
     if point is None or chosen is None:
         return WhyNot(asked=asked, head=(lacking or ["it cannot run here"])[0], reasons=())
-    if k == best:
+    if k == best and load.decision == "on":
         return WhyNot(asked=asked, head=f"k={k} is already recommended", reasons=_own(chosen, load))
+    if k == best:
+        return WhyNot(asked=asked, head=_not_on(load, chosen), reasons=_own(chosen, load))
+    word = {"on": "", "off": "the answer is off: "}.get(load.decision or "on", FIRST)
+    regret = "has the lowest expected regret" if both.best_k == best else "is the best of the usual"
     head = (
-        f"k={k} is expected to gain {_percent(point.gain.p50)}, k={best} "
-        f"{_percent(chosen.gain.p50)}; k={best} has the lowest expected regret"
+        f"{word}k={k} is expected to gain {_percent(point.gain.p50)}, k={best} "
+        f"{_percent(chosen.gain.p50)}; k={best} {regret}"
     )
     return WhyNot(asked=asked, head=head, reasons=tuple(_against(base, point, chosen, load)))
 
 
-def _off(load: Load, both: Load, asked: str) -> WhyNot:
-    best = load.best_k or 0
-    point = both.point(best, load.best_method)
-    if load.decision != "on" or point is None:
-        word = "measure first" if load.decision == "measure" else load.decision
-        return WhyNot(
-            asked=asked, head=f"the answer is {word}: speculation is not turned on", reasons=()
-        )
-    return WhyNot(
-        asked=asked,
-        head=f"k={best} is expected to gain {_percent(point.gain.p50)} "
-        f"({_percent(point.gain.p10)} to {_percent(point.gain.p90)}), P(gain) {point.p_gain:.2f}",
-        reasons=_own(point, load),
+def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
+    """Why speculation is not on, or not off."""
+    base, _ = pin_choices(request)
+    load = sweep(base, {}).loads[0]
+    point = load.point(load.best_k, load.best_method) if load.best_k else None
+    if point is None:
+        return WhyNot(asked=asked, head=_no_method(load), reasons=())
+    if load.decision == ("on" if on else "off"):
+        word = f"speculation with k={point.k}" if on else "no speculation"
+        head = f"{word} is already recommended: k={point.k} is {_expected(point)}"
+    elif load.decision == "on":
+        head = f"k={point.k} is {_expected(point)}"
+    else:
+        head = _not_on(load, point)
+    return WhyNot(asked=asked, head=head, reasons=_own(point, load))
+
+
+def _no_method(load: Load) -> str:
+    return load.refusal or "the answer is off: nothing can speculate here, see `advisor recommend`"
+
+
+def _not_on(load: Load, point: Point) -> str:
+    """That the answer is off or to measure first, beside what its best k is expected to do."""
+    if load.decision == "off":
+        return f"the answer is off: k={point.k}, the best k, is {_expected(point)}"
+    return f"{FIRST}k={point.k}, the best k, is {_expected(point)}; run without it until then"
+
+
+def _expected(point: Point) -> str:
+    chance = f", P(gain) {point.p_gain:.2f}" if point.p_gain is not None else ""
+    return (
+        f"expected to gain {_percent(point.gain.p50)} ({_percent(point.gain.p10)} to "
+        f"{_percent(point.gain.p90)}){chance}"
     )
 
 
 def _own(point: Point, load: Load) -> tuple[str, ...]:
     length = point.accepted_length
     told = f"a cycle gives {length.p50:.2f} tokens" if length is not None else ""
-    return tuple(x for x in (told, f"the deciding step: {load.rule}") if x)
+    forbidden = f"rules forbid it here: {_rules(point.forbidden_by)}" if point.forbidden_by else ""
+    return tuple(x for x in (told, forbidden, f"the deciding step: {load.rule}") if x)
 
 
 def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str]:
@@ -132,7 +160,7 @@ def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str
     out = []
     if point.forbidden_by:
         out.append(f"rules forbid it here: {_rules(point.forbidden_by)}")
-    if chosen.gain.p50 < point.gain.p50:
+    if chosen.gain.p50 < point.gain.p50 and point.gain.p10 < chosen.gain.p10:
         out.append(
             f"its median is higher, but so is what it can lose: {_percent(point.gain.p10)} at the "
             f"10th percentile against {_percent(chosen.gain.p10)}, and a loss weighs double "

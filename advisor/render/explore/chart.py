@@ -240,15 +240,32 @@ def crossings(chart: Chart) -> list[str]:
             for one in chart.break_even
             if one.k == curve.k and one.method == curve.method and one.quantile == "p50"
         ]
-        for one in own:
-            verb = "stops to gain" if one.direction == "falls" else "begins to gain"
-            out.append(f"{curve.label} {verb} at about {number(one.at, 2)} {chart.x_label}.")
+        if own:
+            out.append(f"{curve.label} {_where_it_gains(own)} {chart.x_label}.")
     if not any(one.quantile == "p50" for one in chart.break_even):
         gains = [value > 0 for curve in chart.curves for value in curve.middle]
         side = "above" if all(gains) else "below" if not any(gains) else ""
         if side:
             out.append(f"Every curve stays {side} no gain in this range.")
     return out
+
+
+def _where_it_gains(crossed: Sequence[BreakEven]) -> str:
+    """One crossing as such; of several, the loads between which there is a gain."""
+    ordered = sorted(crossed, key=lambda one: one.at)
+    if len(ordered) == 1:
+        verb = "stops gaining" if ordered[0].direction == "falls" else "begins gaining"
+        return f"{verb} at about {number(ordered[0].at, 2)}"
+    spans, start = [], ""
+    for one in ordered:
+        at = number(one.at, 2) if spans or start else f"about {number(one.at, 2)}"
+        if one.direction == "rises":
+            start = at
+        else:
+            spans.append(f"from {start} to {at}" if start else f"up to {at}")
+            start = ""
+    spans += [f"from {start} on"] if start else []
+    return f"gains {' and '.join(spans)}"
 
 
 def documented_losses(chart: Chart) -> list[str]:

@@ -52,6 +52,25 @@ def test_ranges_cover_every_load_without_a_gap(asked: Request) -> None:
                     assert point is None or not point.forbidden_by or k == one.static_k
 
 
+@pytest.mark.parametrize(
+    ("hardware", "engine"), [("gb10", "vllm"), ("h100", "vllm"), ("rtx5090", "llama-server")]
+)
+def test_the_words_name_the_k_of_each_row_of_the_table(hardware: str, engine: str) -> None:
+    found = sweep(
+        Request(hardware=hardware, engine=engine), {"concurrency": series(1, 128), "k": [1, 2, 3]}
+    )
+    (ranges,) = found.k_ranges
+    table = {
+        load.request.concurrency: load.best_k or 0 for load in found.loads if load.decision != "off"
+    }
+    for size, k in table.items():
+        mine = next(row[2] for row in ranges.rows if row[0] <= size <= row[1])
+        assert ranges.pays or mine == k
+    assert ("best at every load" in ranges.why) == ({*table.values()} == {ranges.static_k})
+    if "as good" in ranges.why:
+        assert all(f"k={k}" in ranges.why for k in {*table.values()})
+
+
 def crossing_ranges(engine: str, **more: object) -> KRanges:
     """Ranges of curves that gain by a third up to 32 requests and lose a tenth above, whatever the
     model says today.

@@ -11,13 +11,14 @@ import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import Sweep
+from advisor.advice.explore.values import BreakEven, Sweep
 from advisor.domain.nouns import AdvisorError, Request
-from advisor.render.explore.chart import charts
+from advisor.render.explore.chart import charts, crossings
 from advisor.render.explore.plot import page, picture_bytes, png, svg
 from advisor.render.explore.text import sweep_text
 
@@ -173,3 +174,30 @@ def test_a_picture_that_cannot_be_is_refused(small_sweep: Sweep) -> None:
     with pytest.raises(AdvisorError, match="one chart"):
         picture_bytes(two, Path("a.svg"))
     assert png(charts(small_sweep)[0]).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("crossed", "told"),
+    [
+        ([(377, "falls")], "stops gaining at about 377 "),
+        ([(12, "rises")], "begins gaining at about 12"),
+        (
+            [(251, "falls"), (363, "rises"), (579, "falls")],
+            "gains up to about 251 and from 363 to 579 ",
+        ),
+        ([(8, "rises"), (64, "falls"), (90, "rises")], "gains from about 8 to 64 and from 90 on "),
+    ],
+)
+def test_islands_of_a_gain_are_told_as_ranges(
+    crossed: list[tuple[float, Literal["falls", "rises"]]], told: str
+) -> None:
+    found = [
+        BreakEven(
+            axis="concurrency", setting=(), method="mtp", k=1, quantile="p50", at=at,
+            direction=direction,
+        )
+        for at, direction in reversed(crossed)
+    ]  # fmt: skip
+    chart = charts(sweep(Request(hardware="gb10"), {"concurrency": [1, 8], "k": [1]}))[0]
+    (line,) = crossings(chart._replace(break_even=tuple(found)))
+    assert line.startswith("k=1") and told in line

@@ -245,7 +245,8 @@ class Doubt(Question):
     """The options of `why-not`."""
 
     what: str = Field(
-        max_length=200, description="k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME"
+        max_length=200,
+        description="on, off, k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME",
     )
 
 
