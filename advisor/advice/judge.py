@@ -199,8 +199,9 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
 def _without_levels(estimate: Estimate) -> Estimate:
     """The estimate with ratios alone."""
     bare = {
-        name: MetricEstimate(speedup=getattr(estimate, name).speedup)
+        name: MetricEstimate(speedup=one.speedup, predictable=one.predictable)
         for name in ("output_tok_s", "tpot_ms", "ttft_ms")
+        for one in (getattr(estimate, name),)
     }
     return estimate.model_copy(update=bare)
 

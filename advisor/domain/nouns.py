@@ -142,10 +142,12 @@ class Interval(Frozen):
 
 class MetricEstimate(Frozen):
     """`speedup` of the plan against the same plan without speculation; `baseline` and `value` in
-    the metric's unit.
+    the metric's unit. Not `predictable`: neither the sign nor the size of the change is known, so
+    its median says nothing.
     """
 
     speedup: Interval
+    predictable: bool = True
     baseline: float | None = None
     value: float | None = None
     baseline_range: Interval | None = None  # the 80 % interval of `baseline`, and of `value`

@@ -119,8 +119,9 @@ def _ratios(
         return ()
     ratios = []
     for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
-        before, after = getattr(old, name).value, getattr(new, name).value
-        if before and after:
+        present, wanted = getattr(old, name), getattr(new, name)
+        before, after = present.value, wanted.value
+        if before and after and present.predictable and wanted.predictable:
             faster = after / before if name == "output_tok_s" else before / after
             ratios.append((name.removesuffix("_ms"), round(faster, 3)))
     return tuple(ratios)

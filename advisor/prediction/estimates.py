@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Estimate, Facts, Goal, Interval, MemoryBill, MetricEstimate, Plan
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays, memory
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
@@ -24,6 +25,7 @@ from advisor.prediction.predict import BASES, Medians, as_one_story, predict_poi
 from advisor.prediction.switches import with_overflow
 
 Floats = npt.NDArray[np.float64]
+NARROW = sourced(1.5, "ratio", "own choice: p90 over p10 of a size that is known", "chosen")
 
 
 def estimate(facts: Facts, plans: Sequence[Plan], model: Model | None = None) -> list[Estimate]:
@@ -104,11 +106,17 @@ def with_levels(
     ratio = float(np.log(speedup.p90 / speedup.p10)) / (2 * Z10)
     return MetricEstimate(
         speedup=speedup,
+        predictable=name != "ttft" or _tells(speedup),
         baseline=base,
         value=value,
         baseline_range=_around(base, plain),
         value_range=_around(value, float(np.hypot(plain, ratio))),
     )
+
+
+def _tells(gain: Interval) -> bool:
+    """Whether a time to first token can be told: the sign of its change is known, or its size."""
+    return not gain.p10 <= 1.0 <= gain.p90 or gain.p90 <= NARROW * gain.p10
 
 
 def _around(value: float, sd: float) -> Interval:

@@ -227,6 +227,7 @@ def metric_json(metric: MetricEstimate) -> dict[str, Any]:
     """Return the speed-up of a metric and its values without and with speculation."""
     return {
         "speedup": finite(metric.speedup.model_dump()),
+        "predictable": metric.predictable,
         "baseline": number_or_none(metric.baseline),
         "value": number_or_none(metric.value),
         "baseline_range": _range(metric.baseline_range),

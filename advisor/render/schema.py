@@ -118,6 +118,11 @@ def _definitions() -> Schema:
         "metric": part.object_of(
             {
                 "speedup": part.ref("interval"),
+                "predictable": {
+                    "type": "boolean",
+                    "description": "false: neither the sign nor the size of the change is known; "
+                    "do not act on the median",
+                },
                 "baseline": part.NUMBER_OR_NULL,
                 "value": part.NUMBER_OR_NULL,
                 "baseline_range": part.or_null(part.ref("interval")),

@@ -128,7 +128,7 @@ def _verdict(advice: Advice) -> str:
     if gain is None or estimate is None:
         return "No speculative method can run here, so there is no gain to estimate."
     goal = advice.facts.goal or advice.request.goal
-    if goal == "ttft" and advice.decided_by == "unsure" and not predictable(estimate.ttft_ms):
+    if goal == "ttft" and advice.decided_by == "unsure" and not estimate.ttft_ms.predictable:
         if seen := measured_ttft(advice):
             return (
                 "The time to first token hangs on how requests arrive, which one run does not "
@@ -161,7 +161,7 @@ def _miss(advice: Advice) -> str:
 def _price(advice: Advice) -> str:
     """What the first token pays where the answer is on."""
     estimate = advice.estimate
-    if advice.decision != "on" or estimate is None or not predictable(estimate.ttft_ms):
+    if advice.decision != "on" or estimate is None or not estimate.ttft_ms.predictable:
         return ""
     longer = 1 / estimate.ttft_ms.speedup.p50
     if longer < LONGER:
@@ -259,7 +259,7 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
         rows = ["Without, with, speed-up and its 80 % interval:"]
         for name, metric, unit in metrics:
             levels = [word.split(" (")[0].strip() for word in _levels(metric, unit)]
-            known = all(levels) and (predictable(metric) or name != "TTFT")
+            known = all(levels) and metric.predictable
             both = f"{' -> '.join(levels)}, " if known else ""
             rows.append(f"{name}: {both}{_gain(advice, name, metric)}")
         return [line for words in rows for line in paper.wrap(words)]
@@ -268,23 +268,15 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
     table = [f"{'80 % intervals':15}{'speed-up':23}{'without':20}{run}"]
     for name, metric, unit in metrics:
         told = f"{name:15}{_gain(advice, name, metric):23}"
-        if predictable(metric) or name != "TTFT":
+        if metric.predictable:
             told += " ".join(_levels(metric, unit))
         table.append(told.rstrip())
     return table
 
 
-def predictable(metric: MetricEstimate) -> bool:
-    """Whether a time to first token can be told: the sign of its change is known, or its size
-    is.
-    """
-    gain = metric.speedup
-    return not gain.p10 <= 1.0 <= gain.p90 or gain.p90 <= 1.5 * gain.p10
-
-
 def _gain(advice: Advice, name: str, metric: MetricEstimate) -> str:
     gain = metric.speedup
-    if name == "TTFT" and not predictable(metric):
+    if not metric.predictable:
         return f"not predictable{measured_ttft(advice)}"
     return f"{_times(gain.p50)} ({number(gain.p10)} to {number(gain.p90)})"
 

@@ -243,12 +243,14 @@ def candidate_words(candidate: Candidate) -> str:
     if plan.method == "none" or estimate is None:
         return "no speculation"
     gain = estimate.output_tok_s.speedup
+    first = estimate.ttft_ms
+    told = f"{number(first.speedup.p50)}x" if first.predictable else "not predictable"
     text = (
         f"{METHOD_NAMES.get(plan.method, plan.method)} k = {plan.k}: output tok/s "
         f"{number(gain.p50)}x "
         f"({number(gain.p10)} to {number(gain.p90)}), TPOT "
         f"{number(estimate.tpot_ms.speedup.p50)}x, "
-        f"TTFT {number(estimate.ttft_ms.speedup.p50)}x"
+        f"TTFT {told}"
     )
     stopped = sorted({f.code for f in candidate.findings if f.severity == "error"})
     return f"{text}; stopped by {', '.join(stopped)}" if stopped else text

@@ -89,7 +89,9 @@ def test_steps_are_those_of_the_renewal_process(tokens: int, accepted: float) ->
     p = rows.points({"k": 1, "output_tokens": tokens + 1, "output_spread": 0})
     assert decode_steps(p, None)[0] == tokens
     steps = decode_steps(p, np.array([1 + accepted]))[0]
-    assert steps == pytest.approx(_expected_steps(tokens, accepted), rel=0.14 if tokens < 3 else 0.05)
+    assert steps == pytest.approx(
+        _expected_steps(tokens, accepted), rel=0.14 if tokens < 3 else 0.05
+    )
 
 
 def test_lengths_count_one_by_one() -> None:

@@ -235,7 +235,7 @@ def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
     advice = cases.on()
     assert advice.estimate is not None
     vague = advice.estimate.ttft_ms.model_copy(
-        update={"speedup": Interval(p10=0.5, p50=0.95, p90=1.8)}
+        update={"speedup": Interval(p10=0.5, p50=0.95, p90=1.8), "predictable": False}
     )
     made = advice.model_copy(
         update={"estimate": advice.estimate.model_copy(update={"ttft_ms": vague})}

@@ -118,7 +118,10 @@ def _mix_one(
         ratio = value / base if name == "output_tok_s" else base / value
         low, high = _widths([getattr(one, name).speedup for one in alone], shares)
         speedup = Interval(p10=ratio * exp(low), p50=ratio, p90=ratio * exp(high))
-        changed[name] = MetricEstimate(speedup=speedup, baseline=base, value=value)
+        known = all(getattr(one, name).predictable for one in alone)
+        changed[name] = MetricEstimate(
+            speedup=speedup, predictable=known, baseline=base, value=value
+        )
     return own.model_copy(update={**changed, "basis": basis})
 
 

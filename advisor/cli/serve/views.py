@@ -18,7 +18,6 @@ from advisor.render.layout import number
 from advisor.render.notes import placeholder
 from advisor.render.text import (
     measured_ttft,
-    predictable,
     schedule_words,
     strongest,
     two_digits,
@@ -148,7 +147,7 @@ def metrics(advice: Advice) -> list[dict[str, Any]]:
     if advice.estimate is None:
         return []
     made = [_metric(name, unit, getattr(advice.estimate, field)) for field, name, unit in _METRICS]
-    if not predictable(advice.estimate.ttft_ms):
+    if not advice.estimate.ttft_ms.predictable:
         made[-1] |= {"words": f"not predictable{measured_ttft(advice)}", "tone": "untold"}
     return made
 

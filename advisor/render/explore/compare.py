@@ -132,12 +132,16 @@ def _arrow(estimate: Estimate | None, name: str, arm: Arm) -> str:
         return "-"
     if arm.advice.candidate is None or metric.value is None:
         return number(metric.baseline)
+    if not metric.predictable:
+        return f"{number(metric.baseline)} > not predictable"
     return f"{number(metric.baseline)} > {number(metric.value)}"
 
 
 def _value(estimate: Estimate | None, name: str) -> str:
-    value = getattr(estimate, name).value if estimate is not None else None
-    return number(value) if value is not None else "-"
+    metric = getattr(estimate, name) if estimate is not None else None
+    if metric is None or metric.value is None:
+        return "-"
+    return number(metric.value) if metric.predictable else "not predictable"
 
 
 def speeds(arm: Arm) -> list[float]:
@@ -244,6 +248,7 @@ def files_json_text(found: SideBySide) -> str:
                     name: getattr(arm.estimate, name).value
                     for name in ("output_tok_s", "tpot_ms", "ttft_ms")
                 },
+                "ttft_predictable": arm.estimate and arm.estimate.ttft_ms.predictable,
                 "findings": list(arm.codes),
                 "other_launches": arm.others,
             }
