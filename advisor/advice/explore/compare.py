@@ -29,7 +29,7 @@ from advisor.domain.nouns import (
 )
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
-from advisor.domain.versions import parse_release
+from advisor.domain.versions import Release, parse_release
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.perf import memory
@@ -223,7 +223,7 @@ def _memory(a: Arm, b: Arm) -> list[str]:
 
 
 def _release(a: Arm, b: Arm) -> list[str]:
-    """Between releases of one engine: defects that ended or began, and options."""
+    """Between releases of one engine: defects that were or are reported of one, and options."""
     left, right = a.advice.plan, b.advice.plan
     if (
         left.engine != right.engine
@@ -238,12 +238,24 @@ def _release(a: Arm, b: Arm) -> list[str]:
         if not name.startswith(left.engine.split("-")[0] + "-"):
             continue
         had, has = (between(at, row.get("since"), row.get("until")) for at in (before, after))
-        if bool(had) == bool(has):
-            continue
-        word = "fixed in" if had else "present in"
-        note = str(row.get("note", "")).rstrip(".")
-        out.append(f"{word} {b.label}: {note} [{row['sources'][0]}]")
+        if bool(had) != bool(has):
+            out.append(_defect(row, after, b.label, ended=bool(had)))
     return out + _options(left.engine, left.engine_version, right.engine_version, b.label)
+
+
+def _defect(row: dict[str, Any], after: Release | None, label: str, *, ended: bool) -> str:
+    """What became of a defect. It is fixed only where a source names the fix: elsewhere it was not
+    reported of later releases, which says little.
+    """
+    note, source = str(row.get("note", "")).rstrip("."), row["sources"][0]
+    if not ended:
+        return f"present in {label}: {note} [{source}]"
+    fix = row.get("fixed_in")
+    if fix is not None and between(after, fix["release"], None):
+        return f"fixed in {fix['release']}: {note} [{fix['source']}]"
+    if row.get("since") and between(after, None, row["since"]):
+        return f"reported from {row['since']} on: {note} [{source}]"
+    return f"no report after {row['until']}, and no fix is known: {note} [{source}]"
 
 
 _NOTED = ("spec", "draft", "prefix", "cache", "mamba", "attention", "graph", "batch", "memory")

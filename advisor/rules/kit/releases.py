@@ -24,8 +24,8 @@ _COMPLETE = (
 
 
 class Defect(NamedTuple):
-    """A documented defect of some releases: since and until are inclusive; until None = no fixed
-    release known.
+    """A documented defect of some releases: since and until are inclusive. `until` is the last one
+    with a report, None where every later one is affected; a fix is named in the row's `fixed_in`.
     """
 
     id: str

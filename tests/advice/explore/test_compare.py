@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from advisor.advice.explore.within import MOST, objectives, price, users_within
 from advisor.advice.recommend import recommend
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
+from advisor.domain.versions import parse_release
+from advisor.knowledge.rule_data import table
 from advisor.lint.side_by_side import side_by_side
 from advisor.render.explore.compare import comparison_text, files_text
 from advisor.render.layout import Paper, within_lines
@@ -60,7 +63,7 @@ def test_each_arm_is_what_recommend_answers(names: tuple[str, ...], kind: str) -
 
 def test_releases_say_which_defect_ended_with_its_source() -> None:
     forward = compare(Request(hardware="gb10"), ("vllm@0.25.1", "vllm@0.32.0")).differences
-    ended = [line for line in forward if line.startswith("fixed in vllm@0.32.0")]
+    ended = [line for line in forward if line.startswith("no report after")]
     assert any("vllm#40756" in line for line in ended) and any(
         "vllm#43559" in line for line in ended
     )
@@ -93,6 +96,39 @@ def test_what_cannot_be_compared_is_refused(names: tuple[str, ...], word: str) -
     with pytest.raises((AdvisorError, UnknownFact), match=word) as refused:
         compare(GB10, names)
     assert "\n" not in str(refused.value)
+
+
+def test_a_defect_is_fixed_only_where_a_source_names_the_fix() -> None:
+    """vllm#43559 and #40756 are unfixed in 0.33.0: the last reports known are of 0.28.0 (vllm#53912)
+    and 0.27.1.
+    """
+    told = compare(GB10, ("vllm@0.25.1", "vllm@0.33.0")).differences
+    reports = {
+        source: next(line for line in told if f"[vllm-project/vllm#{source}]" in line)
+        for source in ("43559", "40756", "35800")
+    }
+    for line in reports.values():
+        assert re.match(r"no report after 0\.2[78]\.[01], and no fix is known: ", line)
+    fixed = [line for line in told if line.startswith("fixed in")]
+    assert fixed and all(re.match(r"fixed in 0\.3[03]\.0: .*\[vllm 0\.", line) for line in fixed)
+
+
+def test_a_named_fix_is_behind_the_last_report_and_has_its_own_source() -> None:
+    rows = table("defects")
+    named = {name for name, row in rows.items() if "fixed_in" in row}
+    assert named and not named & {
+        "vllm-mtp-prefix-caching-accuracy", "vllm-mtp-gdn-illegal-access",
+        "sglang-draft-path-missing", "vllm-moe-backend-bf16-hopper",
+    }  # fmt: skip
+    for name in named:
+        fixed, last = (
+            parse_release(version)
+            for version in (rows[name]["fixed_in"]["release"], rows[name]["until"])
+        )
+        assert fixed is not None and last is not None and fixed > last, name
+    old = compare(GB10, ("vllm@0.33.0", "vllm@0.25.1")).differences
+    assert not any(line.startswith("fixed in") for line in old)
+    assert any(line.startswith("present in vllm@0.25.1") for line in old)
 
 
 # ---------------------------------------------------------------- objectives, cost
