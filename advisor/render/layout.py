@@ -254,15 +254,15 @@ def users_size(count: int | None, bound: Bound) -> float:
 def _within_sentences(within: Sequence[Within]) -> list[str]:
     """The answer, and what the counts leave out."""
 
-    def served(one: Within) -> tuple[float, float, int]:
+    def size(one: Within) -> tuple[float, float, int]:
         likely = users_size(one.likely, one.likely_bound)
         return users_size(one.sure, one.sure_bound), likely, -one.k
 
-    best = max(within, key=served)
+    best = max(within, key=size)
     others = [one for one in within if one is not best]
     told = "".join(f", {_arm(o)} {users_words(o.sure, o.sure_bound)}" for o in others)
     if best.sure is None and best.sure_bound == "objectives":
-        first = "No arm serves even one user with 90 %."
+        first = "Not even one user is served with 90 %."
     elif best.sure_bound == "search":
         first = f"{_arm(best)} serves users at every load tried with 90 %{told}."
     else:

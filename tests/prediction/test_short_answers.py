@@ -75,7 +75,7 @@ def test_rows_of_a_table_keep_to_it() -> None:
         assert found["error"] is None and found["speedup_p90"] <= most + 1e-4, row
 
 
-def _expected_steps(tokens: int, accepted: float) -> float:
+def _count_steps(tokens: int, accepted: float) -> float:
     """Steps of k = 1, by hand: one token, or two with this chance, until all are there."""
     steps = [0.0]
     for left in range(1, tokens + 1):
@@ -89,9 +89,7 @@ def test_steps_are_those_of_the_renewal_process(tokens: int, accepted: float) ->
     p = rows.points({"k": 1, "output_tokens": tokens + 1, "output_spread": 0})
     assert decode_steps(p, None)[0] == tokens
     steps = decode_steps(p, np.array([1 + accepted]))[0]
-    assert steps == pytest.approx(
-        _expected_steps(tokens, accepted), rel=0.14 if tokens < 3 else 0.05
-    )
+    assert steps == pytest.approx(_count_steps(tokens, accepted), rel=0.14 if tokens < 3 else 0.05)
 
 
 def test_lengths_count_one_by_one() -> None:

@@ -250,11 +250,11 @@ def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
         basis=estimate.basis,
         forbidden_by=_codes(decide.vetoes(candidate.findings)),
         documented=_codes([f for f in candidate.findings if f.effect in ("loss", "caution")]),
-        running=_running(facts, candidate.plan, estimate.terms.get("requests_verify")),
+        running=_count_running(facts, candidate.plan, estimate.terms.get("requests_verify")),
     )
 
 
-def _running(facts: Facts, plan: Plan, of_replica: float | None) -> int | None:
+def _count_running(facts: Facts, plan: Plan, of_replica: float | None) -> int | None:
     """The requests that run at once in all replicas, of those that ask."""
     share = memory.replica(facts, plan).concurrency
     if of_replica is None or share is None or of_replica >= share:
@@ -286,7 +286,7 @@ def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
         ttft_ms=metric(first.ttft_ms),
         memory=memory.bill(memory.replica(facts, plan), plan),
         basis=first.basis,
-        running=_running(facts, plan, first.terms.get("requests_base")),
+        running=_count_running(facts, plan, first.terms.get("requests_base")),
     )
 
 

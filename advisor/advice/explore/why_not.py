@@ -119,9 +119,9 @@ def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
         return WhyNot(asked=asked, head=_no_method(load), reasons=())
     if load.decision == ("on" if on else "off"):
         word = f"speculation with k={point.k}" if on else "no speculation"
-        head = f"{word} is already recommended: k={point.k} is {_expected(point)}"
+        head = f"{word} is already recommended: k={point.k} is {_gain_words(point)}"
     elif load.decision == "on":
-        head = f"k={point.k} is {_expected(point)}"
+        head = f"k={point.k} is {_gain_words(point)}"
     else:
         head = _not_on(load, point)
     return WhyNot(asked=asked, head=head, reasons=_own(point, load))
@@ -134,11 +134,11 @@ def _no_method(load: Load) -> str:
 def _not_on(load: Load, point: Point) -> str:
     """That the answer is off or to measure first, beside what its best k is expected to do."""
     if load.decision == "off":
-        return f"the answer is off: k={point.k}, the best k, is {_expected(point)}"
-    return f"{FIRST}k={point.k}, the best k, is {_expected(point)}; run without it until then"
+        return f"the answer is off: k={point.k}, the best k, is {_gain_words(point)}"
+    return f"{FIRST}k={point.k}, the best k, is {_gain_words(point)}; run without it until then"
 
 
-def _expected(point: Point) -> str:
+def _gain_words(point: Point) -> str:
     chance = f", P(gain) {point.p_gain:.2f}" if point.p_gain is not None else ""
     return (
         f"expected to gain {_percent(point.gain.p50)} ({_percent(point.gain.p10)} to "

@@ -256,7 +256,8 @@ def _where_it_gains(crossed: Sequence[BreakEven]) -> str:
     if len(ordered) == 1:
         verb = "stops gaining" if ordered[0].direction == "falls" else "begins gaining"
         return f"{verb} at about {number(ordered[0].at, 2)}"
-    spans, start = [], ""
+    spans: list[str] = []
+    start = ""
     for one in ordered:
         at = number(one.at, 2) if spans or start else f"about {number(one.at, 2)}"
         if one.direction == "rises":

@@ -99,8 +99,8 @@ def test_what_cannot_be_compared_is_refused(names: tuple[str, ...], word: str) -
 
 
 def test_a_defect_is_fixed_only_where_a_source_names_the_fix() -> None:
-    """vllm#43559 and #40756 are unfixed in 0.33.0: the last reports known are of 0.28.0 (vllm#53912)
-    and 0.27.1.
+    """vllm#43559 and #40756 are unfixed in 0.33.0: their last known reports are of 0.28.0
+    (vllm#53912) and of 0.27.1.
     """
     told = compare(GB10, ("vllm@0.25.1", "vllm@0.33.0")).differences
     reports = {
