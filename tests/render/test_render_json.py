@@ -59,6 +59,7 @@ def test_the_keys_asked_for_are_there() -> None:
     } <= set(estimate)
     assert set(estimate["tpot_ms"]) == {
         "speedup",
+        "predictable",
         "baseline",
         "value",
         "baseline_range",
