@@ -337,4 +337,13 @@ def image(catalogue: Catalogue, version: str, hardware: object = None) -> str | 
     if arch and arch not in row and arch not in table.get("archs", (arch,)):
         return None
     tag = row.get(arch, row.get("tag"))
-    return f"{table['repository']}:{tag}" if tag else None
+    return f"{qualified(table['repository'])}:{tag}" if tag else None
+
+
+def qualified(repository: str) -> str:
+    """The repository with its registry. Podman and CRI-O look a short name up in lists that differ
+    by machine, and refuse it under systemd, where nobody can be asked.
+    """
+    registry, slash, _ = repository.partition("/")
+    named = bool(slash) and (registry == "localhost" or "." in registry or ":" in registry)
+    return repository if named else f"docker.io/{repository if slash else f'library/{repository}'}"

@@ -33,7 +33,7 @@ _OWN = ("--model", "--host", "--port", "--served-model-name")
 # what spans machines: Ray's part
 _PLACEMENT = ("--nnodes", "--node-rank", "--master-addr")
 PORT = 9000
-IMAGE = "nginx:1.28.0-alpine"
+IMAGE = "docker.io/library/nginx:1.28.0-alpine"
 LOCAL = "127.0.0.1"
 
 
@@ -260,7 +260,7 @@ def quadlet_unit(servers: Sequence[str]) -> str:
             "",
             "[Container]",
             "ContainerName=router",
-            f"Image=docker.io/library/{IMAGE}",
+            f"Image={IMAGE}",
             "Network=host",
             "Volume=%E/containers/systemd/nginx.conf:/etc/nginx/nginx.conf:ro,Z",
             "",
