@@ -240,6 +240,8 @@ def bare_facts(request: Request) -> Facts:
         defaults=tuple(defaults),
     )
     _check_release(facts)
+    if (board := topology.assumption(facts)) is not None:
+        facts = facts.model_copy(update={"defaults": (*facts.defaults, board)})
     return _with_acceptance_k(facts.model_copy(update={"drafters": knowledge.drafters(model)}))
 
 

@@ -247,6 +247,7 @@ _OPTIONS: tuple[Option, ...] = (
     ),
     _count("--gpus", "Total number of GPUs  [default: --tp, else 1]"),
     _count("--tp", "Tensor-parallel ranks per replica."),
+    _count("--gpus-per-machine", "GPUs that one machine holds  [default: by the hardware]"),
     _word(
         "--interconnect", INTERCONNECTS, "Link between the GPUs; roce or ethernet between machines."
     ),

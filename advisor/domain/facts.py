@@ -75,6 +75,7 @@ class Hardware(Frozen):
     link: str = ""
     link_gb_s: Quantity | None = None
     machine_gpus: Quantity | None = None  # of its board, where it is sold on one
+    switch_gpus: Quantity | None = None  # of several boards that one NVLink switch joins
     note: str = ""
 
 

@@ -12,6 +12,7 @@ from advisor.domain.vocabulary import DraftMethod, Goal, Interconnect, Workload
 LIMITS: dict[str, tuple[float, float]] = {
     "gpus": (1, 1024),
     "tp": (1, 1024),
+    "gpus_per_machine": (1, 1024),
     "concurrency": (1, 100_000),
     "ctx_tokens": (1, 10_000_000),
     "output_tokens": (1, 1_000_000),
@@ -43,6 +44,7 @@ class Request(Frozen):
     hardware: str
     gpus: int = 1
     tp: int | None = None
+    gpus_per_machine: int | None = None  # None: by the hardware (advice/plans/topology.py)
     interconnect: Interconnect | None = None
     model: str = "qwen3.6-35b-a3b"
     quant: str | None = None

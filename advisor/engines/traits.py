@@ -76,7 +76,8 @@ _LLAMA = EngineTraits(
     caches=("huggingface", "llama.cpp"),
     image_starts=True,
     linked=(("--rpc", "{others}"),),
-    linked_note="start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
+    linked_note="On machine {machines}, before it, `rpc-server -H 0.0.0.0 -p 50052`; "
+    "MACHINE_N_IP are their addresses on the link",
 )
 
 _TRAITS: dict[Engine, EngineTraits] = {
@@ -111,8 +112,9 @@ _TRAITS: dict[Engine, EngineTraits] = {
             ("--node-rank", "0"),
             ("--master-addr", "FIRST_MACHINE_IP"),
         ),
-        linked_note="start it on the first; on each other one the same with its own --node-rank, "
-        "and --headless",
+        linked_note="On machine {machines} the same with --node-rank {ranks} --headless; "
+        "FIRST_MACHINE_IP is the first one's address on the link; set on each VLLM_HOST_IP to its "
+        "own, NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to its interface",
         stages="0.30.0",
     ),
     "sglang": EngineTraits(
@@ -146,7 +148,9 @@ _TRAITS: dict[Engine, EngineTraits] = {
             ("--node-rank", "0"),
             ("--dist-init-addr", "FIRST_MACHINE_IP:5000"),
         ),
-        linked_note="start it on the first; on each other one the same with its own --node-rank",
+        linked_note="On machine {machines} the same with --node-rank {ranks}; FIRST_MACHINE_IP is "
+        "the first one's address on the link; set on each NCCL_SOCKET_IFNAME and "
+        "GLOO_SOCKET_IFNAME to its interface",
     ),
     "llama-server": _LLAMA,
     "ik_llama.cpp": _LLAMA._replace(name="ik_llama.cpp", k_range=(1, 2, 3), writable=False),

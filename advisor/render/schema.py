@@ -168,6 +168,7 @@ def _request() -> Schema:
             "hardware": part.TEXT,
             "gpus": positive,
             "tp": {"type": ["integer", "null"], "minimum": 1},
+            "gpus_per_machine": {"type": ["integer", "null"], "minimum": 1},
             "interconnect": part.TEXT_OR_NULL,
             "model": part.TEXT,
             "quant": part.TEXT_OR_NULL,

@@ -13,6 +13,7 @@ from math import floor, isfinite, log10
 from advisor import engines
 from advisor.advice.decide import p_objective
 from advisor.advice.explain.reasons import EXPECTED
+from advisor.advice.plans import topology
 from advisor.advice.plans.checkpoints import own_name
 from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Reason, Source
 from advisor.domain.sourced import sourced
@@ -111,7 +112,8 @@ def _screen(advice: Advice, paper: Paper, reasons: Sequence[Reason], blanks: boo
         lines += paper.item(told.text, told.sources[:1])
     lines += [*gap, *(heading(line) for line in paper.wrap(_run_heading(advice)))]
     lines += pack_launch(advice.launch, paper.width)
-    return lines
+    rest = topology.others(advice.facts, advice.plan)
+    return lines + (paper.wrap(rest) if rest else [])
 
 
 def _more(advice: Advice) -> str:
@@ -339,4 +341,4 @@ def _run_heading(advice: Advice) -> str:
         "off": "Run, no speculation",
         "measure": "Run until measured",
     }[advice.decision]
-    return f"{head} ({', '.join(notes)})"
+    return f"{head}{topology.where(advice.facts, advice.plan)} ({', '.join(notes)})"

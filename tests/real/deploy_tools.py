@@ -58,8 +58,8 @@ def systemd(path: Path) -> str:
 
 
 def quadlet(path: Path) -> str:
-    """The generator warns of what systemd will not start, such as an image without its registry, and
-    exits 0.
+    """The generator warns of what systemd does not start, such as an image without its registry,
+    and exits 0.
     """
     made = subprocess.run([os.environ["QUADLET"], "-dryrun", "-user"], cwd=path.parent,
                           env={**os.environ, "QUADLET_UNIT_DIRS": str(path.parent)},

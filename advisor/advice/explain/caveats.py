@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.advice.choices import engine_default
+from advisor.advice.explain import machines
 from advisor.advice.plans import (
     checkpoints,
     limits,
     methods,
     offload,
-    placement,
     propose,
     topology,
 )
@@ -58,8 +58,8 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
     """All that holds here."""
     found = (
         _engine(facts),
-        _link(facts, base),
-        _boards(facts, base),
+        machines.linked(facts, base),
+        machines.boards(facts, base),
         _idle(facts, base),
         _data_parallel_experts(facts, base),
         _beyond_all_runs(facts),
@@ -200,71 +200,6 @@ def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
         f"({int(allowed)} GiB)"
     )
     return Reason(text=text, sources=("rocm-strix-halo",), weight=2.75)
-
-
-def _link(facts: Facts, base: Plan) -> Reason | None:
-    """How to start a launch on machines that are linked."""
-    if not topology.spans(facts):
-        return None
-    how = f"Linked machines: {traits(facts.engine).linked_note}"
-    if not traits(facts.engine).replicas:
-        one = facts.model_copy(update={"gpus": 1})
-        alone = memory.bill(one, base.model_copy(update={"tp": 1})).fits
-        more = "; the model fits on one of them: --gpus 1 needs no network"
-        text, weight = (how + more, 1.5) if alone else (how, 0.5)
-        return Reason(text=text, sources=("knowledge/engines",), weight=weight)
-    if base.tp > 1:
-        pairs = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
-        return Reason(
-            text=how + pairs,
-            sources=("knowledge/engines",),
-            weight=0.5,
-        )
-    found = placement.speeds(facts, propose.splits(facts))
-    here, across = (
-        found.get((1, facts.gpus), 0.0),
-        max((s for (tp, _), s in found.items() if tp > 1), default=0.0),
-    )
-    unit = {"tpot": "tokens a second for each request", "ttft": "prompts a second"}.get(
-        facts.goal or "", "output tok/s"
-    )
-    why = (
-        ""
-        if across <= 0 or across > here
-        else f", which is faster by the estimate ({here:.3g} against {across:.3g} {unit})"
-    )
-    text = (
-        f"Linked machines: a server on each of the {facts.gpus} instead of one across "
-        f"them{why}; start the launch on each"
-    )
-    more = (
-        " and share out the requests"
-        if (facts.concurrency or 1) > 1
-        else ": one request keeps one of them busy"
-    )
-    return Reason(text=text + more, sources=("physics core",), weight=1.5)
-
-
-def _boards(facts: Facts, base: Plan) -> Reason | None:
-    """That so many GPUs are in several machines, and how the launch is started on them."""
-    count = topology.boards(facts)
-    if count == 1 or facts.hardware is None:
-        return None
-    name = facts.hardware.name or facts.hardware.id
-    board = topology.board_gpus(facts)
-    text = f"One machine holds {board} {name}: {facts.gpus} are {count} machines"
-    over = topology.machines(facts, base.tp * base.pp)
-    if over > 1:
-        text += f", and this server runs over {over} of them ({traits(facts.engine).linked_note}); "
-        text += (
-            f"each holds its part of the layers, split over {base.tp} GPUs, so that a step "
-            f"crosses the network {base.pp - 1} time{'s' if base.pp > 2 else ''}"
-            if base.pp > 1
-            else "each of its steps waits for the network between them in every layer"
-        )
-    else:
-        text += ": start the launch on each and share out the requests"
-    return Reason(text=text, sources=("knowledge/engines",), weight=2.66)
 
 
 def _idle(facts: Facts, base: Plan) -> Reason | None:

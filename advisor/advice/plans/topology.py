@@ -10,16 +10,23 @@ from __future__ import annotations
 from math import ceil
 
 from advisor.domain.nouns import Facts, Hardware, Plan
+from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
 from advisor.engines.traits import traits
 
 LINKS = ("roce", "ethernet")
+CHASSIS = sourced(
+    8,
+    "GPUs",
+    "own choice: what most servers for cards hold; --gpus-per-machine says else",
+    "assumed",
+)
 Split = tuple[int, int]  # (ranks of one server, servers)
 
 
 def spans(facts: Facts) -> bool:
     """Whether the accelerators of the question are in machines of their own."""
-    return facts.gpus > 1 and facts.interconnect in LINKS and boards(facts) == 1
+    return boards(facts) > 1 and board_gpus(facts) == 1
 
 
 def link_default(hardware: Hardware, gpus: int) -> tuple[str, str] | None:
@@ -41,36 +48,71 @@ def has_port(hardware: Hardware) -> bool:
 
 
 def boards(facts: Facts) -> int:
-    """Machines that hold the question's GPUs, where these come several a machine; else 1."""
+    """Machines that hold the question's GPUs."""
     board = board_gpus(facts)
     return ceil(facts.gpus / board) if board is not None else 1
 
 
 def board_gpus(facts: Facts) -> int | None:
-    """GPUs of the board that the part is sold on, which is one machine; None for single cards."""
-    known = facts.hardware.machine_gpus if facts.hardware is not None else None
-    return int(known.value) if known is not None else None
+    """GPUs of one machine: as asked for, else those of the board that the part is sold on. Behind a
+    network they are one a machine, or `CHASSIS` where there are more of them than that. None where
+    all are in one host.
+    """
+    given = facts.request.gpus_per_machine if facts.request is not None else None
+    if given is not None:
+        return given
+    hardware = facts.hardware
+    known = hardware.machine_gpus if hardware is not None else None
+    if hardware is not None and hardware.hardware_class == "unified":
+        return 1
+    if facts.gpus < 2 or facts.interconnect not in LINKS:
+        return int(known.value) if known is not None else None
+    board = int(known.value) if known is not None else int(CHASSIS)
+    return board if facts.gpus > board else 1
+
+
+def assumption(facts: Facts) -> tuple[str, str, str] | None:
+    """The GPUs of one machine as a default that was chosen, where nobody said them; None where
+    there is one machine, or a source says how many it holds.
+    """
+    board, hardware = board_gpus(facts), facts.hardware
+    if board is None or boards(facts) == 1 or hardware is None:
+        return None
+    known = hardware.machine_gpus
+    sure = known is not None and known.status != "assumed" and board == known.value
+    asked = facts.request is not None and facts.request.gpus_per_machine is not None
+    if asked or sure or hardware.hardware_class == "unified":
+        return None
+    return "gpus_per_machine", str(board), "assumed: --gpus-per-machine says what yours hold"
 
 
 def stages(facts: Facts, ranks: int) -> tuple[int, int]:
     """Tensor parallel ranks and pipeline stages of a server of so many ranks. Beyond one board the
     ranks are those of a board and each machine holds some of the layers, as vLLM's documentation
     has it: tensor parallelism over a network waits for it twice in every layer. An engine or a
-    release that cannot draft so, and a stated --tp, stay with tensor parallelism alone.
+    release that cannot draft so, a stated --tp, machines of one GPU each, and boards that one
+    switch joins stay with tensor parallelism alone.
     """
     board, first = board_gpus(facts), traits(facts.engine).stages
-    if board is None or ranks <= board or ranks % board or facts.tp or first is None:
+    if board is None or board == 1 or ranks <= board or ranks % board or facts.tp or first is None:
+        return ranks, 1
+    if ranks <= switched(facts):
         return ranks, 1
     at, needed = parse_release(facts.engine_version), parse_release(first)
     return (ranks, 1) if at is None or at < (needed or ()) else (board, ranks // board)
 
 
+def switched(facts: Facts) -> int:
+    """GPUs of several boards that one switch joins as if they were on one (NVL72); else 0."""
+    known = facts.hardware.switch_gpus if facts.hardware is not None else None
+    return int(known.value) if known is not None and facts.interconnect not in LINKS else 0
+
+
 def machines(facts: Facts, ranks: int) -> int:
-    """Machines over which one server of so many ranks runs."""
-    if spans(facts):
-        return ranks
+    """Machines over which one server of so many ranks runs, each with as many of them."""
     board = board_gpus(facts)
-    return ceil(ranks / board) if board is not None else 1
+    least = ceil(ranks / board) if board is not None else 1
+    return next(count for count in range(least, ranks + 1) if ranks % count == 0)
 
 
 def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
@@ -88,11 +130,29 @@ def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
 
 
 def on_each(facts: Facts, plan: Plan) -> Plan:
-    """The plan of one server. Replicas on linked machines are servers of their own: as one, the
-    ranks of a mixture of experts would wait for each other over the network in every step
-    (vLLM's docs, data parallel deployment).
+    """The plan of one server. Replicas on several machines are servers of their own, as many as one
+    machine holds: as one, the ranks of a mixture of experts would wait for each other over the
+    network in every step (vLLM's docs, data parallel deployment).
     """
     board, ranks = board_gpus(facts), plan.tp * plan.pp
-    if board is not None and ranks <= board < ranks * plan.dp:
-        return plan.model_copy(update={"dp": board // ranks})
-    return plan.model_copy(update={"dp": 1}) if spans(facts) and plan.dp > 1 else plan
+    if board is None or ranks * plan.dp <= board:
+        return plan
+    return plan.model_copy(update={"dp": max(board // ranks, 1)})
+
+
+def where(facts: Facts, plan: Plan) -> str:
+    """Where the launch is started, " on the first of 2 machines"; "" where there is one."""
+    count, every = machines(facts, plan.tp * plan.pp), boards(facts)
+    first = f" on the first of {count} machines"
+    return first if count > 1 else f" on each of {every} machines" if every > 1 else ""
+
+
+def others(facts: Facts, plan: Plan) -> str:
+    """What starts on the other machines of one server, and what to set on each; "" where it runs on
+    one.
+    """
+    count = machines(facts, plan.tp * plan.pp)
+    if count == 1:
+        return ""
+    first, last = ("2", "1") if count == 2 else (f"2 to {count}", f"1 to {count - 1}")
+    return traits(facts.engine).linked_note.format(machines=first, ranks=last)

@@ -229,7 +229,8 @@ def startup_seconds(advice: Advice) -> int:
 def gpu_count(advice: Advice) -> int:
     """GPUs that the launch uses on one machine."""
     plan = topology.on_each(advice.facts, advice.plan)
-    return max(1, plan.tp * plan.pp * plan.dp)
+    count = topology.machines(advice.facts, plan.tp * plan.pp)
+    return max(1, plan.tp * plan.pp * plan.dp // count)
 
 
 def vendor(advice: Advice, form: str) -> str:
@@ -299,9 +300,8 @@ def title(advice: Advice, command: str, plan: Plan | None = None) -> list[str]:
 
 def _of_several(advice: Advice, plan: Plan) -> list[str]:
     """How a server of several machines is started on each; Ray does that by itself."""
-    count = topology.machines(advice.facts, plan.tp * plan.pp)
-    note = traits(plan.engine).linked_note
-    return [f"one server over {count} machines: {note}"] if count > 1 else []
+    rest = topology.others(advice.facts, plan)
+    return [f"of the first machine. {rest}"] if rest else []
 
 
 def key_note(engine: Engine, reach: str) -> str:

@@ -1,0 +1,106 @@
+"""What a question of several machines has to know: how the launch is started on each, what it costs
+to cross the network, and that one machine alone is faster, where it is.
+
+What it does not know: the network; a link is priced by its kind.
+"""
+
+from __future__ import annotations
+
+from advisor.advice.plans import placement, propose, topology
+from advisor.domain.nouns import Facts, Plan, Reason
+from advisor.engines.traits import traits
+from advisor.perf import memory
+
+
+def linked(facts: Facts, base: Plan) -> Reason | None:
+    """How to start a launch on machines that are linked."""
+    if not topology.spans(facts):
+        return None
+    how = f"Linked machines. {topology.others(facts, base)}"
+    if not traits(facts.engine).replicas:
+        one = facts.model_copy(update={"gpus": 1})
+        held = memory.bill(one, base.model_copy(update={"tp": 1})).fits
+        more = "; the model fits on one of them: --gpus 1 needs no network"
+        text, weight = (how + more, 1.5) if held else (how, 0.5)
+        return Reason(text=text, sources=("knowledge/engines",), weight=weight)
+    if base.tp > 1:
+        pairs = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
+        if (faster := alone(facts, base)) is not None:
+            return Reason(text=faster, sources=("physics core",), weight=2.67)
+        return Reason(text=how + pairs, sources=("knowledge/engines",), weight=0.5)
+    found = placement.speeds(facts, propose.splits(facts))
+    here, across = (
+        found.get((1, facts.gpus), 0.0),
+        max((s for (tp, _), s in found.items() if tp > 1), default=0.0),
+    )
+    unit = {"tpot": "tokens a second for each request", "ttft": "prompts a second"}.get(
+        facts.goal or "", "output tok/s"
+    )
+    why = (
+        ""
+        if across <= 0 or across > here
+        else f", which is faster by the estimate ({here:.3g} against {across:.3g} {unit})"
+    )
+    text = (
+        f"Linked machines: a server on each of the {facts.gpus} instead of one across "
+        f"them{why}; start the launch on each"
+    )
+    more = (
+        " and share out the requests"
+        if (facts.concurrency or 1) > 1
+        else ": one request keeps one of them busy"
+    )
+    return Reason(text=text + more, sources=("physics core",), weight=1.5)
+
+
+def alone(facts: Facts, base: Plan) -> str | None:
+    """That one machine answers one request faster than the server over several, by the estimate;
+    None where it does not, or does not hold the model.
+    """
+    board = topology.board_gpus(facts) or 1
+    lone = {"concurrency": 1, "goal": "tpot"}
+    one = facts.model_copy(update={**lone, "gpus": board, "tp": None})
+    fitting = [
+        split
+        for split in propose.splits(one)
+        if memory.bill(memory.replica(one, plan := propose.base_plan(one, split)), plan).fits
+    ]
+    best = max(placement.speeds(one, fitting).values()) if fitting else 0.0
+    several = facts.model_copy(update=lone)
+    (joint,) = placement.speeds(several, [(base.tp * base.pp, base.dp)]).values()
+    if best <= joint:
+        return None
+    name = facts.hardware.name or facts.hardware.id if facts.hardware else "machine"
+    return (
+        f"{'One' if board == 1 else f'One machine of {board}'} {name} gives a lone request "
+        f"{best:.0f} tokens/s without drafts, this server over "
+        f"{topology.machines(facts, base.tp * base.pp)} machines {joint:.0f}: --gpus {board}"
+    )
+
+
+def boards(facts: Facts, base: Plan) -> Reason | None:
+    """That so many GPUs are in several machines, and how the launch is started on them."""
+    count = topology.boards(facts)
+    if count == 1 or facts.hardware is None or topology.spans(facts):
+        return None
+    name = facts.hardware.name or facts.hardware.id
+    board = topology.board_gpus(facts)
+    unsure = " (assumed: --gpus-per-machine)" if topology.assumption(facts) is not None else ""
+    text = f"One machine holds {board} {name}{unsure}: {facts.gpus} are {count} machines"
+    over = topology.machines(facts, base.tp * base.pp)
+    if over > 1:
+        whole = f"each of {base.dp} servers" if base.dp > 1 else "this server"
+        text += f", and {whole} runs over {over} of them; "
+        text += (
+            f"each holds its part of the layers, split over {base.tp} GPUs, so that a step "
+            f"crosses the network {base.pp - 1} time{'s' if base.pp > 2 else ''}"
+            if base.pp > 1
+            else "NVLink joins them"
+            if base.tp <= topology.switched(facts)
+            else "each of its steps waits for the network between them in every layer"
+        )
+        if (faster := alone(facts, base)) is not None:
+            text += f". {faster}"
+    else:
+        text += ": start the launch on each and share out the requests"
+    return Reason(text=text, sources=("knowledge/engines",), weight=2.66)

@@ -1,0 +1,131 @@
+"""GPUs of several machines: the ranks of a server are those of its machines, and the first screen
+says what runs on each.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from advisor import engines
+from advisor.advice import recommend, resolve
+from advisor.advice.plans import propose, topology
+from advisor.domain.nouns import AdvisorError, Facts, Plan, Request
+from advisor.knowledge import store as knowledge
+from advisor.render.text import advice_text
+
+# GPUs a board: NVIDIA's HGX and DGX, AMD's OAM platform, NVL72's trays, what is one machine
+BOARDS = {
+    **dict.fromkeys(("a100-40gb", "a100-80gb", "a800", "h100-sxm", "h20", "h200", "h800"), 8),
+    **dict.fromkeys(("h100-nvl", "h100-pcie", "l40s"), 8),  # servers for so many cards
+    **dict.fromkeys(("b200", "b300", "mi300x", "mi325x", "mi355x"), 8),
+    **dict.fromkeys(("gb200", "gb300"), 4),
+    **dict.fromkeys(("gb10", "strix-halo", "gh200"), 1),
+}
+COUNTS = (1, 2, 4, 8, 16, 32, 64)
+LINKS = (None, "nvlink", "pcie", "roce", "ethernet")
+NAMES = [
+    name
+    for name in knowledge.hardware_ids()
+    if knowledge.hardware(name).vendor in ("nvidia", "amd")
+]
+
+
+def options(facts: Facts, plan: Plan) -> dict[str, int]:
+    """The numbers of the launch that is printed."""
+    launch = engines.get(plan.engine).to_launch(topology.on_each(facts, plan))
+    return {flag.name: int(flag.value) for flag in launch.flags if (flag.value or "").isdecimal()}
+
+
+def world(told: dict[str, int]) -> int:
+    """Ranks of a server: vLLM's `world_size` times its data parallel size."""
+    total = 1
+    for name in ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"):
+        total *= told.get(f"--{name}", 1)
+    for name in ("--tp-size", "--pp-size", "--dp-size"):
+        total *= told.get(name, 1)
+    return total
+
+
+def machine(name: str, gpus: int, link: str | None) -> int:
+    """GPUs of one machine: a board; behind a network one, or 8 where there are more cards."""
+    if knowledge.hardware(name).hardware_class == "unified":
+        return 1
+    if link in topology.LINKS:
+        board = BOARDS.get(name, 8)
+        return board if gpus > board else 1
+    return min(BOARDS.get(name, gpus), gpus)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_the_ranks_are_those_of_the_machines(name: str, engine: str) -> None:
+    checked = 0
+    for gpus in COUNTS if name in BOARDS else COUNTS[1::2]:  # single cards differ in little
+        for link in LINKS if name in BOARDS else LINKS[::3]:
+            asked = Request(
+                hardware=name, gpus=gpus, interconnect=link, engine=engine, model="qwen3-8b",
+                quant="bf16", concurrency=64,
+            )  # fmt: skip
+            try:
+                facts = resolve.bare_facts(asked)
+            except AdvisorError:  # this engine does not run there
+                continue
+            for split in propose.splits(facts):
+                plan = propose.base_plan(facts, split)
+                told = options(facts, plan)
+                ranks, nodes = world(told), told.get("--nnodes", 1)
+                assert ranks == nodes * machine(name, gpus, link)
+                assert plan.tp * plan.pp * plan.dp == gpus
+                assert gpus % ranks == 0  # servers that are alike
+                checked += 1
+    assert checked or engine == "sglang" or name in ("unknown",)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_board_is_the_published_one(name: str) -> None:
+    facts = resolve.bare_facts(
+        Request(hardware=name, gpus=64, interconnect="roce", model="qwen3-8b")
+    )
+    assert topology.board_gpus(facts) == BOARDS[name]
+
+
+@pytest.mark.parametrize("each", [1, 2, 4, 16])
+def test_the_gpus_of_a_machine_can_be_said(each: int) -> None:
+    facts = resolve.bare_facts(
+        Request(hardware="h100-sxm", gpus=16, gpus_per_machine=each, model="qwen3-8b")
+    )
+    assert topology.boards(facts) == 16 // each
+    assert topology.assumption(facts) is None
+
+
+def test_what_is_assumed_is_printed() -> None:
+    asked = Request(hardware="rtx-pro-6000", gpus=16, interconnect="roce", model="glm-5.2")
+    advice = recommend.recommend(asked, what_if=False)
+    text = advice_text(advice, explain=True)
+    assert re.search(r"assumed:\s+--gpus-per-machine", text)
+    sure = recommend.recommend(asked.model_copy(update={"gpus_per_machine": 8}), what_if=False)
+    assert "assumed: --gpus-per-machine" not in " ".join(advice_text(sure, explain=True).split())
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_the_first_screen_says_what_each_machine_runs(engine: str) -> None:
+    asked = Request(hardware="gb10", gpus=2, tp=2, engine=engine)
+    text = " ".join(advice_text(recommend.recommend(asked, what_if=False)).split())
+    assert "on the first of 2 machines" in text and "--node-rank 1" in text
+    assert ("--headless" in text) == (engine == "vllm")  # SGLang's other ranks serve nobody anyway
+    assert "FIRST_MACHINE_IP is" in text and "NCCL_SOCKET_IFNAME" in text
+
+
+def test_one_machine_that_is_faster_is_named() -> None:
+    asked = Request(hardware="gb10", gpus=2, tp=2)
+    both, one = (
+        recommend.recommend(request, what_if=False)
+        for request in (asked, asked.model_copy(update={"gpus": 1, "tp": None}))
+    )
+    alone = one.estimate.output_tok_s.baseline  # type: ignore[union-attr]
+    joint = both.estimate.output_tok_s.baseline  # type: ignore[union-attr]
+    assert alone is not None and joint is not None
+    said = "gives a lone request" in advice_text(both)
+    assert said == (alone > joint)
