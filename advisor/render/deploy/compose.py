@@ -203,9 +203,13 @@ def _mounts(server: Server) -> list[dict[str, str]]:
 
 
 def _volumes(server: Server) -> list[str]:
+    own = server.mount
     return [
-        f"{_KERNELS if name == 'vllm' else f'~/.cache/{name}'}:/root/.cache/{name}"
-        for name in server.traits.caches
+        *(
+            f"{_KERNELS if name == 'vllm' else f'~/.cache/{name}'}:/root/.cache/{name}"
+            for name in server.traits.caches
+        ),
+        *([_escape(f"{own.source}:{own.target}:ro")] if own is not None else []),
     ]
 
 
@@ -233,6 +237,8 @@ def _options(server: Server, maker: str) -> list[str]:
     lines.append(f"--shm-size {'16g' if server.gpus > 1 else _shm(server)}")
     lines.append(f"--publish 127.0.0.1:{server.port}:{server.port}")
     lines += [f"--volume {_HOME.format(name)}" for name in server.traits.caches]
+    if (own := server.mount) is not None:
+        lines.append(f"--volume {shlex.quote(f'{own.source}:{own.target}:ro')}")
     lines += [f'--volume "$PWD/{name}:{serving.inside(name)}:ro"' for name, _ in server.files]
     lines += [f"--env {shlex.quote(f'{name}={value}')}" for name, value in server.env.items()]
     lines += [f"--env {name}" for name in server.secrets]  # from the shell, if set there

@@ -38,6 +38,8 @@ def env_file(advice: Advice) -> str:
     for name, text in server.files:
         pairs[_file_variable(name)] = text.strip()
         title.append(f"{_file_variable(name)} is the text of {serving.inside(name)}")
+    if (own := server.mount) is not None:
+        title.append(f"mount {own.source} at {own.target}, read-only")
     pairs |= server.env
     title.append(f"secrets ({', '.join(server.secrets)}) belong into a file of their own")
     if not gguf:

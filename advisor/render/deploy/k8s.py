@@ -146,6 +146,7 @@ def _container(advice: Advice, server: Server, maker: str) -> dict[str, Any]:
                 {"name": "files", "mountPath": serving.inside(name), "subPath": name}
                 for name, _ in server.files
             ),
+            *own_mount(server),
         ],
     }
 
@@ -156,7 +157,22 @@ def _volumes(server: Server) -> list[Any]:
         {"name": "cache", "persistentVolumeClaim": {"claimName": _CLAIM}},
         NotedValue({"name": "shm", "emptyDir": {"medium": "Memory"}}, notes.SHM),
         *files,
+        *own_volume(server),
     ]
+
+
+def own_mount(server: Server) -> list[Any]:
+    """Where the container sees a model of the user's own."""
+    own = server.mount
+    return [] if own is None else [{"name": "model", "mountPath": own.target, "readOnly": True}]
+
+
+def own_volume(server: Server) -> list[Any]:
+    """The folder of the node that holds a model of the user's own."""
+    if server.mount is None:
+        return []
+    volume = {"name": "model", "hostPath": {"path": server.mount.source}}
+    return [NotedValue(volume, "each node that may run this needs it there; or mount a claim")]
 
 
 def helm_values(advice: Advice) -> str:
@@ -196,6 +212,8 @@ def _model(advice: Advice, server: Server) -> dict[str, Any]:
         "pvcStorage": f"{cache_gib(advice)}Gi",
         "vllmConfig": _vllm_config(server),
     }
+    if server.mount is not None:
+        spec |= {"extraVolumes": own_volume(server), "extraVolumeMounts": own_mount(server)}
     if server.env:
         spec["env"] = [{"name": name, "value": value} for name, value in server.env.items()]
     return spec

@@ -17,6 +17,7 @@ from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Qua
 from advisor.engines import k_ranges
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, EngineTraits, traits
 from advisor.knowledge.rule_data import table
+from advisor.render.deploy.local_models import Mount, mounted, on_this_machine
 from advisor.render.deploy.quoting import NotedValue
 from advisor.render.notes import unit_note
 
@@ -51,6 +52,8 @@ class Server:
         Who makes them, "" where that is not known.
     files : tuple of (str, str)
         Name and text of the files that the words name; in a container they lie in its root.
+    mount : Mount, optional
+        The folder of the machine that a container needs for a model of the user's own.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Server:
     devices: tuple[int, ...] = ()
     vendor: str = ""
     files: tuple[tuple[str, str], ...] = ()
+    mount: Mount | None = None
 
     @property
     def traits(self) -> EngineTraits:
@@ -153,8 +157,12 @@ def server(
 
 
 def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool = False) -> Server:
-    """The server of exactly this plan."""
-    adapter = engines.get(plan.engine)
+    """The server of exactly this plan, but for the path of a model of the user's own."""
+    adapter, mount = engines.get(plan.engine), None
+    if container:
+        plan, mount = mounted(advice.request, plan)
+    else:
+        plan = on_this_machine(advice.request, plan)
     files = k_ranges.files(plan)
     launch = _place_files(adapter.to_launch(plan), files if container else {})
     units = adapter.units(launch)
@@ -172,6 +180,7 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
         gpus=gpu_count(advice),
         vendor=advice.facts.hardware.vendor if advice.facts.hardware is not None else "",
         files=tuple(files.items()),
+        mount=mount,
     )
 
 

@@ -99,6 +99,7 @@ def _surroundings(server: Server) -> list[str]:
         comment(f"this machine only; drop the address to serve the network. {key}"),
         f"PublishPort=127.0.0.1:{server.port}:{server.port}",
         *(f"Volume=%h/.cache/{name}:/root/.cache/{name}" for name in server.traits.caches),
+        *_own_model(server),
         *(f"Volume={_path(server, name)}:{serving.inside(name)}:ro" for name, _ in server.files),
         *(
             f"Environment={word(f'{name}={value}')}"
@@ -111,6 +112,14 @@ def _surroundings(server: Server) -> list[str]:
         f"# {notes.STARTUP}",
         f"HealthStartPeriod={server.startup_s}s",
     ]
+
+
+def _own_model(server: Server) -> list[str]:
+    """The folder of a model of the user's own; Quadlet takes the value without quotes."""
+    own = server.mount
+    if own is None:
+        return []
+    return ["# where SELinux is enforced: :ro,z", f"Volume={escape(own.source)}:{own.target}:ro"]
 
 
 _DEVICE_GROUPS = {"amd": "video render", "intel": "video render"}

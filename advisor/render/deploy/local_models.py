@@ -1,0 +1,59 @@
+"""A model of the user's own on this machine, a folder or a GGUF: its absolute path, since a service
+or a container starts in another folder, and where a container sees it.
+
+What it does not know: whether other machines hold it at the same path.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.domain.printable import printable
+
+PLACE = "/models"  # in a container: a path of the host may lie above files of the image
+_PATHS = ("/", "./", "../", "~/")
+
+
+class Mount(NamedTuple):
+    """A folder, or a file in the root, of the host and where a container sees it, read-only."""
+
+    source: str
+    target: str
+
+
+def absolute_path(request: Request, plan: Plan) -> str | None:
+    """The absolute path of the plan's model; None for a repository. Decided by the words alone:
+    no file is looked for.
+    """
+    name = plan.model or ""
+    own = name and name in request.model and request.model.strip().endswith("/config.json")
+    if name.startswith(_PATHS) or own or (name.lower().endswith(".gguf") and ":" not in name):
+        return os.path.abspath(os.path.expanduser(name))
+    return None
+
+
+def on_this_machine(request: Request, plan: Plan) -> Plan:
+    """The plan with the absolute path of its model where that is a path."""
+    path = absolute_path(request, plan)
+    return plan if path is None else plan.model_copy(update={"model": path})
+
+
+def mounted(request: Request, plan: Plan) -> tuple[Plan, Mount | None]:
+    """The plan as it reads in a container, and the mount that its model needs: that of the folder,
+    as the parts of a GGUF lie side by side. Raises AdvisorError for a path that no mount can name.
+    """
+    path = absolute_path(request, plan)
+    if path is None:
+        return plan, None
+    if ":" in path or not path.isprintable():
+        raise AdvisorError(
+            f"{printable(path)} cannot be mounted into a container: rename it without ':' and "
+            "control characters"
+        )
+    inside = f"{PLACE}/{os.path.basename(path) or 'root'}"
+    folder = os.path.dirname(path)
+    whole = path.lower().endswith(".gguf") and folder != "/"
+    mount = Mount(folder, PLACE) if whole else Mount(path, inside)
+    return plan.model_copy(update={"model": inside}), mount
