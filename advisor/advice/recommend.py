@@ -26,7 +26,7 @@ from advisor.advice.judge import (
     judge_plans,
     weigh,
 )
-from advisor.advice.plans import limits, methods, propose, topology
+from advisor.advice.plans import limits, methods, share, topology
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import (
     Advice,
@@ -235,7 +235,7 @@ def with_schedule(
         return best
     known = {f.code for f in best.findings}
     against = [f for f in judged.findings if f.code not in known and f.severity != "info"]
-    if against or bill.fits is False or not propose.fits_beside(facts, plan):
+    if against or bill.fits is False or not share.fits_beside(facts, plan):
         return best
     return best.model_copy(
         update={"plan": plan, "findings": judged.findings, "estimate": judged.estimate}

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor import engines
-from advisor.domain.nouns import LLM, Engine, Facts, MemoryBill, Plan, Quant
+from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
 from advisor.perf.regimes.setting import Length, greater, lesser
 from advisor.perf.sizes import pools as kv_sizes
+from advisor.perf.sizes import shares
 from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from advisor.perf.arrays import Floats
 
 SERVERS = kv_sizes.SERVERS
-DEFAULT_FRACTION = sourced(
-    {"sglang": 0.88, "llama-server": 1.0, "ik_llama.cpp": 1.0},
-    "share of the usable memory",
-    "SGLang: server_args.py where it does not know the card; llama-server has no such option; "
-    "vLLM's default is in its catalogue",
-    "read",
-)
 VISION_GIB = sourced(
     0.84,
     "GiB",
@@ -103,16 +96,6 @@ def outside_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
     )
 
 
-def default_fraction(engine: Engine, version: str | None) -> float:
-    """The share of the memory that an engine takes unless told; vLLM's differs by release."""
-    if engine in DEFAULT_FRACTION:
-        return DEFAULT_FRACTION[engine]
-    known = engines.get(engine).catalogue
-    asked = version if version in known.versions else None  # a build that is no release
-    share = known.default("--gpu-memory-utilization", asked)
-    return float(str(share))
-
-
 def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     """What the engine may take of a device in all: its share and what it keeps outside of that, at
     most what there is.
@@ -121,7 +104,7 @@ def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     if usable is None:
         return None
     usable -= kept_gib(facts, plan, usable)
-    fraction = plan.memory_fraction or default_fraction(plan.engine, plan.engine_version)
+    fraction = plan.memory_fraction or shares.unless_told(facts, plan, shape)
     limit: float = lesser(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
     return limit
 

@@ -8,12 +8,11 @@ which one to take (decide).
 
 from __future__ import annotations
 
-from math import floor
 from typing import NamedTuple, cast
 
 from advisor import engines
 from advisor.advice.plans import limits as plan_limits
-from advisor.advice.plans import topology
+from advisor.advice.plans import share, topology
 from advisor.advice.plans.methods import (
     caching_beside,
     drafter,
@@ -28,9 +27,9 @@ from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
-from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
+from advisor.perf.sizes.shares import card_of
 from advisor.rules.kit.models import comes_before, first_release, writes_remote_code
 from advisor.rules.kit.releases import asked_release, between, defect
 
@@ -70,6 +69,8 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     batched = SMALL_BUDGET if small and known.replicas else USUAL_BUDGET
     unified = facts.hardware is not None and facts.hardware.unified_memory
     fraction = UNIFIED_SHARE if unified else SMALL_SHARE if small else USUAL_SHARE
+    if small and known.outside_share:
+        batched = min(batched, card_of(1024 * (device.usable_gib(facts) or SMALL_GB)).chunk)
     given = facts.request.memory_fraction if facts.request is not None else None
     return Limits(
         plan_limits.context(facts), plan_limits.slots(facts, split[1]), batched, given or fraction
@@ -198,7 +199,8 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     )
     plan = with_caching(facts, plan)
     if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
-        plan = plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
+        largest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
+        plan = share.with_share(facts, plan, (plan, *largest))
     usual = [with_method(facts, plan, m, middle_k(facts, m)) for m in methods(facts)]
     plan = plan_limits.cap_slots(facts, plan_limits.kv_cache(facts, plan, usual))
     widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
@@ -209,34 +211,6 @@ def middle_k(facts: Facts, method: Method) -> int:
     """The middle one of the draft tokens to try: what limits are chosen for."""
     tried = k_values(facts, method)
     return tried[len(tried) // 2]
-
-
-def static_share(facts: Facts, plan: Plan) -> float | None:
-    """The plan's memory share, lowered where what SGLang keeps outside of it would not fit beside
-    it: its share holds weights and KV alone (see `memory.outside_gib`), while vLLM's holds all.
-    The same for all arms: room for the drafter that needs most.
-    """
-    usable, shape = device.usable_gib(facts), facts.shape or facts.model
-    if usable is None or shape is None or facts.quant is None or plan.memory_fraction is None:
-        return plan.memory_fraction
-    arms = [
-        plan,
-        *(
-            with_method(facts, plan, method, max(k_values(facts, method)))
-            for method in methods(facts)
-        ),
-    ]
-    outside = max(memory.outside_gib(facts, arm, shape, facts.quant) for arm in arms)
-    return max(min(plan.memory_fraction, floor(100 * (1 - outside / usable)) / 100), 0.5)
-
-
-def fits_beside(facts: Facts, plan: Plan) -> bool:
-    """Whether what the engine keeps beside its memory share fits there (see `static_share`)."""
-    usable, shape = device.usable_gib(facts), facts.shape or facts.model
-    if usable is None or shape is None or facts.quant is None or plan.memory_fraction is None:
-        return True
-    outside = memory.outside_gib(facts, plan, shape, facts.quant)
-    return outside <= usable * (1 - plan.memory_fraction)
 
 
 def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,144 @@
+"""The share of a card that an engine takes unless told.
+
+SGLang's is what its own rule leaves for weights and KV beside activations and CUDA graphs:
+`handle_gpu_memory_settings` and `adjust_mem_fraction_for_vlm` of its arg_groups/memory_hook.py, MiB
+per GPU. What it does not know: attention data parallelism, DeepEP, a model's vision encoder.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+from advisor import engines
+from advisor.domain.nouns import LLM, Facts, Plan
+from advisor.domain.sourced import sourced
+from advisor.engines.traits import traits
+from advisor.perf.regimes.setting import Length, greater, lesser
+from advisor.perf.sizes.device import release_of, usable_gib
+
+DEFAULT_FRACTION = sourced(
+    {"llama-server": 1.0, "ik_llama.cpp": 1.0},
+    "share of the usable memory",
+    "llama-server has no such option; vLLM's default is in its catalogue, SGLang's is its rule",
+    "read",
+)
+
+
+class Card(NamedTuple):
+    """What SGLang takes for a card below so much memory; `graphs_wide` from `WIDE` ranks on."""
+
+    below_gib: float
+    chunk: int  # tokens of a prefill step
+    graphs: int  # largest batch that graphs are captured for
+    graphs_wide: int
+
+
+_RULE = "sglang 0.5.23, arg_groups/memory_hook.py"
+CARDS = sourced(
+    (
+        Card(20, 2048, 8, 8),
+        Card(35, 4096, 48, 160),
+        Card(60, 4096, 32, 160),
+        Card(90, 8192, 256, 512),
+        Card(160, 8192, 256, 512),
+        Card(inf, 16384, 512, 512),
+    ),
+    "GiB, tokens, requests",
+    f"{_RULE}: chunked_prefill_size and max_bs by gpu_mem",
+    "read",
+)
+WIDE = sourced(4, "ranks", f"{_RULE}: tp_size < 4", "read")
+FIXED_MIB = sourced(512.0, "MiB", f"{_RULE}: constant meta data", "read")
+TOKEN_MIB = sourced(1.5, "MiB a token of a prefill step", f"{_RULE}: activation_tokens", "read")
+LEAST_TOKENS = sourced(2048, "tokens", f"{_RULE}: activation_tokens", "read")
+RANK_MIB = sourced(128.0, "MiB a rank", f"{_RULE}: tp_size * pp_size / 8 * 1024", "read")
+GRAPH_MIB = sourced(2.0, "MiB a request of the largest graph", f"{_RULE}: decode max_bs", "read")
+PREFILL_GRAPH_MIB = sourced(8.0, "MiB a prefill graph", f"{_RULE}: reserve_for_graph_mb", "read")
+MLA_MIB = sourced(1536.0, "MiB", f"{_RULE}: prefill graphs of an MLA model", "read")
+LARGE_GIB = sourced(60.0, "GiB", f"{_RULE}: the least reserve holds above", "read")
+LEAST_MIB = sourced(10_240.0, "MiB", f"{_RULE}: the least reserve of a large card", "read")
+CAPPED_SINCE = sourced(
+    (0, 5, 23),
+    "release",
+    f"{_RULE}: max_bs is max_running_requests at most; not in 0.5.21",
+    "read",
+)
+VISION = sourced(
+    0.9097,
+    "ratio",
+    f"{_RULE}, for an encoder of 27 layers of 1152 (SigLIP So400m): 0.95 * (1 - 0.1 * "
+    "(27 * 1152**2 / (24 * 1024**2) - 1)); larger ones are rare",
+    "assumed",
+)
+TEXT_ONLY = ("gemma-3", "llama-4")  # configs/model_config.py: mm_disabled_models
+
+
+def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> Length | None:
+    """SGLang's share, 0 to 1; None where the card's memory is not known.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is known of the hardware and the model.
+    plan : Plan
+        What is launched; tp may be an array. (N,)
+    shape : LLM
+        Of the model, or of the proxy that stands for it.
+    """
+    usable, hardware = usable_gib(facts), facts.hardware
+    if usable is None or hardware is None:
+        return None
+    reported = hardware.memory_reported_mib
+    total = reported.value if reported is not None else 1024 * usable
+    card = card_of(total)
+    chunk = plan.max_num_batched_tokens or card.chunk
+    batch: Length = card.graphs + (card.graphs_wide - card.graphs) * (plan.tp >= WIDE)
+    if plan.max_num_seqs and (release_of(plan, facts) or ()) >= CAPPED_SINCE:
+        batch = lesser(batch, plan.max_num_seqs)
+    prefill = MLA_MIB if shape.arch.startswith("mla") else PREFILL_GRAPH_MIB * prefill_graphs(chunk)
+    reserve: Length = (
+        FIXED_MIB
+        + TOKEN_MIB * max(chunk, LEAST_TOKENS)
+        + RANK_MIB * plan.tp * plan.pp
+        + GRAPH_MIB * batch
+        + prefill
+    )
+    if total > 1024 * LARGE_GIB:
+        reserve = greater(reserve, LEAST_MIB)
+    model = facts.model
+    sees = model is not None and model.multimodal and not model.id.startswith(TEXT_ONLY)
+    share: Length = (VISION if sees else 1.0) * (1 - reserve / total)
+    return share
+
+
+def card_of(total_mib: float) -> Card:
+    """The row of the rule for a card of so much memory, MiB."""
+    return next(one for one in CARDS if total_mib < 1024 * one.below_gib)
+
+
+def unless_told(facts: Facts, plan: Plan, shape: LLM) -> Length:
+    """The share of any engine: vLLM's differs by release, SGLang's by the card and the load."""
+    if plan.engine in DEFAULT_FRACTION:
+        return DEFAULT_FRACTION[plan.engine]
+    if traits(plan.engine).outside_share:
+        own = sglang_share(facts, plan, shape)
+        return 1.0 if own is None else own
+    known, version = engines.get(plan.engine).catalogue, plan.engine_version
+    asked = version if version in known.versions else None  # a build that is no release
+    return float(str(known.default("--gpu-memory-utilization", asked)))
+
+
+def prefill_graphs(tokens: int) -> int:
+    """Graphs that are captured for prefill steps of up to so many tokens
+    (`generate_prefill_cuda_graph_batch_sizes` of cuda_graph_hook.py).
+    """
+    steps = (
+        *range(4, 33, 4),
+        *range(48, 257, 16),
+        *range(288, 513, 32),
+        *range(576, 1025, 64),
+        *range(1280, 4097, 256),
+        *range(4608, tokens + 1, 512),
+    )
+    return sum(step <= tokens for step in steps)
