@@ -14,7 +14,7 @@ from advisor import engines
 from advisor.domain.nouns import LLM, Facts, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
-from advisor.perf.regimes.setting import Length, greater, lesser
+from advisor.perf.regimes.setting import greater, lesser
 from advisor.perf.sizes.device import release_of, usable_gib
 
 DEFAULT_FRACTION = sourced(
@@ -74,7 +74,7 @@ VISION = sourced(
 TEXT_ONLY = ("gemma-3", "llama-4")  # configs/model_config.py: mm_disabled_models
 
 
-def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> Length | None:
+def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> float | None:
     """SGLang's share, 0 to 1; None where the card's memory is not known.
 
     Parameters
@@ -93,11 +93,11 @@ def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> Length | None:
     total = reported.value if reported is not None else 1024 * usable
     card = card_of(total)
     chunk = plan.max_num_batched_tokens or card.chunk
-    batch: Length = card.graphs + (card.graphs_wide - card.graphs) * (plan.tp >= WIDE)
+    batch: float = card.graphs + (card.graphs_wide - card.graphs) * (plan.tp >= WIDE)
     if plan.max_num_seqs and (release_of(plan, facts) or ()) >= CAPPED_SINCE:
         batch = lesser(batch, plan.max_num_seqs)
     prefill = MLA_MIB if shape.arch.startswith("mla") else PREFILL_GRAPH_MIB * prefill_graphs(chunk)
-    reserve: Length = (
+    reserve: float = (
         FIXED_MIB
         + TOKEN_MIB * max(chunk, LEAST_TOKENS)
         + RANK_MIB * plan.tp * plan.pp
@@ -108,7 +108,7 @@ def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> Length | None:
         reserve = greater(reserve, LEAST_MIB)
     model = facts.model
     sees = model is not None and model.multimodal and not model.id.startswith(TEXT_ONLY)
-    share: Length = (VISION if sees else 1.0) * (1 - reserve / total)
+    share: float = (VISION if sees else 1.0) * (1 - reserve / total)
     return share
 
 
@@ -117,7 +117,7 @@ def card_of(total_mib: float) -> Card:
     return next(one for one in CARDS if total_mib < 1024 * one.below_gib)
 
 
-def unless_told(facts: Facts, plan: Plan, shape: LLM) -> Length:
+def unless_told(facts: Facts, plan: Plan, shape: LLM) -> float:
     """The share of any engine: vLLM's differs by release, SGLang's by the card and the load."""
     if plan.engine in DEFAULT_FRACTION:
         return DEFAULT_FRACTION[plan.engine]

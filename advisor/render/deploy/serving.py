@@ -309,8 +309,11 @@ def title(advice: Advice, command: str, plan: Plan | None = None) -> list[str]:
 
 def _of_several(advice: Advice, plan: Plan) -> list[str]:
     """How a server of several machines is started on each; Ray does that by itself."""
-    rest = topology.others(advice.facts, plan)
-    return [f"of the first machine. {rest}"] if rest else []
+    count, rest = (
+        topology.machines(advice.facts, plan.tp * plan.pp),
+        topology.others(advice.facts, plan),
+    )
+    return [f"one server over {count} machines: start it on the first. {rest}"] if rest else []
 
 
 def key_note(engine: Engine, reach: str) -> str:
