@@ -60,6 +60,7 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
         _engine(facts),
         machines.linked(facts, base),
         machines.boards(facts, base),
+        machines.started(facts, base),
         _idle(facts, base),
         _data_parallel_experts(facts, base),
         _beyond_all_runs(facts),

@@ -12,22 +12,28 @@ from advisor.engines.traits import traits
 from advisor.perf import memory
 
 
+def started(facts: Facts, base: Plan) -> Reason | None:
+    """What starts on the other machines of a server."""
+    others = topology.others(facts, base)
+    if not others:
+        return None
+    pairs = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
+    return Reason(text=others + pairs, sources=("knowledge/engines",), weight=0.5)
+
+
 def linked(facts: Facts, base: Plan) -> Reason | None:
-    """How to start a launch on machines that are linked."""
+    """What one of the linked machines gives, or a server on each of them."""
     if not topology.spans(facts):
         return None
-    how = f"Linked machines. {topology.others(facts, base)}"
     if not traits(facts.engine).replicas:
         one = facts.model_copy(update={"gpus": 1})
-        held = memory.bill(one, base.model_copy(update={"tp": 1})).fits
-        more = "; the model fits on one of them: --gpus 1 needs no network"
-        text, weight = (how + more, 1.5) if held else (how, 0.5)
-        return Reason(text=text, sources=("knowledge/engines",), weight=weight)
+        if not memory.bill(one, base.model_copy(update={"tp": 1})).fits:
+            return None
+        text = "Linked machines: the model fits on one of them, and --gpus 1 needs no network"
+        return Reason(text=text, sources=("knowledge/engines",), weight=1.5)
     if base.tp > 1:
-        pairs = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
-        if (faster := alone(facts, base)) is not None:
-            return Reason(text=faster, sources=("physics core",), weight=2.67)
-        return Reason(text=how + pairs, sources=("knowledge/engines",), weight=0.5)
+        faster = alone(facts, base)
+        return Reason(text=faster, sources=("physics core",), weight=2.67) if faster else None
     found = placement.speeds(facts, propose.splits(facts))
     here, across = (
         found.get((1, facts.gpus), 0.0),
