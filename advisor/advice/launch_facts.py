@@ -17,6 +17,7 @@ from advisor.domain.nouns import (
     Quant,
     Workload,
 )
+from advisor.domain.question import LIMITS
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
 
@@ -49,7 +50,7 @@ def launch_facts(
         checkpoint=_known_checkpoint(model, named, quant),
         engine=launch.engine,
         engine_version=launch.engine_version,
-        gpus=gpus or parallel + linked,
+        gpus=gpus or min(parallel + linked, int(LIMITS["gpus"][1])),
         interconnect="ethernet" if linked else None,
         tp=plan.tp,
         concurrency=concurrency,

@@ -14,7 +14,7 @@ from advisor.cli.base import HELP, say
 from advisor.cli.options import complete_names
 from advisor.domain.nouns import AdvisorError, Workload
 from advisor.domain.printable import json_text
-from advisor.lint.report import no_launch_message
+from advisor.lint.report import no_launch_message, with_unread
 from advisor.lint.validate import validate as check_files
 
 if TYPE_CHECKING:
@@ -42,9 +42,12 @@ def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
 
 def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     """The report for the files."""
-    return check_files(
+    report = check_files(
         files[0] if len(files) == 1 else files, changes=_complete(options), **context_of(options)
     )
+    if options["skip_unrelated"] or no_launch_message(report):
+        return report
+    return with_unread(report, files)
 
 
 def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[str, Any]) -> Report:

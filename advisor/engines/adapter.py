@@ -8,6 +8,7 @@ a plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import ClassVar
 
 from advisor.domain.nouns import (
@@ -19,7 +20,7 @@ from advisor.domain.nouns import (
 )
 from advisor.engines import migration, names
 from advisor.engines.arguments import parsing
-from advisor.engines.arguments.fields import Extras, Field, Value
+from advisor.engines.arguments.fields import RANKS, Bounds, Extras, Field, Value, whole, within
 from advisor.engines.base import Token
 from advisor.engines.catalogue import image
 from advisor.engines.launch_reader import LaunchReader
@@ -29,6 +30,8 @@ class Adapter(LaunchReader):
     """All that the rest of the package needs to know of an engine; base of the three adapters."""
 
     FIELDS: ClassVar[Mapping[str, Field]] = {}
+    # options whose number is a part of what `_read_meaning` reads
+    COUNTS: ClassVar[Mapping[str, Bounds]] = {}
 
     # ------------------------------------------------------------ launch -> plan
 
@@ -46,9 +49,10 @@ class Adapter(LaunchReader):
                 extra.append((flag.name, flag.value))
                 continue
             try:
-                nouns[field.noun] = field.parse(flag.value)
+                nouns[field.noun] = field.read(flag.value)
             except ValueError:
                 extra.append((flag.name, flag.value))
+        self._leave_ranks(nouns, extra)
         nouns["model"] = launch.model
         env = {var.name: var.value for var in launch.env if var.value is not None}
         self._read_meaning(launch, nouns, extra, env, own_mtp or names.own_mtp)
@@ -59,6 +63,33 @@ class Adapter(LaunchReader):
             env=tuple(env.items()),
             **nouns,
         )
+
+    def _leave_ranks(self, nouns: dict[str, Value], extra: Extras) -> None:
+        """Take the kinds of parallelism out that together ask for more devices than can be."""
+        ranks = {name: field for name, field in self.FIELDS.items() if field.bounds == RANKS}
+        given = {name: field for name, field in ranks.items() if field.noun in nouns}
+        if prod(nouns[field.noun] for field in given.values()) > RANKS[1]:
+            extra += [(name, field.write(nouns.pop(field.noun))) for name, field in given.items()]
+
+    def not_taken(self, launch: Launch, plan: Plan) -> tuple[str, ...]:
+        """The options whose number the launch's plan does not hold, because no server starts with
+        it: what is computed from the plan says nothing of the launch then.
+        """
+        if not plan.extra:
+            return ()
+        open_ones = {flag.name for flag in launch.flags if flag.unresolved}
+        names = []
+        for name, value in plan.extra:
+            field, bounds = self.FIELDS.get(name), self.COUNTS.get(name)
+            if field is not None and field.bounds is not None:
+                taken = False
+            elif bounds is not None:
+                taken = (count := whole(value)) is not None and within(count, bounds)
+            else:
+                continue
+            if not taken and name.partition(".")[0] not in open_ones:
+                names.append(name)
+        return tuple(dict.fromkeys(names))
 
     def _read_meaning(
         self,

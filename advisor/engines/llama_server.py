@@ -14,9 +14,14 @@ from advisor.domain.nouns import AdvisorError, Container, Engine, EnvVar, Flag, 
 from advisor.domain.patterns import lazy_re
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments.fields import (
+    COUNT,
+    DEPTH,
+    RANKS,
+    Bounds,
     Extras,
     Field,
     Value,
+    depth,
     drop,
     drop_if,
     integer,
@@ -67,10 +72,17 @@ class LlamaServerAdapter(Adapter):
     MODEL_FLAGS = ("--model", "--hf-repo", "--model-url")
     FIELDS: ClassVar[Mapping[str, Field]] = {
         "--alias": Field("served_model_name", text),
-        "--batch-size": Field("max_num_batched_tokens", integer),
+        "--batch-size": Field("max_num_batched_tokens", integer, bounds=COUNT),
         "--cache-prompt": Field("prefix_caching", switch, write_switch),
         "--host": Field("host", text),
         "--port": Field("port", integer),
+    }
+    COUNTS: ClassVar[Mapping[str, Bounds]] = {
+        CTX: (0, COUNT[1]),
+        SLOTS: (-1, COUNT[1]),
+        N_MAX: DEPTH,
+        OLD_N_MAX: DEPTH,
+        MOD_N_MAX: DEPTH,
     }
 
     def __init__(self, engine: Engine = "llama-server") -> None:
@@ -136,7 +148,7 @@ class LlamaServerAdapter(Adapter):
             nouns["kv_cache_dtype"] = keys
             drop(extra, K_TYPE, V_TYPE)
         split = last(extra, SPLIT)
-        if split is not None and len(split.split(",")) > 1:
+        if split is not None and 1 < len(split.split(",")) <= RANKS[1]:
             nouns["tp"] = len(split.split(","))
             if set(split.split(",")) == {"1"}:
                 drop(extra, SPLIT)
@@ -178,7 +190,7 @@ class LlamaServerAdapter(Adapter):
             (m for m in methods if m), None
         )
         if method is None:
-            counts = [whole(last(extra, name)) for name in (N_MAX, OLD_N_MAX)]
+            counts = [depth(last(extra, name)) for name in (N_MAX, OLD_N_MAX)]
             if asked := next((count for count in counts if count), None):
                 nouns["k"] = (
                     asked  # a count without a type drafts nothing, but it is what the file asks for
@@ -197,13 +209,13 @@ class LlamaServerAdapter(Adapter):
     ) -> int:
         if method == "ngram":
             name = MOD_N_MAX if self.catalogue.option(MOD_N_MAX, version) is not None else OLD_N_MAX
-            k = whole(last(extra, name))
+            k = depth(last(extra, name))
             if k is not None:
                 drop(extra, name)
             return k if k is not None else 0
-        k = whole(inline.get("n_max")) if inline else None
+        k = depth(inline.get("n_max")) if inline else None
         for name in (N_MAX, OLD_N_MAX):
-            given = whole(last(extra, name))
+            given = depth(last(extra, name))
             if k is None and given is not None:
                 k = given
                 if name == N_MAX or version is not None:

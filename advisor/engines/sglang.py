@@ -15,9 +15,15 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines import names
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments.fields import (
+    COUNT,
+    DEPTH,
+    RANKS,
+    SHARE,
+    Bounds,
     Extras,
     Field,
     Value,
+    depth,
     human_integer,
     integer,
     number,
@@ -70,13 +76,13 @@ class SglangAdapter(Adapter):
     FIELDS: ClassVar[Mapping[str, Field]] = {
         "--served-model-name": Field("served_model_name", text),
         "--quantization": Field("quantization", text),
-        "--tp-size": Field("tp", integer, skip=1),
-        "--pp-size": Field("pp", integer, skip=1),
-        "--dp-size": Field("dp", integer, skip=1),
-        "--context-length": Field("max_model_len", human_integer),
-        "--max-running-requests": Field("max_num_seqs", integer),
-        "--chunked-prefill-size": Field("max_num_batched_tokens", integer),
-        "--mem-fraction-static": Field("memory_fraction", number, write_number),
+        "--tp-size": Field("tp", integer, skip=1, bounds=RANKS),
+        "--pp-size": Field("pp", integer, skip=1, bounds=RANKS),
+        "--dp-size": Field("dp", integer, skip=1, bounds=RANKS),
+        "--context-length": Field("max_model_len", human_integer, bounds=COUNT),
+        "--max-running-requests": Field("max_num_seqs", integer, bounds=COUNT),
+        "--chunked-prefill-size": Field("max_num_batched_tokens", integer, bounds=(-1, COUNT[1])),
+        "--mem-fraction-static": Field("memory_fraction", number, write_number, bounds=SHARE),
         "--kv-cache-dtype": Field("kv_cache_dtype", text),
         "--attention-backend": Field("attention_backend", text),
         "--reasoning-parser": Field("reasoning_parser", text),
@@ -84,6 +90,7 @@ class SglangAdapter(Adapter):
         "--host": Field("host", text),
         "--port": Field("port", integer),
     }
+    COUNTS: ClassVar[Mapping[str, Bounds]] = {STEPS: DEPTH, TOKENS: DEPTH}
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
         image = (container.image or "") if container is not None else ""
@@ -137,7 +144,7 @@ class SglangAdapter(Adapter):
         """Draft tokens beyond the bonus token; steps and topk that say more than k stay in
         `extra`.
         """
-        steps, topk, tokens = (_whole(_last(extra, name)) for name in (STEPS, TOPK, TOKENS))
+        steps, topk, tokens = (depth(_last(extra, name)) for name in (STEPS, TOPK, TOKENS))
         if tokens is not None:
             k = max(tokens - 1, 0)
         elif steps is not None:
@@ -305,10 +312,3 @@ def _take_switch(extra: Extras, name: str, nouns: dict[str, Value], noun: str) -
     if any(row == (name, None) for row in extra):
         extra[:] = [row for row in extra if row[0] != name]
         nouns[noun] = False
-
-
-def _whole(value: str | None) -> int | None:
-    try:
-        return int(value) if value is not None else None
-    except ValueError:
-        return None

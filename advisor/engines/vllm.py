@@ -14,6 +14,11 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments import speculative_json as spec
 from advisor.engines.arguments.fields import (
+    COUNT,
+    DEPTH,
+    RANKS,
+    SHARE,
+    Bounds,
     Extras,
     Field,
     Value,
@@ -53,13 +58,13 @@ class VllmAdapter(Adapter):
     FIELDS: ClassVar[Mapping[str, Field]] = {
         "--served-model-name": Field("served_model_name", text),
         "--quantization": Field("quantization", text),
-        "--tensor-parallel-size": Field("tp", integer, skip=1),
-        "--pipeline-parallel-size": Field("pp", integer, skip=1),
-        "--data-parallel-size": Field("dp", integer, skip=1),
-        "--max-model-len": Field("max_model_len", human_integer),
-        "--max-num-seqs": Field("max_num_seqs", human_integer),
-        "--max-num-batched-tokens": Field("max_num_batched_tokens", human_integer),
-        "--gpu-memory-utilization": Field("memory_fraction", number, write_number),
+        "--tensor-parallel-size": Field("tp", integer, skip=1, bounds=RANKS),
+        "--pipeline-parallel-size": Field("pp", integer, skip=1, bounds=RANKS),
+        "--data-parallel-size": Field("dp", integer, skip=1, bounds=RANKS),
+        "--max-model-len": Field("max_model_len", human_integer, bounds=COUNT),
+        "--max-num-seqs": Field("max_num_seqs", human_integer, bounds=COUNT),
+        "--max-num-batched-tokens": Field("max_num_batched_tokens", human_integer, bounds=COUNT),
+        "--gpu-memory-utilization": Field("memory_fraction", number, write_number, bounds=SHARE),
         "--kv-cache-dtype": Field("kv_cache_dtype", text),
         "--enable-prefix-caching": Field("prefix_caching", switch, write_switch),
         "--async-scheduling": Field("async_scheduling", switch, write_switch),
@@ -69,6 +74,7 @@ class VllmAdapter(Adapter):
         "--host": Field("host", text),
         "--port": Field("port", integer),
     }
+    COUNTS: ClassVar[Mapping[str, Bounds]] = {f"{CONFIG}.num_speculative_tokens": DEPTH}
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
         image = (container.image or "") if container is not None else ""

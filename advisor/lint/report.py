@@ -8,10 +8,10 @@ twenty services in the same words, or that what it misses stands elsewhere in th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from advisor.domain.nouns import AdvisorError, Estimate, Facts, Finding, Launch, Plan, Skipped
+from advisor.domain.nouns import Estimate, Facts, Finding, Launch, Plan, Skipped
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 from advisor.readers import FileRead
@@ -106,19 +106,28 @@ class CheckedLaunch(NamedTuple):
     launch: Launch
     plan: Plan
     facts: Facts
+    not_taken: tuple[str, ...] = ()  # options whose number no server starts with
+    estimate: Estimate | None = None
     change: Change | None = None
-
-    @property
-    def estimate(self) -> Estimate | None:
-        """What the launch is expected to do; made when it is asked for, since the rules judge by
-        the memory bill alone.
-        """
-        return _estimate(self.facts, self.plan, self.launch)
 
     @property
     def model(self) -> str | None:
         """The model of the launch as the file names it."""
         return self.launch.model
+
+
+class Failure(NamedTuple):
+    """What could not be judged, a file or one launch of it, and why."""
+
+    file: str
+    kind: str  # "unreadable", "not checked", "not judged"
+    reason: str
+    line: int = 0  # of the launch
+
+    @property
+    def text(self) -> str:
+        """Both in words."""
+        return f"{self.kind}: {self.reason}"
 
 
 class FileReport(NamedTuple):
@@ -133,6 +142,8 @@ class FileReport(NamedTuple):
     error: str | None = None
     suppressed: int = 0
     cut_short: bool = False  # a bound ended the reading: what stands behind it was not judged
+    not_judged: tuple[Failure, ...] = ()  # launches at which the program itself failed
+    kind: str = "unreadable"  # of the error
 
 
 class Report(NamedTuple):
@@ -145,9 +156,21 @@ class Report(NamedTuple):
     reads: tuple[FileRead, ...] = ()
 
     @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The files that could not be read and the launches that could not be judged."""
+        return tuple(
+            failure
+            for one in self.files
+            for failure in (
+                *((Failure(one.file, one.kind, one.error),) if one.error else ()),
+                *one.not_judged,
+            )
+        )
+
+    @property
     def unreadable(self) -> bool:
-        """Whether a file could not be read."""
-        return any(one.error for one in self.files)
+        """Whether a file could not be read, or a launch of it not judged."""
+        return bool(self.failures)
 
     @property
     def cut_short(self) -> bool:
@@ -185,40 +208,30 @@ def merge_reports(reports: Sequence[Report]) -> Report:
     )
 
 
-def _has_unknown_size(launch: Launch) -> bool:
-    """Whether a variable says over how many devices the launch is spread."""
-    return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
-
-
-_RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
-
-
-def _estimate(facts: Facts, plan: Plan, launch: Launch) -> Estimate | None:
-    if (
-        facts.hardware is None
-        or facts.concurrency is None
-        or facts.shape is None
-        or plan.method == "none"
-        or _has_unknown_size(launch)
-    ):
-        return None
-    from advisor.prediction import estimates  # start-up: numpy, only where a load is known
-
-    try:
-        return estimates.estimate(facts, [plan])[0]
-    except AdvisorError:
-        return None
-
-
 def no_launch_message(report: Report) -> str | None:
     """One sentence where no launch was found, None where there is one."""
-    if report.launches:
+    if any(one.launches for one in report.files):
         return None
     names = ", ".join(one.file for one in report.files[:3]) or "the folder"
-    notes = "".join(f"; {note}" for one in report.files[:3] for note in one.notes[:3])
-    return (
-        f"{names}: no launch of vLLM, SGLang or llama-server was found; nothing was checked{notes}"
+    return f"{names}: {_no_launch(report.files[:3])}"
+
+
+def _no_launch(files: Iterable[FileReport]) -> str:
+    notes = "".join(f"; {note}" for one in files for note in one.notes[:3])
+    return f"no launch of vLLM, SGLang or llama-server was found; nothing was checked{notes}"
+
+
+def with_unread(report: Report, named: Collection[str]) -> Report:
+    """The report with an error for each of the files named by the caller that holds no launch; not
+    for those that a folder holds.
+    """
+    files = (
+        one._replace(error=_no_launch([one]), kind="not checked")
+        if one.file in named and not one.launches and not one.error
+        else one
+        for one in report.files
     )
+    return report._replace(files=tuple(files))
 
 
 _SHM = lazy_re(r"shm[-_]?size[\"']?\s*[:=]?\s*[\"']?\d|/dev/shm", re.I)

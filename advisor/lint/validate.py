@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from typing import NamedTuple, TypeVar
 
 from advisor import rules
 from advisor.advice.launch_facts import launch_facts
-from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
+from advisor.domain.nouns import AdvisorError, Case, Estimate, Finding, Launch, Skipped
 from advisor.knowledge import store as knowledge
 from advisor.lint.report import (
     CheckedLaunch,
+    Failure,
     FileReport,
     Given,
     Report,
@@ -29,10 +30,9 @@ from advisor.lint.report import (
 )
 from advisor.readers import FileRead, read_bytes, read_path, read_text
 from advisor.readers.reading import cut_short
+from advisor.rules.checking import select_rows
 
-if TYPE_CHECKING:
-    pass
-
+T = TypeVar("T")
 SUFFIXES = (
     ".yaml",
     ".yml",
@@ -87,9 +87,8 @@ def validate(
     if not paths:
         raise AdvisorError("no file given: pass a path, or - for standard input")
     files = list(expand(os.fspath(path) for path in paths))
-    if len(files) == 1 and len(paths) == 1:
-        return check_launch(read_one(files[0], given), given, select, ignore, changes)
-    return merge_reports([_tolerant(path, given, select, ignore, changes) for path in files])
+    alone = len(files) == 1 and len(paths) == 1
+    return merge_reports([_read_and_check(f, alone, given, select, ignore, changes) for f in files])
 
 
 def _is_text(source: str) -> bool:
@@ -131,17 +130,17 @@ def read_one(path: str, given: Given) -> FileRead:
     return read_path(path, version=given.engine_version)
 
 
-def _tolerant(
+def _read_and_check(
     path: str,
+    alone: bool,
     given: Given,
     select: Sequence[str] | None,
     ignore: Sequence[str] | None,
     changes: bool,
 ) -> Report:
-    try:
-        read = read_one(path, given)
-    except AdvisorError as error:
-        return Report(files=(FileReport(path, error=str(error)),))
+    read = fence(partial(read_one, path, given), alone)
+    if isinstance(read, str):
+        return Report(files=(FileReport(path, error=read),))
     return check_launch(read, given, select, ignore, changes)
 
 
@@ -152,26 +151,40 @@ def check_launch(
     ignore: Sequence[str] | None = None,
     changes: bool = False,
 ) -> Report:
-    """Judge every launch of one file."""
+    """Judge every launch of one file. Raises AdvisorError for hardware and rules that are not
+    known.
+    """
+    if given.hw:
+        knowledge.hardware(given.hw)
+    tuple(select_rows(select, ignore))
+    report = fence(partial(_check_file, read, given, select, ignore, changes))
+    if isinstance(report, str):
+        about = FileReport(read.source.name, read.form, len(read.launches), error=report)
+        return Report((about,), reads=(read,))
+    return report
+
+
+def _check_file(
+    read: FileRead,
+    given: Given,
+    select: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    changes: bool,
+) -> Report:
     launches = read.launches
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     told: list[CheckedLaunch] = []
+    failed: list[Failure] = []
     for number, launch in enumerate(launches):
-        one = understand(launch, given)
         siblings = launches[:number] + launches[number + 1 :]
-        plan = (
-            one.plan
-            if one.plan.method != "none" or not one.plan.k
-            else one.plan.model_copy(update={"k": 0})
-        )  # nothing is drafted
-        case = Case.model_construct(
-            facts=one.facts, plan=plan, estimate=None, launch=launch, siblings=siblings
-        )
-        found, left = rules.check(case, select, ignore)
-        findings += found
-        skipped += left
-        told.append(_with_change(one) if changes and given.hw else one)
+        judged = fence(partial(_judge, launch, siblings, given, select, ignore, changes))
+        if isinstance(judged, str):
+            failed.append(Failure(read.source.name, "not judged", judged, launch.line))
+            continue
+        told.append(judged.launch)
+        findings += judged.findings
+        skipped += judged.skipped
     findings = fair(read, findings)
     kept = drop_ignored(read, launches, findings)
     about = FileReport(
@@ -181,9 +194,63 @@ def check_launch(
         read.notes,
         suppressed=len(findings) - len(kept),
         cut_short=cut_short(read.notes),
+        not_judged=tuple(failed),
     )
     cleaned = tuple(_redact(_continue(read, finding), read) for finding in kept)
     return Report((about,), cleaned, tuple(dict.fromkeys(skipped)), tuple(told), (read,))
+
+
+class _Judged(NamedTuple):
+    launch: CheckedLaunch
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def _judge(
+    launch: Launch,
+    siblings: tuple[Launch, ...],
+    given: Given,
+    select: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    changes: bool,
+) -> _Judged:
+    """What the rules say of one launch, and what is expected of it."""
+    one = understand(launch, given)
+    plan = one.plan
+    if plan.method == "none" and plan.k:  # nothing is drafted
+        plan = plan.model_copy(update={"k": 0})
+    case = Case.model_construct(
+        facts=one.facts, plan=plan, estimate=None, launch=launch, siblings=siblings
+    )
+    findings, skipped = rules.check(case, select, ignore)
+    if given.hw and given.concurrency and one.not_taken:
+        skipped = (*skipped, Skipped("estimate", one.not_taken, launch.file))
+    else:
+        one = one._replace(estimate=_estimate(one))
+        if changes and given.hw:
+            one = _with_change(one)
+    return _Judged(one, findings, skipped)
+
+
+def fence(call: Callable[[], T], alone: bool = False) -> T | str:
+    """The answer of the call, or one sentence where it fails, so that one launch or file takes no
+    other with it. What is wrong with the only file is raised.
+    """
+    try:
+        return call()
+    except AdvisorError as error:
+        if alone:
+            raise
+        return str(error)
+    except Exception as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = ""
+        if trace is not None:
+            code = trace.tb_frame.f_code
+            place = f" in {os.path.basename(code.co_filename)}:{trace.tb_lineno}"
+        return f"an error of advisor itself ({type(error).__name__}{place}); please report it"
 
 
 def _continue(read: FileRead, finding: Finding) -> Finding:
@@ -201,7 +268,8 @@ def understand(launch: Launch, given: Given) -> CheckedLaunch:
     """
     from advisor import engines  # start-up: only where a launch is judged
 
-    plan = engines.get(launch.engine).to_plan(launch, own_mtp=_own_mtp)
+    adapter = engines.get(launch.engine)
+    plan = adapter.to_plan(launch, own_mtp=_own_mtp)
     facts = launch_facts(
         launch,
         plan,
@@ -212,7 +280,7 @@ def understand(launch: Launch, given: Given) -> CheckedLaunch:
         output_tokens=given.output_tokens,
         workload=given.workload,
     )
-    return CheckedLaunch(launch, plan, facts)
+    return CheckedLaunch(launch, plan, facts, adapter.not_taken(launch, plan))
 
 
 @cache
@@ -226,6 +294,33 @@ def _own_mtp(model: str) -> bool:
         if found is not None and found.mtp_layers is not None
         else names.own_mtp(model)
     )
+
+
+def _estimate(one: CheckedLaunch) -> Estimate | None:
+    """What a launch with a drafter is expected to do; None where that cannot be said."""
+    facts = one.facts
+    if (
+        facts.hardware is None
+        or facts.concurrency is None
+        or facts.shape is None
+        or one.plan.method == "none"
+        or _has_unknown_size(one.launch)
+    ):
+        return None
+    from advisor.prediction import estimates  # start-up: numpy, only where a load is known
+
+    try:
+        return estimates.estimate(facts, [one.plan])[0]
+    except AdvisorError:
+        return None
+
+
+def _has_unknown_size(launch: Launch) -> bool:
+    """Whether a variable says over how many devices the launch is spread."""
+    return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
+
+
+_RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
 
 
 def _with_change(one: CheckedLaunch) -> CheckedLaunch:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
+
+from advisor.domain.question import LIMITS
 
 Value = Any
 Extras = list[tuple[str, str | None]]
+Bounds = tuple[float, float]
+
+# What a plan holds of a number. Beyond it no server starts, and none of what is computed from a
+# plan has to ask again: nothing divides by zero, overflows or counts for minutes.
+RANKS: Bounds = LIMITS["gpus"]
+COUNT: Bounds = (1, 2**31 - 1)  # the engines' own counts are integers of 32 bits
+DEPTH: Bounds = (0, COUNT[1])
+SHARE: Bounds = (math.ulp(0.0), 1.0)
 
 
 class Field(NamedTuple):
@@ -17,6 +29,19 @@ class Field(NamedTuple):
     parse: Callable[[str | None], Value]  # raises ValueError if the text has no such value
     write: Callable[[Value], str | None] = str
     skip: Value = None  # a value that is not written (tp 1)
+    bounds: Bounds | None = None  # of a number
+
+    def read(self, value: str | None) -> Value:
+        """The noun's value. Raises ValueError if the text has none, or none that a plan holds."""
+        found = self.parse(value)
+        if self.bounds is not None and not within(found, self.bounds):
+            raise ValueError(value)
+        return found
+
+
+def within(value: float, bounds: Bounds) -> bool:
+    """Whether a number lies within the bounds, both included; nan lies nowhere."""
+    return bounds[0] <= value <= bounds[1]
 
 
 def text(value: str | None) -> str:
@@ -39,7 +64,7 @@ def human_integer(value: str | None) -> int:
     scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}[
         found[2]
     ]
-    return int(float(found[1]) * scale)
+    return int(Fraction(found[1]) * scale)
 
 
 def number(value: str | None) -> float:
@@ -84,8 +109,15 @@ def drop_if(extra: Extras, name: str, test: Callable[[str | None], bool]) -> Non
 
 
 def whole(value: str | None) -> int | None:
-    """A whole number, or None where the text is none."""
+    """A whole number, or None where the text is none, or one that no server counts to."""
     try:
-        return int(value) if value is not None else None
+        found = int(value) if value is not None else None
     except ValueError:
         return None
+    return found if found is None or abs(found) <= COUNT[1] else None
+
+
+def depth(value: str | None) -> int | None:
+    """A number of draft tokens, or None where the text is none."""
+    found = whole(value)
+    return found if found is None or found >= DEPTH[0] else None

@@ -11,10 +11,12 @@ from typing import Any
 
 from advisor.domain.nouns import AdvisorError, Plan
 from advisor.domain.patterns import lazy_re
+from advisor.engines.arguments.fields import DEPTH, within
 from advisor.engines.catalogue import Catalogue
 
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 TOKENS = "num_speculative_tokens"
+MOST_RATES = 1_000  # written out one by one
 DIRECT = {"eagle", "eagle3", "draft_model", "dflash", "dspark"}
 _ASSISTANT = lazy_re(r"gemma[-_. ]?4.*assistant", re.IGNORECASE)
 NGRAM = {"ngram", "[ngram]", "ngram_gpu", "suffix"}
@@ -92,7 +94,7 @@ def read(
         left["method"] = word
     nouns: dict[str, Any] = {"method": method}
     k = left.get(TOKENS)
-    if isinstance(k, int) and not isinstance(k, bool):
+    if isinstance(k, int) and not isinstance(k, bool) and within(k, DEPTH):
         nouns["k"] = left.pop(TOKENS)
     elif k is None:
         left.pop(TOKENS, None)
@@ -110,7 +112,9 @@ def _schedule(rows: Any) -> tuple[tuple[int, int, int], ...] | None:
     if not isinstance(rows, list) or not rows:
         return None
     if not all(
-        isinstance(row, list) and len(row) == 3 and all(type(part) is int for part in row)
+        isinstance(row, list)
+        and len(row) == 3
+        and all(type(part) is int and within(part, DEPTH) for part in row)
         for row in rows
     ):
         return None
@@ -183,7 +187,17 @@ def migrate(
         moved["synthetic_acceptance_rate"] = rate
     elif rate is not None and "synthetic_acceptance_rates" in known:
         k = moved.get(TOKENS) or 1
-        moved["synthetic_acceptance_rates"] = [round(float(rate) ** (i + 1), 6) for i in range(k)]
+        if not (
+            isinstance(rate, int | float)
+            and within(rate, (0, 1))
+            and isinstance(k, int)
+            and within(k, (1, MOST_RATES))
+        ):
+            raise AdvisorError(
+                "synthetic_acceptance_rate becomes one rate for each of num_speculative_tokens: "
+                f"give a rate from 0 to 1, and from 1 to {MOST_RATES} tokens"
+            )
+        moved["synthetic_acceptance_rates"] = [round(rate ** (i + 1), 6) for i in range(k)]
         notes.append(
             "synthetic_acceptance_rate became synthetic_acceptance_rates (unconditional, one per "
             "position)"

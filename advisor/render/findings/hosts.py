@@ -12,7 +12,7 @@ from advisor.render.findings.json_out import redact_data
 from advisor.rules import get_rule
 
 if TYPE_CHECKING:
-    from advisor.lint.report import Report
+    from advisor.lint.report import Failure, Report
     from advisor.readers import FileRead
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
@@ -30,7 +30,6 @@ def report_sarif(report: Report) -> dict[str, Any]:
         own = "0"
     codes = sorted({finding.code for finding in report.findings})
     reads = {read.source.name: read for read in report.reads}
-    failed = [one for one in report.files if one.error]
     told: dict[str, Any] = {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -46,10 +45,8 @@ def report_sarif(report: Report) -> dict[str, Any]:
                 "columnKind": "unicodeCodePoints",
                 "invocations": [
                     {
-                        "executionSuccessful": not failed,
-                        "toolExecutionNotifications": [
-                            {"level": "error", "message": {"text": one.error}} for one in failed
-                        ],
+                        "executionSuccessful": not report.failures,
+                        "toolExecutionNotifications": [_notification(x) for x in report.failures],
                     }
                 ],
                 "results": [_result(one, codes, reads) for one in report.findings],
@@ -58,6 +55,17 @@ def report_sarif(report: Report) -> dict[str, Any]:
     }
     clean: dict[str, Any] = redact_data(told, report)
     return clean
+
+
+def _notification(failure: Failure) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": uri(failure.file)}}
+    if failure.line:
+        place["region"] = {"startLine": failure.line}
+    return {
+        "level": "error",
+        "message": {"text": failure.text},
+        "locations": [{"physicalLocation": place}],
+    }
 
 
 def _rule(code: str) -> dict[str, Any]:
@@ -144,9 +152,9 @@ def report_github(report: Report) -> str:
     """One `::error file=...` line a finding."""
     lines = [
         f"::error file={_property(report.printable(one.file))}"
-        f"::{_data(report.printable(one.error))}"
-        for one in report.files
-        if one.error
+        + (f",line={one.line}" if one.line else "")
+        + f"::{_data(report.printable(one.text))}"
+        for one in report.failures
     ]
     for finding in report.findings:
         where = (

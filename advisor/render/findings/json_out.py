@@ -75,6 +75,7 @@ def _file(one: FileReport) -> dict[str, Any]:
         "launches": one.launches,
         "notes": list(one.notes),
         "error": one.error,
+        "not_judged": [{"line": x.line, "reason": x.reason} for x in one.not_judged],
         "ignored": one.suppressed,
     }
 
@@ -156,6 +157,10 @@ def validate_schema() -> dict[str, Any]:
             "launches": number,
             "notes": texts,
             "error": maybe,
+            "not_judged": {
+                "type": "array",
+                "items": _object({"line": number, "reason": text}, ["line", "reason"]),
+            },
             "ignored": number,
         },
         ["file", "launches", "error"],

@@ -20,12 +20,12 @@ _COLOURS = {"error": "31", "warning": "33", "info": "36"}
 def report_text(report: Report, color: bool = False) -> str:
     """The whole report as text, without a trailing newline."""
     lines: list[str] = []
-    for one in report.files:
-        if one.error:
-            lines.append(
-                f"{report.printable(one.file)}: {_paint('unreadable', 'error', color)} "
-                f"{_without_name(report.printable(one.error), report.printable(one.file))}"
-            )
+    for one in report.failures:
+        where = report.printable(one.file) + (f":{one.line}" if one.line else "")
+        lines.append(
+            f"{where}: {_paint(one.kind, 'error', color)}: "
+            f"{_without_name(report.printable(one.reason), report.printable(one.file))}"
+        )
     for finding, also in merge_repeats(report.findings):
         lines += _finding(finding, report, color, also)
     if lines:

@@ -77,15 +77,16 @@ def unread(case: Case) -> bool:
 
 def integer(text: str | None) -> int | None:
     """A whole number as engines write it: 8192, 128k (x 1000), 128K (x 1024); None if it is
-    none.
+    none, or more than 64 bits hold.
     """
-    match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)([kKmMgG]?)\s*", text or "")
+    match = re.fullmatch(r"\s*(-?\d{1,20}(?:\.\d{1,20})?)([kKmMgG]?)\s*", text or "")
     if match is None:
         return None
     scale = {"": 1, "k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30}[
         match[2]
     ]
-    return int(float(match[1]) * scale)
+    found = int(float(match[1]) * scale)
+    return found if abs(found) < 1 << 63 else None
 
 
 def env(case: Case, name: str) -> str | None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from advisor.domain.nouns import Launch
 from advisor.domain.patterns import lazy_re
+from advisor.engines.arguments.fields import RANKS, depth
 
 # options of a server that is one of several nodes
 _NODES = (
@@ -116,7 +117,7 @@ def _used_devices(launch: Launch, outer: Sequence[str] | None) -> set[str]:
     seen = seen or (list(outer) if outer else None)
     first, world = _number(launch, "--base-gpu-id") or 0, _world(launch)
     if seen is None:
-        return {str(first + index) for index in range(world or 1)}
+        return {str(first + index) for index in range(min(world or 1, int(RANKS[1])))}
     return set(seen[first : first + world] if world else seen[first:])
 
 
@@ -175,8 +176,7 @@ def _world(launch: Launch) -> int | None:
 
 
 def _number(launch: Launch, name: str) -> int | None:
-    text = _value(launch, name)
-    return int(text) if text is not None and text.isdigit() else None
+    return depth(_value(launch, name))
 
 
 def _value(launch: Launch, name: str) -> str | None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from advisor import engines
 from advisor.domain.nouns import Case, Effect, MemoryBill
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.knowledge.rule_data import table
@@ -195,10 +196,13 @@ def leaves_no_pool(found: MemoryBill) -> bool:
 
 
 def unknown_sizes(case: Case) -> tuple[str, ...]:
-    """The options that decide how much memory there is and whose value only a variable knows."""
-    if not any(found.unresolved for found in case.launch.flags):
+    """The options that decide how much memory there is and whose value only a variable knows, or
+    whose number no server starts with.
+    """
+    wrong = engines.get(case.plan.engine).not_taken(case.launch, case.plan)
+    if not wrong and not any(found.unresolved for found in case.launch.flags):
         return ()
-    return tuple(name for name in _SIZES if open_value(case, name))
+    return tuple(name for name in _SIZES if name in wrong or open_value(case, name))
 
 
 def bill(case: Case) -> MemoryBill | None:

@@ -1,6 +1,7 @@
 import re
 from collections.abc import Iterator
 
+from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines import Option
@@ -228,7 +229,9 @@ def out_of_range(case: Case, found: Flag) -> Hit | None:
         return None
     engine = "llama-server" if case.plan.engine in GGUF_ENGINES else case.plan.engine
     value = (found.value or "").strip()
-    said = outside(limits(engine, found.name, catalogued_version(case)), value)
+    said = outside(limits(engine, found.name, catalogued_version(case)), value) or beyond(
+        engine, found.name, value
+    )
     if said is None:
         return None
     number = value.lstrip("-")
@@ -249,6 +252,13 @@ def out_of_range(case: Case, found: Flag) -> Hit | None:
         everywhere=True,
         slip=True,
     )
+
+
+def beyond(engine: str, name: str, value: str) -> str | None:
+    """What a plan holds of an option's number at most, where this is more."""
+    field = engines.get(engine).FIELDS.get(name)
+    bounds = field.bounds if field is not None else engines.get(engine).COUNTS.get(name)
+    return outside((f"Le(le={bounds[1]:.0f})",), value) if bounds is not None else None
 
 
 def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:

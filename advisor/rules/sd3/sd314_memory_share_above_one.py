@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from math import isfinite
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
@@ -22,8 +23,8 @@ def memory_share_above_one(case: Case) -> Iterator[Hit]:
     Bad: vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 90
     Good: vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 0.9
     """
-    share = case.plan.memory_fraction
     place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
+    share = _share(place.value) if place is not None and not place.unresolved else None
     if share is None or 0 < share <= 1:
         return
     meant = next((share / by for by in (10, 100) if 0.5 <= share / by < 1), None)
@@ -37,3 +38,12 @@ def memory_share_above_one(case: Case) -> Iterator[Hit]:
         if wanted is not None
         else Fix(text="Give a part of the memory, for example 0.90."),
     )
+
+
+def _share(text: str | None) -> float | None:
+    """The number, or None where it is none (SD107)."""
+    try:
+        share = float(text or "")
+    except ValueError:
+        return None
+    return share if isfinite(share) else None

@@ -1,10 +1,13 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Request
+from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag
 from advisor.rules.kit.policy import sources
+
+DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing more is advised
 
 
 @rule(severity="warning", speculative=True, sources=sources("regime", "low_acceptance_rate"))
@@ -22,9 +25,8 @@ def low_acceptance(case: Case) -> Iterator[Hit]:
     rate = mean_rate(request, case.plan.k) if request is not None else None
     if request is None or rate is None or rate >= floor:
         return
-    best = max(
-        (k for k in range(1, case.plan.k) if (mean_rate(request, k) or 0.0) >= floor), default=0
-    )
+    fewer = range(1, min(case.plan.k, DEEPEST_K + 1))
+    best = max((k for k in fewer if (mean_rate(request, k) or 0.0) >= floor), default=0)
     yield Hit(
         f"the measured acceptance gives {rate:.0%} of the drafted tokens at k={case.plan.k}, "
         f"below {floor:.0%}",
@@ -54,9 +56,12 @@ def mean_rate(request: Request, k: int) -> float | None:
         return None
     if request.acceptance:
         alive, total = 1.0, 0.0
-        for position in range(k):
-            alive *= request.acceptance[min(position, len(request.acceptance) - 1)]
+        for rate in request.acceptance[:k]:
+            alive *= rate
             total += alive
+        more = k - len(request.acceptance)
+        if more > 0:  # a geometric series
+            total += alive * (more if rate == 1 else rate * (1 - rate**more) / (1 - rate))
         return total / k
     if request.acceptance_length is not None and (request.acceptance_k or k) == k:
         return (request.acceptance_length - 1.0) / k

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import (
@@ -20,6 +21,7 @@ from advisor.rules.kit.releases import between, release, version_label
 SIZES = ("--cudagraph-capture-sizes", "--max-cudagraph-capture-size", "--compilation-config")
 HEADS = ("mtp", "eagle", "eagle3", "dflash", "dspark")  # what the second model runner drafts with
 V2 = "VLLM_USE_V2_MODEL_RUNNER"
+DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing more is advised
 SLOTS = 256  # without --max-num-seqs; more changes no size below the largest
 
 
@@ -66,7 +68,7 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
     fits = next(
         (
             k
-            for k in range(case.plan.k - 1, 0, -1)
+            for k in range(min(case.plan.k - 1, DEEPEST_K), 0, -1)
             if (running_requests(case, k) or batch) * (k + 1) <= largest
         ),
         0,
