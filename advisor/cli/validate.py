@@ -43,7 +43,10 @@ def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
 def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     """The report for the files."""
     report = check_files(
-        files[0] if len(files) == 1 else files, changes=_complete(options), **context_of(options)
+        files[0] if len(files) == 1 else files,
+        changes=_complete(options),
+        estimates=options["form"] == "json",
+        **context_of(options),
     )
     if options["skip_unrelated"] or no_launch_message(report):
         return report
@@ -59,7 +62,11 @@ def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[s
     if "-" not in changed:
         return judge(files, options)
     piped = check_files(
-        text=changed["-"], name="-", changes=_complete(options), **context_of(options)
+        text=changed["-"],
+        name="-",
+        changes=_complete(options),
+        estimates=options["form"] == "json",
+        **context_of(options),
     )
     others = tuple(name for name in files if name != "-")
     return merge_reports([piped, judge(others, options)]) if others else piped
@@ -106,7 +113,7 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
         change = apply_rounds(
             read.source,
             report,
-            lambda text, name: check_files(text=text, name=name, **wanted),
+            lambda text, name: check_files(text=text, name=name, estimates=False, **wanted),
             options["unsafe_fixes"],
         )
         piped = read.source.name == "-" and not options["diff"]

@@ -10,7 +10,7 @@ from advisor.domain.patterns import lazy_re
 
 Release = tuple[int, ...]
 _BUILD = lazy_re(r"(?:^|[^0-9a-z])b(\d{4,6})(?![0-9a-f])")
-_TAG = lazy_re(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)(?:\.?post(\d+))?")
+_TAG = lazy_re(r"(?<![\d.])v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:\.?post(\d{1,9}))?")
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.advice.decide import UNPRICED
-from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
+from advisor.domain.nouns import AdvisorError, Estimate, Launch, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch
 from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.sizes import device
@@ -51,13 +51,40 @@ def change_for(one: CheckedLaunch) -> Change | None:
     return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why)
 
 
+def estimate_of(one: CheckedLaunch) -> Estimate | None:
+    """What a launch with a drafter is expected to do; None where that cannot be said."""
+    facts = one.facts
+    if (
+        facts.hardware is None
+        or facts.concurrency is None
+        or facts.shape is None
+        or one.plan.method == "none"
+        or _has_unknown_size(one.launch)
+    ):
+        return None
+    from advisor.prediction import estimates  # start-up: numpy, only where a load is known
+
+    try:
+        return estimates.estimate(facts, [one.plan])[0]
+    except AdvisorError:
+        return None
+
+
+def _has_unknown_size(launch: Launch) -> bool:
+    """Whether a variable says over how many devices the launch is spread."""
+    return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
+
+
+_RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
+
+
 def _own_drafter(one: CheckedLaunch) -> str:
     """What the file's own drafter is expected to gain where `recommend` has none for the model;
     nothing where it would lose.
     """
     if one.plan.method in ("none", "mtp"):
         return ""
-    expected = one.estimate
+    expected = estimate_of(one)
     if expected is None or expected.output_tok_s.speedup.p50 <= 1:
         return ""
     told = expected.output_tok_s.speedup

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from advisor import rules
 from advisor.advice.launch_facts import launch_facts
-from advisor.domain.nouns import AdvisorError, Case, Estimate, Finding, Launch, Skipped
+from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
 from advisor.knowledge import store as knowledge
 from advisor.lint.report import (
     CheckedLaunch,
@@ -68,27 +68,35 @@ def validate(
     select: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     changes: bool = False,
+    estimates: bool = True,
 ) -> Report:
     """Judge configurations: a path, several paths, "-" for standard input, or the text itself.
 
     hw, gpus, concurrency, ctx (prompt tokens per request), output_tokens and workload are what the
-    file cannot say; `changes=True` also asks `recommend` what it would do instead. Raises
+    file cannot say; `changes=True` also asks `recommend` what it would do instead, and
+    `estimates=False` leaves out what each launch is expected to do. Raises
     AdvisorError for one file that cannot be read (of several, each unreadable one is reported in
     `files`) and for names that are not known.
     """
     given = Given(hw, gpus, concurrency, ctx, output_tokens, workload, engine_version)
     if text is None and isinstance(source, str) and source != "-" and _is_text(source):
         text = source
+    check = partial(
+        check_launch,
+        given=given,
+        select=select,
+        ignore=ignore,
+        changes=changes,
+        estimates=estimates,
+    )
     if text is not None:
-        return check_launch(
-            read_text(text, name, version=engine_version), given, select, ignore, changes
-        )
+        return check(read_text(text, name, version=engine_version))
     paths = [source] if isinstance(source, str | os.PathLike) else list(source or ())
     if not paths:
         raise AdvisorError("no file given: pass a path, or - for standard input")
     files = list(expand(os.fspath(path) for path in paths))
     alone = len(files) == 1 and len(paths) == 1
-    return merge_reports([_read_and_check(f, alone, given, select, ignore, changes) for f in files])
+    return merge_reports([_read_and_check(path, alone, given, check) for path in files])
 
 
 def _is_text(source: str) -> bool:
@@ -134,14 +142,12 @@ def _read_and_check(
     path: str,
     alone: bool,
     given: Given,
-    select: Sequence[str] | None,
-    ignore: Sequence[str] | None,
-    changes: bool,
+    check: Callable[[FileRead], Report],
 ) -> Report:
     read = fence(partial(read_one, path, given), alone)
     if isinstance(read, str):
         return Report(files=(FileReport(path, error=read),))
-    return check_launch(read, given, select, ignore, changes)
+    return check(read)
 
 
 def check_launch(
@@ -150,6 +156,7 @@ def check_launch(
     select: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     changes: bool = False,
+    estimates: bool = True,
 ) -> Report:
     """Judge every launch of one file. Raises AdvisorError for hardware and rules that are not
     known.
@@ -157,20 +164,17 @@ def check_launch(
     if given.hw:
         knowledge.hardware(given.hw)
     tuple(select_rows(select, ignore))
-    report = fence(partial(_check_file, read, given, select, ignore, changes))
+    judge = partial(
+        _judge, given=given, select=select, ignore=ignore, changes=changes, estimates=estimates
+    )
+    report = fence(partial(_check_file, read, judge))
     if isinstance(report, str):
         about = FileReport(read.source.name, read.form, len(read.launches), error=report)
         return Report((about,), reads=(read,))
     return report
 
 
-def _check_file(
-    read: FileRead,
-    given: Given,
-    select: Sequence[str] | None,
-    ignore: Sequence[str] | None,
-    changes: bool,
-) -> Report:
+def _check_file(read: FileRead, judge: Callable[..., _Judged]) -> Report:
     launches = read.launches
     findings: list[Finding] = []
     skipped: list[Skipped] = []
@@ -178,7 +182,7 @@ def _check_file(
     failed: list[Failure] = []
     for number, launch in enumerate(launches):
         siblings = launches[:number] + launches[number + 1 :]
-        judged = fence(partial(_judge, launch, siblings, given, select, ignore, changes))
+        judged = fence(partial(judge, launch, siblings))
         if isinstance(judged, str):
             failed.append(Failure(read.source.name, "not judged", judged, launch.line))
             continue
@@ -213,6 +217,7 @@ def _judge(
     select: Sequence[str] | None,
     ignore: Sequence[str] | None,
     changes: bool,
+    estimates: bool,
 ) -> _Judged:
     """What the rules say of one launch, and what is expected of it."""
     one = understand(launch, given)
@@ -226,9 +231,7 @@ def _judge(
     if given.hw and given.concurrency and one.not_taken:
         skipped = (*skipped, Skipped("estimate", one.not_taken, launch.file))
     else:
-        one = one._replace(estimate=_estimate(one))
-        if changes and given.hw:
-            one = _with_change(one)
+        one = _with_speeds(one, changes, estimates) if given.hw else one
     return _Judged(one, findings, skipped)
 
 
@@ -296,37 +299,15 @@ def _own_mtp(model: str) -> bool:
     )
 
 
-def _estimate(one: CheckedLaunch) -> Estimate | None:
-    """What a launch with a drafter is expected to do; None where that cannot be said."""
-    facts = one.facts
-    if (
-        facts.hardware is None
-        or facts.concurrency is None
-        or facts.shape is None
-        or one.plan.method == "none"
-        or _has_unknown_size(one.launch)
-    ):
-        return None
-    from advisor.prediction import estimates  # start-up: numpy, only where a load is known
+def _with_speeds(one: CheckedLaunch, changes: bool, estimates: bool) -> CheckedLaunch:
+    if not (changes or estimates):
+        return one
+    from advisor.lint import compare  # start-up: only with hardware given
 
-    try:
-        return estimates.estimate(facts, [one.plan])[0]
-    except AdvisorError:
-        return None
-
-
-def _has_unknown_size(launch: Launch) -> bool:
-    """Whether a variable says over how many devices the launch is spread."""
-    return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
-
-
-_RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
-
-
-def _with_change(one: CheckedLaunch) -> CheckedLaunch:
-    from advisor.lint.compare import change_for  # start-up: only with a load given
-
-    return one._replace(change=change_for(one))
+    return one._replace(
+        estimate=compare.estimate_of(one) if estimates else None,
+        change=compare.change_for(one) if changes else None,
+    )
 
 
 def _redact(finding: Finding, read: FileRead) -> Finding:

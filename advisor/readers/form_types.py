@@ -243,7 +243,7 @@ class Checker:
     def _check_format(self, key: str, node: Node, kind: str) -> None:
         """A size, a duration, a quantity."""
         pattern, what = _FORMATS[kind]
-        if kind == "size" and node.text.isdigit() and 0 < int(node.text) < 1024:
+        if kind == "size" and re.fullmatch(r"[0-9]{1,4}", node.text) and 0 < int(node.text) < 1024:
             said = f"{key} {node.text} is {node.text} bytes: a unit is missing"
             self._slip(said, node, f"{node.text}g")
             return

@@ -284,7 +284,7 @@ def docker_value_slip(name: str, value: Mapped, reading: Reading) -> None:
         found = re.match(r"(\d+)\s*([kmgKMG])", text)
         meant = f"{found[1]}{found[2].lower()}" if found else None
         said = f"docker run does not read the size '{text}' of {name}"
-    elif name == "--shm-size" and text.isdigit() and 0 < int(text) < 1024:
+    elif name == "--shm-size" and re.fullmatch(r"[0-9]{1,4}", text) and 0 < int(text) < 1024:
         meant, said = f"{text}g", f"{name} {text} is {text} bytes: a unit is missing"
     elif name in _WORDS:
         word = text.partition(":")[0]

@@ -1,6 +1,5 @@
-"""Fuzz targets beside the readers: fact files, machine files, tables of rows, benchmark files, and
-the
-edge of every output.
+"""Fuzz targets beside the readers: launches with hardware and load, fact files, machine files,
+tables of rows, benchmark files, and the edge of every output.
 
     python tests/fuzz/fuzz_files.py --target facts --count 100000 --seed 1
 
@@ -16,6 +15,7 @@ import io
 import json
 import os
 import random
+import shlex
 import sys
 import tempfile
 import time
@@ -31,11 +31,14 @@ for folder in (ROOT, ROOT / "tests" / "fuzz"):
 import fuzz_readers  # noqa: E402
 from fuzz_readers import visible  # noqa: E402
 
+from advisor import engines  # noqa: E402
 from advisor.advice.own_runs import machine as machines  # noqa: E402
 from advisor.domain.nouns import AdvisorError  # noqa: E402
 from advisor.domain.printable import csv_cell, json_text, printable, printable_lines  # noqa: E402
 from advisor.knowledge.build import check_file  # noqa: E402
+from advisor.lint.report import Given  # noqa: E402
 from advisor.prediction.predict_rows import predict_rows  # noqa: E402
+from advisor.readers import read_bytes  # noqa: E402
 from advisor.readers.results.document import parse  # noqa: E402
 from advisor.readers.results.formats import read_document  # noqa: E402
 from advisor.readers.secrets import Redactor, learn_from_text  # noqa: E402
@@ -229,6 +232,59 @@ class Results:
         visible(printable_lines(runs_text(runs, 80)))
 
 
+class Launches:
+    """`advisor validate --hw --concurrency --ctx`: any options of an engine with any values."""
+
+    VALUES = (
+        *("", "0", "-1", "1", "2", "8", "64", "1e9", "1e308", "nan", "inf", "-inf", "0.9", "1.5"),
+        *("1" + "0" * 8, "1" + "0" * 20, "9" * 400, "9" * 5000, "on", "off", "false", "None"),
+        *("auto", "all", "128k", "128K", "{}", "[]", "1,2", "1,1,1,1", "a b", "${X}", "x" * 80),
+        '{"method":"mtp","num_speculative_tokens":2}',
+        '{"method":"mtp","num_speculative_tokens":10000000}',
+        '{"method":"eagle3","model":"x","num_speculative_tokens":1e400}',
+        '{"method":"ngram","num_speculative_tokens":-1,"prompt_lookup_max":0}',
+        '{"num_speculative_tokens_per_batch_size":[[1,8,0],[9,-1,100000000000000000000]]}',
+    )
+    HEADS = (
+        ("vllm", "vllm serve Qwen/Qwen3.6-35B-A3B-FP8"),
+        ("vllm", "vllm serve openai/gpt-oss-120b"),
+        ("sglang", "python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8"),
+        ("llama-server", "llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf"),
+    )
+    GIVENS = (
+        Given(hw="h100", concurrency=4, ctx=2048),
+        Given(hw="gb10", gpus=2, concurrency=100_000, ctx=10_000_000, output_tokens=1),
+        Given(hw="h200", gpus=1024, concurrency=1, ctx=1, workload="code"),
+    )
+
+    def __init__(self, folder: Path) -> None:
+        # those that a plan reads count for as much as all others together
+        self.given, self.names = self.GIVENS[0], {}
+        for engine, _ in self.HEADS:
+            adapter = engines.get(engine)
+            plan = [*adapter.FIELDS, *(name for name in adapter.COUNTS if "." not in name)]
+            self.names[engine] = (plan, adapter.catalogue.names())
+
+    def make(self, chance: random.Random) -> bytes:
+        self.given = chance.choice(self.GIVENS)
+        engine, head = chance.choice(self.HEADS)
+        words = [head]
+        for _ in range(chance.randrange(1, 7)):
+            name = chance.choice(chance.choice(self.names[engine]))
+            words += [name, shlex.quote(chance.choice(self.VALUES))]
+        if chance.random() < 0.6:
+            option = {
+                "vllm": "--speculative-config " + shlex.quote(chance.choice(self.VALUES[-5:])),
+                "sglang": "--speculative-algorithm EAGLE",
+                "llama-server": "--spec-type draft-mtp",
+            }
+            words.append(option[engine])
+        return " ".join(words).encode()
+
+    def check(self, data: bytes) -> None:
+        fuzz_readers.judge(read_bytes(data, "a.sh"), self.given)
+
+
 class Output:
     """The edge of every output: what is shown, written as JSON or as a cell, and the redactor."""
 
@@ -251,8 +307,9 @@ class Output:
         assert SECRET not in redactor.clean(text + " " + SECRET), "a secret is shown"
 
 
-TARGETS: dict[str, Callable[[Path], Facts | Machines | Rows | Results | Output]] = {
-    "facts": Facts, "machines": Machines, "rows": Rows, "results": Results, "output": Output,
+TARGETS: dict[str, Callable[[Path], Launches | Facts | Machines | Rows | Results | Output]] = {
+    "launches": Launches,
+       "facts": Facts, "machines": Machines, "rows": Rows, "results": Results, "output": Output,
 }  # fmt: skip
 
 

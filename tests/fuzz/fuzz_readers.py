@@ -29,10 +29,13 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from advisor.domain.nouns import AdvisorError  # noqa: E402
+from advisor.lint.report import Given  # noqa: E402
 from advisor.readers import FileRead, read_bytes  # noqa: E402
 
 SECRET = "hf_FuzzSecretFuzzSecretFuzz"
 SLOW_S = 3.0
+# with hardware and load, so that the bill, the estimate and the recommendation are asked as well
+GIVEN = Given(hw="h100", concurrency=4, ctx=2048)
 NAMES = (
     "-",
     "a.sh",
@@ -85,6 +88,10 @@ WORDS = [
         "|\n",
         ">-\n",
         "--speculative-config ",
+        "--tensor-parallel-size 0 ",
+        "--data-parallel-size -1 ",
+        "--gpu-memory-utilization nan ",
+        "--max-num-seqs 1" + "0" * 20 + " ",
         '{"method":"mtp","num_speculative_tokens":3}',
         "--",
         "-",
@@ -271,7 +278,7 @@ def check(data: bytes, name: str, deep: bool) -> None:
                         "a span outside the file"
                     )
         if deep:
-            _judge(read)
+            judge(read)
     spent = time.process_time() - begun
     assert spent < SLOW_S, f"took {spent:.1f} s"
 
@@ -293,20 +300,23 @@ def visible(text: str, kept: str = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPA
         assert ch in kept or not odd, f"{ch!a} in what is shown: {ascii(text)[:80]}"
 
 
-def _judge(read: FileRead) -> None:
+def judge(read: FileRead, given: Given = GIVEN) -> None:
+    """The property of what is said of a reading: every launch judged, nothing secret, nothing that
+    a terminal obeys.
+    """
     from advisor.domain.printable import json_text
     from advisor.lint import fixes
-    from advisor.lint.report import Given
     from advisor.lint.validate import check_launch
     from advisor.render.findings.hosts import report_github, report_sarif
     from advisor.render.findings.json_out import report_json
     from advisor.render.findings.text import report_text
 
     try:
-        report = check_launch(read, Given())
+        report = check_launch(read, given, changes=True)
     except AdvisorError as error:
         _sound(str(error))
         return
+    assert not report.failures, report.failures[0].text
     change = fixes.apply_edits(read.source, report.findings, unsafe=True)
     shown = [
         report_text(report),

@@ -30,11 +30,11 @@ _TYPESET = lazy_re(
 )
 _ASKED = lazy_re(
     r"^#SBATCH[ \t]+--?(gpus-per-node|gres|gpus|G|nodes|N)(?:=|[ \t]+)(?:gpu:)?"
-    r"(?:[\w.-]*[A-Za-z][\w.-]*:)?(\d+)",
+    r"(?:[\w.-]*[A-Za-z][\w.-]*:)?(\d{1,6})\b",
     re.M,
 )
 _GRES = lazy_re(r"^#SBATCH[ \t]+--gres(?:=|[ \t]+)gpu(=)\w", re.M)
-_TASKS = lazy_re(r"^#SBATCH[ \t]+--ntasks-per-node(?:=|[ \t]+)(\d+)", re.M)
+_TASKS = lazy_re(r"^#SBATCH[ \t]+--ntasks-per-node(?:=|[ \t]+)(\d{1,6})\b", re.M)
 # srun of a server without a number of tasks of its own, or ranks told by its variables
 _EACH = lazy_re(
     r"^[ \t]*(?:exec[ \t]+)?srun[ \t]+(?![^\n]*(?:-n[ \t]*\d|--ntasks|bash|\bsh\b))"

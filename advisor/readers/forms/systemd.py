@@ -140,7 +140,8 @@ def _check_sandbox(
     port = next((b for a, b in pairwise(words) if a.text == "--port"), None)
     if user is None or user.text.strip() in ("root", "0") or port is None:
         return
-    if port.text.isdigit() and 0 < int(port.text) < 1024 and "AmbientCapabilities" not in told:
+    low = re.fullmatch(r"[0-9]{1,4}", port.text) and 0 < int(port.text) < 1024
+    if low and "AmbientCapabilities" not in told:
         said = f"port {port.text} is open to root alone, and the unit runs as {user.text.strip()}"
         reading.slip(said, port.first(), text="a port above 1023, or AmbientCapabilities=")
 

@@ -111,7 +111,7 @@ def _used_devices(launch: Launch, outer: Sequence[str] | None) -> set[str]:
     if (
         seen is not None
         and outer is not None
-        and all(part.isdigit() and int(part) < len(outer) for part in seen)
+        and all((at := depth(part)) is not None and at < len(outer) for part in seen)
     ):
         seen = [outer[int(part)] for part in seen]
     seen = seen or (list(outer) if outer else None)

@@ -71,7 +71,7 @@ def _tries(text: str) -> Iterator[str]:
     yield re.sub(r"\b(True|False|None)\b", lambda found: _TRUTHS[found[0]], single)
     yield text.replace(";", ",")
     yield re.sub(r"=(?=\s*[\"\d\[{tfn])", ":", text)
-    if pairs := re.fullmatch(r"\s*(\w+=\d+)(\s*,\s*\w+=\d+)*\s*", text):
+    if pairs := re.fullmatch(r"\s*(\w+=\d{1,18})(\s*,\s*\w+=\d{1,18})*\s*", text):
         yield json.dumps({k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", pairs[0])})
     yield _with_commas(text)
     yield _TYPOGRAPHIC.sub('"', text)

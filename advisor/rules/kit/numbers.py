@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from math import inf
 from operator import ge, gt, le, lt
 from typing import Any, NamedTuple
 
@@ -77,7 +78,7 @@ def _fits(kind: str, value: Any) -> bool:
         )
     if isinstance(value, str):
         return (_INT if family == "int" else _FLOAT).fullmatch(value) is not None
-    return family == "float" or isinstance(value, bool) or float(value).is_integer()
+    return family == "float" or isinstance(value, int) or float(value).is_integer()
 
 
 def outside(limits: Iterable[str] | None, value: Any) -> str | None:
@@ -88,6 +89,8 @@ def outside(limits: Iterable[str] | None, value: Any) -> str | None:
         number = float(value)
     except ValueError:
         return None
+    except OverflowError:  # an integer of JSON
+        number = inf if value > 0 else -inf
     for limit in limits or ():
         bound = _bound(limit)
         if bound is not None and not bound.holds(number, bound.number):
@@ -197,8 +200,8 @@ def likely_number(kind: str, text: str) -> str | None:
         return found[1] if found else None
     scale = {"k": 2**10, "m": 2**20}.get((size[2] or "").lower(), 1)
     number = float(size[1]) * scale
-    if number > _LARGEST and size[1].isdigit():
-        return size[1]
+    if number > _LARGEST:
+        return size[1] if size[1].isdigit() else None
     return str(int(number)) if number == int(number) else None
 
 

@@ -145,7 +145,8 @@ def nearest(word: str, choices: Sequence[str]) -> str | None:
     """
     from difflib import get_close_matches
 
-    if word.isdigit() and all(choice.isdigit() for choice in choices):  # room for as much
+    if re.fullmatch(r"[0-9]{1,18}", word) and all(choice.isdigit() for choice in choices):
+        # room for as much
         return min((one for one in choices if int(one) >= int(word)), key=int, default=None)
     plain = {_plain(choice): choice for choice in reversed(choices)}
     asked = _plain(word)

@@ -298,9 +298,10 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
         kept: str | None = re.split(r"[^\d.]", value)[0] or "0"
     else:
         kept, near = leading_digits(value), likely_number("int", value)
-        if found.name == "--cache-ram" and (size := re.fullmatch(r"(\d+)\s*[gG]i?[bB]?", value)):
+        size = re.fullmatch(r"(\d{1,18})\s*[gG]i?[bB]?", value)
+        if found.name == "--cache-ram" and size is not None:
             near = str(int(size[1]) * 1024)  # it counts MiB
-        elif found.name in SECONDS and (span := re.fullmatch(r"(\d+)\s*(m|min|h)", value)):
+        elif found.name in SECONDS and (span := re.fullmatch(r"(\d{1,18})\s*(m|min|h)", value)):
             near = str(int(span[1]) * (3600 if span[2] == "h" else 60))
     if kept is None or near is None or near == kept or not (whole or found.name in SAMPLING):
         return None

@@ -31,7 +31,7 @@ def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
     if given is None or (isinstance(given, int) and not isinstance(given, bool) and given > 0):
         return
     if isinstance(given, str) and (
-        (given.isdigit() and int(given) > 0) or any(sign in given for sign in "${<")
+        (given.isdecimal() and given.strip("0")) or any(sign in given for sign in "${<")
     ):
         return  # a number in quotes, or what only a variable knows
     yield Hit(

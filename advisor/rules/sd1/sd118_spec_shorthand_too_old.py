@@ -3,6 +3,7 @@ import shlex
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.engines.arguments.fields import depth
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, flags, replace_fix
 from advisor.rules.kit.fixes import is_release_pinned
@@ -43,7 +44,7 @@ def config_fix(case: Case, tokens: str) -> Fix:
     given = [found for found in flags(case) if found.name in NAMES]
     config: dict[str, object] = {
         "method": "mtp",
-        "num_speculative_tokens": int(tokens) if tokens.isdigit() else tokens,
+        "num_speculative_tokens": depth(tokens) or tokens,
     }
     method, model = flag(case, "--spec-method"), flag(case, "--spec-model")
     if method is not None and method.value:

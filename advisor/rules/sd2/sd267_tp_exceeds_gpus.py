@@ -2,6 +2,7 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Container, Edit, EnvVar, Fix
+from advisor.engines.arguments.fields import depth
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import set_fix
@@ -86,7 +87,7 @@ def more_devices(case: Case, ranks: int) -> tuple[Edit, ...]:
     if plain.isdigit():
         text = str(ranks)
     elif container.kind == "docker-run" and numbers == [
-        str(int(numbers[0]) + at) for at in range(len(numbers)) if numbers[0].isdigit()
+        str(int(numbers[0]) + at) for at in range(len(numbers)) if depth(numbers[0]) is not None
     ]:
         text = f'"device={",".join(str(int(numbers[0]) + at) for at in range(ranks))}"'
     else:
@@ -118,7 +119,7 @@ def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -
     first = numbers[0]
     place = var.value_span
     edits: tuple[Edit, ...] = ()
-    if held != count and first.isdigit() and place is not None and ranks <= 16:
+    if held != count and depth(first) is not None and place is not None and ranks <= 16:
         text = ",".join(str(int(first) + at) for at in range(ranks))
         edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=text),)
     elif case.plan.pp * case.plan.dp == 1:
@@ -134,7 +135,7 @@ def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -
 def beyond(case: Case, container: Container, var: EnvVar, held: int, ranks: int) -> Iterator[Hit]:
     """Devices by their numbers on the host: those of a container are numbered from 0."""
     numbers = (var.value or "").split(",")
-    good = next((at for at, one in enumerate(numbers) if one.isdigit() and int(one) >= held), None)
+    good = next((at for at, one in enumerate(numbers) if (depth(one) or 0) >= held), None)
     if good is None or container.devices is None:
         return
     inside = ",".join(str(at) for at in range(min(held, len(numbers))))
@@ -157,6 +158,6 @@ def gpu_count(text: str) -> int | None:
     plain = text.strip("\"' ").removeprefix("device=").removeprefix("count=")
     if "device=" in text and re.fullmatch(r"[\w-]+(,[\w-]+)*", plain):
         return len(plain.split(","))
-    if re.fullmatch(r"\d+", plain):
+    if re.fullmatch(r"\d{1,9}", plain):
         return int(plain) or None
     return len(plain.split(",")) if re.fullmatch(r"[\w-]+(,[\w-]+)+", plain) else None
