@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor import engines, rules
 from advisor.domain.nouns import Case
 from advisor.lint.report import Given
-from advisor.lint.validate import understand
+from advisor.lint.validate import check_launch, understand
 from advisor.readers import read_text
 
 HEADS = {
@@ -29,6 +29,8 @@ ODD = st.sampled_from(
         "1e9",
         "nan",
         "inf",
+        "1" + "0" * 20,
+        "1e308",
         "on",
         "false",
         "None",
@@ -57,7 +59,7 @@ JSON = st.sampled_from(
 
 
 @pytest.mark.parametrize("engine", HEADS)
-@settings(max_examples=120)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_rules_take_any_option(engine: str, data: st.DataObject) -> None:
     adapter = engines.get(engine)
@@ -69,6 +71,10 @@ def test_rules_take_any_option(engine: str, data: st.DataObject) -> None:
         words += ["--speculative-config", shlex.quote(data.draw(JSON))]
     version = data.draw(st.sampled_from([None, *adapter.versions]))
     read = read_text(" ".join(words), version=version)
+    loaded = Given(hw="h100", concurrency=4, ctx=2048, engine_version=version)
     for launch in read.launches:
-        told = understand(launch, Given(engine_version=version))
-        rules.check(Case(facts=told.facts, plan=told.plan, launch=launch))
+        for asked in (Given(engine_version=version), loaded):
+            told = understand(launch, asked)
+            rules.check(Case(facts=told.facts, plan=told.plan, launch=launch))
+    report = check_launch(read, loaded, changes=True)
+    assert not report.failures
