@@ -44,20 +44,11 @@ from advisor.engines.arguments.reading import Reader
 from advisor.engines.base import VersionMatch
 from advisor.engines.versions import later_build, name_build, resolve_build
 
-TYPE, N_MAX, OLD_N_MAX, MOD_N_MAX = (
-    "--spec-type",
-    "--spec-draft-n-max",
-    "--draft-max",
-    "--spec-ngram-mod-n-max",
-)
+TYPE, N_MAX, OLD_N_MAX = "--spec-type", "--spec-draft-n-max", "--draft-max"
+MOD_N_MAX = "--spec-ngram-mod-n-max"
 DRAFT, CTX, SLOTS, UNIFIED = "--spec-draft-model", "--ctx-size", "--parallel", "--kv-unified"
-FLASH, LAYERS, JINJA, K_TYPE, V_TYPE = (
-    "--flash-attn",
-    "--gpu-layers",
-    "--jinja",
-    "--cache-type-k",
-    "--cache-type-v",
-)
+FLASH, LAYERS, JINJA = "--flash-attn", "--gpu-layers", "--jinja"
+K_TYPE, V_TYPE = "--cache-type-k", "--cache-type-v"
 SPLIT = "--tensor-split"
 ALL_LAYERS = 99
 
@@ -78,11 +69,8 @@ class LlamaServerAdapter(Adapter):
         "--port": Field("port", integer),
     }
     COUNTS: ClassVar[Mapping[str, Bounds]] = {
-        CTX: (0, COUNT[1]),
-        SLOTS: (-1, COUNT[1]),
-        N_MAX: DEPTH,
-        OLD_N_MAX: DEPTH,
-        MOD_N_MAX: DEPTH,
+        **{CTX: (0, COUNT[1]), SLOTS: (-1, COUNT[1])},
+        **dict.fromkeys((N_MAX, OLD_N_MAX, MOD_N_MAX), DEPTH),
     }
 
     def __init__(self, engine: Engine = "llama-server") -> None:

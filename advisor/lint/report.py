@@ -120,7 +120,7 @@ class Failure(NamedTuple):
     """What could not be judged, a file or one launch of it, and why."""
 
     file: str
-    kind: str  # "unreadable", "not checked", "not judged"
+    kind: str  # "unreadable", "not checked"
     reason: str
     line: int = 0  # of the launch
 
@@ -142,7 +142,7 @@ class FileReport(NamedTuple):
     error: str | None = None
     suppressed: int = 0
     cut_short: bool = False  # a bound ended the reading: what stands behind it was not judged
-    not_judged: tuple[Failure, ...] = ()  # launches at which the program itself failed
+    not_checked: tuple[Failure, ...] = ()  # launches at which the program itself failed
     kind: str = "unreadable"  # of the error
 
 
@@ -163,7 +163,7 @@ class Report(NamedTuple):
             for one in self.files
             for failure in (
                 *((Failure(one.file, one.kind, one.error),) if one.error else ()),
-                *one.not_judged,
+                *one.not_checked,
             )
         )
 

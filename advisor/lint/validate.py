@@ -184,7 +184,7 @@ def _check_file(read: FileRead, judge: Callable[..., _Judged]) -> Report:
         siblings = launches[:number] + launches[number + 1 :]
         judged = fence(partial(judge, launch, siblings))
         if isinstance(judged, str):
-            failed.append(Failure(read.source.name, "not judged", judged, launch.line))
+            failed.append(Failure(read.source.name, "not checked", judged, launch.line))
             continue
         told.append(judged.launch)
         findings += judged.findings
@@ -198,7 +198,7 @@ def _check_file(read: FileRead, judge: Callable[..., _Judged]) -> Report:
         read.notes,
         suppressed=len(findings) - len(kept),
         cut_short=cut_short(read.notes),
-        not_judged=tuple(failed),
+        not_checked=tuple(failed),
     )
     cleaned = tuple(_redact(_continue(read, finding), read) for finding in kept)
     return Report((about,), cleaned, tuple(dict.fromkeys(skipped)), tuple(told), (read,))

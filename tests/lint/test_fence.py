@@ -87,11 +87,11 @@ def test_the_work_does_not_grow_with_a_number_of_the_file(
     calls = []
     real = memory.max_requests
 
-    def counted(*arguments: Any) -> Any:
+    def count(*arguments: Any) -> Any:
         calls.append(arguments)
         return real(*arguments)
 
-    monkeypatch.setattr(memory, "max_requests", counted)
+    monkeypatch.setattr(memory, "max_requests", count)
     work = []
     for k in (1_000, 100_000):
         calls.clear()
@@ -139,15 +139,15 @@ def test_a_failure_at_one_launch_is_one_line(
     assert shown.count(broken.__name__) == 1 and shown.count("SD107") >= 2
     if form == "json":
         (first, second) = json.loads(shown)["files"]
-        assert [row["line"] for row in first["not_judged"]] == [2] and not second["not_judged"]
+        assert [row["line"] for row in first["not_checked"]] == [2] and not second["not_checked"]
     elif form == "sarif":
         (told,) = json.loads(shown)["runs"][0]["invocations"]
         place = told["toolExecutionNotifications"][0]["locations"][0]["physicalLocation"]
         assert place["region"] == {"startLine": 2} and not told["executionSuccessful"]
     elif form == "text":
-        assert f"{one}:2: not judged: " in shown
+        assert f"{one}:2: not checked: " in shown
     else:
-        assert "one.sh,line=2::not judged" in shown
+        assert "one.sh,line=2::not checked" in shown
 
 
 def test_a_failure_in_reading_is_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

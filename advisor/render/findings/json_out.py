@@ -75,7 +75,7 @@ def _file(one: FileReport) -> dict[str, Any]:
         "launches": one.launches,
         "notes": list(one.notes),
         "error": one.error,
-        "not_judged": [{"line": x.line, "reason": x.reason} for x in one.not_judged],
+        "not_checked": [{"line": x.line, "reason": x.reason} for x in one.not_checked],
         "ignored": one.suppressed,
     }
 
@@ -157,7 +157,7 @@ def validate_schema() -> dict[str, Any]:
             "launches": number,
             "notes": texts,
             "error": maybe,
-            "not_judged": {
+            "not_checked": {
                 "type": "array",
                 "items": _object({"line": number, "reason": text}, ["line", "reason"]),
             },

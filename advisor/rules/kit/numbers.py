@@ -90,7 +90,7 @@ def outside(limits: Iterable[str] | None, value: Any) -> str | None:
     except ValueError:
         return None
     except OverflowError:  # an integer of JSON
-        number = inf if value > 0 else -inf
+        number = -inf if isinstance(value, int) and value < 0 else inf
     for limit in limits or ():
         bound = _bound(limit)
         if bound is not None and not bound.holds(number, bound.number):
@@ -230,3 +230,10 @@ def limits(engine: str, name: str, version: str | None) -> tuple[str, ...]:
         if found is not None:
             return tuple(found.get("limits") or ())
     return ()
+
+
+def beyond(engine: str, name: str, value: str) -> str | None:
+    """What a plan holds of an option's number at most, where this is more."""
+    field = engines.get(engine).FIELDS.get(name)
+    bounds = field.bounds if field is not None else engines.get(engine).COUNTS.get(name)
+    return outside((f"Le(le={bounds[1]:.0f})",), value) if bounds is not None else None

@@ -1,7 +1,6 @@
 import re
 from collections.abc import Iterator
 
-from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines import Option
@@ -11,6 +10,7 @@ from advisor.rules.kit.case import GGUF_ENGINES, flags, rename_fix, replace_fix
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.kit.numbers import (
+    beyond,
     expected_number,
     leading_digits,
     likely_number,
@@ -252,13 +252,6 @@ def out_of_range(case: Case, found: Flag) -> Hit | None:
         everywhere=True,
         slip=True,
     )
-
-
-def beyond(engine: str, name: str, value: str) -> str | None:
-    """What a plan holds of an option's number at most, where this is more."""
-    field = engines.get(engine).FIELDS.get(name)
-    bounds = field.bounds if field is not None else engines.get(engine).COUNTS.get(name)
-    return outside((f"Le(le={bounds[1]:.0f})",), value) if bounds is not None else None
 
 
 def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
