@@ -17,7 +17,7 @@ from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
 from advisor.cli.base import LazyGroup, say
-from advisor.cli.options import question_options
+from advisor.cli.options import key_option, question_options
 from advisor.cli.recommend import page_width, write
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
@@ -105,12 +105,14 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
     show_default=True,
     help="Abort after this long without a token, s.",
 )
+@key_option
 def run_plan(
     folder: Path | None,
     url: str | None,
     arm: str | None,
     prompts: Path | None,
     stall: float,
+    api_key: str | None,
     **load: Any,
 ) -> None:
     """Run the A/B benchmark of a plan, or measure a running server. Resumes where it was stopped.
@@ -122,11 +124,13 @@ def run_plan(
     folder = folder or Path("ab")
     if url is None:
         made = plans.read(folder)
-        files = _with_bar(lambda tell: ab_run.run(made, folder, stall_s=stall, tell=tell), folder)
+        files = _with_bar(
+            lambda tell: ab_run.run(made, folder, stall_s=stall, tell=tell, key=api_key), folder
+        )
     else:
         if arm is None:
             raise click.UsageError("--url needs --arm off or --arm on")
-        server = client.describe(client.checked_url(url))
+        server = client.describe(client.checked_url(url), api_key)
         there = (folder / plans.PLAN).is_file()
         made = plans.read(folder) if there else _plan_of(server, arm, prompts, folder, load)
         mine = next((a for a in made.arms if a.name == arm), None)
@@ -137,7 +141,7 @@ def run_plan(
         files = {
             arm: _with_bar(
                 lambda tell: ab_run.measure(
-                    server.url, made, mine, folder, stall_s=stall, tell=tell
+                    server.url, made, mine, folder, stall_s=stall, tell=tell, key=api_key
                 ),
                 folder,
             )

@@ -16,7 +16,7 @@ from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.own_runs.calibration import add_runs
 from advisor.advice.own_runs.watching import advise, observe
 from advisor.cli.base import HELP
-from advisor.cli.options import setting_options
+from advisor.cli.options import key_option, setting_options
 from advisor.cli.recommend import page_width, write
 from advisor.domain.nouns import AdvisorError
 from advisor.readers import server as client
@@ -116,18 +116,19 @@ def _one_length(by_k: Mapping[int | None, list[BenchmarkRun]], k: int | None) ->
     show_default=True,
     help="Observation time, s.",
 )
+@key_option
 @setting_options
-def watch(url: str, seconds: float, **asked: Any) -> None:
+def watch(url: str, seconds: float, api_key: str | None, **asked: Any) -> None:
     """Observe a running server and recommend speculation on, off or another k.
 
     Reads /metrics twice, /v1/models and /props; sends nothing else. Load, lengths, acceptance
     and KV use are those between the two readings. With --hw the current traffic is compared with a
     prediction.
     """
-    server = client.describe(client.checked_url(url))
-    before, start = client.counters(server.url), time.monotonic()
+    server = client.describe(client.checked_url(url), api_key)
+    before, start = client.counters(server.url, api_key), time.monotonic()
     time.sleep(seconds)
-    after = client.counters(server.url)
+    after = client.counters(server.url, api_key)
     seen = observe(server, before, after, time.monotonic() - start)
     write(watch_text(seen, advise(seen, asked), page_width()))
 

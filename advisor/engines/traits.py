@@ -12,6 +12,9 @@ from advisor.domain.nouns import Engine
 
 ALL_ADDRESSES = "0.0.0.0"  # what a server listens on to be reached from anywhere
 LOOPBACK = "127.0.0.1"  # and to be reached from its own machine alone
+# Variables that hold the key of a server that is asked, as vLLM's own clients read them; the first
+# that is set counts.
+API_KEYS = ("VLLM_API_KEY", "OPENAI_API_KEY")
 
 
 class EngineTraits(NamedTuple):

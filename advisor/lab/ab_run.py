@@ -22,6 +22,7 @@ from advisor.lab import bench_plan, load
 from advisor.lab.bench_plan import HEALTH_S, Arm, BenchPlan
 from advisor.lab.processes import EngineProcess, signal_group
 from advisor.readers import server as client
+from advisor.readers.exchange import BadAnswer, ServerGone
 from advisor.readers.results import document, own_runs
 from advisor.readers.results.own_runs import Header
 
@@ -40,11 +41,12 @@ def measure(
     *,
     stall_s: float = 60.0,
     tell: Tell = lambda *_: None,
+    key: str | None = None,
 ) -> list[Path]:
     """Warm up and measure every seed of one arm on a running server; its files. Raises
     AdvisorError.
     """
-    found = client.describe(url)
+    found = client.describe(url, key)
     body: dict[str, Any] = {
         "model": found.model, "max_tokens": plan.output_tokens, "ignore_eos": True,
     }  # fmt: skip
@@ -75,7 +77,7 @@ def measure(
         if len(done) < plan.requests:
             label = f"{arm.name}, seed {seed}"
             tell(label, load.Progress(len(done), plan.requests, 0, "warm-up"))
-            _warm_up(url, plan, body, folder, stall_s)
+            _warm_up(url, plan, body, stall_s, key)
             load.run(
                 url,
                 path,
@@ -84,6 +86,7 @@ def measure(
                 body,
                 stall_s=stall_s,
                 tell=partial(tell, label),
+                key=key,
             )
         paths.append(path)
     return paths
@@ -95,15 +98,25 @@ def _prompts(plan: BenchPlan, folder: Path, count: int, seed: int) -> list[str]:
     return bench_plan.make_prompts(count, plan.input_tokens, plan.workload, seed)
 
 
-def _warm_up(url: str, plan: BenchPlan, body: dict[str, Any], folder: Path, stall_s: float) -> None:
+def _warm_up(
+    url: str, plan: BenchPlan, body: dict[str, Any], stall_s: float, key: str | None
+) -> None:
     for text in bench_plan.make_prompts(plan.warmup, plan.input_tokens, plan.workload, seed=-1):
-        client.stream(url, {**body, "messages": [{"role": "user", "content": text}]}, stall_s * 5)
+        asked = {**body, "messages": [{"role": "user", "content": text}]}
+        client.stream(url, asked, stall_s * 5, key=key)
 
 
 def run(
-    plan: BenchPlan, folder: Path, *, stall_s: float = 60.0, tell: Tell = lambda *_: None
+    plan: BenchPlan,
+    folder: Path,
+    *,
+    stall_s: float = 60.0,
+    tell: Tell = lambda *_: None,
+    key: str | None = None,
 ) -> dict[str, list[Path]]:
-    """Both arms of a plan, the one without speculation first. Raises AdvisorError."""
+    """Both arms of a plan, the one without speculation first. `key` is for servers that their own
+    launch gives none. Raises AdvisorError.
+    """
     out: dict[str, list[Path]] = {}
     for arm in plan.arms:
         if _is_finished(plan, arm, folder):
@@ -114,7 +127,10 @@ def run(
         tell(label, load.Progress(0, plan.requests, 0, "server starts"))
         try:
             _wait(plan, server, arm, folder)
-            out[arm.name] = measure(plan.url, plan, arm, folder, stall_s=stall_s, tell=tell)
+            own = _own_key(plan, arm) or key
+            out[arm.name] = measure(
+                plan.url, plan, arm, folder, stall_s=stall_s, tell=tell, key=own
+            )
         finally:
             signs, seconds = _stop_signs(plan)
             server.end(*signs, seconds=seconds)
@@ -147,7 +163,7 @@ def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
     _stop_leftover(folder, plan)
     try:
         client.get(plan.url, plan.health, timeout_s=2)
-    except client.ServerGone:
+    except ServerGone:
         pass
     else:
         raise AdvisorError(
@@ -160,6 +176,17 @@ def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
             raise AdvisorError(f"cannot start {arm.argv[0]}: {error.strerror or error}") from error
     (folder / "server.pid").write_text(f"{server.pid}\n{arm.argv[0]}\n", encoding="utf-8")
     return server
+
+
+def _own_key(plan: BenchPlan, arm: Arm) -> str | None:
+    """The key that the engine of an arm asks for: of its launch, else of the environment that it is
+    started with.
+    """
+    for i, word in enumerate(arm.argv):
+        name, sign, value = word.partition("=")
+        if name == "--api-key":
+            return value if sign else next(iter(arm.argv[i + 1 : i + 2]), None)
+    return (os.environ | arm.env).get(traits(plan.engine).api_key_env or "")
 
 
 def _stop_leftover(folder: Path, plan: BenchPlan) -> None:
@@ -210,7 +237,7 @@ def _wait(plan: BenchPlan, server: EngineProcess, arm: Arm, folder: Path) -> Non
         try:
             client.get(plan.url, plan.health, timeout_s=2)
             return
-        except AdvisorError:
+        except (ServerGone, BadAnswer):  # it loads
             time.sleep(0.5)
     raise AdvisorError(
         f"the server of run '{arm.name}' was not ready after {HEALTH_S / 60:.0f} minutes"

@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple
 from advisor.domain.facts import AdvisorError
 from advisor.domain.printable import excerpt
 from advisor.readers import server as client
+from advisor.readers.exchange import BadAnswer, HasFile, Refused, ServerGone, cut
 from advisor.readers.results import document, exposition, own_runs
 from advisor.readers.results.own_runs import Counters, Header, Record
 
@@ -74,6 +75,7 @@ def run(
     *,
     stall_s: float = 60.0,
     tell: Callable[[Progress], None] = lambda _: None,
+    key: str | None = None,
 ) -> Progress:
     """Send what is missing, `header.concurrency` at a time, and append each answer.
 
@@ -85,10 +87,10 @@ def run(
     if not todo:
         return Progress(header.requests, header.requests, 0)
     with path.open("a", encoding="utf-8") as out:
-        loop = _Loop(url, out, todo, prompts, body, sitting, stall_s, tell, header)
-        before = client.counters(url)
+        loop = _Loop(url, out, todo, prompts, body, sitting, stall_s, tell, header, key)
+        before = _counters(url, key)
         loop.start(header.concurrency)
-        _count(url, out, before, sitting, time.monotonic() - loop.begun)
+        _count(out, before, _counters(url, key), sitting, time.monotonic() - loop.begun)
     if loop.fatal is not None:
         raise AdvisorError(
             f"{loop.fatal}; {loop.done} of {header.requests} requests are kept in {path.name}"
@@ -96,14 +98,25 @@ def run(
     return Progress(loop.done, header.requests, loop.failed)
 
 
-def _count(
-    url: str, out: IO[str], before: exposition.Scrape | None, sitting: int, seconds: float
-) -> None:
-    """Write the difference of the counters; nothing where the server is gone or has none."""
+def _counters(url: str, key: str | None) -> exposition.Scrape | None:
+    """The server's counters; None where it is gone, has none or does not show them."""
     try:
-        after = client.counters(url)
-        if before is None or after is None:
-            return
+        return client.counters(url, key)
+    except AdvisorError:
+        return None
+
+
+def _count(
+    out: IO[str],
+    before: exposition.Scrape | None,
+    after: exposition.Scrape | None,
+    sitting: int,
+    seconds: float,
+) -> None:
+    """Write the difference of the counters, where there is one."""
+    if before is None or after is None:
+        return
+    try:
         made = exposition.between(before, after)
     except AdvisorError:
         return
@@ -129,14 +142,16 @@ class _Loop:
         stall_s: float,
         tell: Callable[[Progress], None],
         header: Header,
+        key: str | None,
     ) -> None:
+        self.key = key
         self.url, self.out, self.todo, self.prompts, self.body = url, out, iter(todo), prompts, body
         self.sitting, self.stall_s, self.tell = sitting, stall_s, tell
         self.seed, self.total = header.seed, header.requests
         self.done, self.failed, self.in_a_row = self.total - len(todo), 0, 0
         self.fatal: AdvisorError | None = None
         self.speculates, self.is_stopped = header.method != "none", False
-        self.open: dict[int, client.HasFile] = {}  # by the thread that reads it
+        self.open: dict[int, HasFile] = {}  # by the thread that reads it
         self.defect: Exception | None = None  # of ours, in a thread: raised by `start`
         self.lock = threading.Lock()
         self.begun = time.monotonic()
@@ -153,7 +168,7 @@ class _Loop:
             with self.lock:
                 self.todo, self.is_stopped = iter(()), True
                 for connection in self.open.values():
-                    client.cut(connection)
+                    cut(connection)
             raise
         if self.defect is not None:
             raise self.defect
@@ -175,9 +190,9 @@ class _Loop:
             body = {**self.body, "messages": [{"role": "user", "content": self.prompts[i]}]}
             body["seed"] = self.seed * SEEDS_APART + i  # one for all would draw the same each time
             try:
-                made = client.stream(self.url, body, self.stall_s, self._hold)
+                made = client.stream(self.url, body, self.stall_s, self._hold, self.key)
                 if self.speculates and made.input_tokens is None:
-                    raise client.BadAnswer(UNCOUNTED)
+                    raise BadAnswer(UNCOUNTED)
             except AdvisorError as error:
                 self._fail(i, start, error)
                 continue
@@ -196,11 +211,11 @@ class _Loop:
                 )
             )
 
-    def _hold(self, connection: client.HasFile) -> None:
+    def _hold(self, connection: HasFile) -> None:
         with self.lock:
             self.open[threading.get_ident()] = connection
             if self.is_stopped:
-                client.cut(connection)
+                cut(connection)
 
     def _keep(self, record: Record) -> None:
         with self.lock:
@@ -230,7 +245,7 @@ class _Loop:
                     error=excerpt(error),
                 )
             )
-            if isinstance(error, client.ServerGone) or self.in_a_row >= MAX_FAILURES:
+            if isinstance(error, ServerGone | Refused) or self.in_a_row >= MAX_FAILURES:
                 self.fatal = self.fatal or error
             self.tell(Progress(self.done, self.total, self.failed))
 

@@ -7,41 +7,29 @@ streams at.
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
-import os
-import socket
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from advisor.domain.facts import AdvisorError
 from advisor.domain.printable import excerpt
+from advisor.readers.exchange import (
+    BadAnswer,
+    HasFile,
+    Limit,
+    Refused,
+    ServerGone,
+    check_status,
+    exchange,
+    reason,
+)
 from advisor.readers.results.exposition import Scrape, scrape
 
 MAX_ANSWER = 16 * 2**20
 MAX_LINE = 2**20
-_NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-class ServerGone(AdvisorError):
-    """Nothing answers at the address."""
-
-
-class BadAnswer(AdvisorError):
-    """The server answered with something else than asked for, or stopped in the middle."""
-
-
-class HasFile(Protocol):
-    """A connection with a file descriptor."""
-
-    def fileno(self) -> int:
-        """Return the descriptor."""
-        ...
 
 
 class Server(NamedTuple):
@@ -69,37 +57,48 @@ class StreamedAnswer(NamedTuple):
 
 def checked_url(url: str) -> str:
     """An http(s) address without a path at its end. Raises AdvisorError."""
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
         raise AdvisorError(f"'{excerpt(url)}' is no address of a server: http://HOST:PORT")
     if parts.username or parts.password:
         raise AdvisorError("an address with a password would be stored: give it without")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/v1')}"
 
 
-def get(url: str, path: str, timeout_s: float = 10.0) -> bytes:
-    """The body of a GET. Raises ServerGone where nothing answers, BadAnswer for an error status."""
+def get(url: str, path: str, timeout_s: float = 10.0, key: str | None = None) -> bytes:
+    """The body of a GET, which `timeout_s` bounds as a whole.
+
+    Raises ServerGone where nothing answers in time, BadAnswer for an error status, Refused for what
+    no second try changes.
+    """
+    limit = Limit(timeout_s)
     try:
-        with _NO_PROXY.open(f"{url}{path}", timeout=timeout_s) as answer:
-            data: bytes = answer.read(MAX_ANSWER)
+        with exchange(f"{url}{path}", limit, key) as answer:
+            check_status(f"{url}{path}", answer.status, key)
+            if answer.status >= 400:
+                raise BadAnswer(f"{url}{path} answers {answer.status}")
+            data = answer.read(MAX_ANSWER + 1)
+            if len(data) > MAX_ANSWER:
+                raise Refused(f"{url}{path} answers more than {MAX_ANSWER // 2**20} MiB")
+            if answer.length:
+                raise BadAnswer(f"{url}{path}: the answer broke off")
             return data
-    except urllib.error.HTTPError as error:
-        raise BadAnswer(f"{url}{path} answers {error.code}") from error
-    except (OSError, http.client.HTTPException) as error:
-        raise ServerGone(f"no server answers at {url} ({_reason(error)})") from error
+    except TimeoutError as error:
+        raise ServerGone(f"no server answers at {url} (no whole answer in {timeout_s:g} s)") from (
+            error
+        )
+    except (OSError, UnicodeError, http.client.HTTPException) as error:
+        raise ServerGone(f"no server answers at {url} ({reason(error)})") from error
 
 
-def _reason(error: Exception) -> str:
-    inner = getattr(error, "reason", None) or error
-    if isinstance(inner, TimeoutError):
-        return "no answer in time"
-    return excerpt(str(getattr(inner, "strerror", None) or inner) or type(inner).__name__)
-
-
-def get_json(url: str, path: str, timeout_s: float = 10.0) -> dict[str, Any]:
-    """The JSON object at a path. Raises ServerGone or BadAnswer."""
+def get_json(url: str, path: str, key: str | None = None) -> dict[str, Any]:
+    """The JSON object at a path. Raises ServerGone, BadAnswer or Refused."""
     try:
-        value = json.loads(get(url, path, timeout_s))
+        value = json.loads(get(url, path, key=key))
     except (ValueError, RecursionError) as error:
         raise BadAnswer(f"{url}{path} is no JSON: not an OpenAI-compatible server?") from error
     if not isinstance(value, dict):
@@ -107,27 +106,27 @@ def get_json(url: str, path: str, timeout_s: float = 10.0) -> dict[str, Any]:
     return value
 
 
-def _optional(url: str, path: str) -> dict[str, Any]:
+def _optional(url: str, path: str, key: str | None) -> dict[str, Any]:
     try:
-        return get_json(url, path)
-    except BadAnswer:
+        return get_json(url, path, key)
+    except (BadAnswer, Refused):
         return {}
 
 
-def describe(url: str) -> Server:
+def describe(url: str, key: str | None = None) -> Server:
     """What runs at an address, from /v1/models, /version, /server_info and /props. Raises
-    ServerGone or BadAnswer.
+    ServerGone, BadAnswer or Refused.
     """
-    rows = get_json(url, "/v1/models").get("data")
+    rows = get_json(url, "/v1/models", key).get("data")
     first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
     model = first.get("id") if isinstance(first.get("id"), str) else None
-    props = _optional(url, "/props")
+    props = _optional(url, "/props", key)
     if "total_slots" in props or "build_info" in props:
         build = str(props.get("build_info") or "").split("-")[0]
         return Server(
             url, "llama-server", build or None, model, _whole(props.get("total_slots")), None
         )
-    info = _optional(url, "/server_info") or _optional(url, "/get_server_info")
+    info = _optional(url, "/server_info", key) or _optional(url, "/get_server_info", key)
     if info:
         k = _whole(info.get("speculative_num_steps"))
         return Server(
@@ -138,7 +137,7 @@ def describe(url: str) -> Server:
             _whole(info.get("max_running_requests")),
             k,
         )
-    version = _optional(url, "/version").get("version")
+    version = _optional(url, "/version", key).get("version")
     owner = first.get("owned_by")
     return Server(
         url, "vllm" if version or owner == "vllm" else None, _text(version), model, None, None
@@ -157,11 +156,12 @@ def _whole(value: Any) -> int | None:
     )
 
 
-def counters(url: str) -> Scrape | None:
-    """The server's counters now; None where it offers none."""
+def counters(url: str, key: str | None = None) -> Scrape | None:
+    """The server's counters now; None where it offers none. Raises ServerGone or Refused."""
     try:
-        return scrape(get(url, "/metrics").decode("utf-8", "replace"), f"{url}/metrics")
-    except ServerGone:
+        text = get(url, "/metrics", key=key).decode("utf-8", "replace")
+        return scrape(text, f"{url}/metrics")
+    except (ServerGone, Refused):
         raise
     except AdvisorError:
         return None
@@ -172,49 +172,41 @@ def stream(
     body: Mapping[str, Any],
     stall_s: float,
     opened: Callable[[HasFile], None] | None = None,
+    key: str | None = None,
 ) -> StreamedAnswer:
-    """Send one chat request and read its stream. Raises ServerGone or BadAnswer; `stall_s` bounds
-    each silence. `opened` is given the connection, for `cut`.
+    """Send one chat request and read its stream. Raises ServerGone, BadAnswer or Refused.
+
+    `stall_s` bounds each time without text, and twice the body's `max_tokens` the chunks of text.
+    `opened` is given the connection, for `cut`.
     """
     data = json.dumps({**body, "stream": True, "stream_options": {"include_usage": True}}).encode()
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-    parts = urllib.parse.urlsplit(f"{url}/v1/chat/completions")
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    reader = _Reader()
+    reader, limit = _Reader(body.get("max_tokens")), Limit(stall_s)
     try:
-        with contextlib.closing(kind(parts.netloc, timeout=stall_s)) as connection:
-            connection.connect()
-            if opened is not None:
-                opened(connection.sock)  # before the answer: the server may never give one
-            connection.request("POST", parts.path, data, headers)
-            answer = connection.getresponse()
+        with exchange(f"{url}/v1/chat/completions", limit, key, data, headers, opened) as answer:
+            check_status(f"{url}/v1/chat/completions", answer.status, key)
             if answer.status != http.client.OK:
                 text = answer.read(300).decode("utf-8", "replace")
                 raise BadAnswer(f"the server answers {answer.status}: {excerpt(text)}")
             while not reader.finished and (line := answer.readline(MAX_LINE)):
+                before = reader.chunks
                 reader.take(line)
+                if reader.chunks > before:
+                    limit.restart()
     except http.client.HTTPException as error:
         raise BadAnswer(f"the answer broke off ({type(error).__name__})") from error
     except TimeoutError as error:
         raise BadAnswer(f"the server sent nothing for {stall_s:g} s") from error
-    except OSError as error:
-        raise ServerGone(f"no server answers at {url} ({_reason(error)})") from error
+    except (OSError, UnicodeError) as error:
+        raise ServerGone(f"no server answers at {url} ({reason(error)})") from error
     return reader.result()
 
 
-def cut(connection: HasFile) -> None:
-    """End a stream that another thread reads: a server may wait for its readers before it stops."""
-    with (
-        contextlib.suppress(OSError, ValueError),  # it is closed already
-        socket.socket(fileno=os.dup(connection.fileno())) as end,
-    ):
-        end.shutdown(socket.SHUT_RDWR)
-
-
 class _Reader:
-    """The lines of one event stream, and when they came."""
+    """The lines of one event stream, and when they came; at most twice `max_tokens` of text."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_tokens: int | None = None) -> None:
+        self.max_tokens = max_tokens
         self.start = time.monotonic()
         self.first: float | None = None
         self.last, self.chunks, self.finished = 0.0, 0, False
@@ -240,6 +232,11 @@ class _Reader:
             self.last = time.monotonic() - self.start
             self.first = self.last if self.first is None else self.first
             self.chunks += 1
+            if self.max_tokens and self.chunks > 2 * self.max_tokens:
+                raise BadAnswer(
+                    f"the server does not keep to max_tokens {self.max_tokens}: more than twice as "
+                    "many chunks came"
+                )
 
     def result(self) -> StreamedAnswer:
         """The whole answer. Raises BadAnswer where it is empty or broke off."""

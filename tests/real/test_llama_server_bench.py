@@ -23,6 +23,7 @@ from click.testing import CliRunner
 from advisor.cli import own_runs as cli_own_runs
 from advisor.cli.app import cli
 from advisor.readers import server as client
+from advisor.readers.exchange import ServerGone
 from advisor.readers.results.formats import read_all, read_results
 from tests.ports import free_port
 from tests.real.tiny_server import QUIET, ask, run_server, wait
@@ -76,7 +77,7 @@ def test_an_ab_of_the_real_server_reports_the_acceptance_that_was_set(
     # about 240 drafts: two standard deviations of the mean length are 0.1
     assert accepted.length == pytest.approx(LENGTH, abs=0.25)
     assert accepted.by_position == pytest.approx(RATES, abs=0.15)
-    with pytest.raises(client.ServerGone):
+    with pytest.raises(ServerGone):
         client.get(made["url"], "/health", 1)
     again = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert again.exit_code == 0 and "A/B: " in again.output  # nothing is measured twice
@@ -193,7 +194,7 @@ def test_ctrl_c_cuts_the_streams_and_ends_the_server(
     assert child.wait(300) == 130
     words = (tmp_path / "note").read_text().split()
     assert words[:2] == ["cut", "cut"] and words.count("end") == 1
-    with pytest.raises(client.ServerGone):
+    with pytest.raises(ServerGone):
         client.get(made["url"], "/health", 1)
     (run,) = read_results(path)
     assert run.requests and run.requests >= 3 and not run.failed

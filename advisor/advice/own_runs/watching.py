@@ -16,9 +16,10 @@ from advisor.domain.nouns import AdvisorError, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import METRICS_FLAG
 from advisor.prediction import estimates
+from advisor.readers.exchange import BadAnswer
 from advisor.readers.results import exposition
 from advisor.readers.results.run import BenchmarkRun
-from advisor.readers.server import BadAnswer, Server
+from advisor.readers.server import Server
 
 FULL = sourced(
     0.95,

@@ -72,7 +72,8 @@ class Driver:
             words = range(self._edge, self._edge + self.job.words)
             extra = {**extra, "logit_bias": [[word, WORD_BIAS] for word in words]}
         path, body = request(self.job.engine, prompt, length, extra)
-        reply = await stream(self.job.port, path, body)
+        key = environment(self.job).get(traits(self.job.engine).api_key_env or "")
+        reply = await stream(self.job.port, path, body, key=key)
         return TimedRequest(self.job.engine, reply, self.job.k > 0)
 
     async def point(self, point: ServedPoint) -> dict[str, Any]:
@@ -183,10 +184,15 @@ def rows_file(folder: Path, job: ServedJob) -> Path:
     return folder / f"{job.label}.jsonl"
 
 
+def environment(job: ServedJob) -> dict[str, str]:
+    """The environment that the job's server starts with, a key of the caller's included."""
+    return {**os.environ, **job.env}
+
+
 def spawn(job: ServedJob, log: Path) -> EngineProcess:
     """The job's server, its output appended to `log`; it ends with this process."""
     with log.open("ab") as sink:
-        return EngineProcess(job.command, sink, {**os.environ, **job.env})
+        return EngineProcess(job.command, sink, environment(job))
 
 
 async def _ready(job: ServedJob, server: EngineProcess, until: float) -> bool:

@@ -34,8 +34,11 @@ class ServerError(RuntimeError):
     """The server answered with another status than 200 or broke off."""
 
 
-async def stream(port: int, path: str, body: dict[str, Any], timeout: float = 120.0) -> Reply:
-    """POST `body` to 127.0.0.1 and read the event stream to its end.
+async def stream(
+    port: int, path: str, body: dict[str, Any], timeout: float = 120.0, key: str | None = None
+) -> Reply:
+    """POST `body` to 127.0.0.1, with the key that the server asks for, and read the event stream to
+    its end.
 
     Raises
     ------
@@ -48,8 +51,9 @@ async def stream(port: int, path: str, body: dict[str, Any], timeout: float = 12
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
     head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(payload)}\r\nConnection: close\r\n\r\n"
+        f"Content-Length: {len(payload)}\r\nConnection: close\r\n"
     )
+    head += f"Authorization: Bearer {key}\r\n\r\n" if key else "\r\n"
     reads: list[tuple[float, bytes]] = []
     try:
         writer.write(head.encode() + payload)

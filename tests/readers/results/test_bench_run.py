@@ -26,7 +26,9 @@ from advisor.cli.app import cli
 from advisor.domain.facts import AdvisorError
 from advisor.lab import ab_run, load
 from advisor.lab import bench_plan as plans
+from advisor.readers import exchange
 from advisor.readers import server as client
+from advisor.readers.exchange import HasFile, ServerGone, cut
 from advisor.readers.results import arms
 from advisor.readers.results.formats import read_all, read_results
 
@@ -156,21 +158,21 @@ def quick_to_lose_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     a busy machine may be silent for a while.
     """
     here = threading.local()
-    hold = load._Loop._hold
 
-    def _hold(self: load._Loop, connection: Any) -> None:
-        here.connection = connection
-        assert connection.gettimeout() == 60
-        hold(self, connection)
+    class Limit(exchange.Limit):
+        def __init__(self, seconds: float) -> None:
+            super().__init__(seconds)
+            here.limit = self
 
     class Reader(client._Reader):
         def take(self, line: bytes) -> None:
             if line.startswith(b": stalls"):
-                here.connection.settimeout(0.05)
+                assert 0 < here.limit.left() <= here.limit.seconds == 60
+                here.limit.end = 0.0
             super().take(line)
 
     monkeypatch.setattr(client, "_Reader", Reader)
-    monkeypatch.setattr(load._Loop, "_hold", _hold)
+    monkeypatch.setattr(client, "Limit", Limit)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +245,7 @@ def test_a_plan_runs_both_arms_and_stops_its_servers(
     made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert made.exit_code == 0, made.output
     assert "A/B: FASTER" in made.output and "qwen3.6-35b-a3b on gb10" in made.output
-    with pytest.raises(client.ServerGone):
+    with pytest.raises(ServerGone):
         client.get(plan["url"], "/health", 1)  # type: ignore[arg-type]
     assert not (tmp_path / "server.pid").exists()
     files = sorted(path.name for path in tmp_path.glob("*.jsonl"))
@@ -272,15 +274,15 @@ def test_a_stream_that_is_cut_ends_at_once(
     the request is sent or in the middle of the answer.
     """
     body = {"max_tokens": 50, "messages": [{"role": "user", "content": "a b"}]}
-    held: list[client.HasFile] = []
+    held: list[HasFile] = []
     said: list[Exception] = []
     due = threading.Event()
     take = client._Reader.take
 
-    def hold(connection: client.HasFile) -> None:
+    def hold(connection: HasFile) -> None:
         held.append(connection)
         if not text_came:
-            client.cut(connection)
+            cut(connection)
             due.set()
 
     def take_and_tell(self: client._Reader, line: bytes) -> None:
@@ -299,10 +301,10 @@ def test_a_stream_that_is_cut_ends_at_once(
         thread = threading.Thread(target=ask, args=(url,), daemon=True)
         thread.start()
         assert due.wait(60)
-        client.cut(held[0])
+        cut(held[0])
         thread.join(60)  # of the 600 that the silence of the server may last
         assert not thread.is_alive() and len(said) == 1
-        client.cut(held[0])  # closed by now: nothing to do
+        cut(held[0])  # closed by now: nothing to do
 
 
 def test_a_server_that_nobody_gave_a_k_is_read_off_its_counters(tmp_path: Path) -> None:
@@ -368,7 +370,7 @@ def test_a_signal_ends_the_server_and_the_same_command_goes_on(
     sentence = " ".join(said.split())
     assert "stopped at 8 of 40 requests of off, seed 1" in sentence
     assert "the same command goes on from there" in sentence
-    with pytest.raises(client.ServerGone):
+    with pytest.raises(ServerGone):
         client.get(str(made["url"]), "/health", 1)
     assert not (tmp_path / "server.pid").exists()
     (tmp_path / "go").touch()
