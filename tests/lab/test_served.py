@@ -128,9 +128,9 @@ def on_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
             told.append((now, text))
         return parse(told)
 
-    async def stream(*asked: Any) -> streams.Reply:
+    async def stream(*asked: Any, **more: Any) -> streams.Reply:
         begin = time.perf_counter()
-        reply = await ask(*asked)
+        reply = await ask(*asked, **more)
         assert begin <= reply.sent <= time.perf_counter()
         return streams.Reply(0.0, reply.events)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ class Pace:
     until: Path | None = None
     slots: int = 64
     rounds_of: int = 0
+    key: str = ""  # what requests below /v1 must carry, as vLLM asks for it
     usage: bool = True  # whether token counts are sent where they are asked for
     requests: int = 0
     prompt_tokens: int = 0
@@ -87,8 +89,16 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *args: Any) -> None:
         pass
 
+    def _is_locked(self) -> bool:
+        key = self.pace.key
+        if not key or not self.path.startswith("/v1"):
+            return False
+        return self.headers.get("Authorization") != f"Bearer {key}"
+
     def do_GET(self) -> None:
         pace = self.pace
+        if self._is_locked():
+            return self._json({"error": "Unauthorized"}, 401)
         if self.path == "/metrics":
             return self._text(metrics(pace), "text/plain; version=0.0.4")
         if self.path == "/v1/models":
@@ -125,6 +135,8 @@ class Handler(BaseHTTPRequestHandler):
         pace = self.pace
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length) or b"{}")
+        if self._is_locked():
+            return self._json({"error": "Unauthorized"}, 401)
         with pace.lock:
             pace.requests += 1
             fault = pace.fault if pace.requests > pace.after else ""
@@ -356,11 +368,13 @@ def main() -> None:
     parser.add_argument("--after", type=int, default=0)
     parser.add_argument("--until", type=Path)
     parser.add_argument("--rounds-of", type=int, default=0)
+    parser.add_argument("--api-key", default=os.environ.get("VLLM_API_KEY", ""))
     space = parser.parse_args()
     rates = tuple(float(word) for word in space.rates.split(",") if word)
     pace = Pace(
         space.step_ms, space.ttft_ms, space.k, rates, space.engine,
         after=space.after, until=space.until, rounds_of=space.rounds_of,
+        key=space.api_key,
     )  # fmt: skip
     serve(pace, space.port).serve_forever()
 
