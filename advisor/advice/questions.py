@@ -16,6 +16,8 @@ from advisor import engines
 from advisor.advice import recommend
 from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Hardware, Request, UnknownFact, clash
 from advisor.domain.patterns import lazy_re
+from advisor.domain.printable import excerpt
+from advisor.domain.shell import is_utf8
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 
@@ -57,6 +59,12 @@ def no_mtp_answer(asked: Mapping[str, Any]) -> str | None:
 def request_from(asked: Mapping[str, Any]) -> Request:
     """Options as parsed -> Request. Raises AdvisorError for what does not go together."""
     told = {key: value for key, value in asked.items() if value is not None}
+    for name, value in told.items():
+        if isinstance(value, str) and not is_utf8(value):
+            raise AdvisorError(
+                f"{name} '{excerpt(value)}' is not text in UTF-8, which a launch has to be: "
+                "rename it"
+            )
     hardware, gpus = _hardware(told)
     engine, version = split_engine(str(told.pop("engine", "")))
     if version and "engine_version" in told:

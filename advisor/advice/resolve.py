@@ -6,7 +6,6 @@ What it does not know: whether the machine is free, and what the checkpoint real
 
 from __future__ import annotations
 
-import shlex
 from math import ceil
 
 from advisor import engines
@@ -26,6 +25,7 @@ from advisor.domain.nouns import (
     Request,
     UnknownFact,
 )
+from advisor.domain.shell import shell_word
 from advisor.domain.sourced import sourced
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
@@ -304,7 +304,7 @@ def ab_commands(request: Request, facts: Facts, plan: Plan) -> tuple[str, ...]:
 
 def as_options(request: Request) -> list[str]:
     """What differs from the defaults, as the command line's options."""
-    words = ["--hw", shlex.quote(request.hardware)]
+    words = ["--hw", shell_word(request.hardware)]
     for name, default in _option_defaults().items():
         value = getattr(request, name)
         if name == "hardware" or value is None or value == default:
@@ -313,7 +313,7 @@ def as_options(request: Request) -> list[str]:
             words.append(f"--{'' if value else 'no-'}{name}")
             continue
         text = ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else f"{value}"
-        words += [f"--{_OPTIONS.get(name, name).replace('_', '-')}", shlex.quote(text)]
+        words += [f"--{_OPTIONS.get(name, name).replace('_', '-')}", shell_word(text)]
     return words
 
 

@@ -15,16 +15,25 @@ from typing import Any
 import click
 
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable_lines
 
 TRAINING = ("pandas", "scipy", "sklearn")  # libraries of the laboratory's commands
 
+_COLOUR = lazy_re(r"(\x1b\[(?:0|1|3[1-6])m)")  # what our own headings and severities are set in
 
-def say(text: object, *, err: bool = False, end: str = "\n") -> None:
-    """Print lines of text without colour; what the output's encoding lacks becomes an escape."""
+
+def say(text: object, *, err: bool = False, end: str = "\n", color: bool = False) -> None:
+    """Print lines of text: the one way in which text leaves a command.
+
+    What cannot be seen, and what the output's encoding lacks, becomes an escape; with `color` only
+    colours stay.
+    """
     encoding = (sys.stderr if err else sys.stdout).encoding or "utf-8"
-    told = printable_lines(f"{text}{end}").encode(encoding, "backslashreplace").decode(encoding)
-    click.echo(told, nl=False, err=err)
+    parts = _COLOUR.split(f"{text}{end}") if color else [f"{text}{end}"]
+    shown = "".join(part if i % 2 else printable_lines(part) for i, part in enumerate(parts))
+    shown = shown.encode(encoding, "backslashreplace").decode(encoding)
+    click.echo(shown, nl=False, err=err, color=color or None)
 
 
 def import_extra(extra: str, module: str) -> Any:

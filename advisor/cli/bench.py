@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from advisor.cli.options import key_option, question_options
 from advisor.cli.recommend import page_width, write
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.shell import shell_words
 from advisor.lab import ab_run
 from advisor.lab import bench_plan as plans
 from advisor.lab.load import Progress as ProgressOfLoad
@@ -174,7 +174,7 @@ def _calibrate_command(left: list[Path], right: list[Path], asked: dict[str, Any
     for option, name in (("--hw", "hardware"), ("--model", "model"), ("--quant", "quant")):
         if asked[name] and asked[name] != "unknown":
             words += [option, str(asked[name])]
-    return shlex.join([*words, *(["--k", str(asked["k"])] if asked["k"] else []), "--name", "own"])
+    return shell_words([*words, *(["--k", str(asked["k"])] if asked["k"] else []), "--name", "own"])
 
 
 def _plan_of(

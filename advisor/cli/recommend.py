@@ -139,9 +139,8 @@ def _placeholder(advice: Advice) -> str:
 
 
 def write(text: str) -> None:
-    """Print; what the output's encoding cannot take becomes a backslash escape."""
-    encoding = sys.stdout.encoding or "utf-8"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
+    """Print an answer, in colour where that is wanted."""
+    say(text, end="", color=wants_color())
 
 
 def page_width() -> int:

@@ -143,12 +143,12 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
         from advisor.render.findings.text import report_text  # start-up: only for this option
 
         colour = _colour(options["color"], aside)
-        click.echo(report_text(report, colour), color=colour, err=aside)
+        say(report_text(report, colour), color=colour, err=aside)
     elif form == "github":
         from advisor.render.findings.hosts import report_github  # start-up: only for this option
 
         if text := report_github(report):
-            click.echo(text, err=aside)
+            say(text, err=aside)
     else:
         from advisor.render.findings.hosts import report_sarif  # start-up: only for this option
         from advisor.render.findings.json_out import report_json  # start-up: only for this option

@@ -58,7 +58,8 @@ def printable_lines(text: str) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     ch = found.group()
-    return ch if ch == "\t" or is_plain(ch) else ascii(ch)[1:-1]
+    # \u007f is what JSON takes, too: the one control that `json.dumps` leaves as it is
+    return ch if ch == "\t" or is_plain(ch) else "\\u007f" if ch == "\x7f" else ascii(ch)[1:-1]
 
 
 def cut(text: str, limit: int = LIMIT) -> str:

@@ -8,9 +8,8 @@ better than real ones.
 
 from __future__ import annotations
 
-import shlex
-
 from advisor.domain.nouns import LLM, Plan
+from advisor.domain.shell import shell_words
 from advisor.engines.versions import parts
 
 DEFAULT_PORT = {"vllm": 8000, "sglang": 30000, "llama-server": 8080, "ik_llama.cpp": 8080}
@@ -66,7 +65,7 @@ def command(
         words = ["python3", "-m", _sglang_module(plan.engine_version)]
         words += ["--backend", "sglang-oai-chat", "--host", "127.0.0.1"]
         words += ["--port", str(port), "--model", model, *load, "--random-range-ratio", "1.0"]
-        return shlex.join([*words, *(["--output-file", result] if result else [])])
+        return shell_words([*words, *(["--output-file", result] if result else [])])
     words = ["vllm", "bench", "serve", "--backend", "openai-chat"]
     words += ["--endpoint", "/v1/chat/completions"]
     words += ["--base-url", f"http://127.0.0.1:{port}", "--model", model]
@@ -77,7 +76,7 @@ def command(
         words += ["--save-result", "--save-detailed", "--result-filename", result]
         stated = [f"seed={seed}", *([f"method={method}"] if method else [])]
         words += ["--metadata", *stated, *([f"k={k}"] if k is not None else [])]
-    return shlex.join(words)
+    return shell_words(words)
 
 
 def _sglang_module(version: str | None) -> str:

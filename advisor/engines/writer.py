@@ -5,13 +5,13 @@ for a shell: literal text is dead, and a variable that the file does not set sta
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
 from advisor.domain.nouns import Engine, Flag, Launch, LaunchText
 from advisor.domain.patterns import lazy_re
+from advisor.domain.shell import shell_word
 from advisor.engines.catalogue import Catalogue
 from advisor.engines.records import Style
 
@@ -138,14 +138,14 @@ def join(words: Sequence[str], live: bool) -> str:
     it.
     """
     return " ".join(
-        _live(word) if live and _VARIABLE.search(word) else shlex.quote(word) for word in words
+        _live(word) if live and _VARIABLE.search(word) else shell_word(word) for word in words
     )
 
 
 def write_file(name: str, text: str) -> str:
     """The shell command that writes a small file of whole lines."""
-    lines = " ".join(shlex.quote(line) for line in text.splitlines())
-    return f"printf '%s\\n' {lines} > {shlex.quote(name)}"
+    lines = " ".join(shell_word(line) for line in text.splitlines())
+    return f"printf '%s\\n' {lines} > {shell_word(name)}"
 
 
 def is_live(value: str | None, unresolved: bool) -> bool:

@@ -4,9 +4,8 @@ benchmark.
 
 from __future__ import annotations
 
-import shlex
-
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText
+from advisor.domain.shell import shell_word, shell_words
 from advisor.engines import benchmarks
 from advisor.engines.traits import LOOPBACK, traits
 from advisor.engines.writer import write_file
@@ -82,7 +81,7 @@ def bench_script(advice: Advice, plan: BenchPlan) -> str:
         f"{plan.concurrency} at a time, for each seed.",
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
-        f"url={shlex.quote(plan.url)}",
+        f"url={shell_word(plan.url)}",
         "server=",
         'stop() { if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" '
         "2>/dev/null || true; fi; server=; }",
@@ -106,21 +105,20 @@ def bench_script(advice: Advice, plan: BenchPlan) -> str:
     command = f"advisor ab off-seed{first}.json on-seed{first}.json"
     command += "".join(f" --off off-seed{seed}.json --on on-seed{seed}.json" for seed in more)
     question = (
-        f" --hw {shlex.quote(plan.hardware)} --model {shlex.quote(plan.model)} --k "
-        f"{plan.arms[-1].k}"
+        f" --hw {shell_word(plan.hardware)} --model {shell_word(plan.model)} --k {plan.arms[-1].k}"
     )
-    lines += ["", f"echo {shlex.quote('next: ' + command + question)}"]
+    lines += ["", f"echo {shell_word('next: ' + command + question)}"]
     return "\n".join(lines) + "\n"
 
 
 def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm) -> list[str]:
-    env = "".join(f"{name}={shlex.quote(value)} " for name, value in arm.env.items())
+    env = "".join(f"{name}={shell_word(value)} " for name, value in arm.env.items())
     noun = advice.plan if arm.name == "off" or advice.candidate is None else advice.candidate
     lines = [
         "",
         f"# ---- speculation {arm.name}",
         *(write_file(name, text) for name, text in arm.files.items()),
-        f"{env}{shlex.join(arm.argv)} > server-{arm.name}.log 2>&1 &",
+        f"{env}{shell_words(arm.argv)} > server-{arm.name}.log 2>&1 &",
         "server=$!",
         f"ready {arm.name}",
         'curl -fsS "$url/version" >> versions.txt 2>/dev/null || true',

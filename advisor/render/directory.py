@@ -7,9 +7,8 @@ What it does not know: the disk; the caller writes the files.
 
 from __future__ import annotations
 
-import shlex
-
 from advisor.domain.nouns import Advice, AdvisorError
+from advisor.domain.shell import shell_word, shell_words
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK
 from advisor.engines.writer import write_file
 from advisor.render.bench_script import bench_plan, bench_script
@@ -90,8 +89,8 @@ def _script(server: Server) -> str:
 
 def _body(server: Server) -> list[str]:
     """What the script does: variables, files, the command."""
-    lines = [shlex.join(unit) for unit in (server.program, *server.units)]
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in server.env.items()]
+    lines = [shell_words(unit) for unit in (server.program, *server.units)]
+    exports = [f"export {name}={shell_word(value)}" for name, value in server.env.items()]
     files = [write_file(name, text) for name, text in server.files]
     return "\n".join([*exports, *files, "exec " + " \\\n  ".join(lines)]).split("\n")
 

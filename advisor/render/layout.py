@@ -15,6 +15,7 @@ from typing import NamedTuple
 from advisor.advice.explore.values import Bound, Within
 from advisor.domain.nouns import LaunchText
 from advisor.domain.printable import printable_lines
+from advisor.domain.shell import shell_word, shell_words
 from advisor.engines.writer import write_file
 
 MIN_WIDTH = 40
@@ -156,8 +157,8 @@ def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]
     files that it names, each a command of its own.
     """
     before = [indent + write_file(name, text) for name, text in launch.files.items()]
-    units = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
-    units += [" ".join(shlex.quote(word) for word in unit) for unit in option_units(launch.argv)]
+    units = [f"{name}={shell_word(value)}" for name, value in launch.env.items()]
+    units += [shell_words(unit) for unit in option_units(launch.argv)]
     lines: list[str] = []
     line = ""
     for unit in units:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.base import import_extra
+from advisor.cli.base import import_extra, say
 from advisor.domain.nouns import AdvisorError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> Non
     if place.exists() and any(place.iterdir()):
         raise AdvisorError(f"{place} is not empty: nothing was written")
     count = site.write(place, hardware, models)
-    click.echo(f"{count} files in {place}: open {place / 'index.html'}")
+    say(f"{count} files in {place}: open {place / 'index.html'}")
 
 
 @click.command(context_settings=HELP)
@@ -137,9 +137,9 @@ def run(
     found = listener.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{found}{path}"
-    click.echo(f"{address}   (Ctrl-C ends it)", err=True)
+    say(f"{address}   (Ctrl-C ends it)", err=True)
     if not is_local(host):
-        click.echo("Anyone who reaches this address can ask; there is no login.", err=True)
+        say("Anyone who reaches this address can ask; there is no login.", err=True)
     if opens:
         webbrowser.open(address)
     config = uvicorn.Config(

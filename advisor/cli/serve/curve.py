@@ -7,7 +7,6 @@ draws.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 from math import isfinite, log
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from advisor.advice.decide import GOAL_METRICS
 from advisor.advice.explore.values import Load, Point, Sweep
 from advisor.domain.nouns import Decision, Evidence
+from advisor.domain.shell import shell_words
 from advisor.render.text_sections import METHOD_NAMES
 
 TICKS = (0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0)
@@ -228,7 +228,7 @@ def ranges(found: Sweep) -> dict[str, Any] | None:
         "why": told.why,
         "pays": told.pays,
         "rows": ", ".join(rows),
-        "arguments": shlex.join(told.arguments),
+        "arguments": shell_words(told.arguments),
         "file": told.file_name or "",
         "text": told.file_text or "",
     }

@@ -8,12 +8,12 @@ the cache of the weights is kept other than in ~/.cache.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import Advice, Request
+from advisor.domain.shell import shell_word, shell_words
 from advisor.engines.writer import write_file
 from advisor.render import notes
 from advisor.render.deploy import serving
@@ -222,7 +222,7 @@ def docker_run(advice: Advice) -> str:
     title.append(serving.key_note(server.plan.engine, "anyone who reaches the port"))
     title += server.note_lines()
     lines = [*_options(server, maker), *_start(server, image)]
-    lines += [shlex.join(unit) for unit in server.units]
+    lines += [shell_words(unit) for unit in server.units]
     head = "".join(f"{comment(line)}\n" for line in title)
     files = "".join(f"{write_file(name, text)}\n" for name, text in server.files)
     return head + files + "docker run " + " \\\n  ".join(lines) + "\n"
@@ -240,10 +240,10 @@ def _options(server: Server, maker: str) -> list[str]:
     if (own := server.mount) is not None:
         lines.append(f"--volume {shlex.quote(f'{own.source}:{own.target}:ro')}")
     lines += [f'--volume "$PWD/{name}:{serving.inside(name)}:ro"' for name, _ in server.files]
-    lines += [f"--env {shlex.quote(f'{name}={value}')}" for name, value in server.env.items()]
+    lines += [f"--env {shell_word(f'{name}={value}')}" for name, value in server.env.items()]
     lines += [f"--env {name}" for name in server.secrets]  # from the shell, if set there
     url = f"http://127.0.0.1:{server.port}{server.traits.health}"
-    lines.append(f"--health-cmd {shlex.quote(f'curl -fsS {url}')}")
+    lines.append(f"--health-cmd {shell_word(f'curl -fsS {url}')}")
     lines.append(f"--health-start-period {server.startup_s}s")
     return lines
 
@@ -266,6 +266,6 @@ def _gpu_options(server: Server, maker: str) -> list[str]:
 def _start(server: Server, image: str) -> list[str]:
     """The image with the words that start the program in it."""
     if server.traits.image_starts:
-        return [shlex.quote(image)]
+        return [shell_word(image)]
     program, *rest = server.program
-    return [f"--entrypoint {program}", " ".join(map(shlex.quote, (image, *rest)))]
+    return [f"--entrypoint {program}", " ".join(map(shell_word, (image, *rest)))]

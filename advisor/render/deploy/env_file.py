@@ -13,6 +13,8 @@ import shlex
 from advisor import engines
 from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Flag
+from advisor.domain.printable import is_plain
+from advisor.domain.shell import shell_word, shell_words
 from advisor.engines.traits import traits
 from advisor.render.deploy import serving
 from advisor.render.deploy.quoting import comment
@@ -82,17 +84,20 @@ def _value(text: str) -> str:
     """The value, bare or in double quotes, which shells, compose and systemd read alike."""
     if _PLAIN.fullmatch(text):
         return text
-    if not text.isprintable():
-        raise AdvisorError(f"{FORM} cannot hold {text!r}: its readers disagree about it")
+    strange = next((ch for ch in text if not ch.isprintable() or not is_plain(ch)), None)
+    if strange is not None:
+        raise AdvisorError(
+            f"{FORM} cannot hold the character {strange!a}: its readers disagree about it"
+        )
     return '"' + re.sub(r'([\\"$`])', r"\\\1", text) + '"'
 
 
 def flags_text(advice: Advice) -> str:
     """The options of the launch to run, positionals first, one a line; ends in a line feed."""
     server = server_of(advice, topology.on_each(advice.facts, advice.plan))
-    return "".join(shlex.join(unit) + "\n" for unit in server.units)
+    return "".join(shell_words(unit) + "\n" for unit in server.units)
 
 
 def env_lines(advice: Advice) -> tuple[str, ...]:
     """NAME=value for each variable that the launch needs, quoted for a POSIX shell."""
-    return tuple(f"{name}={shlex.quote(value)}" for name, value in advice.launch.env.items())
+    return tuple(f"{name}={shell_word(value)}" for name, value in advice.launch.env.items())

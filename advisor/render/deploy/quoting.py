@@ -14,6 +14,8 @@ from string import ascii_letters, digits
 from textwrap import wrap
 from typing import Any
 
+from advisor.domain.printable import is_plain
+
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 _COMMENT_WIDTH, _LONGEST = 110, 1000
@@ -43,11 +45,15 @@ def quote(text: str) -> str:
     return '"' + "".join(_escape(ch) for ch in text) + '"'
 
 
+def _is_plain(ch: str) -> bool:
+    return ch.isprintable() and is_plain(ch)
+
+
 def _escape(ch: str) -> str:
     if ch in _SHORT:
         return _SHORT[ch]
     code = ord(ch)
-    if ch.isprintable() and code != 0xFEFF:
+    if _is_plain(ch):
         return ch
     return (
         f"\\x{code:02x}"
@@ -65,7 +71,7 @@ def document(data: Mapping[str, Any], head: Sequence[str] = ()) -> str:
 
 def comment(text: str, indent: str = "") -> str:
     """Comment lines of which none can end the comment; a text without end is cut."""
-    line = " ".join("".join(ch if ch.isprintable() else " " for ch in text[:_LONGEST]).split())
+    line = " ".join("".join(ch if _is_plain(ch) else " " for ch in text[:_LONGEST]).split())
     wrapped = wrap(line, _COMMENT_WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join(f"{indent}# {part}" for part in wrapped or [""])
 
@@ -101,7 +107,7 @@ def _entry(head: str, value: Any, indent: str) -> list[str]:
 
 
 def _block(head: str, lines: Sequence[str], indent: str) -> list[str]:
-    if any(line != line.strip() or not line.isprintable() or "\ufeff" in line for line in lines):
+    if any(line != line.strip() or not all(map(_is_plain, line)) for line in lines):
         return [f"{head} {quote(chr(10).join(lines))}"]
     return [f"{head} |-", *(f"{indent}  {line}" for line in lines)]
 
@@ -147,9 +153,7 @@ def word(text: str, *, dollars: bool = True) -> str:
         return text
     quoted = escape(text).replace("\\", "\\\\").replace('"', '\\"')
     quoted = "".join(
-        ch
-        if ch.isprintable()
-        else "".join(f"\\x{byte:02x}" for byte in ch.encode("utf-8", "replace"))
+        ch if _is_plain(ch) else "".join(f"\\x{byte:02x}" for byte in ch.encode("utf-8", "replace"))
         for ch in quoted
     )
     return f'"{quoted.replace("$", "$$") if dollars else quoted}"'

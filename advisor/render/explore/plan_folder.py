@@ -5,7 +5,6 @@ What it does not know: the disk; the caller writes the files.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from advisor.advice.explore.layouts import Instance, Layout, MixPlan
 from advisor.advice.plans.topology import on_each, spans
 from advisor.advice.recommend import launch_text
 from advisor.domain.nouns import Advice, AdvisorError, Plan
+from advisor.domain.shell import shell_word, shell_words
 from advisor.render.deploy import compose, front_ends, k8s, serving, units
 from advisor.render.deploy.front_ends import Route
 from advisor.render.deploy.serving import Server
@@ -187,8 +187,8 @@ _WRITERS: dict[str, Callable[[Layout, Sequence[_Part]], dict[str, str]]] = {
 def _script(part: _Part) -> str:
     """The bare command of one server, without a container."""
     server = serving.server(part.advice, suffix=part.suffix)
-    lines = [shlex.join(unit) for unit in (server.program, *server.units)]
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in server.env.items()]
+    lines = [shell_words(unit) for unit in (server.program, *server.units)]
+    exports = [f"export {name}={shell_word(value)}" for name, value in server.env.items()]
     if part.devices:
         which = ",".join(map(str, part.devices))
         exports.append(f"export {_VISIBLE.get(server.vendor, 'CUDA_VISIBLE_DEVICES')}={which}")
