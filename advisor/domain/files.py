@@ -14,12 +14,17 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 
 MAX_DEPTH = 64
 MAX_NODES = 100_000
 MAX_LINE = 2**20
 _INHERITED = re.compile(r"/dev/(?:stdin|fd/(\d{1,6}))|/proc/self/fd/(\d{1,6})")
+
+
+MOST_DIGITS = 300
+_LONG_NUMBER = lazy_re(rf"[0-9]{{{MOST_DIGITS + 1}}}")
 
 
 @contextmanager
@@ -79,6 +84,15 @@ def _open_descriptor(path: str | os.PathLike[str], name: str) -> int:
 
 def _reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or "the name is not valid").lower()
+
+
+def number_problem(text: str) -> str | None:
+    """What is wrong with a text that holds a number of more digits than any quantity has: Python
+    makes none of 4,300, and no float one of 309.
+    """
+    if _LONG_NUMBER.search(text) is None:
+        return None
+    return f"holds a number of more than {MOST_DIGITS} digits; shorten it"
 
 
 def too_large(name: str, size: int, limit: int) -> str:

@@ -10,21 +10,25 @@ from advisor.domain.patterns import lazy_re
 
 Release = tuple[int, ...]
 _BUILD = lazy_re(r"(?:^|[^0-9a-z])b(\d{4,6})(?![0-9a-f])")
-_TAG = lazy_re(r"(?<![\d.])v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:\.?post(\d{1,9}))?")
+_TAG = lazy_re(r"(?<![\d.])v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?!\d)(?:\.?post(\d{1,9}))?")
 
 
 @cache
 def release(text: str | None) -> Release | None:
     """(0, 25, 1) of "v0.25.1" and of "0.25.1rc2"; None for a build, a commit or a branch."""
     parts = (text or "").removeprefix("v").split(".")
-    if len(parts) > 1 and all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) > 1 and all(map(_is_number, parts)):
         return tuple(map(int, parts))
-    from packaging.version import InvalidVersion, Version  # start-up: only for the other forms
+    from packaging.version import Version  # start-up: only for the other forms
 
     try:
         return Version(text or "").release
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or a number of thousands of digits
         return None
+
+
+def _is_number(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) < 10
 
 
 def before(text: str | None, bound: str) -> bool:

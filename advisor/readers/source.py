@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from functools import cached_property
 
-from advisor.domain.files import read_bytes_safely, too_large
+from advisor.domain.files import number_problem, read_bytes_safely, too_large
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
@@ -90,6 +90,8 @@ def decode(data: bytes, name: str) -> Source:
         raise AdvisorError(
             f"{printable(name)}: is a binary file; name a configuration in text form"
         )
+    if problem := number_problem(text):
+        raise AdvisorError(f"{printable(name)}: {problem}")
     return Source(_HOLES.sub("?", text), name, encoding, bom, notes)
 
 

@@ -44,7 +44,7 @@ def why_not(request: Request, asked: str) -> WhyNot:
     name, sign, value = (part.strip() for part in asked.partition("="))
     if not sign and name.lower() in SPOKEN:
         return _speculation(request, asked, on=SPOKEN[name.lower()])
-    if sign and value and name == "k" and value.isascii() and value.isdigit():
+    if sign and value and name == "k" and value.isascii() and value.isdigit() and len(value) < 10:
         k = int(value)
         return _k(request, k, asked) if k else _speculation(request, asked, on=False)
     if sign and value and name in NAMES:

@@ -98,7 +98,7 @@ def version_number(engine: str, text: str) -> float:
     llama.cpp counts builds, and since August 2026 releases too: 0.2 is taken as b10560, later ones
     as b10850.
     """
-    found = re.match(r"[v~]?(\d+)\.(\d+)(?:\.(\d+))?", text.strip())
+    found = re.match(r"[v~]?(\d{1,9})\.(\d{1,9})(?!\d)(?:\.(\d{1,9})(?!\d))?", text.strip())
     if found and not gguf_engine(engine):
         major, minor, patch = (int(part or 0) for part in found.groups())
         return float((major * 100 + minor) * 100 + patch)

@@ -77,13 +77,32 @@ def load_of(run: BenchmarkRun) -> Load:
 
 
 def by_load(runs: Iterable[BenchmarkRun]) -> dict[Load, list[BenchmarkRun]]:
-    """Runs that can be compared (with a throughput or a TPOT), by the load of the first of each."""
+    """Runs that can be compared (with a throughput or a TPOT), by the load of the first of each.
+
+    Of a file of several runs those that measured nothing are left out. Raises Unreadable where a
+    file is such a run.
+    """
     out: dict[Load, list[BenchmarkRun]] = {}
     for run in runs:
-        if run.output_tok_s or run.tpot_ms:
+        if (why := no_run(run)) and not run.part:
+            raise Unreadable(f"{run.file}: {why}: nothing was measured")
+        if not why and (run.output_tok_s or run.value("tpot")):
             load = load_of(run)
             out.setdefault(_first_alike(load, out), []).append(run)
     return out
+
+
+def no_run(run: BenchmarkRun) -> str:
+    """Why a run measured nothing: every request failed, or a rate that it states is 0; else empty.
+
+    A TTFT or TPOT of 0 is none of these: it stands for one that the client could not measure.
+    """
+    if run.requests == 0:
+        failed = run.failed or 0
+        return f"{failed} of {failed} requests failed" if failed else "no request finished"
+    if run.output_tok_s == 0:
+        return "the output throughput is 0"
+    return "the duration is 0" if run.duration_s == 0 else ""
 
 
 def _first_alike(load: Load, loads: Iterable[Load]) -> Load:
@@ -99,7 +118,8 @@ def pairs(
     left, right = by_load(off), by_load(on)
     if not left or not right:
         empty, runs = ("first", off) if not left else ("second", on)
-        why = "".join(f" ({note})" for run in runs[:1] for note in run.notes[:1])
+        notes = [note for run in runs[:1] for note in (no_run(run), *run.notes) if note]
+        why = "".join(f" ({note})" for note in notes[:1])
         raise Unreadable(
             f"the {empty} side has no output throughput or time per token to compare{why}"
         )
@@ -176,7 +196,11 @@ def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
         if a is not None and b is not None and a != b:
             out.append(f"{label} {a} and {b}")
     for run, which in ((off, "first"), (on, "second")):
-        if run.failed and run.requests and run.failed / (run.failed + run.requests) > TOLERANCE:
+        if (
+            run.failed
+            and run.requests is not None
+            and run.failed / (run.failed + run.requests) > TOLERANCE
+        ):
             out.append(
                 f"{run.failed} of {run.failed + run.requests} requests failed in the {which} run"
             )

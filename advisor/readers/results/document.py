@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.facts import AdvisorError
-from advisor.domain.files import read_bytes_safely
+from advisor.domain.files import number_problem, read_bytes_safely
 from advisor.domain.printable import printable
 
 MAX_BYTES = 64 * 2**20
@@ -115,7 +115,7 @@ def _json_values(name: str, text: str, tail: bool = False) -> tuple[Any, ...]:
     while at < len(start):
         try:
             value, at = decoder.raw_decode(start, at)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             if tail and values:
                 break
             if not values and not start.startswith(('{"', "{\n", "{ ", "{}", "{\r", "[")):
@@ -196,8 +196,13 @@ _LOG_FIELDS = {  # of a line's JSON: its text, and a field that is always beside
 
 
 def text_of(data: bytes, most: int) -> str:
-    """The text of a file. Raises ValueError where it is none, or larger than `most` bytes."""
-    return _clean(_decode(_unpack(data, most)))
+    """The text of a file. Raises ValueError where it is none, is larger than `most` bytes, or
+    holds a number that none can be.
+    """
+    text = _clean(_decode(_unpack(data, most)))
+    if problem := number_problem(text):
+        raise ValueError(problem)
+    return text
 
 
 def _unpack(data: bytes, most: int) -> bytes:

@@ -127,6 +127,46 @@ def test_swapped_and_doubled_files_are_refused() -> None:
         arms.check_order([run(sha256="a")], [run(sha256="b", method="none")])
 
 
+MACHINE = ("--hw", "gb10", "--model", "qwen3.6-27b", "--quant", "fp8", "--name", "n")
+NO_RUN = [
+    ({"completed": 0, "failed": 160, "output_throughput": 0.0001}, "160 of 160 requests failed"),
+    ({"completed": 0, "failed": 160, "output_throughput": 0.0}, "160 of 160 requests failed"),
+    ({"completed": 0, "failed": 0}, "no request finished"),
+    ({"output_throughput": 0.0}, "throughput is 0"),
+    ({"duration": 0.0}, "duration is 0"),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), NO_RUN)
+@pytest.mark.parametrize("arm", ["off", "on"])
+@pytest.mark.parametrize("words", [["ab"], ["calibrate", *MACHINE]])
+def test_a_run_that_measured_nothing_is_none(
+    words: list[str],
+    arm: str,
+    change: dict[str, float],
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    paths = []
+    for name, source in (("off", OFF), ("on", ON)):
+        data = json.loads(source.read_text()) | (change if name == arm else {})
+        (tmp_path / f"{name}.json").write_text(json.dumps(data))
+        paths.append(str(tmp_path / f"{name}.json"))
+    made = CliRunner().invoke(cli, [words[0], *paths, *words[1:]])
+    assert isinstance(made.exception, Unreadable)  # `main` makes status 2 of it
+    assert f"{arm}.json" in str(made.exception) and why in str(made.exception)
+    assert "\n" not in str(made.exception) and not made.output
+
+
+def test_a_load_of_a_sweep_that_failed_whole_leaves_the_others() -> None:
+    off = [run(part="a"), run(part="b", concurrency=8, requests=0, failed=64, output_tok_s=1e-4)]
+    on = [drafted_run(part="a", speed=250.0), drafted_run(part="b", concurrency=8)]
+    both = arms.pairs(off, on)
+    assert [len(left) for left, _ in both] == [1] and both[0][0][0].concurrency == 4
+
+
 def test_a_set_gain_is_reported() -> None:
     off, on = read_results(OFF), read_results(ON)
     made = {gain.metric: gain for gain in arms.gains(off, on)}
