@@ -33,6 +33,8 @@ _MODEL_NAME = lazy_re(
     r"40})?(?![\w])"
 )
 # what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
+# A word that means nothing but as a key: long, of small and large letters and digits.
+_MIXED = lazy_re(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+=-]{16,200}")
 _ASSIGNS = lazy_re(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
 
 
@@ -76,10 +78,13 @@ class LaunchMaker:
             launch = adapter.read_mapping(self._items(found), env, origin=found.origin, **about)
         else:
             launch = adapter.read(self._tokens(found, adapter, notes), env, **about)
-        extra: dict[str, object] = {}
+        extra: dict[str, Any] = {}
         if found.strays:
             words = (self._token(word, word.first()) for word in found.strays)
             extra["strays"] = (*map(adapter.stray, words), *launch.strays)
+        for stray in extra.get("strays", launch.strays):
+            if _MIXED.fullmatch(stray.value or ""):
+                self.redactor.learn(stray.value or "")
         if not sure and launch.version_pinned:
             extra["version_pinned"] = False
             notes.append(

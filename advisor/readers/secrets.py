@@ -38,11 +38,7 @@ _OPEN_KEYS = _set(
     object kv k dict json yaml meta metadata group index row shard routing hash sampling state
     """
 )
-_SWITCHED = _set(
-    """
-    allow cors use with require required enable disable has skip forward ignore
-    """
-)
+_SWITCHED = _set("allow cors use with require required enable disable has skip forward ignore")
 # Words that say what a token is when it is none of access: --max-num-batched-tokens, EOS_TOKEN.
 _COUNTED = _set(
     """
@@ -65,8 +61,7 @@ _TAILS = ("password", "passphrase", "apikey")  # PGPASSWORD
 _ADDRESS = _set("webhook dsn")  # here the address itself is the secret
 _PARTS = lazy_re(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Forms of tokens: what stands in every text that holds one, and the pattern, tried only then. No
-# pattern
-# begins in the middle of a word and runs to its end, which would take quadratic time.
+# pattern begins in the middle of a word and runs to its end, which would take quadratic time.
 _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (("hf_",), lazy_re(r"hf_[A-Za-z0-9]{8,}")),
     (("api_org_",), lazy_re(r"api_org_[A-Za-z0-9]{16,}")),
@@ -99,10 +94,7 @@ _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (("eyJ",), lazy_re(r"(?<![\w-])eyJ[\w=-]*\.[\w=-]+(?:\.[\w.+/=-]*)?")),
     (
         ("earer ", "EARER ", "asic "),
-        lazy_re(
-            r"(?:(?<=[Bb]earer )|(?<=BEARER "
-            r"))[\w.~+/=-]{6,}|(?<=[Bb]asic )[\w+/-]{8,}={0,2}"
-        ),
+        lazy_re(r"(?:(?<=[Bb]earer )|(?<=BEARER ))[\w.~+/=-]{6,}|(?<=[Bb]asic )[\w+/-]{8,}={0,2}"),
     ),
     # a user's password in an address; the addresses that are secrets themselves
     (
@@ -130,8 +122,8 @@ _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (
         ("PRIVATE KEY",),
         lazy_re(
-            r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z "
-            r"]{0,20}-----(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?"
+            r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,20}-----"
+            r"(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?"
         ),
     ),
 )
@@ -147,9 +139,8 @@ _PLACEHOLDER = lazy_re(
     re.I,
 )
 _COUNT = lazy_re(r"^[\d.,_]{1,7}[kKmMgGs]?$")  # TOKENS=32768
-_PATH = lazy_re(
-    r"^(?:[.~]{0,2}/|[A-Za-z]:\\)[\w.-]+(?:[/\\][\w.-]*)*$"
-)  # PWD=/srv/models, a key in a file
+# PWD=/srv/models, a key in a file
+_PATH = lazy_re(r"^(?:[.~]{0,2}/|[A-Za-z]:\\)[\w.-]+(?:[/\\][\w.-]*)*$")
 _HEADER = lazy_re(  # from the beginning of a word: each later letter would only be tried again
     r"""(?<![\w-])((?:x-)?[\w-]*(?:api-?key|auth[\w-]*|token|secret|cookie|password)[\w-]*)"""
     r"""["']?[ \t]*:[ \t]*["']?"""
@@ -276,10 +267,8 @@ _ASSIGNED = lazy_re(
     r"""(?<![A-Za-z_])([A-Za-z_][\w-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#,;]{4,})"""
 )
 _TELLING = _set(
-    """
-    token tkn secret passw passp passc pass= pass: pwd pswd key cred auth bearer cookie jwt pat=
-    pat: webhook dsn sas= sas: hft otp pin= pin:
-    """
+    "token tkn secret passw passp passc pass= pass: pwd pswd key cred auth bearer cookie jwt pat= "
+    "pat: webhook dsn sas= sas: hft otp pin= pin:"
 )
 _PAIRED = lazy_re(
     r"""(?<![\w-])(--?[A-Za-z][\w-]*)["']?(?:\s*,\s*|\s*\n\s*-\s*|[\s=]+)["']?([^\s"',]{4,})"""
@@ -292,10 +281,8 @@ def learn_from_text(redactor: Redactor, text: str) -> None:
     that a diff shows.
     """
     lines = text.split("\n")
-    for number in _telling_lines(text.lower())[
-        :MAX_LINES
-    ]:  # a YAML list has the value on the next line
-        _learn(redactor, "\n".join(lines[number : number + 2])[:MAX_LINE])
+    for number in _telling_lines(text.lower())[:MAX_LINES]:  # of YAML with its value on the next
+        _learn(redactor, "\n".join(lines[number : number + 2])[:MAX_LINE], text)
 
 
 def _telling_lines(low: str) -> list[int]:
@@ -312,7 +299,7 @@ def _telling_lines(low: str) -> list[int]:
     return sorted(found)
 
 
-def _learn(redactor: Redactor, text: str) -> None:
+def _learn(redactor: Redactor, text: str, whole: str) -> None:
     for pattern, judge in (
         (_ASSIGNED, is_secret_name),
         (_PAIRED, is_secret_flag),
@@ -326,6 +313,19 @@ def _learn(redactor: Redactor, text: str) -> None:
             )
             if judge(name) and not (loose and _is_prose(found, text)):
                 redactor.learn(found.group(2))
+                _learn_parts(redactor, found.group(2), whole)
+
+
+_VARIABLE = lazy_re(r"\$\{?([A-Za-z_]\w{0,60})")
+
+
+def _learn_parts(redactor: Redactor, value: str, text: str, depth: int = 3) -> None:
+    """Learn the variables that a secret is put together of: `A=half` of `--api-key $A$B`."""
+    names = set(_VARIABLE.findall(value[:200])) if depth else set()
+    for found in _ASSIGNED.finditer(text) if names else ():
+        if found[1] in names:
+            redactor.learn(found[2])
+            _learn_parts(redactor, found[2], text, depth - 1)
 
 
 _WORD = lazy_re(r"[A-Za-z]+[.)]?")

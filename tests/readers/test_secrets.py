@@ -105,6 +105,26 @@ def test_no_output_shows_it(text: str, tmp_path) -> None:  # type: ignore[no-unt
     assert not re.search(rf"{VALUE}(?!x)", told.out + told.err)
 
 
+WORD = "aB3dE6gH9jK2mN5pZk4t"
+HALVES = [
+    "A=Zk4trT9wq\nB=Wm7xLp2vB\nvllm serve m --api-key $A$B --max-num-sqes 4\n",
+    "A=Zk4trT9wq\nexport B='Wm7xLp2vB'\nvllm serve m --max-num-sqes 4 --api-key=${A}-${B}\n",
+    'C=Zk4trT9wq\nA=$C\nB=Wm7xLp2vB\nAPI_KEY="$A$B"\nvllm serve m --max-num-sqes 4\n',
+    f"vllm serve m {WORD} --max-num-sqes 4\n",
+    f"vllm serve m --max-num-sqes 4 {WORD}\n",
+]
+
+
+@pytest.mark.parametrize("text", HALVES)
+def test_no_output_shows_a_part_or_a_stray_word_of_it(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text(text)
+    for more in (*(["--format", form] for form in SHOWN), ["--diff", "--unsafe-fixes"]):
+        told = run("validate", str(tmp_path / "a.sh"), *more)
+        assert "max-num-s" in told.out
+        for part in ("Zk4trT9wq", "Wm7xLp2vB", WORD):
+            assert part not in told.out + told.err, more
+
+
 IMAGE = "image: vllm/vllm-openai:v0.25.1"
 ARGS = "[--model, m, --max-num-sqes, '4']"
 SERVICE = f"services:\n  a:\n    {IMAGE}\n"
