@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix, Flag
 from advisor.lint import fixes
+from advisor.lint.apply_fixes import worse
+from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.readers import read_path, read_text
 from advisor.readers.source import Source
@@ -282,3 +284,26 @@ def test_an_edit_with_an_open_quote_fits_no_form() -> None:
             )
             assert fixes.shape_edit(text, whole) is not None
             assert fixes.shape_edit(text, broken) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_worse"),
+    [
+        ([], ["error"], True),
+        (["warning"], ["error"], True),  # as many findings, one error more
+        (["error"], ["error", "error"], True),
+        (["error"], ["warning"], False),
+        (["warning"], ["warning", "warning"], True),
+        (["info"], ["warning"], True),
+        (["error", "info"], ["info"], False),
+        ([], [], False),
+    ],
+)
+def test_a_fix_that_adds_one_error_is_refused(
+    before: list[str], after: list[str], is_worse: bool
+) -> None:
+    def report(severities: list[str]) -> Report:
+        found = [Finding(code="SD101", severity=one, message="m") for one in severities]  # type: ignore[arg-type]
+        return Report(findings=tuple(found))
+
+    assert worse(report(before), report(after)) is is_worse

@@ -118,3 +118,11 @@ def test_blanks_for_the_tab_of_a_recipe() -> None:
         validate(text=text, name="Makefile") for text in (right, right.replace("\t", "        "))
     ]
     assert [[one.code for one in report.findings] for report in told] == [[], ["SD136"]]
+
+
+@pytest.mark.parametrize(("port", "speaks"), [(1, True), (1023, True), (1024, False)])
+def test_a_port_of_root_is_said_of_a_unit_of_another_user(port: int, speaks: bool) -> None:
+    """Ports below 1024 are privileged: ip(7), net.ipv4.ip_unprivileged_port_start."""
+    text = f"[Service]\nUser=llm\nExecStart=/usr/bin/llama-server -m /m/a.gguf --port {port}\n"
+    found = validate(text=text, name="llm.service").findings
+    assert any(f"port {port} " in one.message for one in found) is speaks

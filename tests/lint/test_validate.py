@@ -450,3 +450,27 @@ def test_emitted_launches_are_read_back(asked: dict[str, object], form: str) -> 
         (noun, getattr(advice.plan, noun)) for noun in NOUNS
     ]
     assert not [finding for finding in report.findings if finding.severity == "error"]
+
+
+def test_githubs_commands_take_what_ends_their_parts_as_percent_codes(tmp_path: Path) -> None:
+    """GitHub's toolkit, command.ts (`escapeProperty`): %, line ends, colons and commas of a
+    property.
+    """
+    (tmp_path / "a,b:100%.sh").write_text("vllm serve m --max-num-sqes 4\n")
+    result = run(str(tmp_path / "a,b:100%.sh"), "--format", "github")
+    assert f"::error file={tmp_path}/a%2Cb%3A100%25.sh,line=1,col=14,title=SD101" in result.output
+
+
+def test_migration_leaves_python_byte_for_byte(tmp_path: Path) -> None:
+    """Keywords need values of their own types, which the command line of a release does not tell:
+    both of these are gone in the release asked for.
+    """
+    path = tmp_path / "serve.py"
+    text = (
+        b"from vllm import LLM\n"
+        b'llm = LLM("m", guided_decoding_backend="xgrammar", num_lookahead_slots=3, seed=1)\n'
+    )
+    path.write_bytes(text)
+    result = run(str(path), "--target-version", "0.33.0", "--fix")
+    assert "num_lookahead_slots" in result.output
+    assert path.read_bytes() == text

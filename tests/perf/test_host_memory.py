@@ -146,6 +146,22 @@ def test_the_cost_is_linear_in_layers(batch: float, tokens: float) -> None:
     assert times[3] - times[0] == pytest.approx(4 * first)
 
 
+def test_a_layer_is_read_on_the_card_or_on_the_host() -> None:
+    """By hand: 30 of 40 layers at the card's cost, and 10 layers of 8 experts each from the
+    machine's memory.
+    """
+    c, here, moved = Constants(), points(0), points(10)
+    terms = [
+        physics.step_seconds(p, c, np.ones(1), np.ones(1), False, np.array([512.0]))
+        for p in (here, moved)
+    ]
+    rate = 45e9 * c.host_memory_share  # two channels of DDR4
+    expert = float(moved.expert_params[0] * moved.bytes_ffn[0])
+    host = 10 * (c.host_layer_s + 8 * expert / rate)
+    whole = float(terms[0].experts[0])
+    assert float(terms[1].experts[0]) == pytest.approx(whole * 30 / 40 + host)
+
+
 def test_every_verified_token_reads_its_own_experts() -> None:
     """Few tokens share few experts, so the cost grows nearly with their number."""
     beside = [step(40, tokens, 1) - step(0, tokens, 1) for tokens in (1, 2, 4)]

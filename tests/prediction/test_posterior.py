@@ -43,3 +43,30 @@ def test_normal_distribution() -> None:
     assert spread.quantile(shares) == pytest.approx([exact.inv_cdf(p) for p in shares], abs=1e-7)
     values = np.array([-4.0, -1.0, 0.0, 0.3, 2.0])
     assert spread.cdf(values) == pytest.approx([exact.cdf(z) for z in values], abs=2e-7)
+
+
+def test_a_side_of_its_own_width_stays_on_its_side() -> None:
+    """Below the mode 0.1, above it 0.4, by hand: half of each side's normal makes the
+    distribution, so that with the chance which it has by itself the tenths are those widths away.
+    """
+    mean, below, above = 0.2, 0.1, 0.4
+    chance = 1 - NormalDist(mean, below / NormalDist().inv_cdf(0.9)).cdf(0.0)
+    made = intervals.posterior(one(mean), one(mean - below), one(mean + above), one(chance))
+    assert made.low[0] == pytest.approx(0.1, abs=1e-5)
+    assert made.median[0] == pytest.approx(0.2, abs=1e-5)
+    assert made.high[0] == pytest.approx(0.6, abs=1e-5)
+
+
+def test_no_gain_is_above_the_tokens_of_a_cycle_with_their_error() -> None:
+    """Two tokens a cycle, known to a variance of 0.04: log 2 + 1.2816 x 0.2 = 0.9495 at most, which
+    is 2.584; the time to first token is not bound by it.
+    """
+    values = {"p10": 1.5, "p50": 4.0, "p90": 9.0, "p_gain": 0.9, "basis": 0, "tau": 2.0}
+    values |= {"mean": 1.4, "sd": 0.5, "evidence": 0.0, "below": 0.9, "above": 0.8, "known": True}
+    values |= {"closeness": 0.0, "measured_gain": 0.0, "open": 0.04}
+    point = intervals.Predicted(*(one(values[name]) for name in intervals.Predicted._fields))
+    bound = intervals.within_tokens(point, np.array([False]))
+    assert bound.p10[0] == 1.5
+    assert (bound.p50[0], bound.p90[0]) == pytest.approx((2.584, 2.584), abs=1e-3)
+    assert bound.mean[0] == pytest.approx(0.9495, abs=1e-3)
+    assert intervals.within_tokens(point, np.array([True])).p90[0] == 9.0

@@ -75,3 +75,15 @@ def test_the_schema_refuses_what_lacks_a_part(path: tuple[str | int, ...]) -> No
         inner = inner[step]
     del inner[path[-1]]
     assert problems(told)
+
+
+def test_a_result_stands_on_its_own_line_and_column() -> None:
+    """Counted by hand: the fourth line, behind two blanks."""
+    text = "#!/bin/bash\n\nvllm serve m \\\n  --max-num-sqes 4\n"
+    (result,) = (
+        one
+        for one in report_sarif(validate(text=text, name="a.sh"))["runs"][0]["results"]
+        if one["ruleId"] == "SD101"
+    )
+    place = result["locations"][0]["physicalLocation"]
+    assert place["region"] == {"startLine": 4, "startColumn": 3}

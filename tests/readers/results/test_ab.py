@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from advisor.advice.own_runs.ab_test import judge_ab
+from advisor.advice.own_runs.ab_test import Step, _why_cycle, acceptance_fields, judge_ab
 from advisor.advice.own_runs.setting import setting
 from advisor.cli.app import cli
 from advisor.readers.results import arms
@@ -259,3 +259,17 @@ def test_results_lists_every_run_as_text_and_json() -> None:
     assert "values" not in rows[0]["tpot_ms"]
     text = CliRunner().invoke(cli, ["results", str(ON)]).output
     assert "by position 78.6%, 59.5%" in " ".join(text.split())
+
+
+def test_rates_by_position_become_rates_of_those_that_got_there() -> None:
+    """Of ten drafts eight keep the first token, six the second, three the third: 8/10, 6/8, 3/6."""
+    made = Acceptance(by_position=(0.8, 0.6, 0.3))
+    fields = acceptance_fields([run(acceptance=made, k=3)], 3)
+    assert fields["acceptance"] == pytest.approx((0.8, 0.75, 0.5))
+    assert fields["acceptance_length"] is None
+
+
+@pytest.mark.parametrize(("ratio", "slow"), [(1.24, False), (1.26, True), (2.4, True)])
+def test_a_step_is_slow_from_a_quarter_above_the_expected(ratio: float, slow: bool) -> None:
+    words = " ".join(_why_cycle(Step(cycle_ratio=1.6 * ratio, expected_cycle_ratio=1.6), None))
+    assert ("slow. Check" in words) is slow
