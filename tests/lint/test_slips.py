@@ -126,3 +126,48 @@ def test_a_port_of_root_is_said_of_a_unit_of_another_user(port: int, speaks: boo
     text = f"[Service]\nUser=llm\nExecStart=/usr/bin/llama-server -m /m/a.gguf --port {port}\n"
     found = validate(text=text, name="llm.service").findings
     assert any(f"port {port} " in one.message for one in found) is speaks
+
+
+DOCKER = "docker run --gpus all {} vllm/vllm-openai:v0.32.0 --model a/b --max-num-sqes 4\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("-p 65535:8000", None),
+        ("-p 65536:8000", "65536"),
+        ("-p 8000:65536", "65536"),
+        ("-e A=b", None),
+        ("-e A =b", "spaces stand around the ="),
+        ("-e A = b", "spaces stand around the ="),
+    ],
+)
+def test_options_of_docker_at_their_edges(options: str, said: str | None) -> None:
+    """Ports end at 65535 (16 bits); a word that a blank cut off is no image, and what follows the
+    image is still read.
+    """
+    report = validate(text=DOCKER.format(options), name="run.sh")
+    slips = [one.message for one in report.findings if one.code == "SD136"]
+    assert (len(slips) == 1 and said in slips[0]) if said else not slips
+    assert any("max-num-sqes" in one.message for one in report.findings)
+    assert report.launches[0].launch.model == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("port", "url", "speaks"),
+    [
+        (8000, "http://llm/v1", True),
+        (8000, "http://llm:8000/v1", False),
+        (80, "http://llm/v1", False),
+        (80, "http://llm:8000/v1", True),
+    ],
+)
+def test_an_address_without_a_port_means_80(port: int, url: str, speaks: bool) -> None:
+    """RFC 9110, 4.2.1: where the port is not given, 80 is the default of http."""
+    text = (
+        "services:\n  llm:\n    image: vllm/vllm-openai:v0.32.0\n"
+        f"    command: [a/b, --port, '{port}']\n"
+        f"  web:\n    image: web\n    environment:\n      OPENAI_BASE_URL: {url}\n"
+    )
+    found = validate(text=text, name="compose.yml").findings
+    assert any("llm answers on port" in one.message for one in found) is speaks

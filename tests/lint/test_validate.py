@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from advisor.cli.app import cli
+from advisor.cli.validate import context_of
 from advisor.domain.nouns import AdvisorError
+from advisor.knowledge import detect, store
 from advisor.lint.report import Change, Given, drop_ignored
 from advisor.lint.validate import check_launch, validate
 from advisor.readers import read_text
@@ -474,3 +476,20 @@ def test_migration_leaves_python_byte_for_byte(tmp_path: Path) -> None:
     result = run(str(path), "--target-version", "0.33.0", "--fix")
     assert "num_lookahead_slots" in result.output
     assert path.read_bytes() == text
+
+
+def test_too_large_a_share_of_one_memory_is_a_warning() -> None:
+    """The server starts, and the machine may freeze: no error, no remark."""
+    text = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.92 --max-num-seqs 16\n"
+    (found,) = validate(text=text, name="a.sh", hw="gb10", select=["SD305"]).findings
+    assert found.severity == "warning"
+
+
+def test_the_number_of_cards_that_is_given_counts_before_what_the_machine_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(detect, "detect", lambda: (store.hardware("h100"), 8))
+    options = dict.fromkeys(("concurrency", "ctx", "output_tokens", "workload"))
+    options |= {"engine_version": None, "select": (), "ignore": (), "hw": "auto"}
+    assert context_of(options | {"gpus": 4}) == {"hw": "h100-sxm", "gpus": 4}
+    assert context_of(options | {"gpus": None}) == {"hw": "h100-sxm", "gpus": 8}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.domain.nouns import Facts, Plan
+from advisor.advice.resolve import facts_for_request
+from advisor.domain.nouns import Facts, Plan, Request
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import pools as kv_sizes
@@ -346,3 +347,18 @@ def test_experts_in_system_memory_leave_the_bill(
     assert whole.weights_gib - made.weights_gib == pytest.approx(layers * one, rel=1e-6)
     vllm = memory.bill(known, plan("vllm", extra=options))
     assert vllm.weights_gib == memory.bill(known, plan("vllm")).weights_gib
+
+
+@pytest.mark.parametrize(("sees", "gib"), [(True, memory.VISION_GIB), (False, 0.0)])
+def test_a_model_that_sees_pays_for_its_encoder(sees: bool, gib: float) -> None:
+    asked = facts_for_request(Request(hardware="h100", model="qwen3.6-35b-a3b", engine="vllm"))
+    assert asked.model is not None
+    made, text = (
+        memory.bill(
+            asked.model_copy(update={"model": asked.model.model_copy(update={"multimodal": eyes})}),
+            Plan(engine="vllm"),
+        )
+        for eyes in (sees, False)
+    )
+    assert made.weights_gib - text.weights_gib == pytest.approx(gib)
+    assert memory.VISION_GIB > 0

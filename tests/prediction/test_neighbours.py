@@ -15,7 +15,7 @@ import pytest
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Plan, Request
 from advisor.knowledge import store as knowledge
-from advisor.perf import arrays
+from advisor.perf import arrays, imputation
 from advisor.perf.encoding import encode_plans
 from advisor.prediction import cell_pairs, estimates, neighbours, predict
 from advisor.prediction.decision import decide_one
@@ -227,3 +227,18 @@ def test_lookup_on_general_text_is_not_on_where_all_measured_ones_lost(k: int) -
     points = encode_plans.from_plans(facts, [plan]).replace(metric=arrays.METRICS.index("tpot"))
     model = predict.predict_points(points)  # before what is documented of such text is taken in
     assert math.log(float(model.p90[0] / model.p10[0])) > 0.4
+
+
+def test_names_that_nobody_knows_share_no_cell() -> None:
+    """Two unknown cards or models are two: what was measured of one says nothing of the other."""
+    points = encode_plans.from_plans(
+        facts_for_request(Request(hardware="gb10", model="qwen3.6-35b-a3b")), [Plan(engine="vllm")]
+    )
+    full = imputation.impute(points)
+    nameless = (
+        points.replace(hardware_name=np.full(1, np.nan)),
+        points.replace(model_name=np.full(1, np.nan)),
+        points.replace(hardware_name=np.full(1, np.nan), model_name=np.full(1, np.nan)),
+    )
+    assert neighbours.cell_keys(points, full)[0] >= 0
+    assert [int(neighbours.cell_keys(raw, full)[0]) for raw in nameless] == [-1, -1, -1]
