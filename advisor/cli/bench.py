@@ -16,8 +16,9 @@ from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
 from advisor.cli.base import LazyGroup, say
-from advisor.cli.options import key_option, question_options
+from advisor.cli.options import question_options
 from advisor.cli.recommend import page_width, write
+from advisor.cli.server_key import key_option
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.shell import shell_words

@@ -25,7 +25,6 @@ from advisor.domain.nouns import (
 )
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import excerpt
-from advisor.engines.traits import API_KEYS
 from advisor.knowledge import store as knowledge
 from advisor.rules.registry import index
 
@@ -328,22 +327,6 @@ _SETTING: tuple[Option, ...] = (
         help="Draft tokens per step  [default: what the files state]",
     ),
     _word("--workload", WORKLOADS, "Kind of prompts.", metavar="WORD"),
-)
-
-
-def _sendable(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    if value and not (value.isascii() and value.isprintable() and " " not in value):
-        raise click.BadParameter("holds a character that no HTTP header can hold")
-    return value
-
-
-key_option = click.option(
-    "--api-key",
-    metavar="KEY",
-    envvar=list(API_KEYS),
-    callback=_sendable,
-    help="Key of the server, sent to it alone and never shown  [default: of "
-    f"{', else '.join(API_KEYS)}]",
 )
 
 

@@ -16,8 +16,9 @@ from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.own_runs.calibration import add_runs
 from advisor.advice.own_runs.watching import advise, observe
 from advisor.cli.base import HELP
-from advisor.cli.options import key_option, setting_options
+from advisor.cli.options import setting_options
 from advisor.cli.recommend import page_width, write
+from advisor.cli.server_key import key_option
 from advisor.domain.nouns import AdvisorError
 from advisor.readers import server as client
 from advisor.readers.results import arms

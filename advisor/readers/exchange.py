@@ -54,7 +54,7 @@ class Limit:
         """Give the rest of the answer the whole time again."""
         self.end = time.monotonic() + self.seconds
 
-    def left(self) -> float:
+    def remaining_s(self) -> float:
         """Seconds. Raises TimeoutError where none are left."""
         left = self.end - time.monotonic()
         if left <= 0:
@@ -76,7 +76,7 @@ class _LimitedSocket(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read what has come. Raises TimeoutError at the limit."""
-        self.sock.settimeout(self.limit.left())
+        self.sock.settimeout(self.limit.remaining_s())
         return self.sock.recv_into(buffer)
 
 

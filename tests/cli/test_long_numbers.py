@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_run import run
-from readers.test_exchange import MODELS, serving
+from readers.test_exchange import MODELS, serve
 
 DIGITS = "9" * 5_000
 COUNTER = "vllm:generation_tokens_total"
@@ -51,38 +51,38 @@ LAUNCHES = {
 }  # fmt: skip
 
 
-def written(folder: Path, name: str, text: str) -> str:
+def write(folder: Path, name: str, text: str) -> str:
     (folder / name).write_text(text)
     return str(folder / name)
 
 
 Words = Callable[[Path], list[str]]
 COMMANDS: dict[str, Words] = {
-    "results": lambda f: ["results", written(f, "a.json", RUN)],
-    "results bare": lambda f: ["results", written(f, "a.json", '{"x":' + DIGITS + "}")],
-    "results lines": lambda f: ["results", written(f, "a.jsonl", f"{json.dumps(OFF)}\n{RUN}\n")],
-    "results fence": lambda f: ["results", written(f, "a.md", f"text\n```\n{RUN}\n```\n")],
-    "results log": lambda f: ["results", written(
+    "results": lambda f: ["results", write(f, "a.json", RUN)],
+    "results bare": lambda f: ["results", write(f, "a.json", '{"x":' + DIGITS + "}")],
+    "results lines": lambda f: ["results", write(f, "a.jsonl", f"{json.dumps(OFF)}\n{RUN}\n")],
+    "results fence": lambda f: ["results", write(f, "a.md", f"text\n```\n{RUN}\n```\n")],
+    "results log": lambda f: ["results", write(
         f, "a.log", f"INFO SpecDecoding metrics: Mean acceptance length: 2.4, Accepted: {DIGITS} "
         f"tokens, Drafted: {DIGITS} tokens\nslot print_timing: id {DIGITS} | n_slots = {DIGITS}\n"
         f"draft acceptance rate = 0.5 ( {DIGITS} accepted / {DIGITS} generated)\n"
         f"statistics mtp: #gen tokens = {DIGITS}, #acc tokens = {DIGITS}\n")],
-    "results metrics": lambda f: ["results", written(
+    "results metrics": lambda f: ["results", write(
         f, "a.prom", f"# TYPE {COUNTER} counter\n{COUNTER} {DIGITS}\n")],
-    "results csv": lambda f: ["results", written(f, "a.csv", f"k,tok/s\n0,{DIGITS}\n{DIGITS},3\n")],
-    "ab": lambda f: ["ab", written(f, "a.json", RUN), written(f, "b.json", json.dumps(OFF))],
-    "calibrate": lambda f: ["calibrate", written(f, "a.json", RUN), "--hw", "gb10"],
-    "predict": lambda f: ["predict", "--out", "-", "--rows", written(
+    "results csv": lambda f: ["results", write(f, "a.csv", f"k,tok/s\n0,{DIGITS}\n{DIGITS},3\n")],
+    "ab": lambda f: ["ab", write(f, "a.json", RUN), write(f, "b.json", json.dumps(OFF))],
+    "calibrate": lambda f: ["calibrate", write(f, "a.json", RUN), "--hw", "gb10"],
+    "predict": lambda f: ["predict", "--out", "-", "--rows", write(
         f, "r.csv", f"spec_method,model,hardware,k,concurrency,engine_version\n"
         f"mtp,qwen3.6-35b-a3b,gb10,{DIGITS},1,0.1.0\nmtp,qwen3.6-35b-a3b,gb10,2,1,0.{DIGITS}.0\n"
         f"mtp,qwen3.6-35b-a3b,gb10,2,{DIGITS},0.1.0\n")],
-    "config": lambda f: ["recommend", *ASKED, "--model", written(
+    "config": lambda f: ["recommend", *ASKED, "--model", write(
         f, "config.json", '{"num_hidden_layers":' + DIGITS + ',"hidden_size":4}')],
-    "plan": lambda f: ["plan", *ASKED, written(f, "m.yaml", f"classes: [{{rate: {DIGITS}}}]")],
-    "bench": lambda f: ["bench", "run", written(f, "plan.yaml", f"concurrency: {DIGITS}")[:-10]],
-    "hardware": lambda f: ["hardware", "validate", written(f, "h.yaml", f"id: x\ngb: {DIGITS}")],
-    "models": lambda f: ["models", "validate", written(f, "m.yaml", f"id: x\nlayers: {DIGITS}")],
-    "data": lambda f: ["data", "check", written(f, "r.csv", f"id,k\na,{DIGITS}\n")],
+    "plan": lambda f: ["plan", *ASKED, write(f, "m.yaml", f"classes: [{{rate: {DIGITS}}}]")],
+    "bench": lambda f: ["bench", "run", write(f, "plan.yaml", f"concurrency: {DIGITS}")[:-10]],
+    "hardware": lambda f: ["hardware", "validate", write(f, "h.yaml", f"id: x\ngb: {DIGITS}")],
+    "models": lambda f: ["models", "validate", write(f, "m.yaml", f"id: x\nlayers: {DIGITS}")],
+    "data": lambda f: ["data", "check", write(f, "r.csv", f"id,k\na,{DIGITS}\n")],
     "sweep": lambda f: ["sweep", *ASKED, "--vary", f"k=1..{DIGITS}"],
     "sweep list": lambda f: ["sweep", *ASKED, "--vary", f"concurrency=1,{DIGITS}"],
     "why-not": lambda f: ["why-not", f"k={DIGITS}", *ASKED],
@@ -92,7 +92,7 @@ COMMANDS: dict[str, Words] = {
     "quant": lambda f: ["recommend", *ASKED, "--quant", f"q{DIGITS}_k"],
     **{
         name: lambda f, name=name: [  # type: ignore[misc]
-            "validate", written(f, name, LAUNCHES[name] + "\n"), *ASKED,
+            "validate", write(f, name, LAUNCHES[name] + "\n"), *ASKED,
         ]
         for name in LAUNCHES
     },
@@ -114,6 +114,6 @@ def test_a_number_that_python_does_not_read_is_no_traceback(
 def test_a_server_may_send_one(path: str) -> None:
     texts = {"/v1/models": MODELS, "/metrics": b"vllm:generation_tokens_total 5\n"}
     texts[path] = texts[path].replace(b'"m"', DIGITS.encode()).replace(b"5", DIGITS.encode())
-    with serving(lambda handler: handler.send(200, texts.get(handler.path, b""))) as (url, _):
+    with serve(lambda handler: handler.send(200, texts.get(handler.path, b""))) as (url, _):
         made = run("watch", "--url", url, "--seconds", "0.2")
     assert made.out + made.err

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from cli_run import run
-from readers.test_exchange import serving
+from readers.test_exchange import serve
 
 from advisor.domain.shell import shell_word
 from advisor.lint.validate import validate
@@ -152,7 +152,7 @@ def test_what_a_server_says_is_shown_in_visible_characters(tmp_path: Path) -> No
         body = json.dumps({"error": EVIL}, ensure_ascii=False) if status == 418 else text
         handler.send(status, body.encode())  # type: ignore[attr-defined]
 
-    with serving(answer) as (url, _):
+    with serve(answer) as (url, _):
         watch = run("watch", "--url", url, "--seconds", "0.2")
         bench = run("bench", "run", str(tmp_path), "--url", url, "--arm", "off", "--seeds", "1")
     assert "EVIL" in watch.out and "EVIL" in bench.err

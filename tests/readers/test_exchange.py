@@ -60,7 +60,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(
+def serve(
     answer: Callable[[Handler], None],
 ) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
     """A server's address, and the (path, Authorization) of each request that it got."""
@@ -105,7 +105,7 @@ def test_a_key_reaches_the_named_server_and_is_never_shown(
     more = ("--api-key", KEY) if way == "--api-key" else ()
     if not more:
         monkeypatch.setenv(way, KEY)
-    with serving(with_key) as (url, seen):
+    with serve(with_key) as (url, seen):
         made = watch(url, *more)
     assert made.code == 0, made.err
     assert {key for _, key in seen} == {f"Bearer {KEY}"}
@@ -113,7 +113,7 @@ def test_a_key_reaches_the_named_server_and_is_never_shown(
 
 
 def test_a_server_that_asks_for_a_key_names_the_way_out() -> None:
-    with serving(with_key) as (url, _):
+    with serve(with_key) as (url, _):
         made = watch(url)
         assert made.code == 2 and "401" in made.err
         assert "VLLM_API_KEY" in made.err and "--api-key" in made.err
@@ -137,8 +137,8 @@ def test_no_redirect_is_followed(status: int, path: str) -> None:
         return with_key(handler)
 
     with (
-        serving(with_key) as (other, elsewhere),
-        serving(send_on) as (url, _),
+        serve(with_key) as (other, elsewhere),
+        serve(send_on) as (url, _),
         pytest.raises(Refused, match="sends on to another address"),
     ):
         if "chat" in path:
@@ -166,7 +166,7 @@ def test_a_whole_answer_has_one_limit_of_time() -> None:
             time.sleep(0.05)
 
     for path in ("/body", "/chunks", "/headers"):
-        with serving(drip) as (url, _):
+        with serve(drip) as (url, _):
             begin = time.monotonic()
             with pytest.raises(ServerGone, match=r"no whole answer in 0\.5 s"):
                 client.get(url, path, timeout_s=0.5)
@@ -176,7 +176,7 @@ def test_a_whole_answer_has_one_limit_of_time() -> None:
 @pytest.mark.parametrize("extra", [0, 1])
 def test_an_answer_is_taken_whole_or_refused(extra: int) -> None:
     size = client.MAX_ANSWER + extra
-    with serving(lambda handler: handler.send(200, b" " * size)) as (url, _):
+    with serve(lambda handler: handler.send(200, b" " * size)) as (url, _):
         if not extra:
             assert len(client.get(url, "/metrics", 60)) == size
         else:
@@ -189,7 +189,7 @@ def test_an_answer_that_ends_early_is_none() -> None:
         handler.send(200, b"vllm:generation_tokens_total 5\n", Content_Length="900")
         handler.close_connection = True
 
-    with serving(half) as (url, _), pytest.raises(BadAnswer, match="broke off"):
+    with serve(half) as (url, _), pytest.raises(BadAnswer, match="broke off"):
         client.get(url, "/metrics")
 
 
@@ -210,7 +210,7 @@ TOKEN = b"data: " + json.dumps({"choices": [{"delta": {"content": "x"}}]}).encod
 
 
 def test_a_stream_ends_at_twice_the_tokens_asked_for() -> None:
-    with serving(endless(TOKEN)) as (url, _), pytest.raises(BadAnswer, match="max_tokens 16"):
+    with serve(endless(TOKEN)) as (url, _), pytest.raises(BadAnswer, match="max_tokens 16"):
         client.stream(url, {"max_tokens": 16}, 60)
 
 
@@ -218,7 +218,7 @@ def test_a_stream_ends_at_twice_the_tokens_asked_for() -> None:
 def test_what_is_no_token_does_not_keep_a_stream_open(event: bytes) -> None:
     begin = time.monotonic()
     with (
-        serving(endless(event, 0.02)) as (url, _),
+        serve(endless(event, 0.02)) as (url, _),
         pytest.raises(BadAnswer, match=r"sent nothing for 0\.3 s"),
     ):
         client.stream(url, {"max_tokens": 16}, 0.3)
@@ -258,7 +258,7 @@ def test_a_server_that_a_plan_starts_is_asked_with_its_own_key(
 
 
 def test_the_sweep_of_served_engines_sends_the_key() -> None:
-    with serving(lambda handler: handler.send(200, TOKEN)) as (url, seen):
+    with serve(lambda handler: handler.send(200, TOKEN)) as (url, seen):
         port = int(url.rpartition(":")[2])
         asyncio.run(streams.stream(port, "/completion", {}, key=KEY))
         asyncio.run(streams.stream(port, "/completion", {}))

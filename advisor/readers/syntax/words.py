@@ -79,7 +79,7 @@ def expand_value(source: Mapped, scope: Scope) -> Mapped:
     return join(spaced)
 
 
-def _decoded(code: re.Match[str]) -> str:
+def _decode(code: re.Match[str]) -> str:
     text = code.group()
     if text[1] in "uU":
         point = int(text[2:], 16)
@@ -302,7 +302,7 @@ class _Lexer:
         self.add(EMPTY)
         while i < len(text) and text[i] != "'":
             if (code := _CODES.match(text, i)) is not None:
-                decoded = _decoded(code)
+                decoded = _decode(code)
                 self.add(Mapped(decoded, [-1] * len(decoded)))
                 i = code.end()
             elif text[i] == "\\" and i + 1 < len(text):

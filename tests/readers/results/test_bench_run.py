@@ -166,7 +166,7 @@ def quick_to_lose_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     class Reader(client._Reader):
         def take(self, line: bytes) -> None:
             if line.startswith(b": stalls"):
-                assert 0 < here.limit.left() <= here.limit.seconds == 60
+                assert 0 < here.limit.remaining_s() <= here.limit.seconds == 60
                 here.limit.end = 0.0
             super().take(line)
 
