@@ -383,6 +383,26 @@ def test_mappings_ini_yaml_and_python() -> None:
     assert [flag.name for flag in config.flags if not flag.known] == ["no-such-key"]
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_key_of_yaml_is_completed_as_the_command_line_is(engine: str) -> None:
+    """Every beginning of an option reads alike in both; Python's keywords take the whole name."""
+    adapter = engines.get(engine)
+    release = adapter.catalogue.newest
+    for name in adapter.catalogue.names(release)[::7]:
+        for cut in range(6, len(name)):
+            option = adapter.catalogue.find(name[:cut], release)
+            if option is None or option.takes_value is False or "." in name[:cut]:
+                continue
+            pair = [(Token(name[2:cut]), Token("1"))]
+            (command,) = adapter.read(
+                [Token(f"{name[:cut]}=1")], version_text=release
+            ).flags
+            (key,) = adapter.read_mapping(pair, version_text=release).flags
+            assert (key.name, key.known) == (command.name, command.known), name[:cut]
+            (word,) = adapter.read_mapping(pair, origin="python", version_text=release).flags
+            assert word.known == (name[:cut] in option.flags), name[:cut]
+
+
 def test_unknown_and_removed_are_kept_and_marked() -> None:
     launch = read(
         "vllm",

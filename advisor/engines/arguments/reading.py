@@ -301,10 +301,10 @@ def mapping_flags(
         found, known, name = None, False, key.text
         for name in _key_spellings(key.text):
             found, known = reader.match(name)
-            if found is not None and not found.abbreviated:
-                break
+            if found is not None and (origin == "yaml" or not found.abbreviated):
+                break  # the engine puts YAML's keys on its command line, which takes prefixes
         else:
-            found, known = None, known and origin == "yaml"  # only a command line takes prefixes
+            found, known = None, False
         if found is None and key.text.startswith("LLAMA_ARG_"):
             made, _ = env_flags([_as_env(key, value)], reader)
             flags += [flag.model_copy(update={"origin": origin}) for flag in made]

@@ -7,6 +7,7 @@ from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, spec_flag, unread
 from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.models import headless
 
 _THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
 NEED = ("eagle3", "draft_model", "dflash", "dspark")
@@ -19,7 +20,7 @@ NEED = ("eagle3", "draft_model", "dflash", "dspark")
     sources=("sglang 0.5.9 to 0.5.23 server_args.py (speculative_draft_model_path)",),
 )
 def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
-    """EAGLE3, STANDALONE or DFLASH without --speculative-draft-model-path.
+    """EAGLE3, STANDALONE, DFLASH, or EAGLE on a model without an MTP head, without a draft model.
 
     Why: these draft with a checkpoint of their own; without its path the server stops, or loads the
     target a second time as its own drafter.
@@ -44,7 +45,8 @@ def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
                 sources=("sgl-project/sglang#21272",),
             )
         return
-    if case.plan.method not in NEED or given is not None:
+    alone = case.plan.method == "eagle" and headless(case)  # EAGLE may name the model's own head
+    if given is not None or (case.plan.method not in NEED and not alone):
         return
     own = knowledge.drafters(case.facts.model) if case.facts.model is not None else ()
     named = next(
