@@ -50,7 +50,7 @@ FIT_MARGIN_GIB = sourced(
 )
 
 
-def host_layers(facts: Facts, plan: Plan, short: float | None = None) -> int:
+def host_layers(facts: Facts, plan: Plan, short: float | None = None) -> float:
     """Layers of a mixture whose experts lie in system memory: as many as the plan's options say,
     else as many as llama-server moves there by itself (`--fit`), so that its margin is left free.
     0 where nothing is moved; nor is it where only the usual margin is missing: bills are no finer.

@@ -394,9 +394,7 @@ def test_a_key_of_yaml_is_completed_as_the_command_line_is(engine: str) -> None:
             if option is None or option.takes_value is False or "." in name[:cut]:
                 continue
             pair = [(Token(name[2:cut]), Token("1"))]
-            (command,) = adapter.read(
-                [Token(f"{name[:cut]}=1")], version_text=release
-            ).flags
+            (command,) = adapter.read([Token(f"{name[:cut]}=1")], version_text=release).flags
             (key,) = adapter.read_mapping(pair, version_text=release).flags
             assert (key.name, key.known) == (command.name, command.known), name[:cut]
             (word,) = adapter.read_mapping(pair, origin="python", version_text=release).flags

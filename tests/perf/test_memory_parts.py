@@ -330,12 +330,14 @@ def test_a_bill_at_hand_is_not_made_again() -> None:
         ((("--n-cpu-moe", "999"),), 45),
         ((("--cpu-moe", None),), 45),
         ((("--override-tensor", r"\.ffn_.*_exps\.=CPU"),), 45),
-        ((("--override-tensor", "blk.1.ffn_up_exps=CPU"),), 0),  # not read
+        ((("--override-tensor", r"\.ffn_(up|down|gate)_exps\.weight=CPU"),), 45),
+        ((("--override-tensor", r"blk\.(1[0-9])\.=CPU"),), 10),
+        ((("--override-tensor", "_exps=CUDA0"), ("--cpu-moe", None)), 0),  # the first decides
         ((("--n-cpu-moe", "many"),), 0),
     ],
 )
 def test_experts_in_system_memory_leave_the_bill(
-    options: tuple[tuple[str, str | None], ...], layers: int
+    options: tuple[tuple[str, str | None], ...], layers: float
 ) -> None:
     known = facts("rtx4090", "q4_k_m", MOE)
     shape = known.shape

@@ -2,9 +2,9 @@
 launch keeps in the machine's own memory instead.
 
 For the latter it reads llama-server's options for the experts of a mixture (`--cpu-moe`;
-`--n-cpu-moe`, which counts layers from the first one; `--override-tensor` where it moves all
-experts). What it does not know: other patterns of `--override-tensor`, layers that `--gpu-layers`
-leaves out, and what else a device holds (memory.py says).
+`--n-cpu-moe`, which counts layers from the first one; `--override-tensor`). What it does not know:
+other tensors that `--override-tensor` moves, layers that `--gpu-layers` leaves out, and what else a
+device holds (memory.py says).
 Source: llama.cpp common/arg.cpp (b10605, 0.5.0).
 """
 
@@ -17,7 +17,7 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
-from advisor.perf.sizes import pools
+from advisor.perf.sizes import overrides, pools
 
 GIB = 2.0**30
 
@@ -178,26 +178,6 @@ def _billions(name: str) -> float:
 
 ALL_EXPERTS, EXPERTS_OF, OVERRIDE = "--cpu-moe", "--n-cpu-moe", "--override-tensor"
 
-# The usual patterns that match the experts of every layer, without the backslashes of their dots.
-_ALL = frozenset(
-    {
-        "exps=CPU",
-        "_exps=CPU",
-        ".*exps.*=CPU",
-        ".*_exps.*=CPU",
-        "ffn_.*_exps=CPU",
-        ".ffn_.*_exps.=CPU",
-        ".*.ffn_.*_exps.=CPU",
-        ".*.ffn_.*_exps.*=CPU",
-        ".ffn_(up|down|gate)_exps.=CPU",
-        ".ffn_(up|gate|down)_exps.=CPU",
-        ".ffn_(gate|up|down)_exps.=CPU",
-        ".ffn_(gate|down|up)_exps.=CPU",
-        "([0-9]+).ffn_.*_exps.=CPU",
-        "blk..*.ffn_.*_exps.=CPU",
-    }
-)
-
 
 def layer_gib(shape: LLM, quant: Quant) -> float:
     """The routed experts of one layer; 0 where the model has none or their size is not known."""
@@ -223,17 +203,18 @@ def layers_over(shape: LLM, quant: Quant, gib: float) -> int | None:
     return layers if layers <= most else None
 
 
-def told_layers(shape: LLM, plan: Plan) -> int:
-    """Layers whose experts the plan's options keep in system memory."""
-    if not gguf_engine(plan.engine):
+def told_layers(shape: LLM, plan: Plan) -> float:
+    """Layers whose experts the plan's options keep in system memory; a part of one where only some
+    of its tensors are named.
+    """
+    if not plan.extra or not gguf_engine(plan.engine):
         return 0
-    most, moved = shape.moe_layers or 0, 0
+    told: list[overrides.Override] = []
     for name, value in plan.extra:
-        if name == ALL_EXPERTS:
-            return most
-        if name == EXPERTS_OF and value is not None and value.isdecimal():
-            moved = int(value[:6]) - dense_layers(shape)
-        words = (value or "")[:2000].replace("\\", "").split(",")
-        if name == OVERRIDE and not _ALL.isdisjoint(words):
-            return most
-    return min(max(moved, 0), most)
+        if name == OVERRIDE and value is not None:
+            told += overrides.read_overrides(value)
+        elif name == ALL_EXPERTS:
+            told.append(overrides.ALL_EXPERTS)
+        elif name == EXPERTS_OF and value is not None and value.isdecimal():
+            told.append(overrides.ALL_EXPERTS._replace(below=int(value[:6])))
+    return overrides.host_layers(tuple(told), dense_layers(shape), shape.moe_layers or 0)

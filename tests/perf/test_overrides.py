@@ -1,0 +1,73 @@
+"""Which experts `--override-tensor` moves: against Python's own matcher, and bounded for any."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.perf.sizes import overrides
+
+NAMES = [f"blk.{n}.ffn_{kind}_exps.weight" for n in range(24) for kind in overrides.TENSORS]
+PARTS = st.sampled_from(
+    [*"bkl.0129_fu()|*+?^$", r"\d", r"\.", ".*", "(a|b)", "[0-9]", "[^x]", "{2}", "(?:", "exps"]
+)
+
+
+def moved(*told: str) -> float:
+    """Layers of 24 that values of the option move, the first one having no experts."""
+    found = [one for value in told for one in overrides.read_overrides(value)]
+    return overrides.host_layers(tuple(found), 1, 23)
+
+
+@given(st.lists(PARTS, max_size=9).map("".join))
+def test_a_pattern_is_searched_as_a_regular_expression_is(pattern: str) -> None:
+    try:
+        expected = [re.search(pattern, name) is not None for name in NAMES[3:]]
+    except re.error:
+        expected = [True] * 69  # the engine stops on it
+    override = overrides.Override(pattern, host=True)
+    if overrides._read(pattern) is not None:
+        assert overrides.host_layers((override,), 1, 23) == pytest.approx(sum(expected) / 3)
+
+
+@pytest.mark.parametrize(
+    ("told", "layers"),
+    [
+        ([r"\.ffn_(up|down|gate)_exps\.weight=CPU"], 23),
+        ([r"blk\.[0-9]+\.ffn_(gate|up|down)_exps\.weight=CUDA_Host"], 23),
+        (["exps=CUDA0"], 0),
+        ([r"blk\.(1[0-9])\.ffn=CPU"], 10),
+        ([r"blk\.(1[0-9])\.=CPU,blk\.[2-5]\.=CPU"], 14),
+        ([r"\.ffn_(up|gate)_exps=CPU"], 23 * 2 / 3),
+        ([r"blk\.[1-4]\.=CUDA0,exps=CPU"], 19),  # the first that matches decides
+        ([r"blk\.[1-4]\.=CUDA0", "exps=CPU"], 19),
+        (["exps=CPU", r"blk\.[1-4]\.=CUDA0"], 23),
+        (["attn=CPU"], 0),
+        (["blk.1.ffn_up_exps=CPU"], 1 / 3),
+        (["exps"], 0),  # no buffer
+        (["(?!x)y=CPU"], 23),  # not read: nothing is said to be too large
+    ],
+)
+def test_layers_of_a_value(told: list[str], layers: float) -> None:
+    assert moved(*told) == pytest.approx(layers, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(.*)*" * 30 + "Q", "(.|.)" * 55 + "Q", ".*" * 140 + "Q", "((.?){9}){9}" * 20, "(" * 300],
+)
+def test_no_pattern_costs_more_than_its_length(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, ends = [0], overrides._ends
+
+    def counted(*given: object) -> int:
+        steps[0] += 1
+        return ends(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(overrides, "_ends", counted)
+    overrides.host_layers((overrides.Override(pattern, host=True),), 0, 1000)
+    assert steps[0] <= 200 * len(pattern)
