@@ -122,7 +122,9 @@ def image_slips(
 def starts_nothing(
     around: Surroundings, engine: str, words: list[Mapped], reading: Reading
 ) -> None:
-    """Say where an image is given an engine's options and starts no server by itself."""
+    """Say where an image is given an engine's options and starts no server by itself; a chart or an
+    operator may add its command.
+    """
     name, tag = split_image(around.image_text())
     if not words or not words[0].text.startswith("-") or not is_official(name):
         return
@@ -149,7 +151,8 @@ def starts_nothing(
     )
     before = reading.source.text[max(0, at - 40) : at]
     plain = lines and not re.search(r"-[ \t]+$|[\[,][ \t]*$", before)
-    reading.slip(said, at, at if plain else None, start)
+    supplied = around.chart or reading.form in ("helm-values", "helmrelease")
+    reading.slip(said, at, at if plain else None, start, stops=not supplied)
 
 
 def in_one_word(first: Mapped, reading: Reading) -> bool:

@@ -23,6 +23,10 @@ _SPACED = lazy_re(
 _SET = lazy_re(r"(?:^|[\s;(])(?:export[ \t]+|local[ \t]+|readonly[ \t]+)?([A-Za-z_]\w*)=", re.M)
 _BARE_JSON = lazy_re(r"(?<=[ \t=])\"\{\"[A-Za-z_]\w*\":[^\n\\]{0,2000}?\}\"(?=[ \t]|\\|\r?$)", re.M)
 _DEFAULTED = lazy_re(r"\$\{([A-Za-z_]\w*):?=")  # ${NAME:=value}
+# names that are tested, or have a default where none is set: they come from outside
+_OUTSIDE = lazy_re(
+    r"(?:(?:\[|\btest)[ \t]+(?:![ \t]+)?-[nzv][ \t]+[\"']?\$?\{?|\$\{(?=\w+:?[-+?]))(\w+)"
+)
 _NAME = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?")
 _USED = lazy_re(r"\$\{?([A-Za-z_]\w*)\}?(?![:\w\[-])")
 _TYPESET = lazy_re(
@@ -97,16 +101,15 @@ def _check_quotes(text: Mapped, reading: Reading) -> None:
                 reading.slip(said, start, end, f'"{meant}"')
     used = list(islice(_USED.finditer(text.text), 1_000))
     names = {found[1] for found in used}
-    strict = re.search(r"^set -[a-z]*u|^set -o nounset", text.text, re.M) is not None
+    outside = {found[1] for found in islice(_OUTSIDE.finditer(text.text), 1_000)}
     for found in used if given else ():
         name, at = found[1], text.pos[found.start(1)]
-        if name in given or at < 0 or len(name) < 4 or not name.isupper():
+        if name in given | outside or at < 0 or len(name) < 4 or not name.isupper():
             continue
         near = get_close_matches(name, given - names, 1, 0.8)
         if near:
             said = f"nothing here sets {name}: {near[0]} is meant"
-            ends = strict or _is_word(name, reading)
-            reading.slip(said, at, at + len(name), near[0], stops=ends)
+            reading.slip(said, at, at + len(name), near[0], stops=False)  # the host may set it
     for found in islice(_TYPESET.finditer(text.text), MAX_NAMES):
         at, end = text.pos[found.start(1)], text.pos[found.end(1) - 1] + 1
         if at >= 0 and end - at == len(found[1]):

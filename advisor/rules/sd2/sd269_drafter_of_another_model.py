@@ -12,6 +12,7 @@ from advisor.rules.kit.policy import model_name
 _SIZE = lazy_re(r"(?<![a-z\d.])\d+(?:\.\d+)?b(?![a-z\d])")
 EAGLES = {"eagle", "eagle3"}  # SGLang takes either for the other's checkpoint
 TRAINED = ("eagle", "eagle3", "dflash", "dspark")
+_REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")  # and no path
 OWN = "Use a drafter of this very model, or no speculation."
 
 
@@ -40,6 +41,13 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     draft, model = case.plan.draft_model, case.facts.model
     if not draft or model is None or case.plan.method not in TRAINED:
         return
+    for one in judge(case, draft, model):
+        sure = _REPOSITORY.fullmatch(draft) is not None and draft[0] not in "./~"
+        yield one if sure else one._replace(severity="warning")  # a folder may have any name
+
+
+def judge(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
+    """What the drafter's file, or else its name, says."""
     if (kind := other_kind(case, draft)) is not None:
         yield kind
         return

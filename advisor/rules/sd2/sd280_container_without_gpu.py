@@ -25,8 +25,9 @@ OPTIONS = {"amd": "--device /dev/kfd --device /dev/dri", "dri": "--device /dev/d
 def container_without_gpu(case: Case) -> Iterator[Hit]:
     r"""A container that gets no device of the kind that its image is built for.
 
-    Why: a container sees the devices that it asks for and no others. vLLM and SGLang stop without
-    one; llama-server runs on the processor, as it does in an image that has code for nothing else.
+    Why: a container sees the devices that it asks for and no others, where the host's default
+    runtime adds none. vLLM and SGLang stop without one; llama-server runs on the processor, as it
+    does in an image that has code for nothing else.
     Bad:
         docker run --ipc=host -p 8000:8000 vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
     Good:
@@ -115,7 +116,7 @@ def for_nvidia(case: Case, container: Container, devices: Devices) -> Iterator[H
             f"the image is built for CUDA and the container asks for no GPU{beside}: {ends(case)}",
             flag="gpus",
             line=container.image_line,
-            severity="warning" if devices.paths and not dri else stops(case),
+            severity=stops(case) if dri else "warning",  # the default runtime may add all
             fix=for_amd(case, container) if dri else request_fix(case, devices, ranks),
         )
 
@@ -178,7 +179,7 @@ def missing_path(case: Case, container: Container, devices: Devices, kind: str, 
         f"container gets no {wanted}: {ends(case)}",
         flag="devices",
         line=container.image_line,
-        severity="warning" if kind == "dri" else stops(case),
+        severity="warning",
         fix=Fix(text=what, edits=edits),
     )
 
