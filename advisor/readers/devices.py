@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.domain.patterns import lazy_re
 from advisor.readers.slips import respell
 from advisor.readers.syntax.mapped import join, literal
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from advisor.readers.reading import Reading
 
 ASKS = ("deploy", "gpus", "devices", "runtime", "privileged")  # keys of a service, in this order
-_OPEN = lazy_re(r"[$%{<\ue000]")  # what something else is to fill in
 _OWN = ("v1", "apps/v1", "batch/v1")
 _GPU = lazy_re(r"gpu|npu|mig")
 # resources of a node that are no devices
@@ -181,14 +181,14 @@ def check_devices(resources: Node | None, reading: Reading) -> None:
             "/" not in key.text
             or "gpu" not in key.text
             or value.kind != "scalar"
-            or _OPEN.search(value.text)
+            or to_fill(value.text, named=True)
         ):
             continue
         if not re.fullmatch(r"\d+", value.text):
             said = f"{key.text} takes a whole number of devices, not '{value.text}'"
             reading.slip(said, value.start, text="a whole number")
         asked = requests.get(key.text) if requests is not None else None
-        if asked is not None and not _OPEN.search(asked.text) and asked.text != value.text:
+        if asked is not None and not to_fill(asked.text) and asked.text != value.text:
             said = f"{key.text} has {asked.text} under requests and {value.text} under limits"
             few, many = sorted((asked, value), key=lambda one: (len(one.text), one.text))
             quote = few.style if few.style in ("'", '"') else ""

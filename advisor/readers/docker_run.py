@@ -11,6 +11,7 @@ from advisor.readers.programs import base_name
 from advisor.readers.reading import Reading
 from advisor.readers.slips import docker_option_slip, docker_value_slip, keys
 from advisor.readers.syntax.mapped import HOLE_OPEN, Mapped
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.scope import Scope
 
 # Options of `docker run` that stand alone; every other one takes a value.
@@ -27,7 +28,6 @@ MAX_STRAYS = 3
 # distribution/reference: a domain, then names in small letters, a tag, a digest
 _NAME = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 _DOMAIN = r"(?:localhost|[\w-]+(?:\.[\w-]+)+|[\w.-]+:\d+|\w*[A-Z][\w-]*)"
-_TO_FILL = lazy_re(r"YOUR|PIN_|CHANGE_?ME|REPLACE|PLACEHOLDER|TODO|XXX")  # by the reader
 _IMAGE = lazy_re(rf"(?:{_DOMAIN}/)?{_NAME}(?:/{_NAME})*(?::\w[\w.-]*)?(?:@[\w+.-]+:[0-9a-f]+)?")
 _CONTAINER = lazy_re(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _RANGE = r"(?:\d{1,5}(?:-\d{1,5})?)"
@@ -41,7 +41,6 @@ _MODES = frozenset(
     + ("dev", "nodev", "suid", "nosuid", "bind", "rbind", "upperdir", "workdir", "volume-nocopy")
 )
 _SHORT = lazy_re(r"-[ditPq]*(?:[acehlmpuvw].*)?")
-_OPEN = lazy_re("[$%{<]|\ue000")  # what something else is to fill in
 
 
 def docker_run(
@@ -168,7 +167,7 @@ def _set_device(around: Surroundings, name: str, value: Mapped) -> None:
 
 def is_image(text: str) -> bool:
     """Whether a text is the name of an image; a marker in it may stand for any part."""
-    if _OPEN.search(text) is not None or _TO_FILL.search(text) is not None:
+    if to_fill(text, named=True):
         return True
     return _IMAGE.fullmatch(text[:300]) is not None and not text.isdigit()
 
@@ -206,7 +205,7 @@ def _stray(words: list[Mapped], j: int, reading: Reading) -> int:
 def _short_slip(word: Mapped, reading: Reading) -> None:
     """One dash before a long option: docker reads each letter as an option of its own."""
     text = word.text.partition("=")[0]
-    if text.startswith("--") or _OPEN.search(text) or _SHORT.fullmatch(text):
+    if text.startswith("--") or to_fill(text) or _SHORT.fullmatch(text):
         return
     if text[1:] not in keys("docker run"):
         return
@@ -223,7 +222,7 @@ def _at_odds(options: list[Mapped], reading: Reading) -> None:
         kept = options[at].text.partition("=")[2] or "".join(
             o.text for o in options[at + 1 : at + 2]
         )
-        if kept != "no" and not _OPEN.search(kept):
+        if kept != "no" and not to_fill(kept):
             said = f"docker run refuses --rm beside --restart {kept}"
             _drop(given["--rm"], said, reading)
     if reading.form == "systemd":
@@ -245,7 +244,7 @@ def _drop(word: Mapped, said: str, reading: Reading) -> None:
 def port_slip(said: Mapped, tool: str, reading: Reading) -> None:
     """Ports that docker does not read: a number above 65535, a third one, letters."""
     text = said.text
-    if _OPEN.search(text) or not text:
+    if to_fill(text, named=True) or not text:
         return
     numbers = [int(one) for one in re.findall(r"(?<![\d.])\d{1,9}(?![\d.]*\.)", text)]
     if _PORTS.fullmatch(text) and all(one <= 65535 for one in numbers[-2:]):
@@ -265,7 +264,7 @@ def port_slip(said: Mapped, tool: str, reading: Reading) -> None:
 def volume_slip(said: Mapped, tool: str, reading: Reading) -> None:
     """A mount `SOURCE:TARGET:MODE` that docker refuses."""
     text = said.text
-    if _OPEN.search(text) or ":" not in text or "\\" in text:
+    if to_fill(text, named=True) or ":" not in text or "\\" in text:
         return
     source, target, *modes = text.split(":")
     if len(source) == 1:
@@ -293,7 +292,7 @@ def volume_slip(said: Mapped, tool: str, reading: Reading) -> None:
 
 def name_slip(said: Mapped, reading: Reading) -> None:
     """A container's name that docker refuses."""
-    if said.text and not _OPEN.search(said.text) and not _CONTAINER.fullmatch(said.text):
+    if said.text and not to_fill(said.text) and not _CONTAINER.fullmatch(said.text):
         meant = re.sub(r"[^a-zA-Z0-9_.-]+", "-", said.text).strip("-_.")
         place = said.span()
         what = "two at least of letters, digits, dashes, dots and underscores"

@@ -14,6 +14,7 @@ from advisor.engines.traits import traits
 from advisor.readers.images import engine_of_image, is_official, likely_tag, split_image
 from advisor.readers.programs import ENGINE_TEXT, SHELLS, base_name
 from advisor.readers.slips import SIZE
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.words import split_words
 
 if TYPE_CHECKING:
@@ -198,8 +199,12 @@ _STARTS = frozenset(("ExecStart", "ExecStartPre", "ExecStartPost", "ExecStop", "
 _BUILTINS = frozenset(("source", ".", "cd", "export", "exec", "set", "ulimit", "if", "while"))
 _JOINS = frozenset(("&&", "||", "|", ";;", ">", ">>", "2>&1", "&"))
 _LEAD = lazy_re(r"[@\-:+!|]*\s*")
-_OPEN = lazy_re("[%{\ue000]")
 _USER = lazy_re(r"(?m)^[ \t]*User[ \t]*=[ \t]*(?!root\b|0\b)\S")
+
+
+def _to_fill(text: str, *, named: bool = False) -> bool:
+    """As `to_fill`, but for systemd's own variables."""
+    return to_fill(text.replace("$", ""), named=named)
 
 
 def check_directive(section: str, key: str, value: Mapped, reading: Reading) -> None:
@@ -207,7 +212,7 @@ def check_directive(section: str, key: str, value: Mapped, reading: Reading) -> 
     text = value.text.strip()
     if key in _STARTS and section == "Service":
         _command(key, value, reading)
-    elif not text or _OPEN.search(text):
+    elif not text or _to_fill(text):
         return
     elif key in _SPANS and not _SPAN.fullmatch(text):
         number = re.match(r"\d+", text)
@@ -288,7 +293,11 @@ def _command(key: str, value: Mapped, reading: Reading) -> None:
     """systemd starts a program itself: no shell looks for it, and none joins commands."""
     lead = _LEAD.match(value.text)
     words = split_words(value.part(lead.end() if lead else 0, len(value)), dollars=False)
-    if not words or _OPEN.search(words[0].text) or base_name(words[0]) in (*SHELLS, "env"):
+    if (
+        not words
+        or _to_fill(value.text.split()[0], named=True)
+        or base_name(words[0]) in (*SHELLS, "env")
+    ):
         return
     at, first = words[0], words[0].text
     place = at.span()

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.devices import check_devices
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
     from advisor.readers.reading import Reading
     from advisor.readers.syntax.yamlnodes import Node
 
-_OPEN = lazy_re(r"[$%{<]|\ue000")  # what something else is to fill in
 _NAMED = lazy_re(r"[A-Za-z0-9][\w.-]*")  # a volume's name, no path
 _OBJECT_NAME = lazy_re(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")  # RFC 1123
 _TEST = ("CMD", "CMD-SHELL", "NONE")
@@ -30,7 +30,7 @@ def _texts(node: Node | None) -> list[Node]:
 
 
 def _open(node: Node) -> bool:
-    return _OPEN.search(node.text) is not None
+    return to_fill(node.text)
 
 
 def near_name(word: str, known: list[str]) -> str | None:
@@ -233,7 +233,7 @@ def check_workload(document: Node, reading: Reading) -> None:
 
 
 def _name(node: Node | None, reading: Reading) -> None:
-    if node is None or node.kind != "scalar" or not node.text or _open(node):
+    if node is None or node.kind != "scalar" or not node.text or to_fill(node.text, named=True):
         return
     if _OBJECT_NAME.fullmatch(node.text):
         return
@@ -274,7 +274,7 @@ def _mounts(container: Node, known: list[str], reading: Reading) -> None:
     mounts = container.get("volumeMounts")
     for mount in mounts.items if mounts is not None else []:
         name = mount.get("name")
-        if name is None or _open(name) or name.text in known or any(_OPEN.search(k) for k in known):
+        if name is None or _open(name) or name.text in known or any(to_fill(k) for k in known):
             continue
         near = near_name(name.text, known)
         said = f"the pod has no volume '{name.text}'" + (f"; '{near}' is meant" if near else "")
@@ -301,7 +301,7 @@ def _check_selected(
         if _open(value) or not given or value.text in given:
             continue
         near = near_name(value.text, given)
-        if near is None or _OPEN.search(near):
+        if near is None or to_fill(near):
             continue
         said = f"the Service selects {key.text}: {value.text}, and no pod of the file has it"
         reading.slip(said, value.start, value.end, _in_quotes(value, near))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import alternatives, lazy_re
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 TOOLS = {"compose": "docker compose", "kubernetes": "Kubernetes"}
 NEAR = 0.75
 MAX_KEYS, MAX_DEPTH = 200, 14
-_OPEN = lazy_re(r"[$%{<\ue000]")  # what something else is to fill in
 _INT = lazy_re(r"[-+]?\d[\d_]*|0[xo][\da-fA-F]+")
 _NUMBER = lazy_re(r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|\.inf|\.nan)", re.I)
 _TRUTH = lazy_re(r"true|false", re.I)
@@ -111,7 +111,7 @@ class Checker:
             and key.text not in known
             and key.text not in ("<<", "")
             and not key.text.startswith("x-")
-            and not _OPEN.search(key.text)
+            and not to_fill(key.text)
         ]
         if 2 * len(strange) > len(given) and len(strange) > 2:
             return  # another kind of mapping
@@ -142,7 +142,7 @@ class Checker:
         if "<<" in (given := {key.text for key, _ in node.pairs if key.kind == "scalar"}):
             return
         for one in needs_of(name):
-            if one not in given and not any(_OPEN.search(key) for key in given):
+            if one not in given and not any(to_fill(key) for key in given):
                 said = f"{self.tool} refuses this without the key '{one}'"
                 self.reading.slip(said, node.start, text=f"{one} too")
 
@@ -213,7 +213,7 @@ class Checker:
 
     def _scalar(self, key: str, node: Node, kinds: Sequence[str]) -> None:
         text = node.text
-        if _OPEN.search(text) or "\ue000" in text:
+        if to_fill(text, named=not any(":" in kind for kind in kinds)):
             return
         plain = node.style is None
         number = plain and _NUMBER.fullmatch(text) is not None
@@ -266,7 +266,7 @@ class Checker:
             return
         folded = {one.lower(): one for one in listed}
         near = get_close_matches(word.lower().replace("_", "-"), folded, 1, NEAR)
-        if not near and mode == "near":
+        if not near and (mode == "near" or to_fill(word, named=True)):
             return
         given = ", ".join(listed)
         said = f"{key} takes no '{word}'; " + (

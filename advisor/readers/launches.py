@@ -23,7 +23,8 @@ from advisor.readers.images import (
 )
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import HIDDEN, is_secret_flag, is_secret_name
-from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, left_open, show
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
+from advisor.readers.syntax.placeholders import left_open
 
 if TYPE_CHECKING:
     from advisor.engines.adapter import Adapter
@@ -238,7 +239,7 @@ class LaunchMaker:
             column=column,
             value_span=Span(start=span[0], end=span[1]) if span else None,
             span=self._assignment(name, item, span),
-            unresolved=item.value.has_hole,
+            unresolved=item.value.has_hole or left_open(item.value.text),
         )
 
     def _assignment(self, name: str, item: EnvItem, value: tuple[int, int] | None) -> Span | None:

@@ -15,6 +15,7 @@ from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
 from advisor.readers.images import INSTALL, likely_release
 from advisor.readers.programs import likely_module, likely_serve
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ _WORDS = {
 _ONE_SIGN = lazy_re(r"(?:vllm|sglang)(?:\[[\w,]+\])?(=)\d[\w.]*")
 _ONE_SIGN_LISTED = lazy_re(r"[\"'](?:vllm|sglang)(?:\[[\w,]+\])?(=)\d[\w.]*[\"']")
 _MAKER = lazy_re(r"(nvidia|amd)(?:\.\w+)?[/.]gpus?")  # nvidia/gpu: no device plugin says so
-_OPEN = lazy_re(r"[$%{\ue000]")  # what something else is to fill in
 _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
 
 
@@ -112,11 +112,11 @@ def check_text(text: Mapped, name: str, reading: Reading, only_near: bool = Fals
 
     known = keys(name, "words")
     word = text.text.partition(":")[0]
-    if not word or word in known or _OPEN.search(text.text):
+    if not word or word in known or to_fill(text.text):
         return
     folded = {one.lower(): one for one in known}
     near = get_close_matches(word.lower().replace("_", "-"), folded, 1, 0.75)
-    if only_near and not near:
+    if not near and (only_near or to_fill(word, named=True)):
         return
     place = text.span()
     listed = ", ".join(sorted(known))
@@ -277,7 +277,7 @@ def docker_value_slip(name: str, value: Mapped, reading: Reading) -> None:
     from difflib import get_close_matches  # start-up: only for a word that is unknown
 
     text, place = value.text, value.span()
-    if not text or _OPEN.search(text):
+    if not text or to_fill(text, named=name in (*_SIZES, "--gpus")):
         return
     meant = said = None
     if name in _SIZES and not SIZE.fullmatch(text):
@@ -334,7 +334,7 @@ def check_quotes(item: Mapped, reading: Reading) -> None:
 
 def text_for_switch(key: Node, value: Node, engine: str, reading: Reading) -> None:
     """A switch with a text or a number: the words `--switch text` reach the parser."""
-    if value.kind != "scalar" or value.text.startswith("--") or _OPEN.search(value.text):
+    if value.kind != "scalar" or value.text.startswith("--") or to_fill(value.text):
         return
     if value.truth is not None and value.style not in ("'", '"'):
         return

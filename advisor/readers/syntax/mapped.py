@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from advisor.domain.patterns import lazy_re
+from advisor.readers.syntax.placeholders import ANGLE, BRACES, DOTTED
 
 HOLE_OPEN, HOLE_CLOSE = "\ue000", "\ue001"
 
@@ -133,26 +134,9 @@ def join(parts: Iterable[Mapped]) -> Mapped:
     return Mapped(text, pos)
 
 
-# `cmd <in >out` is a redirection: there the bracket closes after a blank, or with a name behind it
-_ANGLE = (
-    r"(?<![<&\d])<((?:[A-Za-z]|\d+_|\d+ ?\*)[^<>\n\"'`$|;&(){}\\]{0,160})(?<!\s)>(?!\w|\(|&|/dev/)"
-)
-
-# what is no JSON in doubled braces; blanks and a dash before the end are trimmed from the name
-# afterwards
-_BRACES = r"\$?\{\{-?[ \t]*([A-Za-z_.$][^{}\n]{0,400})\}\}"
-
 # `{your model directory}`, which is neither a group of commands nor a list of alternatives
 _NAMED = r"(?<![$\w{])\{([A-Za-z][\w-]*,?(?: [\w-]+,?){1,6})\}(?!\})"
-# `${accelerator.dtype}`, of a program's own templates: no shell has such a name
-_DOTTED = r"\$\{([A-Za-z_]\w*(?:\.\w+)+)\}"
-_FOREIGN = lazy_re(f"{_ANGLE}|{_BRACES}|{_NAMED}|{_DOTTED}")
-
-_LEFT_OPEN = lazy_re(
-    rf"{_ANGLE}|{_BRACES}|{_DOTTED}|\$\([A-Z][A-Z0-9_]*\)|(?<!\w)__[A-Z][A-Z0-9_]*__(?!\w)|(?<!\$)\{{[A-Za-z_]\w*\}}|%\(\w+\)s|(?<![\w.])\.\.\.(?![\w.])"
-)
-
-_MARK = lazy_re(r"[<{]|[%$]\(|\.\.\.|__")  # most words have none
+_FOREIGN = lazy_re(f"{ANGLE}|{BRACES}|{_NAMED}|{DOTTED}")
 
 _PERCENT = lazy_re(r"%\((\w+)\)s|%%")
 
@@ -190,11 +174,6 @@ def placeholders_to_holes(text: Mapped) -> Mapped:
         return hole(next(filter(None, found.groups())).rstrip(" \t-"), at)
 
     return replace_matches(text, _FOREIGN, as_hole)
-
-
-def left_open(text: str) -> bool:
-    """Whether a word still holds a mark that something else is to replace."""
-    return _MARK.search(text) is not None and _LEFT_OPEN.search(text) is not None
 
 
 def fill_supervisor(text: Mapped, known: Callable[[str], Mapped | None]) -> Mapped:

@@ -14,6 +14,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import Release, parse_release
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
+from advisor.readers.syntax.placeholders import to_fill
 
 # words of a name that change neither the length nor the head: roles, formats, publishers' marks
 _SAME = lazy_re(
@@ -122,7 +123,7 @@ def no_head(name: str) -> bool:
 def headless(case: Case) -> bool:
     """Whether the model itself has no MTP head, by its configuration or its family's."""
     model, name = case.facts.model, case.plan.model or case.launch.model or ""
-    if "mtp" in base_name(name) or any(sign in name for sign in "$<{"):
+    if "mtp" in base_name(name) or to_fill(name):
         return False
     if model is not None and model.mtp_layers is not None:
         return model.mtp_layers == 0

@@ -5,6 +5,7 @@ from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines import Option
 from advisor.knowledge.rule_data import table
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flags, rename_fix, replace_fix
 from advisor.rules.kit.fixes import set_fix
@@ -28,7 +29,6 @@ from advisor.rules.kit.values import (
 
 _COMMAS = lazy_re(r"\s*\d+(?:\s*,\s*\d+)+\s*")
 # the mark of a template that another program fills in
-_TO_FILL = lazy_re(r"(?:REPLACE|YOUR|CHANGE|PLACEHOLDER|TODO)_[A-Z0-9_]+$")
 _NO_PORT = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z][\w-]*(?:\.[\w-]+)*")
 _SPLIT_OTHERWISE = lazy_re(r"\d+(?:\.\d+)?(?:\s*[:;]\s*\d+(?:\.\d+)?)+")
 _WITH_PORT = lazy_re(r"(?:https?://)?([A-Za-z0-9.-]+):\d{2,5}/?|https?://([A-Za-z0-9.-]+)/?")
@@ -183,7 +183,7 @@ def adapters(case: Case, found: Flag, option: Option) -> Hit | None:
 def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
     """Return a hit where the option needs a number and the value is none."""
     value = found.value or ""
-    if _TO_FILL.match(value):
+    if found.name not in TENSORS and to_fill(value, named=True):
         return None
     if case.plan.engine in GGUF_ENGINES:  # its types are read off its help
         return number_cut_short(case, found, option)
@@ -324,6 +324,9 @@ def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
     near = nearest(wrong, allowed.here)
     choices = ", ".join(allowed.here[:12]) + (", ..." if len(allowed.here) > 12 else "")
     never = wrong.lower() not in allowed.ever
+    capitals = any(one.isupper() for one in allowed.here)  # as vLLM's attention backends are
+    if near is None and to_fill(wrong, named=never and not capitals):
+        return None
     misspelt = never and slip(wrong, near)
     if case.plan.engine not in CATALOGUED and not misspelt:
         return None  # a fork without a catalogue of its own

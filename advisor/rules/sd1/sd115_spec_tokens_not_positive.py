@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, integer
 from advisor.rules.kit.flags import spec_config
@@ -31,7 +32,7 @@ def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
     if given is None or (isinstance(given, int) and not isinstance(given, bool) and given > 0):
         return
     if isinstance(given, str) and (
-        (given.isdecimal() and given.strip("0")) or any(sign in given for sign in "${<")
+        (given.isdecimal() and given.strip("0")) or to_fill(given, named=True)
     ):
         return  # a number in quotes, or what only a variable knows
     yield Hit(

@@ -7,6 +7,7 @@ from advisor import engines
 from advisor.domain.nouns import Case, Edit, EnvVar, Fix
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import rename_env_fix
@@ -247,6 +248,8 @@ def _is_for_cpu(case: Case) -> bool:
 
 def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
     """A list of devices that is none."""
+    if to_fill(value, named=True) and not value.startswith(("GPU", "MIG")):
+        return None
     numbers = [one.strip() for one in value.split(",") if one.strip()]
     if len(set(numbers)) < len(numbers):
         once = ",".join(dict.fromkeys(numbers))

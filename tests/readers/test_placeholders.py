@@ -1,0 +1,98 @@
+"""What somebody else is to fill in is unknown in every place, whatever the style of its mark; a
+plain word that cannot stand there stays an error.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.lint.validate import validate
+
+STYLES = """__IMAGE_NAME__ __value__ @IMAGE_NAME@ %IMAGE_NAME% <your-value> {{value}} ${VALUE} $VALUE ...
+REPLACE_ME YOUR_VALUE YOUR-ORG CHANGEME change-me your-value MY_VALUE NAME [VALUE] {value} TODO XXX
+FIXME TBD \u2026""".split()
+DOCKER = "docker run --gpus all --ipc=host {} vllm/vllm-openai:v0.25.1 Qwen/Qwen3-8B"
+SERVE, SGLANG = "vllm serve Qwen/Qwen3-8B ", "sglang serve --model-path Qwen/Qwen3-8B "
+LLAMA = "llama-server -m q.gguf "
+COMPOSE = """services:
+  v:
+    image: vllm/vllm-openai:v0.25.1
+    gpus: all
+    SAID
+    command: [--model, Qwen/Qwen3-8B]
+"""
+DEPLOYMENT = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "NAMED"}
+spec:
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers:
+      - name: v
+        image: vllm/vllm-openai:v0.25.1
+        args: [--model, Qwen/Qwen3-8B]
+        resources: {limits: {nvidia.com/gpu: "COUNT"}}
+"""
+UNIT = "[Service]\nExecStart=BIN/llama-server -m /srv/q.gguf\n"
+# the file, its text with PLACE, and a plain word that is refused there ("": any is taken)
+PLACES = {
+    "image": ("a.sh", "docker run --gpus all --ipc=host PLACE vllm serve Qwen/Qwen3-8B", "a//b"),
+    "source": ("a.sh", DOCKER.format("-v PLACE/m:/m"), "models"),
+    "target": ("a.sh", DOCKER.format("-v /m:PLACE"), "m"),
+    "port": ("a.sh", DOCKER.format("-p PLACE:8000"), "eight"),
+    "container": ("a.sh", DOCKER.format("--name PLACE"), "-"),
+    "memory": ("a.sh", DOCKER.format("--shm-size PLACE"), "much"),
+    "devices": ("a.sh", DOCKER.format("-e CUDA_VISIBLE_DEVICES=PLACE"), "first"),
+    "restart": ("a.sh", DOCKER.format("-d --restart PLACE"), "allways"),
+    "model": ("a.sh", "vllm serve PLACE", ""),
+    "owner": ("a.sh", "vllm serve PLACE/Qwen3-8B", ""),
+    "number": ("a.sh", SERVE + "--max-model-len PLACE", "long"),
+    "share": ("a.sh", SERVE + "--gpu-memory-utilization PLACE", "85%"),
+    "choice": ("a.sh", SERVE + "--dtype PLACE", "tiny"),
+    "draft": (
+        "a.sh",
+        SGLANG + "--speculative-algorithm EAGLE3 --speculative-draft-model-path PLACE",
+        "",
+    ),
+    "k": ("a.sh", SERVE + '--spec-method ngram --spec-tokens "PLACE"', "few"),
+    "k of JSON": (
+        "a.sh",
+        SERVE + """--speculative-config '{"method":"ngram","num_speculative_tokens":"PLACE"}'""",
+        "few",
+    ),
+    "layers": ("a.sh", LLAMA + "-ngl PLACE", "many"),
+    "context": ("a.sh", LLAMA + "-c PLACE", "long"),
+    "cache type": ("a.sh", LLAMA + "-ctk PLACE", "tiny"),
+    "compose port": ("a.yaml", COMPOSE.replace("SAID", 'ports: ["PLACE:8000"]'), "eight"),
+    "compose volume": ("a.yaml", COMPOSE.replace("SAID", 'volumes: ["PLACE/m:/m"]'), "models"),
+    "compose name": ("a.yaml", COMPOSE.replace("SAID", 'container_name: "PLACE"'), "-"),
+    "compose memory": ("a.yaml", COMPOSE.replace("SAID", 'shm_size: "PLACE"'), "much"),
+    "object": ("a.yaml", DEPLOYMENT.replace("NAMED", "PLACE").replace("COUNT", "1"), "a_B"),
+    "GPUs": ("a.yaml", DEPLOYMENT.replace("NAMED", "a").replace("COUNT", "PLACE"), "two"),
+    "program": ("a.service", UNIT.replace("BIN", "PLACE"), "bin"),
+    "Quadlet": (
+        "a.container",
+        "[Container]\nImage=docker.io/vllm/vllm-openai:v0.25.1\nPublishPort=PLACE:8000\n"
+        "Volume=PLACE/m:/m\nExec=--model Qwen/Qwen3-8B\nAddDevice=nvidia.com/gpu=all\n",
+        "",
+    ),
+}
+
+
+def errors(place: str, word: str) -> list[str]:
+    name, text, _ = PLACES[place]
+    report = validate(text=text.replace("PLACE", word) + "\n", name=name)
+    return [f"{one.code} {one.message}" for one in report.findings if one.severity == "error"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_placeholder_is_an_error(place: str) -> None:
+    told = {style: found for style in STYLES if (found := errors(place, style))}
+    assert not told
+
+
+@pytest.mark.parametrize("place", [name for name, row in PLACES.items() if row[2]])
+def test_a_plain_word_stays_an_error(place: str) -> None:
+    assert errors(place, PLACES[place][2])
