@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.advice.decide import UNPRICED
 from advisor.domain.nouns import AdvisorError, Estimate, Launch, Plan, Request
-from advisor.lint.report import Change, CheckedLaunch
+from advisor.lint.report import Change, CheckedLaunch, speed_text
 from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.sizes import device
 
@@ -27,19 +27,35 @@ _FIELDS = (
 
 def change_for(one: CheckedLaunch) -> Change | None:
     """Ask `recommend` about the launch's own model, quantisation and engine. None where the model
-    is not known.
+    is not known. Another drafter than the file's is advised only where it is priced faster, than
+    the file as it stands and than its drafter set as `recommend` would set it.
     """
     facts = one.facts
     if facts.hardware is None or facts.model is None:
         return None
+    change, method = _ask(one)
+    own = one.plan.method
+    if own == "none" or method in (own, "none") or not change.ratios:
+        return change
+    speed = dict(change.ratios).get("output_tok_s", 1.0)
+    kept, kept_method = _ask(one, own)
+    if kept_method == own and dict(kept.ratios).get("output_tok_s", 0.0) >= speed:
+        return kept
+    if speed > 1:
+        return change
+    return Change("keep", why=f"{method} is priced at {speed_text('output_tok_s', speed)}")
+
+
+def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
+    """What `recommend` would change, of all methods or of one, and the method that it chooses."""
     from advisor.advice.recommend import recommend_beside  # start-up: only with a load given
 
     try:
-        advice, beside = recommend_beside(_request(one), one.plan)
+        advice, beside = recommend_beside(_request(one, drafter), one.plan)
     except AdvisorError as error:
-        return Change("none", problem=str(error))
+        return Change("none", problem=str(error)), "none"
     if advice.candidate is None and (gain := _own_drafter(one)):
-        return Change("keep", why=gain)
+        return Change("keep", why=gain), one.plan.method
     wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
     new = advice.estimate if wanted is not advice.plan_off else beside and beside.off
     ratios = _ratios(one, beside and beside.present, new)
@@ -48,7 +64,7 @@ def change_for(one: CheckedLaunch) -> Change | None:
     )
     told = against or advice.decided_by == UNPRICED
     why = advice.reasons[0].text if told and advice.reasons else ""
-    return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why)
+    return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why), wanted.method
 
 
 def estimate_of(one: CheckedLaunch) -> Estimate | None:
@@ -95,13 +111,14 @@ def _own_drafter(one: CheckedLaunch) -> str:
     )
 
 
-def _request(one: CheckedLaunch) -> Request:
+def _request(one: CheckedLaunch, drafter: str | None = None) -> Request:
     facts = one.facts
     asked: dict[str, Any] = {
         "hardware": facts.hardware.id if facts.hardware else "",
         "model": facts.model.id if facts.model else "",
         "gpus": facts.gpus,
         "engine": one.plan.engine,
+        "method": drafter,
         "interconnect": facts.interconnect,
         "tp": one.plan.tp if one.plan.tp <= facts.gpus and not device.reserves(one.plan) else None,
         "quant": facts.quant.id if facts.quant else None,

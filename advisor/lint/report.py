@@ -58,7 +58,7 @@ class Change(NamedTuple):
         said = ", ".join(
             f"{name} {_value_text(old)} -> {_value_text(new)}" for name, old, new in self.fields
         )
-        gains = ", ".join(_gain(name, ratio) for name, ratio in self.ratios)
+        gains = ", ".join(speed_text(name, ratio) for name, ratio in self.ratios)
         if not gains:
             return [f"{head}; with {said}"]
         if self.why:
@@ -82,7 +82,7 @@ class Change(NamedTuple):
 _METRICS = {"output_tok_s": "output tok/s", "tpot": "TPOT", "ttft": "TTFT"}
 
 
-def _gain(metric: str, ratio: float) -> str:
+def speed_text(metric: str, ratio: float) -> str:
     """A ratio of speeds in words: 0.5 of TPOT is "TPOT 2.00x slower"."""
     word = "faster" if ratio >= 1 else "slower"
     if metric == "output_tok_s":

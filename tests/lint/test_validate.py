@@ -159,6 +159,42 @@ def test_a_drafter_that_recommend_does_not_know_is_kept_where_it_gains() -> None
     )
 
 
+DRAFTERS = {
+    "dflash": ("z-lab/Qwen3.6-27B-DFlash", 7),
+    "dspark": ("someone/Qwen3.6-27B-DSpark", 7),
+    "ngram": (None, 3),
+    "draft_model": ("Qwen/Qwen3-0.6B", 3),
+}
+
+
+@pytest.mark.parametrize("method", DRAFTERS)
+@pytest.mark.parametrize(("hw", "concurrency"), [("rtx-pro-6000", 1), ("h100", 1), ("h100", 32)])
+def test_no_drafter_is_advised_that_is_priced_slower(
+    method: str, hw: str, concurrency: int
+) -> None:
+    model, k = DRAFTERS[method]
+    config = {"method": method, "num_speculative_tokens": k} | ({"model": model} if model else {})
+    text = f"vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{json.dumps(config)}'\n"
+    (one,) = validate(
+        text, hw=hw, concurrency=concurrency, ctx=2048, workload="code", changes=True
+    ).launches
+    assert one.change is not None and not one.change.problem
+    other = {new for name, _, new in one.change.fields if name == "method"} - {"none"}
+    assert not other or dict(one.change.ratios)["output_tok_s"] > 1
+
+
+def test_the_faster_of_two_drafters_is_kept() -> None:
+    """DFlash at one request is priced above the model's own head: `recommend` starts from it."""
+    config = '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":7}'
+    text = f"vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{config}'\n"
+    (one,) = validate(
+        text, hw="rtx-pro-6000", concurrency=1, ctx=2048, workload="code", changes=True
+    ).launches
+    assert one.change is not None
+    assert "method" not in {name for name, *_ in one.change.fields}
+    assert dict(one.change.ratios)["output_tok_s"] > 1
+
+
 def test_no_ratio_against_a_plan_that_cannot_start() -> None:
     text = "vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 8 --tensor-parallel-size 8\n"
     (one,) = validate(

@@ -8,9 +8,11 @@ import pytest
 
 from advisor.lint.validate import validate
 
-STYLES = """__IMAGE_NAME__ __value__ @IMAGE_NAME@ %IMAGE_NAME% <your-value> {{value}} ${VALUE} $VALUE ...
-REPLACE_ME YOUR_VALUE YOUR-ORG CHANGEME change-me your-value MY_VALUE NAME [VALUE] {value} TODO XXX
-FIXME TBD \u2026""".split()
+STYLES = [
+    *("__IMAGE_NAME__", "__value__", "@IMAGE_NAME@", "%IMAGE_NAME%", "<your-value>", "{{value}}"),
+    *("${VALUE}", "$VALUE", "...", "\u2026", "REPLACE_ME", "YOUR_VALUE", "YOUR-ORG", "CHANGEME"),
+    *("change-me", "your-value", "MY_VALUE", "NAME", "[VALUE]", "{value}", "TODO", "XXX", "FIXME"),
+]
 DOCKER = "docker run --gpus all --ipc=host {} vllm/vllm-openai:v0.25.1 Qwen/Qwen3-8B"
 SERVE, SGLANG = "vllm serve Qwen/Qwen3-8B ", "sglang serve --model-path Qwen/Qwen3-8B "
 LLAMA = "llama-server -m q.gguf "
