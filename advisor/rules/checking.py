@@ -171,13 +171,15 @@ def is_version_pinned(case: Case) -> bool:
 def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     """Return the finding of a hit; without a pinned release its severity is at most a warning."""
     severity = hit.severity or found.severity
-    message = hit.message
+    message, fix = hit.message, hit.fix
     if found.versioned and not is_version_pinned(case):
         if hit.everywhere and (hit.slip or catalogue_speaks(case)):
             message += _assumption(case)
         else:
             old = found.code.startswith(SPELLING) and _too_old(case)
             severity = "info" if old else cap(severity)
+            if fix is not None and fix.safe:  # another release may refuse what it writes
+                fix = fix.model_copy(update={"safe": False})
             if hit.versions:
                 message = f"{message} ({_why_not(case)}; applies to {hit.versions})"
     flag = hit.flag if isinstance(hit.flag, Flag) else None
@@ -191,7 +193,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         column=flag.column if flag else 0,
         engine=case.plan.engine,
         flag=flag.name if flag else hit.flag if isinstance(hit.flag, str) else None,
-        fix=certain_fix(hit, case) if hit.sole and severity == "error" else hit.fix,
+        fix=certain_fix(hit, case) if hit.sole and severity == "error" else fix,
         sources=hit.sources or found.sources,
         conflicts=hit.conflicts,
         effect=hit.effect,

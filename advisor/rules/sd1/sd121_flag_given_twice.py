@@ -16,7 +16,7 @@ from advisor.rules.kit.flags import CATALOGUED, catalogue, lookup_spelling
     ),
 )
 def flag_given_twice(case: Case) -> Iterator[Hit]:
-    """One option twice with different values.
+    """One option twice with different values, or a switch with its negation.
 
     Why: the last one silently wins, and a reader sees the wrong value first.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --max-num-seqs 64
@@ -42,21 +42,24 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
             earlier.origin != found.origin
             or option is None
             or option.many
-            or not option.takes_value
+            or (not option.takes_value and not {earlier.value, found.value} <= {None, "false"})
         ):
             continue
         if option.type in ("str", "flag") and option.choices is None and option.name in REPEATABLE:
             continue
         first[found.name] = found
+        said = f"{found.raw} is set twice: {_text(found)} is used, {_text(earlier)} is not"
         yield Hit(
-            f"{found.raw} is set twice: {_text(found)} is used, {_text(earlier)} is not",
+            said if option.takes_value else f"{earlier.raw} is undone by the later {found.raw}",
             flag=found,
             fix=together(case, earlier, found)
             if option.name in LISTS
             else drop_fix(
                 case,
                 earlier,
-                f"Remove the first one ({_text(earlier)}), or the last if the first was meant.",
+                f"Remove the first one ({_text(earlier)}), or the last if the first was meant."
+                if option.takes_value
+                else f"Remove {earlier.raw}, or {found.raw} if the first was meant.",
                 safe=case.plan.engine in ("vllm", "sglang"),
             ),
         )
