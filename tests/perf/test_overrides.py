@@ -16,7 +16,7 @@ PARTS = st.sampled_from(
 )
 
 
-def moved(*told: str) -> float:
+def move_layers(*told: str) -> float:
     """Layers of 24 that values of the option move, the first one having no experts."""
     found = [one for value in told for one in overrides.read_overrides(value)]
     return overrides.host_layers(tuple(found), 1, 23)
@@ -52,7 +52,7 @@ def test_a_pattern_is_searched_as_a_regular_expression_is(pattern: str) -> None:
     ],
 )
 def test_layers_of_a_value(told: list[str], layers: float) -> None:
-    assert moved(*told) == pytest.approx(layers, abs=1e-5)
+    assert move_layers(*told) == pytest.approx(layers, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_no_pattern_costs_more_than_its_length(
 ) -> None:
     steps, ends = [0], overrides._ends
 
-    def counted(*given: object) -> int:
+    def count_step(*given: object) -> int:
         steps[0] += 1
         return ends(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(overrides, "_ends", counted)
+    monkeypatch.setattr(overrides, "_ends", count_step)
     overrides.host_layers((overrides.Override(pattern, host=True),), 0, 1000)
     assert steps[0] <= 200 * len(pattern)
