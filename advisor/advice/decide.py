@@ -9,7 +9,8 @@ gives, and among its plans the one of least regret. Beyond the largest k of the 
 plan is never on, but may be worth a measurement where all others are off. Measured runs and what is
 documented are part of that posterior or explain it; they do not overrule it. Answers of one token
 end with the prompt: off. A checkpoint whose MTP head nobody is known to have seen is measured
-first, and so is a plan that depends on what no estimate prices. What it does not know: why
+first, and so is a plan that depends on what no estimate prices, or a model that may draft in a way
+for which no launch is known. What it does not know: why
 (reasons.py says), and how the estimate was made (predict.py).
 """
 
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.advice.explain import caveats
+from advisor.advice.plans import unlisted
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
     Candidate,
@@ -55,6 +57,7 @@ BETTER: dict[Decision, tuple[Decision, ...]] = {
     "off": ("on", "measure"),
 }
 UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
+UNLISTED = "unlisted"  # where no launch is known for what may draft here
 UNPRICED = "unpriced"  # where the plan depends on what no estimate has in it
 LENGTHS = "lengths"  # where off depends on answers of one length, which nobody states
 WAIT_WEIGHT = sourced(
@@ -113,6 +116,8 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     if not eligible:
         speculative = [i for i, c in enumerate(scored) if c.estimate is not None]
         best = min(speculative, key=lambda i: scored[i].regret) if speculative else None
+        if best is None and unlisted.is_open(facts):
+            return Verdict("measure", None, UNLISTED, scored)
         return Verdict("off", best, "rule" if speculative else "no_method", scored)
     eligible = [i for i in eligible if meets(facts.request, scored[i].estimate)] or eligible
     best = _documented_k(scored, eligible) or min(

@@ -12,6 +12,7 @@ from advisor import engines
 from advisor.advice.choices import Default, engine_for, version_for
 from advisor.advice.plans import checkpoints, topology
 from advisor.advice.plans.limits import FOUR_BITS
+from advisor.advice.plans.methods import has_mtp
 from advisor.advice.quantisations import quant_default, quant_of_repository
 from advisor.domain.nouns import (
     AS_ASKED,
@@ -277,8 +278,7 @@ def _measured_methods(facts: Facts) -> tuple[str, ...]:
     none.
     """
     asked = facts.request.method if facts.request is not None else None
-    own = any(known is not None and known.mtp_layers for known in (facts.model, facts.shape))
-    found = () if own or asked else drafters.methods(facts)
+    found = () if has_mtp(facts) or asked else drafters.methods(facts)
     return found or (asked or "mtp",)
 
 

@@ -292,7 +292,7 @@ class Advice(Frozen):
     gain: Interval | None = None  # speed-up of the candidate for the goal
     decided_by: str = (
         ""  # estimate, unsure, rule, objective, one_token, no_method, unknown_hardware,
-        # unseen_head, unpriced
+        # unseen_head, unpriced, unlisted
     )
     findings: tuple[
         Finding, ...

@@ -14,7 +14,15 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import before, release
 
 _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")
-TITLES = {"eagle": "EAGLE", "eagle3": "EAGLE-3", "dflash": "DFlash"}
+TITLES = {
+    "mtp": "MTP",
+    "eagle": "EAGLE",
+    "eagle3": "EAGLE-3",
+    "dflash": "DFlash",
+    "dspark": "DSpark",
+    "ngram": "n-gram",
+    "draft_model": "a draft model",
+}
 DRAFT_LAYERS = {
     "mtp": 1,
     "eagle": 1,

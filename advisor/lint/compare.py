@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.advice.decide import UNPRICED
+from advisor.advice.decide import UNLISTED, UNPRICED
+from advisor.advice.plans import unlisted
 from advisor.domain.nouns import AdvisorError, Estimate, Launch, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch, speed_text
 from advisor.perf.encoding.encode_plans import without_graphs
@@ -56,6 +57,8 @@ def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
         return Change("none", problem=str(error)), "none"
     if advice.candidate is None and (gain := _own_drafter(one)):
         return Change("keep", why=gain), one.plan.method
+    if advice.decided_by == UNLISTED and one.facts.model:  # what the file drafts with may be there
+        return Change("none", problem=unlisted.words(advice.facts, one.facts.model)), "none"
     wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
     new = advice.estimate if wanted is not advice.plan_off else beside and beside.off
     ratios = _ratios(one, beside and beside.present, new)

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from advisor import rules
 from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
+from advisor.knowledge import heads
 from advisor.knowledge import store as knowledge
 from advisor.lint.report import (
     CheckedLaunch,
@@ -292,11 +293,8 @@ def _own_mtp(model: str) -> bool:
     from advisor.engines import names  # start-up: only where a launch is judged
 
     found = knowledge.llm_from_text(model)
-    return (
-        bool(found.mtp_layers)
-        if found is not None and found.mtp_layers is not None
-        else names.own_mtp(model)
-    )
+    has = heads.head(found).has if found is not None else None
+    return names.own_mtp(model) if has is None else has
 
 
 def _with_speeds(one: CheckedLaunch, changes: bool, estimates: bool) -> CheckedLaunch:

@@ -118,7 +118,7 @@ def _screen(advice: Advice, paper: Paper, reasons: Sequence[Reason], blanks: boo
 
 def _more(advice: Advice) -> str:
     """What stands behind `--explain`, in one line."""
-    ab = "the A/B commands, " if advice.decision == "measure" else ""
+    ab = "the A/B commands, " if advice.decision == "measure" and advice.measure_with else ""
     return f"--explain: {ab}all reasons, what changes it, rules and evidence"
 
 
@@ -128,7 +128,7 @@ def _verdict(advice: Advice) -> str:
     if advice.decided_by == "spread":
         return "Experts are kept in system memory, where gains and losses were measured: try both."
     if gain is None or estimate is None:
-        return "No speculative method can run here, so there is no gain to estimate."
+        return NO_GAIN
     goal = advice.facts.goal or advice.request.goal
     if goal == "ttft" and advice.decided_by == "unsure" and not estimate.ttft_ms.predictable:
         if seen := measured_ttft(advice):
@@ -186,6 +186,7 @@ def _because(advice: Advice, estimate: Estimate) -> str:
     return _BECAUSE.get(advice.decided_by, "")
 
 
+NO_GAIN = "No speculative method is known to run here, so there is no gain to estimate."
 _BECAUSE = {
     "rule": "; a rule forbids it nevertheless",
     "objective": "; the latency objective decides",

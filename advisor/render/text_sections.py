@@ -118,7 +118,7 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
-    if advice.decision != "measure":
+    if advice.decision != "measure" or advice.launch_on is None:
         lines = [line for one in advice.measure_with[:2] for line in pack_command(one, paper.width)]
         return _section("Measure it on your machine", lines)
     lines = paper.wrap("Run both; each takes about 5 minutes. Run A, without speculation:")

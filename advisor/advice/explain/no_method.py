@@ -5,7 +5,7 @@ What it does not know: which drafter is best; `plans.methods` picks it.
 
 from __future__ import annotations
 
-from advisor.advice.plans import methods, propose
+from advisor.advice.plans import methods, propose, unlisted
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.nouns import (
     Facts,
@@ -22,40 +22,29 @@ def no_method(facts: Facts, base: Plan) -> str:
     for method in methods.methods(facts):
         refusal = propose.no_path(facts, base, method)
         return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
-    name = facts.model.name or facts.model.id if facts.model else "this model"
+    model = facts.model
     asked = facts.request.method if facts.request is not None else None
-    if asked not in (None, "mtp"):
-        why = drafters.refusal(facts, asked)
-        return f"{title(asked or '')} was requested: " + (why or f"none is known for {name}")
-    if asked in (None, "mtp") and (since := methods.assistant_since(facts.model, facts.engine)):
-        return (
-            f"{name} drafts with a separate assistant model, which {facts.engine} takes from "
-            f"{since} on"
-        )
-    if (
-        asked in (None, "mtp")
-        and gguf_engine(facts.engine)
-        and facts.model is not None
-        and facts.model.assistant
-    ):
-        return (
-            f"{name} drafts with a separate assistant model, and whether a GGUF of it lies beside "
-            f"this model is not known: name one with --spec-draft-model and --spec-type draft-mtp "
-            f"(llama.cpp#23398)"
-        )
-    if asked is None and (refusal := drafters.refusal(facts)):
-        return f"{name} has no MTP head, and {refusal}"
-    if facts.model is not None and facts.model.assistant_params_b:
-        return (
-            f"{name} drafts with a separate assistant model, for which no launch on "
-            f"{facts.engine} is known here"
-        )
-    if asked is not None:
-        return f"{title(asked)} was requested: none is known for {name}"
-    return (
-        f"{name} has no MTP head and no drafter is known for it here, so there is nothing to "
-        "speculate with"
-    )
+    if model is None:
+        return "the model is not known here, so nothing is known that could draft for it"
+    name = model.name or model.id
+    if asked in (None, "mtp"):
+        if since := methods.assistant_since(model, facts.engine):
+            return (
+                f"{name} drafts with a separate assistant model, which {facts.engine} takes from "
+                f"{since} on"
+            )
+        if gguf_engine(facts.engine) and model.assistant:
+            return (
+                f"{name} drafts with a separate assistant model, and whether a GGUF of it lies "
+                f"beside this model is not known: name one with --spec-draft-model and --spec-type "
+                f"draft-mtp (llama.cpp#23398)"
+            )
+        if model.assistant_params_b and not (asked is None and drafters.refusal(facts)):
+            return (
+                f"{name} drafts with a separate assistant model, for which no launch on "
+                f"{facts.engine} is known here"
+            )
+    return unlisted.words(facts, model)
 
 
 def _no_room(facts: Facts, plan: Plan) -> str:

@@ -39,7 +39,7 @@ class LoadFacts(NamedTuple):
 
 def k_ranges(answered: Sequence[LoadFacts]) -> tuple[KRanges, ...]:
     """One answer for each method and setting of the other fields; none where concurrency is not
-    varied or nothing can speculate.
+    varied or no method is known.
     """
     groups: dict[Setting, list[LoadFacts]] = {}
     for one in answered:

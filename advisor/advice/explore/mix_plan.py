@@ -78,7 +78,11 @@ def _schedule_draft(mix: Mix, whole: Server) -> Draft:
     most_at_once = max(range(len(whole.loads)), key=lambda i: whole.loads[i])
     request, together = whole.each[most_at_once].request, whole.question.facts.concurrency or 1
     if request is None or together < 2 or not whole.question.plans:
-        why = "one request at a time" if together < 2 else "nothing can speculate here"
+        why = (
+            "one request at a time"
+            if together < 2
+            else "no speculative method is known to run here"
+        )
         return draft._replace(refusal=f"there is nothing to schedule: {why}")
     found = sweep(request, {"concurrency": series(1, together, 12)}).k_ranges
     if not found:
@@ -244,7 +248,7 @@ def _on(measure: Measure, draft: Draft, reference: ServerResult) -> Layout:
             kind="on",
             title="one server with speculation",
             model=draft.model,
-            refusal="nothing can speculate here: see `advisor recommend`",
+            refusal="no speculative method is known to run here: see `advisor recommend`",
         )
     plan = reference.candidates[0][reference.best].plan
     return build_layout(

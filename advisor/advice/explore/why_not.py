@@ -11,6 +11,7 @@ from advisor.advice.explore.axes import series
 from advisor.advice.explore.compare import Comparison, compare
 from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import Load, Point
+from advisor.advice.recommend import recommend
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.domain.printable import printable
@@ -91,7 +92,7 @@ def _k(request: Request, k: int, asked: str) -> WhyNot:
     load = sweep(base, {}).loads[0]  # what recommend weighs
     best = load.best_k
     if best is None:
-        return WhyNot(asked=asked, head=_no_method(load), reasons=())
+        return _no_method(base, load, asked)
     both = sweep(base, {"k": sorted({0, best, k})}).loads[0]
     lacking = [why for other, why in both.lacking if other == k]
     point, chosen = both.point(k), both.point(best, load.best_method)
@@ -116,7 +117,7 @@ def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
     load = sweep(base, {}).loads[0]
     point = load.point(load.best_k, load.best_method) if load.best_k else None
     if point is None:
-        return WhyNot(asked=asked, head=_no_method(load), reasons=())
+        return _no_method(request, load, asked)
     if load.decision == ("on" if on else "off"):
         word = f"speculation with k={point.k}" if on else "no speculation"
         head = f"{word} is already recommended: k={point.k} is {_gain_words(point)}"
@@ -127,8 +128,12 @@ def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
     return WhyNot(asked=asked, head=head, reasons=_own(point, load))
 
 
-def _no_method(load: Load) -> str:
-    return load.refusal or "the answer is off: nothing can speculate here, see `advisor recommend`"
+def _no_method(request: Request, load: Load, asked: str) -> WhyNot:
+    """That no method is known to run here, with what `recommend` says of it."""
+    answer = recommend(request, what_if=False) if load.refusal is None else None
+    reasons = tuple(reason.text for reason in answer.reasons) if answer is not None else ()
+    head = load.refusal or "no speculative method is known to run here"
+    return WhyNot(asked=asked, head=head, reasons=reasons)
 
 
 def _not_on(load: Load, point: Point) -> str:

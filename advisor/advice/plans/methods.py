@@ -76,11 +76,11 @@ def methods(facts: Facts) -> tuple[Method, ...]:
 
 
 def has_mtp(facts: Facts) -> bool:
-    """Whether the model has a multi-token-prediction head of its own."""
-    shape = facts.shape
-    return facts.model is not None and bool(
-        facts.model.mtp_layers or (shape is not None and shape.mtp_layers)
-    )
+    """Whether the model has a multi-token-prediction head of its own whose layers are known, so
+    that it can be priced.
+    """
+    known = (facts.model, facts.shape)
+    return any(shape is not None and bool(shape.mtp_layers) for shape in known)
 
 
 def drafter(facts: Facts, method: Method) -> Drafter | None:

@@ -17,6 +17,7 @@ from advisor.render.json_out import advice_json_text
 from advisor.render.layout import number
 from advisor.render.notes import placeholder
 from advisor.render.text import (
+    NO_GAIN,
     measured_ttft,
     schedule_words,
     strongest,
@@ -89,8 +90,10 @@ def printable(text: str) -> str:
 def headline(advice: Advice) -> str:
     """The decision in one line."""
     plan = advice.candidate
-    if advice.decision == "off" or plan is None:
+    if advice.decision == "off":
         return "Leave speculative decoding off"
+    if plan is None:
+        return "Measure first: no speculative launch is known here"
     name = METHOD_NAMES.get(plan.method, plan.method)
     k = schedule_words(plan) if plan.k_schedule else f"k = {plan.k}"
     if advice.decision == "measure":
@@ -102,7 +105,7 @@ def lead(advice: Advice) -> str:
     """The gain in one line."""
     estimate = advice.estimate
     if estimate is None or advice.candidate is None:
-        return "No speculative method can run here, so there is no gain to estimate."
+        return NO_GAIN
     gain = estimate.output_tok_s.speedup
     who = "" if advice.decision == "on" else f"With k = {advice.candidate.k} "
     what = f"{number(gain.p50)} times the output tokens per second"

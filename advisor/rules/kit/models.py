@@ -12,6 +12,7 @@ from typing import Any
 from advisor.domain.nouns import LLM, Case, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import Release, parse_release
+from advisor.knowledge import heads
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
@@ -125,9 +126,8 @@ def headless(case: Case) -> bool:
     model, name = case.facts.model, case.plan.model or case.launch.model or ""
     if "mtp" in base_name(name) or to_fill(name):
         return False
-    if model is not None and model.mtp_layers is not None:
-        return model.mtp_layers == 0
-    return no_head(name)
+    known = heads.head(model).has if model is not None else None
+    return no_head(name) if known is None else not known
 
 
 @lru_cache(maxsize=512)

@@ -1,0 +1,81 @@
+"""Speculation that this catalogue has no launch for, but that nobody has said to be impossible: a
+head that is there or may be, drafts that others measured, a drafter that the model's file names.
+
+Not in the catalogue is not the same as not there: such an answer is to measure, not off.
+"""
+
+from __future__ import annotations
+
+from advisor.advice.plans import methods
+from advisor.domain.nouns import LLM, Facts
+from advisor.engines.traits import gguf_engine
+from advisor.knowledge import drafters, heads
+
+
+def is_open(facts: Facts) -> bool:
+    """Whether the model may speculate here in a way that no launch is known for."""
+    model, asked = facts.model, _asked(facts)
+    if model is None or methods.methods(facts):
+        return False
+    if asked in (None, "mtp"):
+        if model.assistant or model.assistant_params_b:
+            return False  # what it drafts with is known, and why not here
+        if heads.head(model).has is not False:
+            return True
+    if any(asked in (None, d.method) and facts.engine in d.engines for d in facts.drafters):
+        return False  # the same
+    return bool(_measured(facts) or (asked != "mtp" and heads.named_in_file(model)))
+
+
+def words(facts: Facts, model: LLM) -> str:
+    """What is known of the head and of drafters of a model that no method is listed for."""
+    asked = _asked(facts)
+    title = drafters.TITLES.get(asked or "", (asked or "").upper())
+    head = "" if asked not in (None, "mtp") else _head(model)
+    listed = drafters.refusal(facts, asked) or "no drafter of it is listed here"
+    told = [f"{title} was requested: {head or listed}" if asked else f"{head}, and {listed}"]
+    known = _measured(facts)
+    said = heads.named_in_file(model) if asked != "mtp" else ""
+    if known:
+        told.append("others measured " + ", ".join(one.words for one in known))
+    if said:
+        told.append(f"its file says: {said}")
+    if (known or said) and asked != "mtp":
+        told.append(f"a launch names a drafter with {_option(facts.engine)}")
+    return "; ".join(told)
+
+
+def _asked(facts: Facts) -> str | None:
+    return facts.request.method if facts.request is not None else None
+
+
+def _head(model: LLM) -> str:
+    name, found = model.name or model.id, heads.head(model)
+    if found.has:
+        return (
+            f"{name} has an MTP head ({found.source}) whose layers were not read here, so that no "
+            "gain is estimated: give --model ./config.json of the checkpoint"
+        )
+    if found.has is None:
+        return (
+            f"whether {name} has an MTP head is not known here (look for mtp.* tensors in the "
+            "checkpoint, or give --model ./config.json)"
+        )
+    return f"{name} has no MTP head"
+
+
+def _measured(facts: Facts) -> tuple[heads.Measured, ...]:
+    """What others measured with the model: on this engine where its published drafters are for
+    others alone, else anywhere.
+    """
+    assert facts.model is not None
+    asked = _asked(facts)
+    engine = facts.engine if drafters.refusal(facts, asked) else None
+    found = heads.measured(facts.model.id, engine)
+    return tuple(one for one in found if asked in (None, one.method))
+
+
+def _option(engine: str | None) -> str:
+    if gguf_engine(engine):
+        return "--spec-draft-model"
+    return "--speculative-draft-model-path" if engine == "sglang" else "--speculative-config"

@@ -1,0 +1,101 @@
+"""Whether a model has an MTP head: yes, no or not known; and what others measured of drafting for
+it, or its own file says, where this catalogue names no drafter.
+
+What it does not know: what the tensors of a checkpoint hold that nobody described.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from statistics import median
+from typing import NamedTuple
+
+from advisor.domain.facts import LLM
+from advisor.domain.patterns import lazy_re
+from advisor.knowledge import evidence
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.drafters import TITLES
+
+SHOWN = 3  # sources of measured pairs that are named
+_DRAFTERS = lazy_re(r"\b(?:drafters?|EAGLE|DFlash|DSpark)\b")
+_REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")
+_SENTENCE = lazy_re(r"(?<=[.;])\s+")
+
+
+class Head(NamedTuple):
+    """Whether a model has an MTP head of its own (None: not known), and who says so."""
+
+    has: bool | None
+    source: str = ""
+
+
+class Measured(NamedTuple):
+    """Pairs with and without one method: how many, the median ratio of output tokens per second,
+    and the sources, the one with the most pairs first.
+    """
+
+    method: str
+    count: int
+    median: float
+    sources: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """In words, with the first sources."""
+        name = TITLES.get(self.method, self.method)
+        pairs = f"{self.count} pair{'' if self.count == 1 else 's'}"
+        more = len(self.sources) - SHOWN
+        cited = ", ".join(self.sources[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+        return f"{name} ({pairs}, median {self.median:.2f}x; {cited})"
+
+
+def head(model: LLM) -> Head:
+    """The model's own head: as its shape tells; else as its checkpoints do, one that keeps a head
+    or all of them without; else as the shape that stands in for it has one.
+    """
+    if model.mtp_layers is not None:
+        return Head(model.mtp_layers > 0, model.source)
+    published = knowledge.checkpoints(model)
+    kept = next((one for one in published if one.keeps_mtp), None)
+    if kept is not None:
+        return Head(True, kept.source)
+    if published and all(one.keeps_mtp is False for one in published):
+        return Head(False, published[0].source)
+    shape = knowledge.known_shape(model)
+    return Head(True, shape.source) if shape is not None and shape.mtp_layers else Head(None)
+
+
+@cache
+def measured(model: str, engine: str | None = None) -> tuple[Measured, ...]:
+    """What was measured of speculation with this model (on one engine), most pairs first."""
+    index = evidence.index()
+    gains: dict[str, dict[str, list[float]]] = {}
+    for number, group in enumerate(index.groups):
+        if group["model"] != model or engine not in (None, group["engine"]):
+            continue
+        for pair in index.pairs(number):
+            if pair["metric"] == "output_tok_s":
+                found = gains.setdefault(group["method"], {})
+                found.setdefault(pair["source"], []).append(float(pair["speedup"]))
+    told = [
+        Measured(
+            method,
+            sum(map(len, by_source.values())),
+            median([gain for each in by_source.values() for gain in each]),
+            tuple(sorted(by_source, key=lambda name: (-len(by_source[name]), name))),
+        )
+        for method, by_source in gains.items()
+    ]
+    return tuple(sorted(told, key=lambda one: (-one.count, one.method)))
+
+
+def named_in_file(model: LLM) -> str:
+    """What the model's file says of a drafter's repository that no launch here uses; nothing where
+    it names none.
+    """
+    said = (
+        part
+        for part in _SENTENCE.split(model.note)
+        if _DRAFTERS.search(part) and _REPOSITORY.search(part)
+    )
+    return " ".join(part.rstrip(".;") for part in said)

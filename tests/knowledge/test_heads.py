@@ -1,0 +1,117 @@
+"""Whether a model has an MTP head, over all models: nothing says "has none" of what is not known or
+was measured.
+"""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+
+import pytest
+from cli_run import run
+
+from advisor import recommend
+from advisor.advice.explain.no_method import no_method
+from advisor.advice.plans import propose, unlisted
+from advisor.advice.resolve import bare_facts
+from advisor.domain.nouns import AdvisorError, Checkpoint, DraftMethod, Request
+from advisor.knowledge import evidence, heads, store
+
+DENIED = re.compile(r"nothing to speculate|no drafter is known|none is known for|cannot speculate")
+HAS_NONE = "has no MTP head"
+
+
+def models() -> list[str]:
+    return [name for name in store.llm_ids() if not store.llm(name).is_class]
+
+
+def with_pairs(name: str) -> list[float]:
+    """The measured speculative pairs of a model, counted without `heads`."""
+    return [
+        float(pair["speedup"])
+        for pair in evidence.pairs()
+        if pair["model"] == name and pair["metric"] == "output_tok_s"
+    ]
+
+
+@pytest.mark.parametrize("name", models())
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+@pytest.mark.parametrize("method", [None, "mtp", "dflash"])
+def test_no_model_is_denied_what_is_not_known(
+    name: str, engine: str, method: DraftMethod | None
+) -> None:
+    model = store.llm(name)
+    request = Request(hardware="b300", gpus=64, model=name, engine=engine, method=method)
+    try:
+        facts = bare_facts(request)
+        said = no_method(facts, propose.base_plan(facts, propose.splits(facts)[0]))
+    except AdvisorError:
+        return  # refused before: no checkpoint for the engine, say
+    assert not DENIED.search(said), said
+    keeps = any(one.keeps_mtp for one in store.checkpoints(model)) and not model.assistant
+    if keeps or (model.mtp_layers or 0) > 0:
+        assert HAS_NONE not in said
+    if HAS_NONE in said:
+        assert heads.head(model).has is False and heads.head(model).source
+    if unlisted.is_open(facts) and method is None and (pairs := with_pairs(name)):
+        counts = [int(text) for text in re.findall(r"(\d+) pairs?,", said)]
+        assert sum(counts) == len(pairs) or "published drafters are for" in said, said
+
+
+@pytest.mark.parametrize(
+    ("layers", "kept", "has"),
+    [
+        (1, (), True),
+        (3, (False,), True),
+        (0, (), False),
+        (0, (True,), False),  # an assistant beside a model without a head
+        (None, (True, False), True),
+        (None, (False, False), False),
+        (None, (False, None), None),
+        (None, (None,), None),
+        (None, (), None),
+    ],
+)
+def test_a_head_is_there_not_there_or_not_known(
+    layers: int | None, kept: tuple[bool | None, ...], has: bool | None
+) -> None:
+    published = tuple(
+        Checkpoint(quant="fp8", repository=f"a/b{i}", keeps_mtp=keeps, source="card")
+        for i, keeps in enumerate(kept)
+    )
+    changed = {"id": "none-such", "mtp_layers": layers, "checkpoints": published, "proxy": None}
+    model = store.llm("hy3").model_copy(update={**changed, "total_params_b": None})
+    assert heads.head(model).has is has
+
+
+@pytest.mark.parametrize("name", ["laguna-s-2.1", "apertus-1.5-8b", "mistral-small-4-119b"])
+def test_what_others_measured_is_told_with_its_median(name: str) -> None:
+    pairs = [
+        float(pair["speedup"])
+        for pair in evidence.pairs(heads.measured(name)[0].method)
+        if pair["model"] == name and pair["metric"] == "output_tok_s"
+    ]
+    advice = recommend(hardware="h200", gpus=8, model=name, engine="vllm")
+    assert advice.decision == "measure" and advice.launch_on is None
+    said = " ".join(reason.text for reason in advice.reasons)
+    assert f"{len(pairs)} pairs, median {median(pairs):.2f}x" in said
+
+
+@pytest.mark.parametrize("name", ["mimo-v2.5", "hy3"])
+def test_commands_agree_that_a_head_may_be_there(name: str, tmp_path: object) -> None:
+    repository = store.checkpoint(store.llm(name), "fp8", "vllm", "none")
+    assert repository is not None
+    spec = '{"method":"mtp","num_speculative_tokens":1}'
+    file = f"{tmp_path}/launch.sh"
+    with open(file, "w", encoding="utf-8") as out:
+        out.write(f"vllm serve {repository.repository} -tp 8 --speculative-config '{spec}'\n")
+    load = ("--hw", "b300", "--gpus", "8", "--concurrency", "8", "--ctx", "2048")
+    said = [
+        run("validate", file, *load),
+        run("why-not", "k=1", "--model", name, "--engine", "vllm", *load),
+        run("recommend", "--model", name, "--engine", "vllm", *load),
+        run("recommend", "--model", name, "--engine", "vllm", "--method", "mtp", *load),
+    ]
+    for one in said:
+        text = " ".join(one.out.split())
+        assert "MTP head" in text and "speculation off" not in text and " OFF" not in text, text
