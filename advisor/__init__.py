@@ -23,5 +23,10 @@ __all__ = ["compose", "explain", "predict", "recommend", "validate"]
 def __getattr__(name: str) -> Any:
     if name in _DOORS:
         module, function = _DOORS[name].split(":")
-        return getattr(import_module(module), function)
+        door = getattr(import_module(module), function)
+        if name != "recommend":
+            return door
+        from advisor.knowledge.store import model_files  # a caller's own code may name his files
+
+        return model_files()(door)
     raise AttributeError(f"module 'advisor' has no attribute '{name}'")

@@ -78,9 +78,8 @@ def request_from(asked: Mapping[str, Any]) -> Request:
     if problem := clash(rates, length, k, "--acceptance"):
         raise AdvisorError(problem)
     told |= {"engine": engine or None, "engine_version": version or told.get("engine_version")}
-    model = str(told.get("model", ""))
-    if model.lower().endswith((".json", ".gguf")) and "/" not in model:
-        told["model"] = f"./{model}"  # a file beside, as engines take it
+    if "model" in told:
+        told["model"] = knowledge.model_path(str(told["model"]))
     return Request(hardware=hardware, gpus=gpus, **told)
 
 

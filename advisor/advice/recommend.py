@@ -43,6 +43,7 @@ from advisor.domain.nouns import (
 from advisor.domain.patterns import Later
 from advisor.engines import k_ranges
 from advisor.engines.writer import write_file
+from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 
 if TYPE_CHECKING:
@@ -140,6 +141,8 @@ def check_request(asked: Mapping[str, Any]) -> Request:
     told = dict(asked)
     if told.get("gpus") is None:  # as on the command line
         told["gpus"] = told.get("tp") or 1
+    if isinstance(told.get("model"), str):
+        told["model"] = knowledge.model_path(told["model"])
     try:
         return Request.model_validate(told)
     except ValidationError as error:

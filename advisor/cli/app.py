@@ -104,6 +104,9 @@ ONE_THREAD = (
     "mcp",
 )
 
+# Commands that read a model's own file where the user names one; none of those that serve others.
+OWN_FILES = ("recommend", "compose", "sweep", "plan", "compare", "why-not", "models", "bench")
+
 
 class Commands(LazyGroup):
     """The commands of `advisor`."""
@@ -134,10 +137,15 @@ class Commands(LazyGroup):
 
 @click.group(cls=Commands, context_settings={**HELP, "max_content_width": 100})
 @click.version_option(package_name="mtp-advisor", prog_name="advisor")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Configuration advisor for speculative decoding (mainly MTP) on vLLM, SGLang and
     llama-server.
     """
+    if ctx.invoked_subcommand in OWN_FILES:
+        from advisor.knowledge.store import model_files  # start-up: not for the help
+
+        ctx.with_resource(model_files())
 
 
 # Commands that end with what they print: their process ends at once (see `leave`).

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
@@ -86,15 +87,17 @@ def _plain(word: str) -> str:
 
 
 class Later(Sequence[str]):
-    """A sequence of texts behind a function that is called once, at the first look at it."""
+    """A sequence of texts behind a function that is called once, at the first look at it, and then
+    may do what it might when the sequence was made (see `knowledge.store.model_files`).
+    """
 
     def __init__(self, make: Callable[[], Iterable[str]]) -> None:
-        self._make = make
+        self._make, self._context = make, copy_context()
         self._made: tuple[str, ...] | None = None
 
     def _texts(self) -> tuple[str, ...]:
         if self._made is None:
-            self._made = tuple(self._make())
+            self._made = self._context.copy().run(lambda: tuple(self._make()))
         return self._made
 
     @overload

@@ -18,7 +18,6 @@ from advisor.domain.files import open_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import printable
 
-ENDINGS = ("config.json", ".gguf")
 MAX_CONFIG = 1 << 20
 MAX_HEADER = 1 << 26  # bytes of a GGUF before its tensors: vocabularies take 10 MB
 MAX_ENTRIES = 1 << 17  # keys or tensors
@@ -54,11 +53,6 @@ _KEYS = {
     "mtp_layers": "nextn_predict_layers",
     "max_context_tokens": "context_length",
 }
-
-
-def names_a_file(text: str) -> bool:
-    """Whether a model is given as a file of its own that is there."""
-    return text.strip().lower().endswith(ENDINGS) and os.path.isfile(text.strip())
 
 
 def read_model(path: str, known: Mapping[str, LLM]) -> LLM:

@@ -9,6 +9,10 @@ never a guess in silence.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from typing import Any
 
@@ -50,6 +54,8 @@ def index() -> Index:
 
 
 NO_FILE = "(no config.json of a model and no GGUF file is there)"
+NOT_HERE = "(a model's file is read on the command line only; give the model's name)"
+_FILES = (".json", ".gguf")  # how a name of a model's file ends
 OWN_MODEL = "(one of your own: --model ./config.json, or its GGUF file)"
 
 
@@ -139,30 +145,76 @@ def llm_ids() -> tuple[str, ...]:
     return tuple(index()["llms"])
 
 
-def llm(name: str) -> LLM:
-    """One model by id, alias, near spelling or a repository name that contains it. Raises
-    UnknownFact.
+_MAY_READ: ContextVar[bool] = ContextVar("may read model files", default=False)
+
+
+@contextmanager
+def model_files() -> Iterator[None]:
+    """Within it a model may be named by its own file or folder, which is then read: the command
+    line and the user's own Python enter it. What asks over a socket or a pipe never does.
     """
-    text = str(name)
-    if text.strip().lower().endswith((".json", ".gguf")) and (own := _own_file(text)) is not None:
-        return own
-    found = find_name(text, index()["llms_keys"]) or _model_in(text)
+    before = _MAY_READ.set(True)
+    try:
+        yield
+    finally:
+        _MAY_READ.reset(before)
+
+
+def llm(name: str) -> LLM:
+    """One model by its own file (within `model_files`), else as `llm_by_name`. Raises UnknownFact;
+    AdvisorError for a file that tells no model.
+    """
+    text = str(name).strip()
+    if (path := _model_file(text)) is not None:
+        from advisor.knowledge.model_files import read_model  # start-up: rarely asked
+
+        return read_model(path, {ident: _llm(ident) for ident in llm_ids()})
+    if text.lower().endswith(_FILES):
+        if not _MAY_READ.get() and ":" not in text:
+            raise UnknownFact("model", text[:80], (), NOT_HERE)
+        found = _ident(text)
+        if found is None:
+            raise UnknownFact("model", text[:80], (), NO_FILE if _MAY_READ.get() else NOT_HERE)
+        return _llm(found)
+    return llm_by_name(text)
+
+
+def llm_by_name(name: str) -> LLM:
+    """One model by id, alias, near spelling or a repository name that contains it; nothing is
+    opened. Raises UnknownFact.
+    """
+    found = _ident(name)
     if found is None:
-        if text.strip().lower().endswith((".json", ".gguf")):
-            raise UnknownFact("model", text[:80], (), NO_FILE)
-        near = nearest(text.rsplit("/", 1)[-1], index()["llms_keys"])
-        raise UnknownFact("model", text[:80], near, OWN_MODEL)
+        near = nearest(name.rsplit("/", 1)[-1], index()["llms_keys"])
+        raise UnknownFact("model", name[:80], near, OWN_MODEL)
     return _llm(found)
 
 
-def _own_file(text: str) -> LLM | None:
-    """The model of a config.json or a GGUF that is there. Raises AdvisorError where it tells
-    none.
-    """
-    from advisor.knowledge.model_files import names_a_file, read_model  # start-up: rarely asked
+def _ident(name: str) -> str | None:
+    return find_name(name, index()["llms_keys"]) or _model_in(name)
 
-    known = {ident: _llm(ident) for ident in llm_ids()}
-    return read_model(text, known) if names_a_file(text) else None
+
+def model_path(name: str) -> str:
+    """The name as engines take it: a file of a model, or a folder that holds one, is written as a
+    path where it lies in this folder (model.gguf -> ./model.gguf).
+    """
+    text = name.strip()
+    beside = text.lower().endswith(_FILES) or _model_file(text) is not None
+    return f"./{text}" if beside and "/" not in text else name
+
+
+def _model_file(text: str) -> str | None:
+    """The file that tells the model, where one may be read and is there: the name of a known model
+    is no folder unless it is written as a path.
+    """
+    if not _MAY_READ.get() or not text or "\0" in text:
+        return None
+    if text.lower().endswith(("config.json", ".gguf")):
+        return text if os.path.isfile(text) else None
+    inside = os.path.join(text, "config.json")
+    if not os.path.isfile(inside):
+        return None
+    return inside if text.startswith((".", "/", "~")) or _ident(text) is None else None
 
 
 @cache

@@ -195,7 +195,7 @@ def _check_names(name: str, run: MachineRun) -> None:
     if run.engine not in engines.ENGINES:
         raise AdvisorError(f"{where}: no predicted engine is called '{excerpt(run.engine)}'")
     try:
-        knowledge.llm(run.model)
+        knowledge.llm_by_name(run.model)
     except UnknownFact as error:
         raise AdvisorError(f"{where}: {error}") from None
 

@@ -19,6 +19,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
@@ -178,7 +179,11 @@ class Guard:
             if not bounded.exceeded:
                 await send(message)
 
-        await self.app(scope, bounded, with_headers)
+        try:
+            await self.app(scope, bounded, with_headers)
+        except ClientDisconnect:  # how a form that is read sees that its body was cut off
+            if not bounded.exceeded:
+                raise
         if bounded.exceeded:
             await _answer_refusal(send, 413, f"more than the {limit >> 20} MiB that are read")
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypeVar, get_args
 from urllib.parse import urlencode
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -34,16 +33,6 @@ from advisor.domain.printable import excerpt
 
 DEFAULT_MODEL = "qwen3.6-35b-a3b"
 Name = Annotated[str, Field(max_length=200)]
-
-
-def _no_file(name: str) -> str:
-    """The name; a file of this machine is not for those who ask over a socket."""
-    if name.lower().endswith((".json", ".gguf")) and ":" not in name:
-        raise ValueError("a model's file is read on the command line only; give the model's name")
-    return name
-
-
-ModelName = Annotated[Name, AfterValidator(_no_file)]
 
 
 def _within(name: str, default: Any, text: str, alias: str | None = None) -> Any:
@@ -84,7 +73,7 @@ class Question(FormFields):
     gpus: int | None = _within("gpus", None, "Total number of GPUs; default: tp, else 1")
     tp: int | None = _within("tp", None, "Tensor-parallel ranks per replica")
     interconnect: Interconnect | None = Field(None, description="Link between the GPUs")
-    model: ModelName = Field(DEFAULT_MODEL, description="Model: an id, an alias or a repository")
+    model: Name = Field(DEFAULT_MODEL, description="Model: an id, an alias or a repository")
     quant: Name | None = Field(None, description="Quantisation; default: the best that fits")
     engine: Name | None = Field(
         None, description=f"One of {', '.join(get_args(Engine))}; with a version: vllm@0.25.1"

@@ -163,7 +163,7 @@ def model_of(name: str) -> tuple[Vector, bool]:
     if not name:
         return {}, False
     try:
-        llm = knowledge.llm(name)
+        llm = knowledge.llm_by_name(name)
         return model_vector(llm, _known_shape(llm)), True
     except UnknownFact:
         pass

@@ -189,7 +189,7 @@ def _hardware(name: str) -> Hardware | None:
 
 def _model(name: str) -> tuple[LLM, LLM | None] | None:
     try:
-        found = knowledge.llm(name) if name else None
+        found = knowledge.llm_by_name(name) if name else None
     except UnknownFact:
         return None
     if found is None:

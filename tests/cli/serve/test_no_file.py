@@ -1,0 +1,217 @@
+"""No request opens a file: each field of each address and of each tool is given the path of a file
+that is there and of one that is not, and nothing tells them apart.
+
+The addresses and fields are read from the application and the tools, so that a new one is tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.serve.client import ADDRESS, client
+from fastapi.routing import APIRoute
+from mcp import Client
+from starlette.testclient import TestClient
+
+from advisor.cli.serve import api, pages
+from advisor.cli.serve.question import Question
+from advisor.cli.serve.sheets import pages as sheets
+from advisor.cli.serve.sheets.questions import Doubt, MixForm, PastedText, Sides
+from advisor.cli.serve.sheets.uploads import RunOptions
+from advisor.cli.serve.tools import server
+
+MODEL = {
+    "model_type": "qwen3",
+    "hidden_size": 4096,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "intermediate_size": 12288,
+    "vocab_size": 151936,
+}
+# What a request needs beside the field that is tried.
+GOOD: dict[str, Any] = {
+    "hw": "h100",
+    "names": "gb10,h100",
+    "what": "k=2",
+    "vary": "concurrency=1,2",
+    "code": "SD201",
+    "mix": "",
+    "text": "",
+    "off": "",
+    "on": "",
+}
+# How a path stands in a field: alone, as the value of an axis or of an option, in a text.
+SHAPES = (
+    "{}",
+    "model={}",
+    "{},qwen3.6-27b",
+    "model={},qwen3.6-27b",
+    "vllm serve {0} --config {0} --chat-template {0}",
+    "hardware: {0}\nmodel: {0}\nmachine: {0}\nclasses:\n  - {{name: a, concurrency: 2}}\n"
+    "  - {{name: b, concurrency: 4}}\n",
+    "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n    env_file: {0}\n"
+    "    command: --model {0}\n",
+)
+TEXTS = ("text", "mix", "off", "vary", "names", "what")  # fields that hold names within
+NAMES = (*TEXTS, "hw", "model", "quant", "engine", "machine", "name")
+WATCHED: list[str] = []
+_opened: list[str] = []
+
+
+def _hook(event: str, args: tuple[Any, ...]) -> None:
+    if event in ("open", "os.listdir", "os.scandir") and WATCHED:
+        name = os.path.realpath(os.fsdecode(args[0])) if isinstance(args[0], str | bytes) else ""
+        if any(name.startswith(folder) for folder in WATCHED):
+            _opened.append(name)
+
+
+sys.addaudithook(_hook)
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+    """(path of a file that is there, one as long that is not) in each way to write a path."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    pairs = []
+    for folder in ("d", "d:d"):
+        for name in ("xx", "yy"):
+            (tmp_path / folder / name).mkdir(parents=True)
+        place = tmp_path / folder / "xx"
+        (place / "config.json").write_text(json.dumps(MODEL))
+        (place / "m.gguf").write_bytes(b"no GGUF")
+        (place / "box.yaml").write_text("id: box\nname: box\n")
+    for folder, start, file in (
+        ("d", f"{tmp_path}/", "config.json"),
+        ("d:d", f"{tmp_path}/", "config.json"),
+        ("d:d", f"{tmp_path}/", "m.gguf"),
+        ("d", "./", ""),
+        ("d", "~/", "box.yaml"),
+    ):
+        pairs.append((f"{start}{folder}/xx/{file}", f"{start}{folder}/yy/{file}"))
+    (tmp_path / "a-folder-of-xx").mkdir()
+    (tmp_path / "a-folder-of-xx" / "config.json").write_text(json.dumps(MODEL))
+    pairs.append(("a-folder-of-xx", "a-folder-of-yy"))
+    monkeypatch.chdir(tmp_path)
+    WATCHED.append(os.path.realpath(tmp_path))
+    yield pairs
+    WATCHED.clear()
+    _opened.clear()
+
+
+def fields_of(route: APIRoute) -> list[str]:
+    """The fields that an address takes: told by its signature; a page without one reads those of
+    the sheets.
+    """
+    told = {
+        name
+        for kind in (Question, Sides, Doubt, MixForm, PastedText, RunOptions)
+        for name, field in kind.model_fields.items()
+        for name in (field.alias or name,)
+    } | {"form", "machine", "off", "on", "launch"}
+    flat = route.dependant
+    own = {
+        field.field_info.annotation
+        for field in (*flat.query_params, *flat.body_params)
+        if hasattr(field.field_info.annotation, "model_fields")
+    }
+    if not own:
+        return sorted(told)
+    return sorted(field.alias or name for kind in own for name, field in kind.model_fields.items())
+
+
+ROUTES = [
+    route
+    for router in (api.router, pages.router, sheets.router)
+    for route in router.routes
+    if isinstance(route, APIRoute)
+]
+
+
+def asked(field: str, text: Any, fields: list[str]) -> dict[str, Any]:
+    """A request that is good but for one field."""
+    return {name: value for name, value in GOOD.items() if name in fields and value} | {field: text}
+
+
+def send(page: TestClient, route: APIRoute, field: str, text: str) -> tuple[int, str]:
+    """One request: the path's own parameter, an address or a body, as the route takes it."""
+    fields = fields_of(route)
+    if field in route.param_convertors:
+        address = route.path.replace("{" + field + "}", text.replace("/", "%2F"))
+        got = page.get(address, params={"hw": "h100"})
+    else:
+        address = re.sub(r"\{(\w+)\}", lambda m: {"form": "flags"}.get(m[1], "SD201"), route.path)
+        values = asked(field, text, fields)
+        if "GET" in (route.methods or ()):
+            got = page.get(address, params=values)
+        elif route.dependant.body_params:
+            got = page.post(address, json=values)
+        elif field in ("off", "on", "launch", "files"):
+            got = page.post(address, files={field: (text, b"{}")})
+        else:
+            got = page.post(address, data=values)
+    return got.status_code, got.text
+
+
+def alike(real: tuple[Any, str], fake: tuple[Any, str]) -> bool:
+    """Whether two answers differ in nothing but the letter that the two paths differ in, and in
+    which known name is spelt a little like it.
+    """
+    one, other = (re.sub(r"; did you mean [^?]*\?", "", text) for _, text in (real, fake))
+    pairs = zip(one, other, strict=False)
+    same = all(a == b or (a.lower(), b.lower()) == ("x", "y") for a, b in pairs)
+    return real[0] == fake[0] and len(one) == len(other) and same
+
+
+def tried(field: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The texts to try in a field: (with a path that is there, with one that is not)."""
+    alone = pairs if field in NAMES else pairs[-1:]
+    within = [(shape, pair) for shape in SHAPES[1:] for pair in (pairs[1], pairs[-1])]
+    return [*alone, *((shape.format(real), shape.format(fake))
+                      for shape, (real, fake) in within if field in TEXTS)]  # fmt: skip
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}")
+def test_no_field_of_an_address_opens_a_file(route: APIRoute, there: list[tuple[str, str]]) -> None:
+    names = [*fields_of(route), *route.param_convertors]
+    with client() as page:
+        for field in names:
+            for real, fake in tried(field, there):
+                seen = [send(page, route, field, text) for text in (real, fake)]
+                assert not _opened, (field, real, _opened)
+                assert alike(*seen) and seen[0][0] < 500, (field, real, seen)
+
+
+def test_no_argument_of_a_tool_opens_a_file(there: list[tuple[str, str]]) -> None:
+    async def go() -> None:
+        async with Client(server()) as one:
+            for tool in (await one.list_tools()).tools:
+                fields = list(tool.input_schema["properties"])
+                for field in fields:
+                    many = tool.input_schema["properties"][field].get("type") == "array"
+                    for pair in tried(field, there):
+                        told = []
+                        for text in pair:
+                            value: Any = [text] if many else text
+                            got = await one.call_tool(tool.name, asked(field, value, fields))
+                            told.append((got.is_error, got.content[0].text))
+                        assert not _opened, (tool.name, field, pair, _opened)
+                        assert alike(*told), (tool.name, field, told)
+
+    asyncio.run(asyncio.wait_for(go(), 600))
+
+
+def test_every_address_of_the_application_is_tried() -> None:
+    with client() as page:
+        described = page.get("/api/openapi.json").json()["paths"]
+    assert set(described) <= {route.path for route in ROUTES} and ADDRESS
