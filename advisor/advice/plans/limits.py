@@ -18,6 +18,7 @@ from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
+from advisor.rules.kit.models import longest_context
 from advisor.rules.kit.releases import between, build_order, defect
 
 FOUR_BITS = sourced(
@@ -72,7 +73,7 @@ SPARE = sourced(1.1, "ratio", "own choice: room for prompts longer than stated",
 def need(facts: Facts) -> int:
     """Tokens of one request. Raises AdvisorError where the model or the given limit is shorter."""
     tokens = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    top = facts.model.max_context_tokens if facts.model is not None else None
+    top = longest_context(facts.model)
     if top is not None and tokens > top:
         raise AdvisorError(
             f"{tokens} tokens per request do not fit the model's context of {top}: lower --ctx or "
@@ -92,7 +93,7 @@ def context(facts: Facts) -> int:
     tokens = need(facts)
     if facts.request is not None and facts.request.max_model_len is not None:
         return facts.request.max_model_len
-    top = facts.model.max_context_tokens if facts.model is not None else None
+    top = longest_context(facts.model)
     step, floor = (
         (LLAMA_STEP, 0) if traits(facts.engine).pool == "slots" else (CONTEXT_STEP, LEAST_CONTEXT)
     )
@@ -127,18 +128,21 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     """The plan with the longest usual context that costs nothing: every one of `arms` (the plan
     itself, which is the first) still holds `FREE` such requests, or its slots where they are
     reserved. For the shortest usual context the arms with drafts need hold the load only: states
-    of many draft tokens would leave every arm with slots that end a chat after a turn.
+    of many draft tokens would leave every arm with slots that end a chat after a turn. No length is
+    made up for a model whose own context is not known here.
     """
     if facts.request is not None and facts.request.max_model_len is not None:
         return plan
-    top = facts.model.max_context_tokens if facts.model is not None else None
+    top = longest_context(facts.model)
     gb = facts.hardware.memory_gb if facts.hardware is not None else None
     small = gb is not None and gb.value <= SMALL_GB
     most = min(top or LENGTHS[0], SMALL_LENGTH if small else LENGTHS[0])
     reserved = traits(plan.engine).pool == "slots"
     if reserved and any(arm.method == "mtp" for arm in arms) and _drafts_by_total(facts):
         most = min(most, (top or LENGTHS[0]) // max(plan.max_num_seqs or 1, 1))
-    for length in LENGTHS:
+    if top is None and reserved:
+        return plan
+    for length in LENGTHS if top is not None else LENGTHS[:1]:
         if not (plan.max_model_len or 0) < length <= most:
             continue
         longer = [arm.model_copy(update={"max_model_len": length}) for arm in arms]
@@ -148,8 +152,16 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
             load = ceil((facts.concurrency or 1) / plan.dp)
             least = [least[0], *(min(n, load) for n in least[1:])]
         if all(r is not None and r >= n for r, n in zip(rooms, least, strict=True)):
-            return plan.model_copy(update={"max_model_len": length})
+            return plan.model_copy(update={"max_model_len": length}) if top else _own_length(plan)
     return plan
+
+
+def _own_length(plan: Plan) -> Plan:
+    """The plan with the length of the model's own configuration: vLLM shortens it to what fits,
+    where it is told to; SGLang by itself.
+    """
+    extra = (("--max-model-len", "auto"),) if traits(plan.engine).json_speculation else ()
+    return plan.model_copy(update={"max_model_len": None, "extra": (*plan.extra, *extra)})
 
 
 def _drafts_by_total(facts: Facts) -> bool:
@@ -248,7 +260,16 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
         return ()
     length, tokens = plan.max_model_len, need(facts)
     reserved = traits(plan.engine).pool == "slots"
-    if request.max_model_len is None and length is not None and length > context(facts):
+    if request.max_model_len is None and longest_context(facts.model) is None:
+        kept = "what was asked for" if length is not None else "left to the model's configuration"
+        why = f"{kept}: the longest that this model takes is not known here"
+        rows.append(("max_model_len", str(length or "the model's own"), why))
+    if (
+        request.max_model_len is None
+        and length is not None
+        and length > context(facts)
+        and longest_context(facts.model)
+    ):
         whole = memory.room(facts, plan, length)
         free = "fits in memory for every slot" if reserved else ""
         share = (

@@ -5,7 +5,7 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, env, flag, flags
 from advisor.rules.kit.fixes import set_fix
-from advisor.rules.kit.models import names_itself
+from advisor.rules.kit.models import longest_context, names_itself
 from advisor.rules.kit.policy import is_gguf, model_name
 
 # what lifts the bound: a variable, or options that stretch the positions
@@ -26,7 +26,6 @@ STRETCH = (
     "--yarn-orig-ctx",
     "--yarn-ext-factor",
 )
-CONTEXTS: dict[str, int] = table("compatibility")["contexts"]["value"]
 ENCODERS: dict[str, int] = table("compatibility")["encoder_contexts"]["value"]
 LENGTH_2507 = 262_144  # the Qwen3 models of July 2025, whose name says so
 BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the instruct ones 32768
@@ -53,7 +52,7 @@ def context_beyond_model(case: Case) -> Iterator[Hit]:
     model, length = case.facts.model, case.plan.max_model_len
     name = case.plan.model or case.launch.model or ""
     encoder = ENCODERS.get(name.lower())
-    most = (model.max_context_tokens or CONTEXTS.get(model.id)) if model is not None else None
+    most = longest_context(model)
     if most is not None and "2507" in name:
         most = max(most, LENGTH_2507)
     most = encoder or most
