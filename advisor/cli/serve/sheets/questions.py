@@ -22,7 +22,6 @@ from advisor.advice.explore.why_not import WhyNot, why_not
 from advisor.advice.explore.within import objectives
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question as request_of
-from advisor.advice.questions import request_from
 from advisor.cli.serve.question import FormFields, Question
 from advisor.domain.nouns import LIMITS, AdvisorError, Interval, Workload
 from advisor.knowledge.detect import detect
@@ -257,7 +256,7 @@ def compare_choices(asked: Sides) -> tuple[Comparison, Rate]:
         told["hw"] = asked.names[0]  # each name is its own
     limits = objectives(asked.users_within) if asked.users_within else None
     per_hour = per_hour_of(asked.price) if asked.price else None
-    found = compare(request_from(told), asked.names, limits)
+    found = compare(request_of(told)[0], asked.names, limits)
     return found, Rate(per_hour=per_hour, watts=asked.watts)
 
 
