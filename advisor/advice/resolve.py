@@ -31,6 +31,7 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
+from advisor.knowledge.model_files import READ
 from advisor.knowledge.names import find_name, more_than, squeeze
 from advisor.prediction.acceptance import USUAL_K
 from advisor.rules.kit.models import comes_before, first_release
@@ -89,7 +90,7 @@ def asked_model(name: str) -> LLM:
     """
     found, text = knowledge.llm(name), name.strip()
     whole = find_name(text, knowledge.index()["llms_keys"]) is not None
-    if whole or "/" in text or found.source == "config":
+    if whole or "/" in text or found.source == READ:
         return found
     forms = [form for form, ident, _ in knowledge.index()["llm_forms"] if ident == found.id]
     forms += [squeeze(c.repository.rsplit("/", 1)[-1]) for c in knowledge.checkpoints(found)]

@@ -1,44 +1,30 @@
 """A model by its own file: config.json of a repository, or the header of a GGUF.
 
-The known model of the same shape where there is one; else a model of the file's own numbers, whose
-acceptance is that of its family. What it does not know: whether the weights beside the file belong
-to it, and what a tokenizer or a chat template asks for.
+The known model of the same shape where there is one, with the file's own context and
+quantisation; else a model of the file's own numbers, whose acceptance is that of its family. What
+it does not know: whether the weights beside the file belong to it, and what a tokenizer or a chat
+template asks for.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 from collections.abc import Mapping
 from typing import IO, Any
 
-from advisor.domain.facts import LLM
+from advisor.domain.facts import LLM, Checkpoint
 from advisor.domain.files import open_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import printable
+from advisor.knowledge.model_config import checked, count, read_config
 
-MAX_CONFIG = 1 << 20
 MAX_HEADER = 1 << 26  # bytes of a GGUF before its tensors: vocabularies take 10 MB
 MAX_ENTRIES = 1 << 17  # keys or tensors
 MAX_STRINGS = 1 << 20  # of one list
 _SAME = ("layers", "hidden", "heads", "kv_heads", "experts", "moe_ffn", "dense_ffn")
-# config.json: the names that families use for one thing
-_NAMES = {
-    "layers": ("num_hidden_layers", "n_layer", "num_layers"),
-    "hidden": ("hidden_size", "n_embd", "d_model"),
-    "heads": ("num_attention_heads", "n_head"),
-    "kv_heads": ("num_key_value_heads",),
-    "head_dim": ("head_dim",),
-    "vocab": ("vocab_size",),
-    "dense_ffn": ("intermediate_size",),
-    "experts": ("num_experts", "n_routed_experts", "num_local_experts"),
-    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token"),
-    "moe_ffn": ("moe_intermediate_size",),
-    "shared_ffn": ("shared_expert_intermediate_size",),
-    "mtp_layers": ("mtp_num_hidden_layers", "num_nextn_predict_layers"),
-    "max_context_tokens": ("max_position_embeddings",),
-}
+_SAME_IF_KNOWN = ("head_dim", "experts_per_token")
+READ = "config"  # the source of what a model's own file says
 _KEYS = {
     "layers": "block_count",
     "hidden": "embedding_length",
@@ -62,70 +48,54 @@ def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
     layers.
     """
     path = path.strip()
-    fields = _gguf(path) if path.lower().endswith(".gguf") else _config(path)
+    fields = _gguf(path) if path.lower().endswith(".gguf") else read_config(path)
     if not fields.get("layers") or not fields.get("hidden"):
         raise AdvisorError(
             f"{printable(path)} tells neither layers nor width: no model can be read"
         )
+    _check_together(fields, path)
+    quant = fields.pop("quant", None)
+    held = (Checkpoint(quant=quant, repository=path, source=READ),) if quant else ()
     for model in known.values():
-        if model.proxy is None and all(_alike(getattr(model, n), fields.get(n)) for n in _SAME):
-            return model
+        if model.proxy is None and _same_shape(model, fields):
+            top = fields.get("max_context_tokens") or model.max_context_tokens
+            own = {"max_context_tokens": top, "checkpoints": held or model.checkpoints}
+            return model.model_copy(update=own)
     folder = os.path.dirname(os.path.abspath(path)) if path.endswith(".json") else path
     name = str(fields.pop("name", "") or os.path.basename(folder))
     made = _parameter_counts(fields)
     return LLM(
         id="".join(c if c.isalnum() or c in ".-" else "-" for c in name.lower())[:80],
         name=printable(name, 80),
-        source="config",
+        source=READ,
+        checkpoints=held,
         note=f"Read from {printable(os.path.basename(path), 80)}.",
         **made,
     )
 
 
+def _same_shape(model: LLM, fields: Mapping[str, Any]) -> bool:
+    return all(_alike(getattr(model, n), fields.get(n)) for n in _SAME) and all(
+        None in (getattr(model, n), fields.get(n)) or getattr(model, n) == fields[n]
+        for n in _SAME_IF_KNOWN
+    )
+
+
+def _check_together(fields: Mapping[str, Any], path: str) -> None:
+    """Raises AdvisorError for numbers that no model has together."""
+    for part, whole, words in (
+        ("experts_per_token", "experts", "experts a token than experts"),
+        ("kv_heads", "heads", "key and value heads than attention heads"),
+    ):
+        if fields.get(whole) and (fields.get(part) or 0) > fields[whole]:
+            raise AdvisorError(
+                f"{printable(path)} tells more {words} ({fields[part]} and {fields[whole]}): "
+                "no model can be read"
+            )
+
+
 def _alike(known: Any, read: Any) -> bool:
     return (known or 0) == (read or 0) or (read is None and known is not None)
-
-
-def _config(path: str) -> dict[str, Any]:
-    """The fields of a config.json; those of the text model where it has several."""
-    with open_safely(path, MAX_CONFIG) as stream:
-        try:
-            whole = json.loads(stream.read(MAX_CONFIG))
-        except (ValueError, RecursionError):
-            raise AdvisorError(f"{printable(path)} is no JSON") from None
-    if not isinstance(whole, dict):
-        raise AdvisorError(f"{printable(path)} holds no configuration of a model")
-    inner = whole.get("text_config")
-    config = whole | inner if isinstance(inner, dict) else whole
-    found = {
-        field: next((v for n in names if (v := _count(config.get(n)))), None)
-        for field, names in _NAMES.items()
-    }
-    if found["experts"]:
-        found["dense_ffn"] = None if found["moe_ffn"] else found["dense_ffn"]
-        found["moe_ffn"] = found["moe_ffn"] or _count(config.get("intermediate_size"))
-    types = config.get("layer_types")
-    every = _count(config.get("full_attention_interval"))
-    linear = 0
-    if isinstance(types, list):
-        linear = sum("linear" in str(kind) for kind in types[:1000])
-    elif every and found["layers"]:
-        linear = found["layers"] - found["layers"] // every
-    state = (
-        (_count(config.get("linear_num_value_heads")) or 0)
-        * (_count(config.get("linear_value_head_dim")) or 0)
-        * (_count(config.get("linear_key_head_dim")) or 0)
-    )
-    text = str(config.get("_name_or_path") or "").rsplit("/", 1)[-1]
-    multimodal = any(key in whole for key in ("vision_config", "audio_config"))
-    more = {"linear_layers": linear, "state": state, "name": text, "multimodal": multimodal}
-    return found | more | {"family": str(config.get("model_type") or "")[:40]}
-
-
-def _count(value: Any) -> int | None:
-    """A whole number that a shape can have."""
-    fine = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31
-    return value if fine else None
 
 
 def _parameter_counts(fields: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +135,7 @@ def _parameter_counts(fields: dict[str, Any]) -> dict[str, Any]:
         "mtp_params_b": (mixer + shared + dense) / layers / 1e9 if fields["mtp_layers"] else None,
         "kv_elems_per_token": float(2 * kv * width * full),
         "state_mb_per_seq": 4e-6 * state * linear if linear else None,
-        "mtp_layers": fields["mtp_layers"] or 0,
+        "mtp_layers": fields["mtp_layers"],
     }
 
 
@@ -234,17 +204,20 @@ def _gguf(path: str) -> dict[str, Any]:
                 size *= dim
             total += size
     arch = str(values.get("general.architecture", ""))
-    found = {name: _count(_most(values.get(f"{arch}.{key}"))) for name, key in _KEYS.items()}
+    found = {
+        name: checked(_most(values.get(f"{arch}.{key}")), name, f"{arch[:40]}.{key}", path)
+        for name, key in _KEYS.items()
+    }
     if found["experts"]:
         found["dense_ffn"] = None if found["moe_ffn"] else found["dense_ffn"]
-    extra = found["mtp_layers"] or 0  # counted among the blocks
+    extra = found["mtp_layers"] = found["mtp_layers"] or 0  # counted among the blocks
     layers = (found["layers"] or 0) - extra
     found["layers"] = layers
-    every = _count(values.get(f"{arch}.full_attention_interval"))
+    every = count(values.get(f"{arch}.full_attention_interval"))
     found["linear_layers"] = layers - layers // every if every else 0
     ssm = (values.get(f"{arch}.ssm.{key}") for key in ("state_size", "inner_size"))
-    found["state"] = (_count(next(ssm)) or 0) * (_count(next(ssm)) or 0)
-    vocab = _count(values.get("tokenizer.ggml.tokens"))
+    found["state"] = (count(next(ssm)) or 0) * (count(next(ssm)) or 0)
+    vocab = count(values.get("tokenizer.ggml.tokens"))
     name = str(values.get("general.name") or "")[:80]
     return found | {"vocab": vocab, "total": total or None, "name": name, "family": arch[:40]}
 

@@ -159,3 +159,132 @@ def test_a_configuration_in_this_folder_is_served_from_it_by_name(
     monkeypatch.chdir(tmp_path)
     advice = recommend(hardware="h100", model="./config.json")
     assert advice.launch.argv[:3] == ("vllm", "serve", str(tmp_path))
+
+
+SIBLING = {
+    "model_type": "qwen3_moe",
+    "hidden_size": 2048,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "moe_intermediate_size": 768,
+    "vocab_size": 151936,
+}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+
+
+@pytest.mark.parametrize(
+    ("told", "context"),
+    [
+        ({"max_position_embeddings": 262144}, 262144),  # the -2507 models
+        ({"max_position_embeddings": 4096}, 4096),
+        ({"max_position_embeddings": 40960, "rope_scaling": YARN}, 131072),  # vLLM's rule
+        ({"max_position_embeddings": 32768, "rope_parameters": YARN}, 131072),
+        ({"max_position_embeddings": 8192, "rope_scaling": {"type": "linear", "factor": 2}}, 16384),
+        (
+            {"max_position_embeddings": 131072, "rope_scaling": {"type": "llama3", "factor": 8}},
+            131072,
+        ),
+        ({}, 40960),  # not told: the known sibling's
+    ],
+)
+def test_a_known_shape_keeps_the_context_of_its_own_file(
+    tmp_path: Path, told: dict[str, Any], context: int
+) -> None:
+    made = store.llm(config(tmp_path, SIBLING | told))
+    assert (made.id, made.max_context_tokens) == ("qwen3-30b-a3b", context)
+    advice = recommend(hardware="h100", gpus=2, model=str(tmp_path), what_if=False)
+    assert (advice.plan.max_model_len or 0) <= context
+    with pytest.raises(AdvisorError, match="context"):
+        recommend(hardware="h100", gpus=2, model=str(tmp_path), ctx_tokens=context)
+
+
+@pytest.mark.parametrize(
+    ("told", "quant"),
+    [
+        (None, "bf16"),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
+        ({"quant_method": "awq", "bits": 4}, "awq-int4"),
+        ({"quant_method": "gptq", "bits": 4}, "awq-int4"),
+        ({"quant_method": "mxfp4"}, "mxfp4"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
+        ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized",
+          "config_groups": {"group_0": {"weights": {"num_bits": 4}}}}, "nvfp4"),
+        ({"quant_method": "compressed-tensors", "format": "float-quantized",
+          "config_groups": {"group_0": {"weights": {"num_bits": 8}}}}, "fp8"),
+        ({"quant_method": "compressed-tensors", "format": "pack-quantized",
+          "config_groups": {"group_0": {"weights": {"num_bits": 4}}}}, "awq-int4"),
+        ({"quant_method": "compressed-tensors", "format": "int-quantized",
+          "config_groups": {"group_0": {"weights": {"num_bits": 8}}}}, "int8-w8a8"),
+    ],
+)  # fmt: skip
+def test_a_model_keeps_the_quantisation_of_its_own_file(
+    tmp_path: Path, told: dict[str, Any] | None, quant: str
+) -> None:
+    for fields in (SIBLING, UNKNOWN):
+        more = {"quantization_config": told} if told is not None else {}
+        made = store.llm(config(tmp_path, fields | more))
+        assert [one.quant for one in made.checkpoints] == [quant]
+    advice = recommend(hardware="b200", gpus=2, model=str(tmp_path), engine="vllm", what_if=False)
+    assert advice.facts.quant is not None
+    if quant == "bf16":  # which the engine may quantise while it loads
+        assert advice.facts.quant.id in ("bf16", "fp8")
+    else:
+        assert advice.facts.quant.id == quant and "--quantization" not in advice.launch.argv
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"num_attention_heads": 0},
+        {"head_dim": 10**12},
+        {"head_dim": -1},
+        {"head_dim": 1.5},
+        {"num_hidden_layers": True},
+        {"num_experts_per_tok": 9999},
+        {"num_key_value_heads": 64},
+        {"max_position_embeddings": 0},
+        {"max_position_embeddings": 10**30},
+        {"vocab_size": "many"},
+        {"hidden_size": float("inf")},
+        {"hidden_size": float("nan")},
+    ],
+)
+def test_numbers_that_no_model_has_are_one_sentence(tmp_path: Path, told: dict[str, Any]) -> None:
+    with pytest.raises(AdvisorError) as refused:
+        store.llm(config(tmp_path, SIBLING | told))
+    assert "\n" not in str(refused.value) and "config.json" in str(refused.value)
+
+
+@pytest.mark.parametrize("written", ["{}", "{}/", "./mine", "mine", "mine/config.json"])
+def test_a_folder_with_a_configuration_is_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    config(folder, SIBLING | {"max_position_embeddings": 4096})
+    monkeypatch.chdir(tmp_path)
+    name = written.format(folder)
+    assert store.llm(name).max_context_tokens == 4096
+    advice = recommend(hardware="h100", model=name, what_if=False)
+    assert advice.plan.max_model_len == 4096 and advice.launch.argv[2].strip("./").endswith("mine")
+
+
+def test_a_known_name_is_no_folder_unless_it_is_written_as_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "qwen3-8b").mkdir()
+    config(tmp_path / "qwen3-8b", SIBLING)
+    monkeypatch.chdir(tmp_path)
+    assert store.llm("qwen3-8b").id == "qwen3-8b"
+    assert store.llm("./qwen3-8b").id == "qwen3-30b-a3b"
+
+
+def test_a_head_that_a_configuration_does_not_tell_is_not_known(tmp_path: Path) -> None:
+    plain = {key: value for key, value in UNKNOWN.items() if key != "num_nextn_predict_layers"}
+    assert store.llm(config(tmp_path, plain)).mtp_layers is None
+    assert store.llm(config(tmp_path, plain | {"mtp_num_hidden_layers": 0})).mtp_layers == 0

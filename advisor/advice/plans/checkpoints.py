@@ -15,6 +15,7 @@ from advisor.domain.nouns import AS_ASKED, LLM, Checkpoint, Facts, Hardware, Qua
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.model_files import READ
 from advisor.knowledge.names import quant_word
 
 PLACEHOLDER_ORG = "YOUR-ORG/"  # before the name of a checkpoint that nobody is known to publish
@@ -66,8 +67,8 @@ def own_name(request: Request | None) -> str | None:
     name = request.model.strip() if request is not None else ""
     if "/" not in name or "://" in name or len(name) > 400:
         return None
-    if name.endswith("/config.json"):
-        folder = name.removesuffix("/config.json")  # which is what an engine takes
+    folder = name.removesuffix("/config.json")  # which is what an engine takes
+    if folder in (".", "..") or folder != name:
         return os.path.abspath(folder) if folder in (".", "..") else folder
     published = knowledge.index()["repositories"]
     return None if name.partition(":")[0].lower() in published else name
@@ -80,7 +81,8 @@ def with_own(model: LLM, own: str) -> LLM:
     gguf = "gguf" in own.lower()
     loads = tuple(name for name in engines.ENGINES if gguf_engine(name) == gguf)
     named = knowledge.quant_from_text(own)
-    quants = [named.id if named is not None else _native(model)]
+    read = [one.quant for one in model.checkpoints if one.source == READ]
+    quants = read or [named.id if named is not None else _native(model)]
     if gguf and named is None:  # such a repository holds a file of each step
         known = map(knowledge.quant, knowledge.quant_ids())
         quants = [quant.id for quant in known if set(loads) & set(quant.engines)]

@@ -176,7 +176,7 @@ def alike(real: tuple[Any, str], fake: tuple[Any, str]) -> bool:
 def tried(field: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The texts to try in a field: (with a path that is there, with one that is not)."""
     alone = pairs if field in NAMES else pairs[-1:]
-    within = [(shape, pairs[1 if i % 2 else -1]) for i, shape in enumerate(SHAPES[1:])], pairs[-1])]
+    within = [(shape, pairs[1 if i % 2 else -1]) for i, shape in enumerate(SHAPES[1:])]
     return [*alone, *((shape.format(real), shape.format(fake))
                       for shape, (real, fake) in within if field in TEXTS)]  # fmt: skip
 
