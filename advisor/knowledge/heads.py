@@ -35,7 +35,7 @@ class Measured(NamedTuple):
     """
 
     method: str
-    count: int
+    pairs: int
     median: float
     sources: tuple[str, ...]
 
@@ -43,7 +43,7 @@ class Measured(NamedTuple):
     def words(self) -> str:
         """In words, with the first sources."""
         name = TITLES.get(self.method, self.method)
-        pairs = f"{self.count} pair{'' if self.count == 1 else 's'}"
+        pairs = f"{self.pairs} pair{'' if self.pairs == 1 else 's'}"
         more = len(self.sources) - SHOWN
         cited = ", ".join(self.sources[:SHOWN]) + (f" and {more} more" if more > 0 else "")
         return f"{name} ({pairs}, median {self.median:.2f}x; {cited})"
@@ -86,7 +86,7 @@ def measured(model: str, engine: str | None = None) -> tuple[Measured, ...]:
         )
         for method, by_source in gains.items()
     ]
-    return tuple(sorted(told, key=lambda one: (-one.count, one.method)))
+    return tuple(sorted(told, key=lambda one: (-one.pairs, one.method)))
 
 
 def named_in_file(model: LLM) -> str:

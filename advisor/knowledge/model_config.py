@@ -109,7 +109,7 @@ def _quantisation(told: Any) -> str | None:
     bits = told.get("bits")
     if method == "compressed-tensors":
         groups = told.get("config_groups")
-        first = next(iter(groups.values()), {}) if isinstance(groups, dict) else {}
+        first: Any = next(iter(groups.values()), {}) if isinstance(groups, dict) else {}
         weights = first.get("weights") if isinstance(first, dict) else None
         bits = weights.get("num_bits") if isinstance(weights, dict) else None
     if "nvfp4" in words:

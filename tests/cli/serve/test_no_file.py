@@ -50,6 +50,8 @@ GOOD: dict[str, Any] = {
     "off": "",
     "on": "",
 }
+# The same where the field holds no name: nothing is computed beside it.
+SHORT = {**GOOD, "what": "quant=none-such", "names": "gb10,none-such", "vary": "none-such=1"}
 # How a path stands in a field: alone, as the value of an axis or of an option, in a text.
 SHAPES = (
     "{}",
@@ -140,7 +142,11 @@ ROUTES = [
 
 def asked(field: str, text: Any, fields: list[str]) -> dict[str, Any]:
     """A request that is good but for one field."""
-    return {name: value for name, value in GOOD.items() if name in fields and value} | {field: text}
+    return {
+        name: value
+        for name, value in (GOOD if field in NAMES else SHORT).items()
+        if name in fields and value
+    } | {field: text}
 
 
 def send(page: TestClient, route: APIRoute, field: str, text: str) -> tuple[int, str]:
