@@ -26,7 +26,9 @@ def __getattr__(name: str) -> Any:
         door = getattr(import_module(module), function)
         if name != "recommend":
             return door
-        from advisor.knowledge.store import model_files  # a caller's own code may name his files
+        from advisor.knowledge.own_files import (
+            model_files,
+        )  # a caller's own code may name his files
 
         return model_files()(door)
     raise AttributeError(f"module 'advisor' has no attribute '{name}'")

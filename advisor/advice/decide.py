@@ -1,5 +1,4 @@
-"""Judged candidates -> on, off or measure first, and which k: the order of preference, written
-once.
+"""Judged candidates -> on, off or measure first, and which k: the order, written once.
 
 What it does: (1) plans that a rule forbids are set aside; (2) k is the one with the least expected
 regret over the joint uncertainty of the candidates; (3) the user's latency objectives decide where
@@ -10,8 +9,7 @@ plan is never on, but may be worth a measurement where all others are off. Measu
 documented are part of that posterior or explain it; they do not overrule it. Answers of one token
 end with the prompt: off. A checkpoint whose MTP head nobody is known to have seen is measured
 first, and so is a plan that depends on what no estimate prices, or a model that may draft in a way
-for which no launch is known. What it does not know: why
-(reasons.py says), and how the estimate was made (predict.py).
+for which no launch is known. What it does not know: why, and how the estimate was made.
 """
 
 from __future__ import annotations
@@ -50,14 +48,13 @@ GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
     "ttft": ("ttft",),
     "balanced": ("output_tok_s", "request_tok_s", "tpot"),
 }
-# decisions that go before another, the best first
-BETTER: dict[Decision, tuple[Decision, ...]] = {
+BETTER: dict[Decision, tuple[Decision, ...]] = {  # those that go before it, the best first
     "on": (),
     "measure": ("on",),
     "off": ("on", "measure"),
 }
-UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
 UNLISTED = "unlisted"  # where no launch is known for what may draft here
+UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
 UNPRICED = "unpriced"  # where the plan depends on what no estimate has in it
 LENGTHS = "lengths"  # where off depends on answers of one length, which nobody states
 WAIT_WEIGHT = sourced(

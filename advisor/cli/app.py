@@ -143,7 +143,7 @@ def cli(ctx: click.Context) -> None:
     llama-server.
     """
     if ctx.invoked_subcommand in OWN_FILES:
-        from advisor.knowledge.store import model_files  # start-up: not for the help
+        from advisor.knowledge.own_files import model_files  # start-up: not for the help
 
         ctx.with_resource(model_files())
 

@@ -88,7 +88,7 @@ def _plain(word: str) -> str:
 
 class Later(Sequence[str]):
     """A sequence of texts behind a function that is called once, at the first look at it, and then
-    may do what it might when the sequence was made (see `knowledge.store.model_files`).
+    may do what it might when the sequence was made (see `knowledge.own_files.model_files`).
     """
 
     def __init__(self, make: Callable[[], Iterable[str]]) -> None:

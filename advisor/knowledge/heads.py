@@ -43,10 +43,10 @@ class Measured(NamedTuple):
     def words(self) -> str:
         """In words, with the first sources."""
         name = TITLES.get(self.method, self.method)
-        pairs = f"{self.pairs} pair{'' if self.pairs == 1 else 's'}"
+        runs = f"{self.pairs} A/B run{'' if self.pairs == 1 else 's'}"
         more = len(self.sources) - SHOWN
         cited = ", ".join(self.sources[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-        return f"{name} ({pairs}, median {self.median:.2f}x; {cited})"
+        return f"{name} ({runs}, median {self.median:.2f}x; {cited})"
 
 
 def head(model: LLM) -> Head:
@@ -66,7 +66,7 @@ def head(model: LLM) -> Head:
 
 
 @cache
-def measured(model: str, engine: str | None = None) -> tuple[Measured, ...]:
+def measurements(model: str, engine: str | None = None) -> tuple[Measured, ...]:
     """What was measured of speculation with this model (on one engine), most pairs first."""
     index = evidence.index()
     gains: dict[str, dict[str, list[float]]] = {}
@@ -89,7 +89,7 @@ def measured(model: str, engine: str | None = None) -> tuple[Measured, ...]:
     return tuple(sorted(told, key=lambda one: (-one.pairs, one.method)))
 
 
-def named_in_file(model: LLM) -> str:
+def drafter_note(model: LLM) -> str:
     """What the model's file says of a drafter's repository that no launch here uses; nothing where
     it names none.
     """

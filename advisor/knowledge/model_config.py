@@ -59,10 +59,10 @@ def read_config(path: str) -> dict[str, Any]:
     inner = whole.get("text_config")
     config = whole | inner if isinstance(inner, dict) else whole
     found = {
-        field: _first([checked(config.get(n), field, n, path) for n in names])
+        field: _first([check_number(config.get(n), field, n, path) for n in names])
         for field, names in _NAMES.items()
     }
-    found["max_context_tokens"] = _stretched(config, found["max_context_tokens"])
+    found["max_context_tokens"] = _context(config, found["max_context_tokens"])
     if found["experts"]:
         found["dense_ffn"] = None if found["moe_ffn"] else found["dense_ffn"]
         found["moe_ffn"] = found["moe_ffn"] or count(config.get("intermediate_size"))
@@ -85,7 +85,7 @@ def read_config(path: str) -> dict[str, Any]:
     return found | more | {"family": str(config.get("model_type") or "")[:40]}
 
 
-def _stretched(config: Mapping[str, Any], length: int | None) -> int | None:
+def _context(config: Mapping[str, Any], length: int | None) -> int | None:
     """The context with the stretching of the positions that the configuration asks for."""
     rope = config.get("rope_parameters") or config.get("rope_scaling")
     if not isinstance(rope, dict) or length is None:
@@ -132,7 +132,7 @@ def _first(values: list[int | None]) -> int | None:
     return next((value for value in told if value), told[0] if told else None)
 
 
-def checked(value: Any, field: str, name: str, path: str) -> int | None:
+def check_number(value: Any, field: str, name: str, path: str) -> int | None:
     """A number of a shape; None where none is told, or one for each layer. Raises AdvisorError for
     what no model has.
     """

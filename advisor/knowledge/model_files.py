@@ -17,7 +17,7 @@ from advisor.domain.facts import LLM, Checkpoint
 from advisor.domain.files import open_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import printable
-from advisor.knowledge.model_config import checked, count, read_config
+from advisor.knowledge.model_config import check_number, count, read_config
 
 MAX_HEADER = 1 << 26  # bytes of a GGUF before its tensors: vocabularies take 10 MB
 MAX_ENTRIES = 1 << 17  # keys or tensors
@@ -205,7 +205,7 @@ def _gguf(path: str) -> dict[str, Any]:
             total += size
     arch = str(values.get("general.architecture", ""))
     found = {
-        name: checked(_most(values.get(f"{arch}.{key}")), name, f"{arch[:40]}.{key}", path)
+        name: check_number(_most(values.get(f"{arch}.{key}")), name, f"{arch[:40]}.{key}", path)
         for name, key in _KEYS.items()
     }
     if found["experts"]:

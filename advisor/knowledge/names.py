@@ -261,3 +261,29 @@ def architecture_among(entries: dict[str, Any], name: str) -> str:
 
     near = [known for entry in entries.values() for known in entry["names"]]
     raise UnknownFact("architecture", name[:40], tuple(get_close_matches(text, near, 3, 0.4)))
+
+
+# Words of a name -> what is not covered; the first that begins a word of the name counts.
+_NOT_COVERED = {
+    "CPUs": ("cpu", "epyc", "xeon", "ryzen", "threadripper", "grace", "graviton", "ampereone"),
+    "TPUs": ("tpu",),
+    "Gaudi accelerators": ("gaudi", "hpu"),
+    "Trainium and Inferentia": ("trainium", "trn1", "trn2", "inferentia", "inf2", "neuron"),
+    "accelerators of Groq, Cerebras and SambaNova": ("groq", "cerebras", "sambanova"),
+    "phones and NPUs": ("npu", "snapdragon", "iphone", "ipad"),
+}
+_MACS = ("mac", "macbook", "imac", "apple")
+
+
+def not_covered(name: str) -> str | None:
+    """One sentence where a name speaks of a kind of machine that is not covered, else None."""
+    words = str(name)[:80].lower().replace("-", " ").replace("_", " ").split()
+    for kind, starts in _NOT_COVERED.items():
+        if any(word.startswith(starts) for word in words):
+            return (
+                f"{kind} are not covered: advisor knows GPUs and Apple Silicon (`advisor hardware "
+                f"list` shows all)"
+            )
+    if words and words[0] in _MACS:
+        return "a Mac is named by its chip: --hw m4-max, for example"
+    return None

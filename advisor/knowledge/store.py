@@ -9,10 +9,6 @@ never a guess in silence.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache, lru_cache
 from typing import Any
 
@@ -30,7 +26,16 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import read_data, unseal, user_dirs
-from advisor.knowledge.names import find_model, find_name, key_of, likely, nearest, quant_word
+from advisor.knowledge import own_files
+from advisor.knowledge.names import (
+    find_model,
+    find_name,
+    key_of,
+    likely,
+    nearest,
+    not_covered,
+    quant_word,
+)
 from advisor.knowledge.shapes import approximate, quant_by_rule
 
 Index = dict[str, Any]
@@ -53,9 +58,6 @@ def index() -> Index:
     return data
 
 
-NO_FILE = "(no config.json of a model and no GGUF file is there)"
-NOT_HERE = "(a model's file is read on the command line only; give the model's name)"
-_FILES = (".json", ".gguf")  # how a name of a model's file ends
 OWN_MODEL = "(one of your own: --model ./config.json, or its GGUF file)"
 
 
@@ -85,32 +87,6 @@ class NotCovered(UnknownFact):
     def __init__(self, sentence: str) -> None:
         AdvisorError.__init__(self, sentence)
         self.kind, self.name, self.nearest = "hardware", "", ()
-
-
-# Words of a name -> what is not covered; the first that begins a word of the name counts.
-_NOT_COVERED = {
-    "CPUs": ("cpu", "epyc", "xeon", "ryzen", "threadripper", "grace", "graviton", "ampereone"),
-    "TPUs": ("tpu",),
-    "Gaudi accelerators": ("gaudi", "hpu"),
-    "Trainium and Inferentia": ("trainium", "trn1", "trn2", "inferentia", "inf2", "neuron"),
-    "accelerators of Groq, Cerebras and SambaNova": ("groq", "cerebras", "sambanova"),
-    "phones and NPUs": ("npu", "snapdragon", "iphone", "ipad"),
-}
-_MACS = ("mac", "macbook", "imac", "apple")
-
-
-def not_covered(name: str) -> str | None:
-    """One sentence where a name speaks of a kind of machine that is not covered, else None."""
-    words = str(name)[:80].lower().replace("-", " ").replace("_", " ").split()
-    for kind, starts in _NOT_COVERED.items():
-        if any(word.startswith(starts) for word in words):
-            return (
-                f"{kind} are not covered: advisor knows GPUs and Apple Silicon (`advisor hardware "
-                f"list` shows all)"
-            )
-    if words and words[0] in _MACS:
-        return "a Mac is named by its chip: --hw m4-max, for example"
-    return None
 
 
 def hardware_ids() -> tuple[str, ...]:
@@ -145,21 +121,6 @@ def llm_ids() -> tuple[str, ...]:
     return tuple(index()["llms"])
 
 
-_MAY_READ: ContextVar[bool] = ContextVar("may read model files", default=False)
-
-
-@contextmanager
-def model_files() -> Iterator[None]:
-    """Within it a model may be named by its own file or folder, which is then read: the command
-    line and the user's own Python enter it. What asks over a socket or a pipe never does.
-    """
-    before = _MAY_READ.set(True)
-    try:
-        yield
-    finally:
-        _MAY_READ.reset(before)
-
-
 def llm(name: str) -> LLM:
     """One model by its own file (within `model_files`), else as `llm_by_name`. Raises UnknownFact;
     AdvisorError for a file that tells no model.
@@ -169,13 +130,8 @@ def llm(name: str) -> LLM:
         from advisor.knowledge.model_files import read_model  # start-up: rarely asked
 
         return read_model(path, {ident: _llm(ident) for ident in llm_ids()})
-    if text.lower().endswith(_FILES):
-        if not _MAY_READ.get() and ":" not in text:
-            raise UnknownFact("model", text[:80], (), NOT_HERE)
-        found = _ident(text)
-        if found is None:
-            raise UnknownFact("model", text[:80], (), NO_FILE if _MAY_READ.get() else NOT_HERE)
-        return _llm(found)
+    if own_files.is_file_name(text) and (not own_files.may_be_named(text) or not _ident(text)):
+        raise UnknownFact("model", text[:80], (), own_files.refusal())
     return llm_by_name(text)
 
 
@@ -199,22 +155,12 @@ def model_path(name: str) -> str:
     path where it lies in this folder (model.gguf -> ./model.gguf).
     """
     text = name.strip()
-    beside = text.lower().endswith(_FILES) or _model_file(text) is not None
+    beside = own_files.is_file_name(text) or _model_file(text) is not None
     return f"./{text}" if beside and "/" not in text else name
 
 
 def _model_file(text: str) -> str | None:
-    """The file that tells the model, where one may be read and is there: the name of a known model
-    is no folder unless it is written as a path.
-    """
-    if not _MAY_READ.get() or not text or "\0" in text:
-        return None
-    if text.lower().endswith(("config.json", ".gguf")):
-        return text if os.path.isfile(text) else None
-    inside = os.path.join(text, "config.json")
-    if not os.path.isfile(inside):
-        return None
-    return inside if text.startswith((".", "/", "~")) or _ident(text) is None else None
+    return own_files.model_file(text, lambda: _ident(text) is not None)
 
 
 @cache

@@ -20,7 +20,7 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
 from advisor.render.notes import goal_note, next_run_line, placeholder, reach, unknown_checkpoint
-from advisor.render.text_sections import METHOD_NAMES, beyond, chance_words, details
+from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, chance_words, details
 
 SCREEN_LINES = 24
 LONG_MS = 1e3  # from here on times are told in seconds
@@ -186,7 +186,6 @@ def _because(advice: Advice, estimate: Estimate) -> str:
     return _BECAUSE.get(advice.decided_by, "")
 
 
-NO_GAIN = "No speculative method is known to run here, so there is no gain to estimate."
 _BECAUSE = {
     "rule": "; a rule forbids it nevertheless",
     "objective": "; the latency objective decides",

@@ -26,6 +26,7 @@ from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import Paper, heading, number, pack_command, pack_launch, source_tag
 
+NO_GAIN = "No speculative method is known to run here, so there is no gain to estimate."
 METHOD_NAMES = {
     "mtp": "MTP",
     "eagle": "EAGLE",

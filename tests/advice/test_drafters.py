@@ -327,7 +327,7 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
     [
         (
             {"model": "qwen2.5-72b", "gpus": 4},
-            "no drafter is known for it here",
+            "no drafter of it is listed here",
             "a drafter for this model",
         ),
         ({"model": "qwen3-8b", "engine": "llama-server"}, "none for llama-server", "--engine vllm"),
@@ -369,12 +369,12 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
         ),
         (
             {"model": "qwen3.6-27b", "method": "eagle3"},
-            "EAGLE-3 was requested: none is known",
+            "EAGLE-3 was requested: no drafter of it is listed here",
             "another --method than eagle3",
         ),
         (
             {"model": "qwen3-8b", "method": "mtp"},
-            "MTP was requested: none is known",
+            "MTP was requested: Qwen3-8B has no MTP head",
             "another --method than mtp",
         ),
     ],

@@ -54,7 +54,7 @@ def test_no_model_is_denied_what_is_not_known(
     if HAS_NONE in said:
         assert heads.head(model).has is False and heads.head(model).source
     if unlisted.is_open(facts) and method is None and (pairs := with_pairs(name)):
-        counts = [int(text) for text in re.findall(r"(\d+) pairs?,", said)]
+        counts = [int(text) for text in re.findall(r"(\d+) A/B runs?,", said)]
         assert sum(counts) == len(pairs) or "published drafters are for" in said, said
 
 
@@ -88,13 +88,13 @@ def test_a_head_is_there_not_there_or_not_known(
 def test_what_others_measured_is_told_with_its_median(name: str) -> None:
     pairs = [
         float(pair["speedup"])
-        for pair in evidence.pairs(heads.measured(name)[0].method)
+        for pair in evidence.pairs(heads.measurements(name)[0].method)
         if pair["model"] == name and pair["metric"] == "output_tok_s"
     ]
     advice = recommend(hardware="h200", gpus=8, model=name, engine="vllm")
     assert advice.decision == "measure" and advice.launch_on is None
     said = " ".join(reason.text for reason in advice.reasons)
-    assert f"{len(pairs)} pairs, median {median(pairs):.2f}x" in said
+    assert f"{len(pairs)} A/B runs, median {median(pairs):.2f}x" in said
 
 
 @pytest.mark.parametrize("name", ["mimo-v2.5", "hy3"])

@@ -13,12 +13,12 @@ import pytest
 
 from advisor import recommend
 from advisor.domain.nouns import AdvisorError, UnknownFact
-from advisor.knowledge import store
+from advisor.knowledge import own_files, store
 
 
 @pytest.fixture(autouse=True)
 def _own_files() -> Iterator[None]:
-    with store.model_files():
+    with own_files.model_files():
         yield
 
 

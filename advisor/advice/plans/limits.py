@@ -261,7 +261,11 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     length, tokens = plan.max_model_len, need(facts)
     reserved = traits(plan.engine).pool == "slots"
     if request.max_model_len is None and longest_context(facts.model) is None:
-        kept = "what was asked for" if length is not None else "left to the model's configuration"
+        kept = (
+            "the question's own length"
+            if length is not None
+            else "left to the model's configuration"
+        )
         why = f"{kept}: the longest that this model takes is not known here"
         rows.append(("max_model_len", str(length or "the model's own"), why))
     if (

@@ -14,7 +14,7 @@ from advisor.knowledge import drafters, heads
 
 def is_open(facts: Facts) -> bool:
     """Whether the model may speculate here in a way that no launch is known for."""
-    model, asked = facts.model, _asked(facts)
+    model, asked = facts.model, _method_of(facts)
     if model is None or methods.methods(facts):
         return False
     if asked in (None, "mtp"):
@@ -24,18 +24,18 @@ def is_open(facts: Facts) -> bool:
             return True
     if any(asked in (None, d.method) and facts.engine in d.engines for d in facts.drafters):
         return False  # the same
-    return bool(_measured(facts) or (asked != "mtp" and heads.named_in_file(model)))
+    return bool(_measurements(facts) or (asked != "mtp" and heads.drafter_note(model)))
 
 
 def words(facts: Facts, model: LLM) -> str:
     """What is known of the head and of drafters of a model that no method is listed for."""
-    asked = _asked(facts)
+    asked = _method_of(facts)
     title = drafters.TITLES.get(asked or "", (asked or "").upper())
     head = "" if asked not in (None, "mtp") else _head(model)
     listed = drafters.refusal(facts, asked) or "no drafter of it is listed here"
     told = [f"{title} was requested: {head or listed}" if asked else f"{head}, and {listed}"]
-    known = _measured(facts)
-    said = heads.named_in_file(model) if asked != "mtp" else ""
+    known = _measurements(facts)
+    said = heads.drafter_note(model) if asked != "mtp" else ""
     if known:
         told.append("others measured " + ", ".join(one.words for one in known))
     if said:
@@ -45,7 +45,7 @@ def words(facts: Facts, model: LLM) -> str:
     return "; ".join(told)
 
 
-def _asked(facts: Facts) -> str | None:
+def _method_of(facts: Facts) -> str | None:
     return facts.request.method if facts.request is not None else None
 
 
@@ -64,14 +64,14 @@ def _head(model: LLM) -> str:
     return f"{name} has no MTP head"
 
 
-def _measured(facts: Facts) -> tuple[heads.Measured, ...]:
+def _measurements(facts: Facts) -> tuple[heads.Measured, ...]:
     """What others measured with the model: on this engine where its published drafters are for
     others alone, else anywhere.
     """
     assert facts.model is not None
-    asked = _asked(facts)
+    asked = _method_of(facts)
     engine = facts.engine if drafters.refusal(facts, asked) else None
-    found = heads.measured(facts.model.id, engine)
+    found = heads.measurements(facts.model.id, engine)
     return tuple(one for one in found if asked in (None, one.method))
 
 

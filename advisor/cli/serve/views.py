@@ -17,7 +17,6 @@ from advisor.render.json_out import advice_json_text
 from advisor.render.layout import number
 from advisor.render.notes import placeholder
 from advisor.render.text import (
-    NO_GAIN,
     measured_ttft,
     schedule_words,
     strongest,
@@ -26,7 +25,7 @@ from advisor.render.text import (
 from advisor.render.text import (
     release as label,
 )
-from advisor.render.text_sections import METHOD_NAMES, beyond, candidate_words
+from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, candidate_words
 
 FORM_NAMES = {
     "flags": "Command",

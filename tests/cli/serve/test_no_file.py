@@ -140,7 +140,7 @@ ROUTES = [
 ]
 
 
-def asked(field: str, text: Any, fields: list[str]) -> dict[str, Any]:
+def request_for(field: str, text: Any, fields: list[str]) -> dict[str, Any]:
     """A request that is good but for one field."""
     return {
         name: value
@@ -157,7 +157,7 @@ def send(page: TestClient, route: APIRoute, field: str, text: str) -> tuple[int,
         got = page.get(address, params={"hw": "h100"})
     else:
         address = re.sub(r"\{(\w+)\}", lambda m: {"form": "flags"}.get(m[1], "SD201"), route.path)
-        values = asked(field, text, fields)
+        values = request_for(field, text, fields)
         if "GET" in (route.methods or ()):
             got = page.get(address, params=values)
         elif route.dependant.body_params:
@@ -179,7 +179,7 @@ def alike(real: tuple[Any, str], fake: tuple[Any, str]) -> bool:
     return real[0] == fake[0] and len(one) == len(other) and same
 
 
-def tried(field: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def texts_for(field: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The texts to try in a field: (with a path that is there, with one that is not)."""
     alone = pairs if field in NAMES else pairs[-1:]
     within = [(shape, pairs[1 if i % 2 else -1]) for i, shape in enumerate(SHAPES[1:])]
@@ -192,7 +192,7 @@ def test_no_field_of_an_address_opens_a_file(route: APIRoute, there: list[tuple[
     names = [*fields_of(route), *route.param_convertors]
     with client() as page:
         for field in names:
-            for real, fake in tried(field, there):
+            for real, fake in texts_for(field, there):
                 seen = [send(page, route, field, text) for text in (real, fake)]
                 assert not _opened, (field, real, _opened)
                 assert alike(*seen) and seen[0][0] < 500, (field, real, seen)
@@ -205,11 +205,11 @@ def test_no_argument_of_a_tool_opens_a_file(there: list[tuple[str, str]]) -> Non
                 fields = list(tool.input_schema["properties"])
                 for field in fields:
                     many = tool.input_schema["properties"][field].get("type") == "array"
-                    for pair in tried(field, there):
+                    for pair in texts_for(field, there):
                         told = []
                         for text in pair:
                             value: Any = [text] if many else text
-                            got = await one.call_tool(tool.name, asked(field, value, fields))
+                            got = await one.call_tool(tool.name, request_for(field, value, fields))
                             told.append((got.is_error, got.content[0].text))
                         assert not _opened, (tool.name, field, pair, _opened)
                         assert alike(*told), (tool.name, field, told)

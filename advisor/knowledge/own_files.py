@@ -1,0 +1,55 @@
+"""Whether a model may be named by its own file, which is then opened: only where the caller says
+so. The command line and the user's own Python do; what asks over a socket or a pipe never does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+NO_FILE = "(no config.json of a model and no GGUF file is there)"
+NOT_HERE = "(a model's file is read on the command line only; give the model's name)"
+_MAY_READ: ContextVar[bool] = ContextVar("may read model files", default=False)
+
+
+@contextmanager
+def model_files() -> Iterator[None]:
+    """Within it a model may be named by its own file or folder."""
+    before = _MAY_READ.set(True)
+    try:
+        yield
+    finally:
+        _MAY_READ.reset(before)
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a name ends as that of a model's file."""
+    return text.lower().endswith((".json", ".gguf"))
+
+
+def may_be_named(text: str) -> bool:
+    """Whether such a name is looked up among the known ones, as a file of a repository is."""
+    return _MAY_READ.get() or ":" in text
+
+
+def refusal() -> str:
+    """Why a name of a file is no model here; the same for a file that is there and one that is
+    not where none may be read.
+    """
+    return NO_FILE if _MAY_READ.get() else NOT_HERE
+
+
+def model_file(text: str, is_known: Callable[[], bool]) -> str | None:
+    """The file that tells the model, where one may be read and is there: the name of a known model
+    is no folder unless it is written as a path.
+    """
+    if not _MAY_READ.get() or not text or "\0" in text:
+        return None
+    if text.lower().endswith(("config.json", ".gguf")):
+        return text if os.path.isfile(text) else None
+    inside = os.path.join(text, "config.json")
+    if not os.path.isfile(inside):
+        return None
+    return inside if text.startswith((".", "/", "~")) or not is_known() else None
