@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
             return door
         from advisor.knowledge.own_files import (
             model_files,
-        )  # a caller's own code may name his files
+        )  # start-up
 
         return model_files()(door)
     raise AttributeError(f"module 'advisor' has no attribute '{name}'")

@@ -29,7 +29,7 @@ def is_file_name(text: str) -> bool:
     return text.lower().endswith((".json", ".gguf"))
 
 
-def may_be_named(text: str) -> bool:
+def may_name(text: str) -> bool:
     """Whether such a name is looked up among the known ones, as a file of a repository is."""
     return _MAY_READ.get() or ":" in text
 

@@ -130,7 +130,7 @@ def llm(name: str) -> LLM:
         from advisor.knowledge.model_files import read_model  # start-up: rarely asked
 
         return read_model(path, {ident: _llm(ident) for ident in llm_ids()})
-    if own_files.is_file_name(text) and (not own_files.may_be_named(text) or not _ident(text)):
+    if own_files.is_file_name(text) and (not own_files.may_name(text) or not _ident(text)):
         raise UnknownFact("model", text[:80], (), own_files.refusal())
     return llm_by_name(text)
 
