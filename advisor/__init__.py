@@ -26,9 +26,7 @@ def __getattr__(name: str) -> Any:
         door = getattr(import_module(module), function)
         if name != "recommend":
             return door
-        from advisor.knowledge.own_files import (
-            model_files,
-        )  # start-up
+        from advisor.knowledge.own_files import model_files  # start-up: each door
 
         return model_files()(door)
     raise AttributeError(f"module 'advisor' has no attribute '{name}'")
