@@ -117,7 +117,7 @@ def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
     load = sweep(base, {}).loads[0]
     point = load.point(load.best_k, load.best_method) if load.best_k else None
     if point is None:
-        return _no_method(request, load, asked)
+        return _no_method(base, load, asked)
     if load.decision == ("on" if on else "off"):
         word = f"speculation with k={point.k}" if on else "no speculation"
         head = f"{word} is already recommended: k={point.k} is {_gain_words(point)}"
