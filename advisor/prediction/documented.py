@@ -20,7 +20,7 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
 from advisor.perf.regimes.losses import Strength, strongest
-from advisor.perf.regimes.setting import Setting, of_regime
+from advisor.perf.regimes.setting import Setting
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model
 
@@ -54,19 +54,18 @@ class Observed(NamedTuple):
         return Observed(self.log[index], self.sd[index], self.own[index])
 
 
-def observe(setting: Setting, points: arrays.Points, full: arrays.Points) -> Observed:
+def observe(setting: Setting, full: arrays.Points) -> Observed:
     """At most one observation a case, since several regimes often rest on the same reports: the
     strongest loss, and the strongest caution as far as no loss is documented. A case near the
-    border of what was documented has a wider scatter (N,).
+    border of what was documented has a wider scatter. What is accepted is no regime: the price of
+    the cycle has it (N,).
 
     Parameters
     ----------
     setting : Setting
         Of N cases.
-    points : Points
-        N points as they were stated.
     full : Points
-        The same, filled.
+        N points, filled.
 
     Returns
     -------
@@ -75,8 +74,7 @@ def observe(setting: Setting, points: arrays.Points, full: arrays.Points) -> Obs
     """
     drafts = (full.method > 0) & (full.k > 0) & (full.output_tokens > 1)
     found = strongest(setting)
-    loss = np.fmax(found.loss, low_acceptance(points, full))
-    made = observation(Strength(loss * drafts, found.caution * drafts, found.size))
+    made = observation(Strength(found.loss * drafts, found.caution * drafts, found.size))
     columns: list[Any] = [np.broadcast_to(column, (len(full),)) for column in made]
     return Observed(*columns)
 
@@ -112,42 +110,6 @@ def observation(strength: Strength) -> Observed:
         sd=np.where(here, 1 / np.sqrt(all_of_it), np.inf),
         own=loss / all_of_it,
     )
-
-
-def low_acceptance(points: arrays.Points, full: arrays.Points) -> Floats:
-    """1 where less than half of the drafted tokens are accepted, by what is stated, and no shorter
-    draft does better; else 0 (SD411) (N,).
-    """
-    floor = of_regime("low_acceptance_rate")
-    rate = mean_rate(points, full.k)
-    low = rate < floor
-    shorter = np.zeros(len(full), dtype=bool)
-    for k in range(1, arrays.MAX_K) if low.any() else ():
-        shorter |= (k < full.k) & (mean_rate(points, np.full(len(full), float(k))) >= floor)
-    return np.asarray(low & ~shorter, dtype=np.float64)
-
-
-def mean_rate(points: arrays.Points, k: Floats) -> Floats:
-    """Mean share of accepted tokens among k drafted ones by what is stated; NaN where that does not
-    say. Shares by position are extended by their last; an accepted length, or a rate, counts only
-    at its own k (N,).
-    """
-    own = np.where(np.isnan(points.given_k), points.k, points.given_k)
-    here = np.isnan(own) | (own == k)
-    length = (points.given_length - 1) / np.where(k > 0, k, np.nan)
-    told = np.where(here, np.where(np.isnan(points.given_rate), length, points.given_rate), np.nan)
-    given = points.given_conditional
-    if np.isnan(given).all():
-        return np.asarray(told, dtype=np.float64)
-    last = given[:, 0].copy()
-    alive, total = np.ones(len(k)), np.zeros(len(k))
-    for position in range(int(np.nanmax(k, initial=1))):
-        if position < arrays.MAX_K:
-            last = np.where(np.isnan(given[:, position]), last, given[:, position])
-        alive = alive * last
-        total = total + np.where(position < k, alive, 0.0)
-    by_position = total / k
-    return np.where(np.isnan(by_position), told, by_position)
 
 
 def take_in(

@@ -276,7 +276,7 @@ def as_one_story(
     terms = step_terms.terms(full, model, tau)
     found |= step_terms.crowded_gains(found, baselines, full, terms, tau, model)
     made = Story(found, baselines, terms, belief, others, more, told, levels)
-    seen = documented.observe(setting(full), points, full)
+    seen = documented.observe(setting(full), full)
     found = documented.take_in(found, seen, baselines, full, made.queues, model)
     return made._replace(
         found={

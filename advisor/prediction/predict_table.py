@@ -223,8 +223,8 @@ def _own_metric(points: arrays.Points, things: Things, model: Model) -> Predicte
 def _without_queue(points: arrays.Points, things: Things, waits: Mask, model: Model) -> Predicted:
     """Each row's own metric, with what is documented where no requests wait (N,)."""
     found = predict.predict_points(points, model, exact=True)
-    ready, full = prepare(points)
-    seen = documented.observe(setting(things, full), ready, full)
+    full = prepare(points)[1]
+    seen = documented.observe(setting(things, full), full)
     steps = points.metric != _TTFT
     found = documented.pick(steps & ~waits, documented.move(found, seen, model), found)
     return within_tokens(found, ~steps, full)

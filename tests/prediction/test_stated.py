@@ -121,3 +121,29 @@ def test_a_length_without_its_k_says_which_one_is_taken(
     assert ("acceptance_k", str(taken)) in {default[:2] for default in alone.facts.defaults}
     assert any(f"taken as measured at k={taken}" in reason.text for reason in alone.reasons)
     assert not any("taken as measured" in reason.text for reason in said.reasons)
+
+
+LADDERS: tuple[dict[str, str], ...] = (
+    {"hardware": "rtx3090", "engine": "llama.cpp", "quant": "q4_k_m", "spec_method": "mtp"},
+    {"hardware": "gb10", "engine": "vllm", "quant": "fp8", "spec_method": "mtp"},
+    {"hardware": "h100-sxm", "engine": "vllm", "quant": "fp8", "spec_method": "eagle3"},
+    {"hardware": "rtx-pro-6000", "engine": "vllm", "quant": "fp8", "spec_method": "dflash"},
+    {"hardware": "b200", "engine": "sglang", "quant": "fp8", "spec_method": "dspark"},
+    {"hardware": "h100-sxm", "engine": "sglang", "quant": "fp8", "spec_method": "draft_model"},
+    {"hardware": "h200", "engine": "vllm", "quant": "fp8", "spec_method": "ngram"},
+)
+
+
+@pytest.mark.parametrize("setup", LADDERS, ids=lambda row: row["spec_method"])
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 7, 15])
+def test_speed_follows_the_tokens_that_are_accepted(setup: dict[str, str], k: int) -> None:
+    """At one k a cycle costs the same whatever is accepted, so the speed grows with the tokens of a
+    cycle: hardly faster than they do (nearby runs pull a little), and without a step.
+    """
+    lengths = 1 + k * np.arange(0.3, 0.96, 0.02)
+    row = {**setup, "model": "qwen3.6-27b", "k": str(k), "concurrency": "1"}
+    row |= {"input_tokens": "1024", "output_tokens": "512", "speedup_metric": "output_tok_s"}
+    found = predict_dicts([{**row, "acceptance_length": f"{length:.5f}"} for length in lengths])
+    grows = np.diff(np.log([one["speedup_p50"] for one in found]))
+    assert (grows > -0.01).all()
+    assert (grows < np.diff(np.log(lengths)) + 0.02).all(), grows.max()
