@@ -49,44 +49,57 @@ class Question(NamedTuple):
     base: Candidate
     plans: tuple[Plan, ...]
     bills: tuple[MemoryBill, ...]  # what each of these plans takes of one replica's memory
+    layouts: tuple[placement.Layout, ...] = ()  # that fit, the one of the plans first
 
 
 def candidate_plans(facts: Facts, judging: Judge | None = None) -> Question:
     """The plans that answer a question. Raises AdvisorError where not even the one without
     speculation can run.
     """
-    base = workable_base(facts, judging)
+    base, layouts = workable_layouts(facts, judging)
     fit = plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
     plans = tuple(plan for plan, _ in fit)
     bills = tuple(
         made if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
         for plan, made in fit
     )
-    return Question(facts, base, plans, bills)
+    return Question(facts, base, plans, bills, layouts)
 
 
 def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
-    """The plan without speculation on the first split of the GPUs that fits, with room for a
-    drafter too where one has it, and that no rule calls an error.
+    """The plan without speculation on the best layout. Raises as `workable_layouts` does."""
+    return workable_layouts(facts, judging)[0]
+
+
+def workable_layouts(
+    facts: Facts, judging: Judge | None = None
+) -> tuple[Candidate, tuple[placement.Layout, ...]]:
+    """The plan without speculation on the best layout of the GPUs that fits, with room for a
+    drafter too where one has it, and that no rule calls an error; and the layouts that fit, from
+    that one on.
 
     Raises AdvisorError with the reason of the split that comes nearest when there is none.
     """
     refusals: list[tuple[float, str]] = []  # GiB short, why
-    tight: Candidate | None = None
-    for split in placement.order_splits(facts, propose.splits(facts)):
+    tight: tuple[Candidate, tuple[placement.Layout, ...]] | None = None
+    fit: list[Plan] = []
+    for split in propose.splits(facts):
         plan = propose.base_plan(facts, split)
         if plan.dp > 1 and plan.engine not in memory.SERVERS:
             raise AdvisorError(_one_server(facts, plan))
         bill = memory.bill(facts, plan)
         if bill.fits is False:
             refusals.append((bill.short_gib or 0.0, shortfall(facts, plan, bill)))
-            continue
+        else:
+            fit.append(plan)
+    layouts = placement.order_layouts(facts, fit)
+    for i, (plan, *_) in enumerate(layouts):
         candidate = (judging or judge)(facts, plan, None)
         errors = [f for f in candidate.findings if f.severity == "error"]
         if not errors and not _crowds_out(facts, plan):
-            return candidate
+            return candidate, layouts[i:]
         if not errors:
-            tight = tight or candidate
+            tight = tight or (candidate, layouts[i:])
             continue
         refusals.append((-1.0, _refusal(errors[0])))  # it fits, so this is what stands in the way
     if tight is not None:
@@ -142,7 +155,7 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
     starts = []
     for facts, plans, _ in questions:
         starts.append(len(cases))
-        cases += in_steps(facts, plans)
+        cases += placement.in_steps(facts, plans)
     if not cases:
         return [list for _ in questions]
     batch = estimates.predict_batch(cases)
@@ -160,28 +173,16 @@ def estimate_beside(
     """
     facts, plans = question.facts, (*question.plans, *others)
     if not plans:
-        return [], Told(beside, Medians(np.empty(0), {}, {}))
-    cases, varied = in_steps(facts, plans), caveats.varied_lengths(facts)
-    more = in_steps(varied, question.plans) if varied is not None else ()
+        return [], Told(beside, Medians(np.empty(0), {}, {}), layouts=question.layouts)
+    cases, varied = placement.in_steps(facts, plans), caveats.varied_lengths(facts)
+    more = placement.in_steps(varied, question.plans) if varied is not None else ()
     batch = estimates.predict_batch([*cases, *more], beside=beside.points)
     bills = (*question.bills, *(memory.bill(memory.replica(facts, one), one) for one in others))
     made = _slice_estimates(batch, 0, (facts, plans, bills))
     if varied is None:
-        return made, Told(beside, batch.beside)
+        return made, Told(beside, batch.beside, layouts=question.layouts)
     later = partial(_slice_estimates, batch, len(cases), (varied, question.plans, question.bills))
-    return made, Told(beside, batch.beside, later)
-
-
-def in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
-    """What each plan's steps see, with one object for all plans that are split alike: the
-    predictor reads the facts once for each object.
-    """
-    views: dict[tuple[int, int, int], Facts] = {}
-    found = []
-    for plan in plans:
-        share, step = placement.in_step(facts, plan)
-        found.append((views.setdefault((plan.tp, plan.pp, plan.dp), share), step))
-    return found
+    return made, Told(beside, batch.beside, later, question.layouts)
 
 
 def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:
@@ -191,7 +192,7 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
     if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
         return [_without_levels(one) for one in made]  # nothing to price a step with
     return [
-        _of_all(one, _busy(facts, plan), plan.tp * plan.pp)
+        _of_all(one, placement.busy(facts, plan), plan.tp * plan.pp)
         for one, plan in zip(made, plans, strict=True)
     ]
 
@@ -214,12 +215,6 @@ def judge_plans(
     """
     pairs = zip(asked.plans, estimates, strict=True)
     return (asked.base, *((judging or judge)(asked.facts, plan, made) for plan, made in pairs))
-
-
-def _busy(facts: Facts, plan: Plan) -> float:
-    """Batches at once that have something to do."""
-    requests = facts.concurrency or 1
-    return requests / -(-requests // placement.batches(plan))
 
 
 def _of_all(estimate: Estimate, replicas: float, devices: int) -> Estimate:
@@ -294,6 +289,7 @@ class Told(NamedTuple):
     asked: Beside
     medians: Medians
     varied: Callable[[], list[Estimate]] | None = None  # of the plans, see `caveats`
+    layouts: Sequence[placement.Layout] = ()
 
     def of_sizes(self, plans: Sequence[Plan]) -> Mapping[int, Mapping[int, float]]:
         """The goal's median speed-up by batch size and k, of some of the plans."""

@@ -214,21 +214,21 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
     joined = [base.model_copy(update={"tp": n, "dp": 1}) for n in range(2, 2 * facts.gpus + 1)]
     able = [one for one in joined if propose.divides_heads(facts, one.tp)]
     broken = next((found for one in able if (found := breaks_blocks(facts, one))), None)
-    if any(one.tp == facts.gpus for one in able) and broken is not None:
+    whole = any(one.tp == facts.gpus for one in able)
+    if whole and broken is not None:
         parts = f"FP8 blocks [{broken.code}]"
     counts = [one.tp for one in able if one.tp != facts.gpus and not breaks_blocks(facts, one)]
     fewer, more = (
         max((n for n in counts if n < facts.gpus), default=None),
         min((n for n in counts if n > facts.gpus), default=None),
     )
-    uses = (
-        [f"--gpus {n} joins {n} for every request" for n in (fewer, more) if n is not None]
-        if not facts.tp
-        else []
-    )
+    slower = whole and broken is None and not facts.tp
+    uses = [f"--gpus {n} joins {n} for every request" for n in (fewer, more) if n is not None]
+    uses = [] if facts.tp or slower else uses
     uses.append(f"--concurrency {base.dp} gives each one work")
     why = f"{name}'s {parts} cannot be split over {facts.gpus}"
     why = f"--tp {facts.tp} was requested" if facts.tp else why
+    why = "by the estimate a server over more GPUs is slower" if slower else why
     many = "request" if requests == 1 else "requests"
     idle = f"{spare} of the {base.dp} replicas {'has' if spare == 1 else 'have'} nothing to do"
     text = f"{idle} with {requests} {many} at once: {why}"

@@ -24,6 +24,7 @@ from advisor.advice.explain.difference import Told, without_acceptance
 from advisor.advice.explain.measured import from_evidence, whole_percent
 from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.advice.judge import estimate_questions
+from advisor.advice.plans import placement
 from advisor.domain.nouns import (
     Candidate,
     Estimate,
@@ -73,6 +74,8 @@ def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
         _from_decision(facts, verdict, best, goal),
     ]
     told += [*_from_objectives(facts, verdict, best), *_from_queue(verdict, best)]
+    if (layout := placement.choice(asked.layouts)) is not None:
+        told.append(layout)
     told += _from_memory(facts, verdict.candidates[0].plan)
     told += caveats.around(facts, verdict.candidates[0].plan)
     if verdict.decision != "off" and (unseen := caveats.head(facts, best.plan)) is not None:

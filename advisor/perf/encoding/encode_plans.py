@@ -98,6 +98,7 @@ def _join_column(
     return found
 
 
+SHARED_LAYERS = ("tensor", "graph")  # llama.cpp's and ik_llama.cpp's name of the same
 _MACHINE = ("hardware", "model", "shape", "quant")
 # what the count of requests that fit (memory.max_requests) reads beside them, the drafters and the
 # plan; not how many are sent
@@ -142,7 +143,7 @@ def _columns(
         1.0 if plan.k_schedule and traits(plan.engine).schedule_in_pieces else cells.NAN
         for plan in plans
     ]
-    columns["tp"] = [float(plan.tp) for plan in plans]
+    columns["tp"] = [float(ranks(facts, plan)) for plan in plans]
     columns["prefix_caching"] = [names.scaled_value(plan.prefix_caching) for plan in plans]
     columns |= _limits(facts, plans, seen)
     columns |= _host_layers(facts, plans)
@@ -158,6 +159,17 @@ def _columns(
     ]
     columns["draft_params"] = [_draft_model_size(plan) for plan in plans]
     return columns
+
+
+def ranks(facts: Facts, plan: Plan) -> int:
+    """Devices that work on one layer at once. Of llama.cpp's split modes that is every device where
+    each holds a part of every layer, and one where each holds layers of its own (the default),
+    which a token passes one after another.
+    """
+    if not gguf_engine(plan.engine):
+        return plan.tp
+    shared = dict(plan.extra).get("--split-mode") in SHARED_LAYERS
+    return max(facts.gpus, plan.tp) if shared else 1
 
 
 def _limits(facts: Facts, plans: Sequence[Plan], seen: Counts) -> dict[str, object]:
