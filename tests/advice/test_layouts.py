@@ -34,23 +34,23 @@ def _ask(**asked: Any) -> Advice:
 
 
 def speed(**asked: Any) -> float:
-    """Tokens per second of the launch that the answer gives, or requests' tokens per second."""
+    """Tokens per second of the better one of the answer's two runs, of all or of one request."""
     advice = _ask(**asked)
     assert advice.estimate is not None
     metric = {"tpot": advice.estimate.tpot_ms}.get(
         asked.get("goal", ""), advice.estimate.output_tok_s
     )
-    level = metric.value if advice.decision == "on" else metric.baseline
-    assert level is not None
-    return 1e3 / level if asked.get("goal") == "tpot" else level
+    assert metric.baseline is not None
+    return max(1.0, metric.speedup.p50) * (
+        1e3 / metric.baseline if asked.get("goal") == "tpot" else metric.baseline
+    )
 
 
 def waits(**asked: Any) -> bool:
     """Whether the memory holds fewer requests than are sent."""
     advice = _ask(**asked)
     assert advice.estimate is not None
-    name = "requests_verify" if advice.decision == "on" else "requests_base"
-    return advice.estimate.terms[name] < asked["concurrency"] / advice.plan.dp
+    return advice.estimate.terms["requests_verify"] < asked["concurrency"] / advice.plan.dp
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda q: "-".join(map(str, q.values())))
@@ -74,7 +74,7 @@ def test_no_asked_layout_is_faster(asked: dict[str, Any]) -> None:
             other = speed(**asked, goal="throughput", gpus=8, tp=tp)
         except AdvisorError:  # block FP8 does not divide so
             continue
-        assert other <= 1.03 * found, tp
+        assert other <= 1.05 * found, tp
 
 
 def test_an_objective_goes_before_the_goal() -> None:

@@ -8,31 +8,26 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.advice.plans import propose
 from advisor.domain.nouns import Facts, Goal, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.perf import memory
-from advisor.prediction import estimates
-from advisor.prediction.decision import (
-    DECISIONS,
-    ESTIMATED,
-    decide,
-    goal_weights,
-    token_wait,
-)
+from advisor.prediction import estimates, utility
+from advisor.prediction.decision import ESTIMATED, goal_weights, token_wait
 
+Floats = npt.NDArray[np.float64]
 Split = tuple[int, int]  # (ranks of one server, servers)
 ALIKE = sourced(
     0.01, "share", "layouts this near the fastest count alike: the fewest ranks a server", "chosen"
 )
-_ON = DECISIONS.index("on")
 
 
 class Layout(NamedTuple):
     """One way to split the GPUs: its plan without speculation, how many of the asked latency
-    objectives its expected run keeps, and that run's speed for the goal (larger is faster; 0 where
-    there is nothing to compare it with).
+    objectives its expected run keeps, and its speed for the goal with what speculation is worth
+    there (larger is faster; 0 where there is nothing to compare it with).
     """
 
     plan: Plan
@@ -41,8 +36,8 @@ class Layout(NamedTuple):
 
 
 def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
-    """The plans without speculation, one of each layout, the best one first: by the run that its
-    answer would launch, with speculation where that is on. Objectives go before the goal's speed.
+    """The plans without speculation, one of each layout, the best one first: by the speed without
+    speculation and what that is worth, as k is chosen. Objectives go before the goal's speed.
     As given where nothing is known to price a step with.
     """
     priced = facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is not None
@@ -90,43 +85,48 @@ def expected(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
         plans += arms or [propose.with_method(facts, base, "mtp", 1)]  # its baseline alone is read
         counts.append((len(arms) or 1, bool(arms)))
     batch = estimates.predict_batch(in_steps(facts, plans))
-    goal: Goal = facts.goal or "balanced"
-    first = batch.found["ttft"]
-    crowded = batch.terms["requests_verify"] < batch.terms["requests_base"]
-    weights = goal_weights(goal, token_wait(crowded, first.p50))
-    logs = np.stack([np.log(batch.found[name].p50) for name in ESTIMATED])
-    gain = np.exp((weights * logs).sum(axis=0))
-    unsure = (first.p10 <= 1.0) & (first.p90 >= 1.0) & (goal == "ttft")
-    seen = batch.found["output_tok_s"].measured_gain
-    on = decide(gain, batch.chances, unsure, seen, own=batch.told) == _ON
+    worth = _utilities(batch, facts.goal or "balanced")
     layouts, start = [], 0
     for base, (count, drafts) in zip(bases, counts, strict=True):
-        rows = np.arange(start, start + count)
-        start += count
-        able = rows[on[rows]] if drafts else rows[:0]
-        best = able[np.argmax(gain[able])] if len(able) else None
-        layouts.append(_layout(facts, base, batch, int(rows[0]), best))
+        rows = slice(start, start + count)
+        best = start + int(np.argmax(worth[rows]))
+        gains = drafts and worth[best] > 0
+        layouts.append(_layout(facts, base, batch, best, float(worth[best]) if gains else 0.0))
+        start = rows.stop
     return layouts
 
 
-def _layout(
-    facts: Facts, base: Plan, batch: estimates.Batch, row: int, drafted: int | None
-) -> Layout:
-    """What one layout gives: without speculation, by any `row` of it, or with that of `drafted`."""
-
-    def gain(name: str) -> float:
-        return 1.0 if drafted is None else float(batch.found[name].p50[drafted])
-
-    tokens = float(batch.baselines["output_tok_s"][row]) * gain("output_tok_s") * busy(facts, base)
-    times = {name: float(batch.baselines[name][row]) / gain(name) for name in ("tpot", "ttft")}
-    asked = facts.request
-    limits = (asked.max_tpot_ms, asked.max_ttft_ms) if asked is not None else (None, None)
-    met = sum(
-        limit is not None and time <= limit
-        for limit, time in zip(limits, times.values(), strict=True)
+def _utilities(batch: estimates.Batch, goal: Goal) -> Floats:
+    """What speculation is worth to the goal in each case, a log speed-up that k is chosen by (N,)."""
+    crowded = batch.terms["requests_verify"] < batch.terms["requests_base"]
+    weights = goal_weights(goal, token_wait(crowded, batch.found["ttft"].p50))
+    low, middle, high = (
+        sum(
+            weight * np.log(getattr(batch.found[name], part))
+            for weight, name in zip(weights, ESTIMATED, strict=True)
+        )
+        for part in ("p10", "p50", "p90")
     )
-    time = times.get(facts.goal or "")
-    return Layout(base, met, tokens if time is None else 1e3 / time if time else 0.0)
+    return utility.expected_utility(low, middle, high)
+
+
+def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: float) -> Layout:
+    """What one layout gives: without speculation where that is worth nothing, else with that of
+    `row`.
+    """
+
+    def level(name: str) -> float:
+        gain = float(batch.found[name].p50[row]) if worth else 1.0
+        value = float(batch.baselines[name][row])
+        return value * gain if name == "output_tok_s" else value / gain
+
+    asked = facts.request
+    limits = {"tpot": asked.max_tpot_ms, "ttft": asked.max_ttft_ms} if asked is not None else {}
+    met = sum(limit is not None and level(name) <= limit for name, limit in limits.items())
+    name = facts.goal if facts.goal in ("tpot", "ttft") else "output_tok_s"
+    plain = float(batch.baselines[name][row])
+    speed = plain * busy(facts, base) if name == "output_tok_s" else 1e3 / plain
+    return Layout(base, met, speed * float(np.exp(worth)))
 
 
 def speeds(facts: Facts, splits: Sequence[Split]) -> dict[Split, float]:
