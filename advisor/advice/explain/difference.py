@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import log, prod
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from advisor.advice.plans.placement import Layout
 from advisor.domain.nouns import Candidate, Estimate, Evidence, Facts, Plan
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -61,6 +62,10 @@ Case = tuple[Facts, Plan]
 
 class Told(Protocol):
     """What the model says of a plan under a load that was measured (advice/judge.py)."""
+
+    @property
+    def layouts(self) -> Sequence[Layout]:
+        """Those that fit, the one of the plans first."""
 
     def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
         """Tokens a step, and the gain of each metric."""

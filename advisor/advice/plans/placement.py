@@ -97,7 +97,7 @@ def expected(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
 
 
 def _utilities(batch: estimates.Batch, goal: Goal) -> Floats:
-    """What speculation is worth to the goal in each case, a log speed-up that k is chosen by (N,)."""
+    """What speculation is worth to the goal in each case, in log speed-up (N,)."""
     crowded = batch.terms["requests_verify"] < batch.terms["requests_base"]
     weights = goal_weights(goal, token_wait(crowded, batch.found["ttft"].p50))
     low, middle, high = (
