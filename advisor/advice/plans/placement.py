@@ -43,7 +43,7 @@ def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
     priced = facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is not None
     if len(bases) < 2 or not priced:
         return tuple(Layout(base) for base in bases)
-    found = expected(facts, bases)
+    found = price_layouts(facts, bases)
     met = max(one.met for one in found)
     top = max(one.speed for one in found if one.met == met) * (1 - ALIKE)
 
@@ -71,7 +71,7 @@ def _words(plan: Plan) -> str:
     return " x ".join(f"{name} {size}" for name, size in sizes if size > 1 or name == "TP")
 
 
-def expected(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
+def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
     """What the run of each layout gives for the question's goal, in their order: all plans of all
     layouts in one batch.
     """
@@ -131,7 +131,7 @@ def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: f
 
 def speeds(facts: Facts, splits: Sequence[Split]) -> dict[Split, float]:
     """The expected speed of the run of each split, for the question's goal: larger is faster."""
-    found = expected(facts, [propose.base_plan(facts, split) for split in splits])
+    found = price_layouts(facts, [propose.base_plan(facts, split) for split in splits])
     return {split: one.speed for split, one in zip(splits, found, strict=True)}
 
 
