@@ -238,7 +238,7 @@ def _options(server: Server, maker: str) -> list[str]:
     lines.append(f"--publish 127.0.0.1:{server.port}:{server.port}")
     lines += [f"--volume {_HOME.format(name)}" for name in server.traits.caches]
     if (own := server.mount) is not None:
-        lines.append(f"--volume {shlex.quote(f'{own.source}:{own.target}:ro')}")
+        lines.append(f"--volume {shell_word(f'{own.source}:{own.target}:ro')}")
     lines += [f'--volume "$PWD/{name}:{serving.inside(name)}:ro"' for name, _ in server.files]
     lines += [f"--env {shell_word(f'{name}={value}')}" for name, value in server.env.items()]
     lines += [f"--env {name}" for name in server.secrets]  # from the shell, if set there
