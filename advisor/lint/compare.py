@@ -78,6 +78,7 @@ def estimate_of(one: CheckedLaunch) -> Estimate | None:
         or facts.concurrency is None
         or facts.shape is None
         or one.plan.method == "none"
+        or _is_unmeasured(one.plan)
         or _has_unknown_size(one.launch)
     ):
         return None
@@ -87,6 +88,13 @@ def estimate_of(one: CheckedLaunch) -> Estimate | None:
         return estimates.estimate(facts, [one.plan])[0]
     except AdvisorError:
         return None
+
+
+def _is_unmeasured(plan: Plan) -> bool:
+    """Whether the draft is longer than any that was measured: nothing prices it."""
+    from advisor.advice.plans.methods import MOST_K  # start-up: only with a load given
+
+    return plan.k > MOST_K
 
 
 def _has_unknown_size(launch: Launch) -> bool:
@@ -162,7 +170,7 @@ def _ratios(
     facts = one.facts
     if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
         return ()  # not known, or the file's plan cannot start on these devices
-    if old is None or new is None:
+    if old is None or new is None or _is_unmeasured(one.plan):
         return ()
     ratios = []
     for name in ("output_tok_s", "tpot_ms", "ttft_ms"):

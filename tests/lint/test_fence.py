@@ -29,6 +29,16 @@ HEADS = {
     "--speculative-algorithm EAGLE",
     "llama-server": "llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp",
 }
+DEPTHS = {
+    "vllm": HEADS["vllm"]
+    .replace(":2}", ":{k}}")
+    .replace("{", "{{")
+    .replace("}", "}}")
+    .replace("{{k}}", "{k}"),
+    "sglang": HEADS["sglang"] + " --speculative-num-steps {k} --speculative-eagle-topk 1"
+    " --speculative-num-draft-tokens {tokens}",
+    "llama-server": HEADS["llama-server"] + " --spec-draft-n-max {k}",
+}
 LOAD: dict[str, Any] = {"hw": "h100", "concurrency": 4, "ctx": 2048, "changes": True}
 VALUES = ("0", "-1", "nan", "inf", str(10**20), "1e308", "", "9" * 5000, "1024", "2147483647")
 
@@ -105,6 +115,14 @@ def test_the_work_does_not_grow_with_a_number_of_the_file(
 
 BROKEN = "vllm serve Qwen/Qwen3-8B --port 1\n"
 OTHERS = "vllm serve Qwen/Qwen3-14B --enforce-eager --port banana\n"
+
+
+@pytest.mark.parametrize("engine, option", DEPTHS.items())
+def test_no_speed_is_said_of_a_draft_longer_than_any_measured(engine: str, option: str) -> None:
+    for k, priced in ((8, True), (64, True), (65, False), (10_000_000, False)):
+        one = judge(option.format(k=k, tokens=k + 1)).launches[0]
+        assert one.plan.k == k and one.change is not None
+        assert bool(one.change.ratios) == priced, (k, one.change)
 
 
 def run(*arguments: str) -> tuple[int, str]:
