@@ -127,5 +127,8 @@ def test_one_machine_that_is_faster_is_named() -> None:
     alone = one.estimate.output_tok_s.baseline  # type: ignore[union-attr]
     joint = both.estimate.output_tok_s.baseline  # type: ignore[union-attr]
     assert alone is not None and joint is not None
-    said = "gives a lone request" in advice_text(both)
-    assert said == (alone > joint)
+    text = " ".join(advice_text(both).split())
+    assert ("gives a lone request" in text) == (alone > joint)
+    waits = [each.estimate.tpot_ms.baseline for each in (one, both)]  # type: ignore[union-attr]
+    fast, slow = (f"{1e3 / wait:.0f}" for wait in waits)  # the table's own, without drafts
+    assert f"{fast} tokens/s without drafts" in text and f"over 2 machines {slow}" in text

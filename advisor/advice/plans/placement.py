@@ -26,13 +26,14 @@ ALIKE = sourced(
 
 class Layout(NamedTuple):
     """One way to split the GPUs: its plan without speculation, how many of the asked latency
-    objectives its expected run keeps, and its speed for the goal with what speculation is worth
-    there (larger is faster; 0 where there is nothing to compare it with).
+    objectives its expected run keeps, its speed for the goal with what speculation is worth there,
+    and the one without (larger is faster; 0 where there is nothing to compare it with).
     """
 
     plan: Plan
     met: int = 0
     speed: float = 0.0
+    plain: float = 0.0
 
 
 def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
@@ -58,7 +59,7 @@ def choice(layouts: Sequence[Layout]) -> Reason | None:
     """Which layout is taken and which comes next, of those in their order; None of a single one."""
     if len(layouts) < 2 or not layouts[0].speed:
         return None
-    (best, met, top), (other, kept, speed) = layouts[:2]
+    (best, met, top, _), (other, kept, speed, _) = layouts[:2]
     less = f"{100 * (speed / top - 1):+.0f} %".replace("-0 %", "+0 %")
     beside = ", which keeps fewer of the objectives" if kept < met else ""
     text = f"Layout: {_words(best)} by the estimate; next {_words(other)}, {less}{beside}"
@@ -126,13 +127,15 @@ def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: f
     name = facts.goal if facts.goal in ("tpot", "ttft") else "output_tok_s"
     plain = float(batch.baselines[name][row])
     speed = plain * busy(facts, base) if name == "output_tok_s" else 1e3 / plain
-    return Layout(base, met, speed * float(np.exp(worth)))
+    return Layout(base, met, speed * float(np.exp(worth)), speed)
 
 
 def speeds(facts: Facts, splits: Sequence[Split]) -> dict[Split, float]:
-    """The expected speed of the run of each split, for the question's goal: larger is faster."""
+    """The expected speed of each split without speculation, for the question's goal: larger is
+    faster.
+    """
     found = price_layouts(facts, [propose.base_plan(facts, split) for split in splits])
-    return {split: one.speed for split, one in zip(splits, found, strict=True)}
+    return {split: one.plain for split, one in zip(splits, found, strict=True)}
 
 
 def in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
