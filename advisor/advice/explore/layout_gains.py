@@ -143,6 +143,7 @@ def _result(
         else seen.output_tok_s,
         tpot_ms=seen.tpot_ms,
         ttft_ms=seen.ttft_ms,
+        ttft_predictable=estimate is None or estimate.ttft_ms.predictable,
         p_objective=_p_objective(one, place, estimate, seen),
     )
 

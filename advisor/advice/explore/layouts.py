@@ -35,6 +35,7 @@ class ClassResult(Frozen):
     output_tok_s: float
     tpot_ms: float
     ttft_ms: float
+    ttft_predictable: bool = True
     p_objective: float | None = None  # of keeping to the objective; None where there is none
 
 

@@ -69,7 +69,7 @@ def _layout(one: Layout, paper: Paper) -> list[str]:
                 _percent(seen.gain.p50),
                 number(seen.output_tok_s),
                 number(seen.tpot_ms),
-                number(seen.ttft_ms),
+                ttft_words(seen),
                 chance,
             )
         )
@@ -81,6 +81,11 @@ def _layout(one: Layout, paper: Paper) -> list[str]:
             f"memory of a GPU: {one.device_gib:.1f} of {one.usable_gib:.1f} GiB taken", "  "
         )
     return lines
+
+
+def ttft_words(seen: ClassResult) -> str:
+    """The time to first token of a class, in ms, where it can be told."""
+    return number(seen.ttft_ms) if seen.ttft_predictable else "not predictable"
 
 
 def server_words(one: Instance) -> str:
@@ -175,6 +180,7 @@ def plan_schema() -> Schema:
             "output_tok_s": part.NUMBER_OR_NULL,
             "tpot_ms": part.NUMBER_OR_NULL,
             "ttft_ms": part.NUMBER_OR_NULL,
+            "ttft_predictable": {"type": "boolean"},
             "p_objective": rate,
             "gain": part.ref("interval"),
         }

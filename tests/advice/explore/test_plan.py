@@ -22,6 +22,7 @@ from advisor.domain.nouns import AdvisorError, Request
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.render.explore.plan import mix_plan_json, plan_text
+from advisor.render.layout import number
 from advisor.render.schema import named_schema
 from tests.advice.explore.test_sweep import questions
 
@@ -230,6 +231,15 @@ def test_two_copies_that_do_not_fit_are_refused_with_their_sizes() -> None:
     split = next(one for one in made.layouts if one.kind == "shared")
     assert "2 copies do not fit" in (split.refusal or "") and "GiB" in (split.refusal or "")
     assert any("do not fit" in line for line in made.why)
+
+
+def test_a_first_token_that_cannot_be_told_has_no_figure(spark: MixPlan) -> None:
+    made = spark
+    seen = [one for layout in made.layouts for one in layout.results]
+    told = {one.ttft_predictable for one in seen}
+    assert told == {True, False}
+    for one in seen:
+        assert (number(one.ttft_ms) in plan_text(made)) == one.ttft_predictable
 
 
 def test_a_split_within_the_interval_is_refused_in_words() -> None:

@@ -31,7 +31,7 @@ from advisor.lint.report import Report, no_launch_message
 from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
 from advisor.render.explore.compare import comparison_rows
-from advisor.render.explore.plan import server_words
+from advisor.render.explore.plan import server_words, ttft_words
 from advisor.render.explore.plan_folder import FORMS, folder
 from advisor.render.layout import number
 
@@ -204,7 +204,7 @@ def _class(seen: ClassResult) -> dict[str, str]:
         "gain": f"{(seen.gain.p50 - 1) * 100:+.0f} %",
         "speed": number(seen.output_tok_s),
         "tpot": number(seen.tpot_ms),
-        "ttft": number(seen.ttft_ms),
+        "ttft": ttft_words(seen),
         "objective": "–" if kept is None else f"kept {kept * 100:.0f} %",
     }
 
