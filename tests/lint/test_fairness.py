@@ -196,6 +196,26 @@ def test_a_slip_on_another_build_is_an_error_that_says_what_is_assumed(
     assert found.severity == "error" and said in found.message
 
 
+@pytest.mark.parametrize(
+    ("launch", "code", "meant"),
+    [
+        ("vllm serve M --dtype fp16", "SD107", "float16"),
+        ("vllm serve M --dtype bf16", "SD107", "bfloat16"),
+        ("vllm serve M --distributed-executor-backend multiprocessing", "SD107", "mp"),
+        ('vllm serve M --kv-transfer-config \'{"kv_role":"consumer"}\'', "SD131", "kv_consumer"),
+        ("python3 -m sglang.launch_server --model-path M --dtype bf16", "SD107", "bfloat16"),
+    ],
+)
+def test_another_name_of_a_value_is_an_error_on_another_build_too(
+    launch: str, code: str, meant: str
+) -> None:
+    text = f"docker run ghcr.io/acme/{'vllm' if 'vllm' in launch else 'sglang'}-own:7 {launch}\n"
+    (found,) = (
+        f for f in validate(text=text.replace(" M", " Qwen/Qwen3-8B")).findings if f.code == code
+    )
+    assert found.severity == "error" and meant in found.message
+
+
 def test_an_option_of_a_build_of_ones_own_is_no_error() -> None:
     text = "docker run ghcr.io/acme/vllm-gb10:7 vllm serve Qwen/Qwen3-8B --wombat-mode 8\n"
     assert severities(text)["SD101"] == "info"

@@ -58,6 +58,9 @@ MEANT = {
     **dict.fromkeys(("flash-attn-2", "flash_attn_2", "flashattention2"), ("fa2", "FLASH_ATTN")),
 }
 
+# words of MEANT that are another name of the same thing, whatever the build
+SAME = ("fp16", "bf16", "float16", "bfloat16", "multiprocessing", "yes", "no")
+
 
 class AllowedValues(NamedTuple):
     """The values that a release takes, and those that any release takes which takes the launch's
@@ -186,7 +189,7 @@ def slip(word: str, near: str | None) -> bool:
     one, other = word.lower().lstrip("-"), near.lower().lstrip("-")
     if len(one) > 4 and other.startswith(one) and other[len(one) : len(one) + 1] not in ("-", "_"):
         return True  # cut off
-    if _plain(one) == _plain(other):
+    if _plain(one) == _plain(other) or (one in SAME and near in MEANT[one]):
         return True
     if sorted(_DIGITS.findall(one)) != sorted(_DIGITS.findall(other)):
         return False
@@ -254,6 +257,6 @@ def not_a_choice(
         fix=json_fix(case, flag, key, json.dumps(near), what) if near else Fix(text=what),
         versions=versions,
         everywhere=everywhere,
-        slip=slip(given, near),
+        slip=slip(given, near) or (near or "").endswith("_" + given.lower()),  # producer
         sole=is_only_near(given, near, choices),
     )
