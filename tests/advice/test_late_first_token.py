@@ -44,7 +44,7 @@ def test_quicker_tokens_do_not_turn_on_what_the_whole_answer_does_not_gain(
     assert made.estimate is not None and made.gain is not None
     whole = made.estimate.output_tok_s.speedup.p50
     assert made.decision != "on"
-    assert made.gain.p50 == pytest.approx(whole, rel=0.06)
+    assert made.gain.p50 == pytest.approx(whole, rel=0.1)
     screen = " ".join(advice_text(made).split())
     assert "goal balanced (by output tok/s" in screen
     tokens = recommend(**asked, goal="tpot")
@@ -71,3 +71,19 @@ def test_long_times_leave_the_table_within_its_width(asked: dict[str, Any]) -> N
     table = [line for line in advice_text(made).splitlines() if line.startswith(("TPOT", "TTFT"))]
     assert len(table) == 2 and all(len(line) <= 80 for line in table)
     assert " s (" in table[0]
+
+
+@pytest.mark.parametrize(("hardware", "concurrency"), [("h100", 1024), ("mi300x", 2048)])
+def test_what_the_limit_of_requests_gives_is_not_booked_on_speculation(
+    hardware: str, concurrency: int
+) -> None:
+    asked = {"hardware": hardware, "model": "qwen3.6-35b-a3b", "goal": "tpot"}
+    made = recommend(**asked, concurrency=concurrency, what_if=False)
+    assert made.estimate is not None and made.decision == "on"
+    then = made.plan.max_num_seqs
+    alike = recommend(**asked, concurrency=concurrency, max_num_seqs=then, what_if=False).estimate
+    assert alike is not None
+    own = alike.tpot_ms.speedup.p50
+    assert own < 0.75 * made.estimate.tpot_ms.speedup.p50
+    said = " ".join(advice_text(made).split()).partition("in both launches TPOT is ")[2]
+    assert float(said.partition("x")[0]) == pytest.approx(own, rel=0.1)

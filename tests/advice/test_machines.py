@@ -132,3 +132,18 @@ def test_one_machine_that_is_faster_is_named() -> None:
     waits = [each.estimate.tpot_ms.baseline for each in (one, both)]  # type: ignore[union-attr]
     fast, slow = (f"{1e3 / wait:.0f}" for wait in waits)  # the table's own, without drafts
     assert f"{fast} tokens/s without drafts" in text and f"over 2 machines {slow}" in text
+
+
+@pytest.mark.parametrize(
+    ("gpus", "model", "last"),
+    [
+        (12, "qwen3.6-27b", "the last has 4 of the GPUs: data-parallel size 4"),
+        (20, "qwen3.6-27b", "the last has 4 of the GPUs: data-parallel size 4"),
+        (12, "deepseek-v3.1", "the last has 4 of the GPUs: data-parallel size 1"),
+        (16, "qwen3.6-27b", None),
+    ],
+)
+def test_a_last_machine_with_fewer_gpus_is_told(gpus: int, model: str, last: str | None) -> None:
+    asked = Request(hardware="h200", gpus=gpus, model=model, concurrency=256)
+    text = " ".join(advice_text(recommend.recommend(asked, what_if=False)).split())
+    assert last in text if last else "the last has" not in text

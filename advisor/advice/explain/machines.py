@@ -84,6 +84,15 @@ def alone(facts: Facts, base: Plan) -> str | None:
     )
 
 
+def _rest(facts: Facts, base: Plan) -> str:
+    """What the last machine runs where it holds fewer of the question's GPUs than the others."""
+    left, ranks = facts.gpus % (topology.board_gpus(facts) or 1), base.tp * base.pp
+    if not left:
+        return ""
+    runs = f"data-parallel size {left // ranks}" if left >= ranks else "too few for a server"
+    return f"; the last has {left} of the GPUs: {runs}"
+
+
 def boards(facts: Facts, base: Plan) -> Reason | None:
     """That so many GPUs are in several machines, and how the launch is started on them."""
     count = topology.boards(facts)
@@ -108,5 +117,5 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
         if (faster := alone(facts, base)) is not None:
             text += f". {faster}"
     else:
-        text += ": start the launch on each and share out the requests"
+        text += ": start the launch on each and share out the requests" + _rest(facts, base)
     return Reason(text=text, sources=("knowledge/engines",), weight=2.66)

@@ -1,7 +1,5 @@
-"""Why: the verdict in sentences, each with its source.
-
-What it does: turns measured pairs, step-time terms, rule findings and the deciding step into
-reasons, strongest first. What would change the answer is said by `what_if`.
+"""Why: the verdict in sentences, each with its source: measured pairs, step-time terms, rule
+findings and the deciding step, strongest first. What would change the answer is said by `what_if`.
 """
 
 from __future__ import annotations
@@ -38,6 +36,7 @@ from advisor.domain.nouns import (
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.prediction import estimates
 from advisor.perf.prompt_cost import GRAPH_TOKENS
 
 PHYSICS = "physics core"
@@ -73,7 +72,7 @@ def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
         *_from_other_k(facts, verdict, best, goal),
         _from_decision(facts, verdict, best, goal),
     ]
-    told += [*_from_objectives(facts, verdict, best), *_from_queue(verdict, best)]
+    told += [*_from_objectives(facts, verdict, best), *_from_queue(facts, verdict, best)]
     if (layout := placement.choice(asked.layouts)) is not None:
         told.append(layout)
     told += _from_memory(facts, verdict.candidates[0].plan)
@@ -293,17 +292,20 @@ def _from_objectives(facts: Facts, verdict: Verdict, best: Candidate) -> list[Re
     ]
 
 
-def _from_queue(verdict: Verdict, best: Candidate) -> list[Reason]:
+def _from_queue(facts: Facts, verdict: Verdict, best: Candidate) -> list[Reason]:
     """What quicker tokens cost where fewer requests run for them, and the answer is on."""
     one = best.estimate
     if one is None or verdict.decision != "on" or one.output_tok_s.speedup.p50 >= 1:
         return []
-    now, then = (f"{one.terms[name]:.0f}" for name in ("requests_base", "requests_verify"))
+    now, then = (round(one.terms[name]) for name in ("requests_base", "requests_verify"))
     if now == then:
         return []
+    limit = facts.request and facts.request.model_copy(update={"max_num_seqs": then})
+    (alike,) = estimates.estimate(facts.model_copy(update={"request": limit}), [best.plan])
     text = (
-        f"Quicker tokens at a price: {then} instead of {now} requests run at once, the others "
-        f"wait longer, and output tok/s is {one.output_tok_s.speedup.p50:.2f}x"
+        f"Quicker tokens at a price: {then} instead of {now} requests run at once, the others wait "
+        f"longer, and output tok/s is {one.output_tok_s.speedup.p50:.2f}x; with {then} at once in "
+        f"both launches TPOT is {alike.tpot_ms.speedup.p50:.2f}x, the rest is that limit's"
     )
     return [Reason(text=text, sources=("memory bill",), weight=2.9)]
 
