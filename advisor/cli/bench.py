@@ -17,7 +17,7 @@ from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
 from advisor.cli.base import LazyGroup, say
 from advisor.cli.options import question_options
-from advisor.cli.recommend import page_width, write
+from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
@@ -162,7 +162,7 @@ def run_plan(
         }
         found = settings.setting(off, on, {k: v for k, v in asked.items() if v != "unknown"})
         report = judge_ab(off, on, found)
-        write("\n" + ab_text(report, page_width()))
+        say("\n" + ab_text(report, page_width()), end="")
         if report.verdict != "not comparable":
             say(f"next: {_calibrate_command(left, right, asked)}")
 

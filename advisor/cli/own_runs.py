@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -15,9 +16,9 @@ from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.own_runs.calibration import add_runs
 from advisor.advice.own_runs.watching import advise, observe
-from advisor.cli.base import HELP
+from advisor.cli.base import HELP, say
 from advisor.cli.options import setting_options
-from advisor.cli.recommend import page_width, write
+from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option
 from advisor.domain.nouns import AdvisorError
 from advisor.readers import server as client
@@ -32,6 +33,7 @@ FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 LAUNCH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 FORMAT = click.Choice(["text", "json"])
+write = partial(say, end="")  # never coloured: a colour in it is the file's or the server's
 
 
 @click.command(context_settings=HELP)

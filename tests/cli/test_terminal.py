@@ -143,6 +143,15 @@ def test_no_control_of_outside_reaches_the_terminal(
     assert not shown_signs(text), text
 
 
+@pytest.mark.parametrize("name", ["ab", "ab version"])
+def test_a_colour_of_outside_does_not_reach_a_coloured_terminal(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("advisor.cli.recommend.wants_color", lambda: True)
+    made = run(*COMMANDS[name](tmp_path))
+    assert "A/B" in made.out and not shown_signs(made.out)
+
+
 def test_what_a_server_says_is_shown_in_visible_characters(tmp_path: Path) -> None:
     def answer(handler: object) -> None:
         path = handler.path  # type: ignore[attr-defined]
