@@ -98,3 +98,11 @@ def test_no_placeholder_is_an_error(place: str) -> None:
 @pytest.mark.parametrize("place", [name for name, row in PLACES.items() if row[2]])
 def test_a_plain_word_stays_an_error(place: str) -> None:
     assert errors(place, PLACES[place][2])
+
+
+@pytest.mark.parametrize("dots", ["...", "\u2026"])
+def test_options_left_out_do_not_hide_the_launch(dots: str) -> None:
+    text = f"docker run --gpus all {dots} vllm/vllm-openai:v0.25.1 --model Qwen/Qwen3-8B --tpx 2\n"
+    report = validate(text=text)
+    assert [one.plan.engine_version for one in report.launches] == ["0.25.1"]
+    assert [f.code for f in report.findings if f.severity == "error"] == ["SD101"]
