@@ -45,10 +45,10 @@ def import_extra(extra: str, module: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("advisor"):
             raise
-        raise _missing(error, extra) from None
+        raise _extra_error(error, extra) from None
 
 
-def _missing(error: ModuleNotFoundError, extra: str) -> AdvisorError:
+def _extra_error(error: ModuleNotFoundError, extra: str) -> AdvisorError:
     return AdvisorError(f"{error.name} is not installed: pip install 'mtp-advisor[{extra}]'")
 
 
@@ -109,7 +109,7 @@ class LazyGroup(click.Group):
         except ModuleNotFoundError as error:
             # advisor.lab and the commands over it
             if (error.name or "").partition(".")[0] in TRAINING:
-                raise _missing(error, "train") from None
+                raise _extra_error(error, "train") from None
             if not (error.name or "").startswith(("advisor.lab", "advisor.cli.")):
                 raise
             return _needs_a_checkout(f"{ctx.info_name} {cmd_name}" if ctx.parent else cmd_name)

@@ -337,10 +337,10 @@ def image(catalogue: Catalogue, version: str, hardware: object = None) -> str | 
     if arch and arch not in row and arch not in table.get("archs", (arch,)):
         return None
     tag = row.get(arch, row.get("tag"))
-    return f"{qualified(table['repository'])}:{tag}" if tag else None
+    return f"{full_name(table['repository'])}:{tag}" if tag else None
 
 
-def qualified(repository: str) -> str:
+def full_name(repository: str) -> str:
     """The repository with its registry. Podman and CRI-O look a short name up in lists that differ
     by machine, and refuse it under systemd, where nobody can be asked.
     """

@@ -104,7 +104,7 @@ def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     if usable is None:
         return None
     usable -= kept_gib(facts, plan, usable)
-    fraction = plan.memory_fraction or shares.unless_told(facts, plan, shape)
+    fraction = plan.memory_fraction or shares.default_share(facts, plan, shape)
     limit: float = lesser(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
     return limit
 

@@ -60,7 +60,7 @@ TOGETHER = {
 }
 
 
-def tracked(*patterns: str) -> list[Path]:
+def list_files(*patterns: str) -> list[Path]:
     """Files that git knows, and new ones it does not ignore."""
     words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -82,7 +82,7 @@ def count() -> tuple[Counter[str], Counter[str]]:
     """Lines and statements of each room, and of advisor/ in all."""
     lines: Counter[str] = Counter()
     statements: Counter[str] = Counter()
-    for path in tracked("*.py"):
+    for path in list_files("*.py"):
         text = path.read_text(encoding="utf-8")
         if "tests/readers/" in path.as_posix() and "/files/" in path.as_posix():
             continue  # material that is read, not code of ours
@@ -111,6 +111,6 @@ def test_each_room_keeps_its_budget() -> None:
 
 def test_nothing_is_moved_out_of_sight() -> None:
     for name, (patterns, may) in TEXTS.items():
-        lines = sum(path.read_bytes().count(b"\n") for path in tracked(*patterns))
+        lines = sum(path.read_bytes().count(b"\n") for path in list_files(*patterns))
         print(f"{name:26}{lines:9,}{may:9,}")
         assert lines <= may, f"{name}: {lines:,} lines of {may:,}"

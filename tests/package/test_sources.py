@@ -122,7 +122,6 @@ NAMED = {"weight", "maxsize", "mode"}  # the order of reasons, caches, rights of
 # How many points a curve has, how much of a text is shown, decimals that are written
 CALLS = {"series", "printable", "excerpt", "round"}
 INSIDE = {
-    "advice/explain/caveats.py": {"_link"},  # the order of reasons
     "advice/explain/reasons.py": {"_from_rules", "_from_decision"},  # the same
     "advice/explore/compare.py": {"_default"},  # how much is shown
     "advice/explore/mixing.py": {"loads"},  # rounding

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.prediction import intervals, spread
+from tests.perf.rows import points
 
 
 def one(value: float) -> np.ndarray:  # type: ignore[type-arg]
@@ -65,8 +66,9 @@ def test_no_gain_is_above_the_tokens_of_a_cycle_with_their_error() -> None:
     values |= {"mean": 1.4, "sd": 0.5, "evidence": 0.0, "below": 0.9, "above": 0.8, "known": True}
     values |= {"closeness": 0.0, "measured_gain": 0.0, "open": 0.04}
     point = intervals.Predicted(*(one(values[name]) for name in intervals.Predicted._fields))
-    bound = intervals.within_tokens(point, np.array([False]))
+    long = points({"k": "2", "output_tokens": "512"})  # many steps: they bind nothing
+    bound = intervals.within_tokens(point, np.array([False]), long)
     assert bound.p10[0] == 1.5
     assert (bound.p50[0], bound.p90[0]) == pytest.approx((2.584, 2.584), abs=1e-3)
     assert bound.mean[0] == pytest.approx(0.9495, abs=1e-3)
-    assert intervals.within_tokens(point, np.array([True])).p90[0] == 9.0
+    assert intervals.within_tokens(point, np.array([True]), long).p90[0] == 9.0

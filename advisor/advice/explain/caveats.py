@@ -58,9 +58,9 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
     """All that holds here."""
     found = (
         _engine(facts),
-        machines.linked(facts, base),
+        machines.link_reason(facts, base),
         machines.boards(facts, base),
-        machines.started(facts, base),
+        machines.start_reason(facts, base),
         _idle(facts, base),
         _data_parallel_experts(facts, base),
         _beyond_all_runs(facts),

@@ -12,7 +12,7 @@ from advisor.engines.traits import traits
 from advisor.perf import memory
 
 
-def started(facts: Facts, base: Plan) -> Reason | None:
+def start_reason(facts: Facts, base: Plan) -> Reason | None:
     """What starts on the other machines of a server."""
     others = topology.others(facts, base)
     if not others:
@@ -21,7 +21,7 @@ def started(facts: Facts, base: Plan) -> Reason | None:
     return Reason(text=others + pairs, sources=("knowledge/engines",), weight=0.5)
 
 
-def linked(facts: Facts, base: Plan) -> Reason | None:
+def link_reason(facts: Facts, base: Plan) -> Reason | None:
     """What one of the linked machines gives, or a server on each of them."""
     if not topology.spans(facts):
         return None
@@ -111,7 +111,7 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
             f"crosses the network {base.pp - 1} time{'s' if base.pp > 2 else ''}"
             if base.pp > 1
             else "NVLink joins them"
-            if base.tp <= topology.switched(facts)
+            if base.tp <= topology.switch_gpus(facts)
             else "each of its steps waits for the network between them in every layer"
         )
         if (faster := alone(facts, base)) is not None:

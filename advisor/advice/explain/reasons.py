@@ -36,8 +36,8 @@ from advisor.domain.nouns import (
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.prediction import estimates
 from advisor.perf.prompt_cost import GRAPH_TOKENS
+from advisor.prediction import estimates
 
 PHYSICS = "physics core"
 SURE = sourced(0.995, "probability", "no chance is printed as a certainty", "chosen")

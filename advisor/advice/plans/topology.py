@@ -96,13 +96,13 @@ def stages(facts: Facts, ranks: int) -> tuple[int, int]:
     board, first = board_gpus(facts), traits(facts.engine).stages
     if board is None or board == 1 or ranks <= board or ranks % board or facts.tp or first is None:
         return ranks, 1
-    if ranks <= switched(facts):
+    if ranks <= switch_gpus(facts):
         return ranks, 1
     at, needed = parse_release(facts.engine_version), parse_release(first)
     return (ranks, 1) if at is None or at < (needed or ()) else (board, ranks // board)
 
 
-def switched(facts: Facts) -> int:
+def switch_gpus(facts: Facts) -> int:
     """GPUs of several boards that one switch joins as if they were on one (NVL72); else 0."""
     known = facts.hardware.switch_gpus if facts.hardware is not None else None
     return int(known.value) if known is not None and facts.interconnect not in LINKS else 0

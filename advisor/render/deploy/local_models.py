@@ -40,7 +40,7 @@ def on_this_machine(request: Request, plan: Plan) -> Plan:
     return plan if path is None else plan.model_copy(update={"model": path})
 
 
-def mounted(request: Request, plan: Plan) -> tuple[Plan, Mount | None]:
+def mount_model(request: Request, plan: Plan) -> tuple[Plan, Mount | None]:
     """The plan as it reads in a container, and the mount that its model needs: that of the folder,
     as the parts of a GGUF lie side by side. Raises AdvisorError for a path that no mount can name.
     """

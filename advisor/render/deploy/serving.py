@@ -17,7 +17,7 @@ from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Qua
 from advisor.engines import k_ranges
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, EngineTraits, traits
 from advisor.knowledge.rule_data import table
-from advisor.render.deploy.local_models import Mount, mounted, on_this_machine
+from advisor.render.deploy.local_models import Mount, mount_model, on_this_machine
 from advisor.render.deploy.quoting import NotedValue
 from advisor.render.notes import unit_note
 
@@ -160,7 +160,7 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
     """The server of exactly this plan, but for the path of a model of the user's own."""
     adapter, mount = engines.get(plan.engine), None
     if container:
-        plan, mount = mounted(advice.request, plan)
+        plan, mount = mount_model(advice.request, plan)
     else:
         plan = on_this_machine(advice.request, plan)
     files = k_ranges.files(plan)

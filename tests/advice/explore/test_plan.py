@@ -94,13 +94,13 @@ def mixes(count: int, seed: int) -> list[Mix]:
     for _ in range(count):
         classes = []
         amount = draw.choice(("concurrency", "rate"))
-        for number in range(draw.randint(2, 3)):
+        for i in range(draw.randint(2, 3)):
             told = {"concurrency": draw.choice((1, 2, 4, 8, 16, 64))}
             if amount == "rate":
                 told = {"rate": draw.choice((0.01, 0.1, 0.5, 2.0))}
             classes.append(
                 WorkClass(
-                    name=f"c{number}",
+                    name=f"c{i}",
                     ctx_tokens=draw.choice((128, 2048, 8192, 32768)),
                     output_tokens=draw.choice((64, 256, 1024)),
                     **told,
