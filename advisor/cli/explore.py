@@ -28,17 +28,18 @@ from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.side_by_side import side_by_side
 from advisor.render.explore.compare import (
-    comparison_json_text,
+    comparison_json,
     comparison_text,
-    files_json_text,
+    files_json,
     files_text,
-    why_not_json_text,
+    why_not_json,
     why_not_text,
 )
-from advisor.render.explore.json_out import sweep_csv, sweep_json_text
-from advisor.render.explore.plan import mix_plan_json_text, plan_text
+from advisor.render.explore.json_out import sweep_csv, sweep_json
+from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.explore.plan_folder import FORMS, folder
 from advisor.render.explore.text import sweep_text
+from advisor.render.objects import text_of
 
 
 def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,7 +119,7 @@ def sweep(
         style = (page_width(), wants_color())
         write(sweep_text(found, *style, unicode=takes_unicode(), rate=rate))
     else:
-        write(sweep_json_text(found) if form == "json" else sweep_csv(found))
+        write(text_of(sweep_json(found)) if form == "json" else sweep_csv(found))
 
 
 def _save(place: Path, found: Sweep) -> None:
@@ -177,7 +178,7 @@ def plan(mix: str, form: str, place: Path | None, deploy: str, kind: str | None)
         if kind is not None:
             raise click.UsageError("--layout needs --out")
         write(
-            mix_plan_json_text(made)
+            text_of(mix_plan_json(made))
             if form == "json"
             else plan_text(made, page_width(), wants_color(), unicode=takes_unicode())
         )
@@ -227,7 +228,7 @@ def compare(
     found = compare_choices(request_from(asked), names, limits)
     rate = rate_of(price, watts)
     write(
-        comparison_json_text(found, rate)
+        text_of(comparison_json(found, rate))
         if form == "json"
         else comparison_text(found, rate, *style, unicode=takes_unicode())
     )
@@ -255,7 +256,7 @@ def _files(
     }
     found = side_by_side(names, **told)
     text = files_text(found, *style, unicode=takes_unicode())
-    write(files_json_text(found) if form == "json" else text)
+    write(text_of(files_json(found)) if form == "json" else text)
 
 
 @click.command("why-not", context_settings=HELP)
@@ -270,4 +271,4 @@ def why_not(what: str, form: str, **asked: Any) -> None:
     request, _ = question(asked)
     found = explain_why_not(request, what)
     text = why_not_text(found, page_width(), wants_color(), unicode=takes_unicode())
-    write(why_not_json_text(found) if form == "json" else text)
+    write(text_of(why_not_json(found)) if form == "json" else text)

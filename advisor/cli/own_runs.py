@@ -26,7 +26,8 @@ from advisor.readers.results import arms
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.notes import next_run_line
-from advisor.render.own_runs import ab_json_text, ab_text, runs_json_text, runs_text, watch_text
+from advisor.render.objects import text_of
+from advisor.render.own_runs import ab_json, ab_text, runs_json, runs_text, watch_text
 from advisor.render.share import shared_csv, shared_sidecar, source_id
 
 FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
@@ -50,7 +51,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
     """
     runs = read_all(files)
     if form == "json":
-        write(runs_json_text(runs))
+        write(text_of(runs_json(runs)))
         return
     write(runs_text(runs, page_width()))
 
@@ -91,7 +92,7 @@ def ab(
     plan = settings.plan_of_launch(launch) if launch else None
     report = judge_ab(left, right, settings.setting(left, right, asked, plan))
     if form == "json":
-        write(ab_json_text(report))
+        write(text_of(ab_json(report)))
     else:
         write(ab_text(report, page_width()))
     if report.verdict == "not comparable":

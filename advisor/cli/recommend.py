@@ -18,6 +18,7 @@ from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.notes import placeholder, reach
+from advisor.render.objects import text_of
 from advisor.render.schema import SCHEMAS, named_schema
 from advisor.render.text import advice_text, quiet_line
 
@@ -101,9 +102,7 @@ def compose(**asked: Any) -> None:
 @click.argument("name", type=click.Choice(SCHEMA_NAMES))
 def schema(name: str) -> None:
     """Print the JSON Schema (draft 2020-12) of a command's JSON, or of a hardware or model file."""
-    import json
-
-    write(json.dumps(named_schema(name), indent=2) + "\n")
+    write(text_of(named_schema(name)))
 
 
 def render_form(advice: Advice, form: str, explain: bool = False) -> str:

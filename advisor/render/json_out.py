@@ -1,249 +1,182 @@
-"""Advice -> the JSON object that `advisor schema recommend` describes.
-
-Numbers that are not finite become null: the object is strict JSON. Keys are stable; new ones may be
-added.
-"""
+"""Advice -> the JSON object that `advisor schema recommend` describes."""
 
 from __future__ import annotations
 
-import json
-from math import isfinite
-from typing import Any
+from typing import Any, get_type_hints
 
 from advisor.domain.nouns import (
+    LIMITS,
     Advice,
     Candidate,
+    Drafter,
     Estimate,
     Evidence,
     Finding,
+    Fix,
     Interval,
     LaunchText,
     MemoryBill,
     MetricEstimate,
     NextRun,
     Plan,
+    Reason,
+    Request,
+)
+from advisor.render.objects import (
+    SHARE,
+    Schema,
+    Shape,
+    list_of,
+    object_of,
+    or_null,
+    schema_of,
+    text_of,
 )
 
-PLAN_FIELDS = (
-    "engine",
-    "engine_version",
-    "model",
-    "method",
-    "k",
-    "k_schedule",
-    "draft_model",
-    "prefix_caching",
-    "kv_cache_dtype",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "max_model_len",
-    "memory_fraction",
-    "tp",
-)
-MEMORY_FIELDS = (
-    "weights_gib",
-    "spec_gib",
-    "state_gib",
-    "kv_gib",
-    "overhead_gib",
-    "available_gib",
-    "kv_tokens",
-    "kv_tokens_lost",
-    "requests",
-    "requests_without",
-    "request_tokens",
-    "fits",
-)
-EVIDENCE_FIELDS = (
-    "run_id",
-    "source",
-    "hardware",
-    "model",
-    "quant",
-    "engine",
-    "engine_version",
-    "method",
-    "k",
-    "concurrency",
-    "input_tokens",
-    "output_tokens",
-    "metric",
-    "speedup",
-    "date",
-    "covers",
-)
-DRAFTER_FIELDS = (
-    "method",
-    "repository",
-    "target",
-    "engines",
-    "k",
-    "params_b",
-    "size_gb",
-    "reported",
-    "sources",
-    "conflicts",
-    "note",
-)
-SCHEMA_ID = "urn:mtp-advisor:recommend:1"
-
-
-def advice_json(advice: Advice) -> dict[str, Any]:
-    """The answer as plain dicts, lists, strings, numbers, booleans and None; speed-ups above 1 mean
-    faster.
-    """
-    return {
-        "schema": SCHEMA_ID,
-        "request": finite(advice.request.model_dump(mode="json")),
-        "decision": advice.decision,
-        "decided_by": advice.decided_by,
-        "gain": None if advice.gain is None else finite(advice.gain.model_dump()),
-        "plan": plan_json(advice.plan),
-        "estimate": estimate_json(advice.estimate),
-        "candidate": None if advice.candidate is None else plan_json(advice.candidate),
-        "drafter": drafter_json(advice),
-        "findings": [finding_json(f) for f in advice.findings],
-        "reasons": [
-            {"text": r.text, "sources": list(r.sources)}
-            for r in sorted(advice.reasons, key=lambda r: -r.weight)
-        ],
-        "runners_up": [runner_up_json(c) for c in advice.runners_up],
-        "evidence": {
-            "newest": advice.evidence_newest or None,
-            "rows": [evidence_json(row) for row in advice.facts.evidence],
-        },
-        "would_change": list(advice.would_change),
-        "defaults": [{"field": f, "value": v, "why": w} for f, v, w in advice.facts.defaults],
-        "launch": launch_json(advice.launch),
-        "launch_off": launch_json(advice.launch_off),
-        "launch_on": None if advice.launch_on is None else launch_json(advice.launch_on),
-        "measure_with": list(advice.measure_with),
-        "next_run": None if advice.next_run is None else next_run_json(advice.next_run),
+_FIELDS = get_type_hints(Request)
+Shape(
+    Request,
+    "request",
+    " ".join(Request.model_fields),
+    kinds={
+        name: schema_of(_FIELDS[name]) | {"minimum": low, "maximum": high}
+        for name, (low, high) in LIMITS.items()
     }
+    | {"acceptance": or_null(list_of({"type": "number", "minimum": 0, "maximum": 1}))},
+)
+PLAN = Shape(
+    Plan,
+    "plan",
+    "engine engine_version model method k k_schedule draft_model prefix_caching kv_cache_dtype "
+    "max_num_seqs max_num_batched_tokens max_model_len memory_fraction tp",
+    about={
+        "k": "draft tokens beyond the bonus token",
+        "k_schedule": "rows of [batch from, batch to, k]; empty: k is fixed",
+    },
+    kinds={"memory_fraction": SHARE, "tp": {"type": "integer", "minimum": 1}},
+)
+Shape(Interval, "interval", "p10 p50 p90", about={"": "10th, 50th and 90th percentile"})
+Shape(
+    MetricEstimate,
+    "metric",
+    "speedup predictable baseline value baseline_range value_range",
+    about={
+        "": "speedup above 1 means faster, for TPOT and TTFT as well; baseline is without "
+        "speculation",
+        "predictable": "false: neither the sign nor the size of the change is known; do not act on "
+        "the median",
+    },
+)
+Shape(
+    MemoryBill,
+    "memory",
+    "weights_gib spec_gib state_gib kv_gib overhead_gib available_gib kv_tokens kv_tokens_lost "
+    "requests requests_without request_tokens fits",
+    about={
+        "": "GiB per GPU; KV tokens over all GPUs of one replica",
+        "kv_tokens_lost": "against the same plan without speculation",
+        "requests": "of request_tokens, that run at once in one replica",
+    },
+    kinds={
+        "weights_gib": {"type": "number"},
+        "spec_gib": {"type": "number"},
+        "kv_tokens_lost": {"type": ["integer", "null"]},
+    },
+)
+Shape(
+    Estimate,
+    "estimate",
+    "output_tok_s tpot_ms ttft_ms accepted_length p_gain memory basis notes",
+    about={"accepted_length": "tokens emitted per step, bonus token included"},
+    kinds={"p_gain": SHARE},
+)
+CODE: Schema = {"type": "string", "pattern": "^SD[0-9]{3}$"}
+Shape(Fix, "fix", "text safe")
+Shape(
+    Finding,
+    "finding",
+    "code severity message flag fix sources conflicts",
+    kinds={"code": CODE},
+)
+Shape(Candidate, "runner_up", "plan estimate regret findings")
+Shape(Reason, "reason", "text sources")
+Shape(
+    Evidence,
+    "evidence",
+    "run_id source hardware model quant engine engine_version method k concurrency input_tokens "
+    "output_tokens metric speedup date covers",
+)
+Shape(
+    Drafter,
+    "drafter",
+    "method repository target engines k params_b size_gb reported sources conflicts note",
+)
+Shape(
+    LaunchText,
+    "launch",
+    "argv env text files",
+    about={"files": "texts of the files that argv names, by name"},
+)
+Shape(
+    NextRun,
+    "next_run",
+    "method k concurrency now then value",
+    about={
+        "then": "expected after the run",
+        "value": "log ratio that choosing again after the run gains on average",
+    },
+)
+
+
+def _drafter(advice: Advice) -> Drafter | None:
+    """The published drafter that the candidate uses."""
+    wanted = advice.candidate.draft_model if advice.candidate is not None else None
+    return next((d for d in advice.facts.drafters if d.repository == wanted), None)
+
+
+def defaults(facts: Any) -> list[dict[str, str]]:
+    """What was chosen for the user, and why."""
+    return [{"field": name, "value": value, "why": why} for name, value, why in facts.defaults]
+
+
+_TEXT = schema_of(str)
+DEFAULTS = list_of(object_of(dict.fromkeys(("field", "value", "why"), _TEXT)))
+ANSWER = Shape(
+    Advice,
+    "recommend",
+    "request decision decided_by gain plan estimate candidate drafter findings reasons runners_up "
+    "evidence would_change defaults launch launch_off launch_on measure_with next_run",
+    identity="urn:mtp-advisor:recommend:1",
+    about={
+        "decided_by": "the step that decided, e.g. estimate or rule",
+        "gain": "speed-up for the goal",
+        "plan": "what to run; without speculation: method none, k 0",
+        "estimate": "describes the plan in `candidate`",
+        "candidate": "the best speculative plan, null where none can run",
+        "drafter": "the published drafter of the plan in `candidate`",
+        "launch_off": "the same without speculation",
+        "launch_on": "the speculative candidate's launch",
+        "next_run": "with --machine: the A/B that is worth most to the decision; null where it is "
+        "settled",
+    },
+    values={
+        "drafter": _drafter,
+        "reasons": lambda advice: sorted(advice.reasons, key=lambda reason: -reason.weight),
+        "evidence": lambda advice: {
+            "newest": advice.evidence_newest or None,
+            "rows": advice.facts.evidence,
+        },
+        "defaults": lambda advice: defaults(advice.facts),
+    },
+    kinds={
+        "drafter": schema_of(Drafter | None),
+        "evidence": object_of({"newest": or_null(_TEXT), "rows": schema_of(tuple[Evidence, ...])}),
+        "defaults": DEFAULTS,
+    },
+)
+advice_json = ANSWER.json
 
 
 def advice_json_text(advice: Advice) -> str:
-    """The object as indented ASCII JSON that ends in a line feed: it survives any output
-    encoding.
-    """
-    return json.dumps(advice_json(advice), indent=2, allow_nan=False) + "\n"
-
-
-def plan_json(plan: Plan) -> dict[str, Any]:
-    """What to run: k counts draft tokens beyond the bonus token; a schedule row is [batch from,
-    batch to, k].
-    """
-    told: dict[str, Any] = {name: getattr(plan, name) for name in PLAN_FIELDS}
-    told["k_schedule"] = [list(row) for row in plan.k_schedule]
-    told["memory_fraction"] = number_or_none(plan.memory_fraction)
-    return told
-
-
-def drafter_json(advice: Advice) -> dict[str, Any] | None:
-    """The published drafter that the candidate uses, with its sources; `engines` names the first
-    release known to load it.
-    """
-    wanted = advice.candidate.draft_model if advice.candidate is not None else None
-    known = next((d for d in advice.facts.drafters if d.repository == wanted), None)
-    if known is None:
-        return None
-    plain = known.model_dump(mode="json")
-    return {name: plain[name] for name in DRAFTER_FIELDS}
-
-
-def estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:
-    """Return an estimate in the form of the `recommend` JSON output, None for none."""
-    if estimate is None:
-        return None
-    return {
-        "output_tok_s": metric_json(estimate.output_tok_s),
-        "tpot_ms": metric_json(estimate.tpot_ms),
-        "ttft_ms": metric_json(estimate.ttft_ms),
-        "accepted_length": finite(estimate.accepted_length.model_dump()),
-        "p_gain": number_or_none(estimate.p_gain),
-        "memory": None if estimate.memory is None else memory_json(estimate.memory),
-        "basis": estimate.basis,
-        "notes": list(estimate.notes),
-    }
-
-
-def memory_json(bill: MemoryBill) -> dict[str, Any]:
-    """GiB per GPU; KV tokens over all GPUs of one replica."""
-    return {name: number_or_none(getattr(bill, name)) for name in MEMORY_FIELDS}
-
-
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding in the form of the `recommend` JSON output."""
-    fix = None if finding.fix is None else {"text": finding.fix.text, "safe": finding.fix.safe}
-    return {
-        "code": finding.code,
-        "severity": finding.severity,
-        "message": finding.message,
-        "flag": finding.flag,
-        "fix": fix,
-        "sources": list(finding.sources),
-        "conflicts": list(finding.conflicts),
-    }
-
-
-def runner_up_json(candidate: Candidate) -> dict[str, Any]:
-    """Return a rejected candidate with its estimate, regret and findings."""
-    return {
-        "plan": plan_json(candidate.plan),
-        "estimate": estimate_json(candidate.estimate),
-        "regret": number_or_none(candidate.regret),
-        "findings": [finding_json(f) for f in candidate.findings],
-    }
-
-
-def evidence_json(row: Evidence) -> dict[str, Any]:
-    """Return one published benchmark; a number that is not finite becomes null."""
-    return {name: number_or_none(getattr(row, name)) for name in EVIDENCE_FIELDS}
-
-
-def launch_json(launch: LaunchText) -> dict[str, Any]:
-    """Return a launch as arguments, environment and shell text."""
-    return {
-        "argv": list(launch.argv),
-        "env": dict(launch.env),
-        "text": launch.text,
-        "files": dict(launch.files),
-    }
-
-
-def next_run_json(run: NextRun) -> dict[str, Any]:
-    """Return the A/B on the user's machine that is worth most; `value` is a log ratio."""
-    return {
-        "method": run.method,
-        "k": run.k,
-        "concurrency": run.concurrency,
-        "now": finite(run.now.model_dump()),
-        "then": finite(run.then.model_dump()),
-        "value": number_or_none(run.value),
-    }
-
-
-def metric_json(metric: MetricEstimate) -> dict[str, Any]:
-    """Return the speed-up of a metric and its values without and with speculation."""
-    return {
-        "speedup": finite(metric.speedup.model_dump()),
-        "predictable": metric.predictable,
-        "baseline": number_or_none(metric.baseline),
-        "value": number_or_none(metric.value),
-        "baseline_range": _range(metric.baseline_range),
-        "value_range": _range(metric.value_range),
-    }
-
-
-def _range(span: Interval | None) -> dict[str, Any] | None:
-    return None if span is None else finite(span.model_dump())
-
-
-def finite(table: dict[str, Any]) -> dict[str, Any]:
-    """The same table with NaN and infinities as None."""
-    return {key: number_or_none(value) for key, value in table.items()}
-
-
-def number_or_none(value: Any) -> Any:
-    """Return the value, None in place of a number that JSON cannot hold."""
-    return None if isinstance(value, float) and not isfinite(value) else value
+    """The answer as JSON."""
+    return text_of(advice_json(advice))

@@ -7,7 +7,6 @@ state a value.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from textwrap import fill, wrap
 from typing import Any
@@ -16,8 +15,7 @@ from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict, MetricGain
 from advisor.advice.own_runs.watching import Traffic, Word
 from advisor.domain.printable import excerpt
 from advisor.readers.results.run import BenchmarkRun, Latency
-from advisor.render import schema_parts as part
-from advisor.render.schema_parts import Schema
+from advisor.render.objects import Schema, document, list_of, object_of
 
 TABLE_WIDTH = 74  # the narrowest page that takes the gains as a table
 _NAMES = {"output_tok_s": "output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
@@ -198,19 +196,9 @@ def runs_json(runs: Iterable[BenchmarkRun]) -> dict[str, Any]:
     return {"schema": RESULTS_ID, "runs": [run.model_dump(mode="json") for run in runs]}
 
 
-def runs_json_text(runs: Iterable[BenchmarkRun]) -> str:
-    """The same as indented JSON that ends in a line feed."""
-    return json.dumps(runs_json(runs), indent=2) + "\n"
-
-
 def ab_json(report: AbReport) -> dict[str, Any]:
     """The verdict on an A/B, as plain dicts and lists."""
     return {"schema": AB_ID, **report.model_dump(mode="json")}
-
-
-def ab_json_text(report: AbReport) -> str:
-    """The same as indented JSON that ends in a line feed."""
-    return json.dumps(ab_json(report), indent=2) + "\n"
 
 
 def results_schema() -> Schema:
@@ -219,18 +207,16 @@ def results_schema() -> Schema:
     parts = run.pop("$defs")
     for name, meaning in _MEANINGS.items():
         run["properties"][name]["description"] = meaning
-    body = part.object_of({"schema": {"const": RESULTS_ID}, "runs": part.list_of(part.ref("run"))})
-    head = {"$schema": part.DIALECT, "$id": RESULTS_ID, "title": "advisor results --format json"}
-    return head | body | {"$defs": {**parts, "run": run}}
+    runs = list_of({"$ref": "#/$defs/run"})
+    body = object_of({"schema": {"const": RESULTS_ID}, "runs": runs})
+    return document(RESULTS_ID, "results", body, {**parts, "run": run})
 
 
 def ab_schema() -> Schema:
     """What `advisor ab --format json` prints."""
     report = AbReport.model_json_schema(mode="serialization")
-    parts = report.pop("$defs")
-    body = part.object_of({"schema": {"const": AB_ID}, **report["properties"]})
-    head = {"$schema": part.DIALECT, "$id": AB_ID, "title": "advisor ab --format json"}
-    return head | body | {"$defs": parts}
+    body = object_of({"schema": {"const": AB_ID}, **report["properties"]})
+    return document(AB_ID, "ab", body, report["$defs"])
 
 
 def watch_text(seen: Traffic, word: Word, width: int) -> str:

@@ -27,7 +27,7 @@ from advisor.lint.validate import validate
 from advisor.perf import memory
 from advisor.render.deploy.compose import compose_yaml
 from advisor.render.json_out import advice_json
-from advisor.render.schema import recommend_schema
+from advisor.render.schema import named_schema
 
 FILES = sorted((knowledge_dir() / "drafters").glob("*.yaml"))
 ENGINES = ("vllm", "sglang")
@@ -439,7 +439,7 @@ def test_an_unknown_method_is_refused() -> None:
 
 
 def test_the_answer_keeps_to_its_schema() -> None:
-    schema = Draft202012Validator(recommend_schema())
+    schema = Draft202012Validator(named_schema("recommend"))
     for asked in (
         {"model": "gpt-oss-120b", "engine": "vllm"},
         {"model": "qwen3.6-27b"},

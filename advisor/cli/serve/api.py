@@ -32,19 +32,15 @@ from advisor.cli.serve.sheets.questions import (
     validate_text,
 )
 from advisor.domain.nouns import AdvisorError
-from advisor.render.explore.compare import (
-    compare_schema,
-    comparison_json,
-    why_not_json,
-    why_not_schema,
-)
-from advisor.render.explore.json_out import sweep_json, sweep_schema
-from advisor.render.explore.plan import mix_plan_json, plan_schema
-from advisor.render.findings.json_out import report_json, validate_schema
+from advisor.render.explore.compare import comparison_json, why_not_json
+from advisor.render.explore.json_out import sweep_json
+from advisor.render.explore.plan import mix_plan_json
+from advisor.render.findings.json_out import report_json
 from advisor.render.forms import FORMS
 from advisor.render.json_out import advice_json
-from advisor.render.own_runs import ab_json, ab_schema, results_schema, runs_json
-from advisor.render.schema import recommend_schema
+from advisor.render.objects import inline, object_of
+from advisor.render.own_runs import ab_json, runs_json
+from advisor.render.schema import named_schema
 from advisor.rules import texts
 from advisor.rules.registry import index as rule_index
 from advisor.rules.registry import load_row
@@ -71,46 +67,20 @@ class Variation(Question):
         return {name: getattr(self, name) for name in Question.model_fields}
 
 
-def _describe_schema(schema: dict[str, Any], text: str = "The answer") -> dict[int | str, Any]:
-    """An answer's schema for OpenAPI, with its parts inlined by name."""
+_ERROR = object_of({"error": {"type": "string"}}, ["error"])
+
+
+def _printed(command: str = "") -> dict[int | str, Any]:
+    """The answers for OpenAPI: what a command prints, or any object."""
+    schema = inline(named_schema(command)) if command else {"type": "object"}
+    refusal = "It cannot be answered; `error` says why in one sentence"
     return {
-        200: {"description": text, "content": {"application/json": {"schema": schema}}},
-        400: {
-            "description": "It cannot be answered; `error` says why in one sentence",
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "type": "object",
-                        "properties": {"error": {"type": "string"}},
-                        "required": ["error"],
-                    }
-                }
-            },
-        },
+        status: {"description": text, "content": {"application/json": {"schema": body}}}
+        for status, text, body in ((200, "The answer", schema), (400, refusal, _ERROR))
     }
 
 
-def _inline(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without references to its own $defs, which OpenAPI would look for elsewhere."""
-    parts = schema.get("$defs", {})
-
-    def walk(node: Any) -> Any:
-        if isinstance(node, dict):
-            if str(node.get("$ref", "")).startswith("#/$defs/"):
-                rest = {key: value for key, value in node.items() if key != "$ref"}
-                return walk(parts[node["$ref"].rsplit("/", 1)[-1]]) | rest
-            return {
-                key: walk(value)
-                for key, value in node.items()
-                if key not in ("$defs", "$schema", "$id")
-            }
-        return [walk(item) for item in node] if isinstance(node, list) else node
-
-    made: dict[str, Any] = walk(schema)
-    return made
-
-
-@router.get("/recommend", responses=_describe_schema(_inline(recommend_schema())))
+@router.get("/recommend", responses=_printed("recommend"))
 def recommend(question: Annotated[Question, Query()]) -> JSONResponse:
     """What `advisor recommend --format json` prints."""
     return JSONResponse(advice_json(answers.advice(question)))
@@ -124,19 +94,19 @@ def launch(form: str, question: Annotated[Question, Query()]) -> PlainTextRespon
     return PlainTextResponse(FORMS[form].write(answers.advice(question)))
 
 
-@router.get("/compare", responses=_describe_schema(_inline(compare_schema())))
+@router.get("/compare", responses=_printed("compare"))
 def compare(asked: Annotated[Sides, Query()]) -> JSONResponse:
     """What `advisor compare --format json` prints."""
     return JSONResponse(comparison_json(*compare_choices(asked)))
 
 
-@router.get("/why-not", responses=_describe_schema(_inline(why_not_schema())))
+@router.get("/why-not", responses=_printed("why-not"))
 def why_not(asked: Annotated[Doubt, Query()]) -> JSONResponse:
     """What `advisor why-not --format json` prints."""
     return JSONResponse(why_not_json(explain_why_not(asked)))
 
 
-@router.get("/sweep", responses=_describe_schema(_inline(sweep_schema())))
+@router.get("/sweep", responses=_printed("sweep"))
 def sweep(asked: Annotated[Variation, Query()]) -> JSONResponse:
     """What `advisor sweep --format json` prints."""
     return JSONResponse(sweep_json(swept_for(asked)))
@@ -154,20 +124,20 @@ def swept_for(asked: Variation) -> Any:
     return run_sweep(request, vary, machine=machine)
 
 
-@router.post("/validate", responses=_describe_schema(_inline(validate_schema())))
+@router.post("/validate", responses=_printed("validate"))
 def validate(pasted: PastedText) -> JSONResponse:
     """What `advisor validate --format json` prints of a text on standard input."""
     return JSONResponse(report_json(validate_text(pasted)))
 
 
-@router.post("/fixes", responses=_describe_schema({"type": "object"}))
+@router.post("/fixes", responses=_printed())
 def fixes(pasted: PastedText) -> JSONResponse:
     """What `advisor validate --diff` shows: the safe fixes, and all of them."""
     found = checkup(pasted)
     return JSONResponse({"safe": found.safe_diff, "all": found.all_diff or found.safe_diff})
 
 
-@router.post("/plan", responses=_describe_schema(_inline(plan_schema())))
+@router.post("/plan", responses=_printed("plan"))
 def plan(mixed: MixForm) -> JSONResponse:
     """What `advisor plan --format json` prints of a mix."""
     return JSONResponse(mix_plan_json(make_plan(mixed)))
@@ -198,7 +168,7 @@ def _files(*names: str, more: type[uploads.RunOptions] | None = None) -> dict[st
 @router.post(
     "/results",
     openapi_extra=_files("files"),
-    responses=_describe_schema(_inline(results_schema())),
+    responses=_printed("results"),
 )
 async def results(request: Request) -> Response:
     """What `advisor results --format json` prints of the files sent."""
@@ -212,7 +182,7 @@ async def results(request: Request) -> Response:
 @router.post(
     "/ab",
     openapi_extra=_files("off", "on", "launch", more=uploads.RunOptions),
-    responses=_describe_schema(_inline(ab_schema())),
+    responses=_printed("ab"),
 )
 async def ab(request: Request) -> Response:
     """What `advisor ab --format json` prints of the files sent."""

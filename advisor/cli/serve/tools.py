@@ -38,18 +38,13 @@ from advisor.cli.serve.sheets.questions import (
     make_plan,
 )
 from advisor.domain.nouns import AdvisorError
-from advisor.render.explore.compare import (
-    compare_schema,
-    comparison_json,
-    why_not_json,
-    why_not_schema,
-)
-from advisor.render.explore.json_out import sweep_json, sweep_schema
-from advisor.render.explore.plan import mix_plan_json, plan_schema
-from advisor.render.findings.json_out import report_json, validate_schema
+from advisor.render.explore.compare import comparison_json, why_not_json
+from advisor.render.explore.json_out import sweep_json
+from advisor.render.explore.plan import mix_plan_json
+from advisor.render.findings.json_out import report_json
 from advisor.render.json_out import advice_json
-from advisor.render.own_runs import ab_json, ab_schema
-from advisor.render.schema import recommend_schema
+from advisor.render.own_runs import ab_json
+from advisor.render.schema import named_schema
 
 FILE_CHARACTERS = 4_000_000
 INSTRUCTIONS = (
@@ -192,9 +187,14 @@ def loosen(schema: Any) -> Any:
     return [loosen(item) for item in schema] if isinstance(schema, list) else schema
 
 
-def _validate_schema() -> dict[str, Any]:
-    schema = validate_schema()
-    return schema | {"properties": schema["properties"] | {"diff": {"type": "string"}}}
+def _answers(name: str) -> dict[str, Any] | None:
+    """The schema of what a tool answers; None where that is a text."""
+    if name == "explain":
+        return None
+    schema = loosen(named_schema(name.replace("_", "-")))
+    if name == "validate":
+        schema["properties"]["diff"] = {"type": "string"}
+    return schema  # type: ignore[no-any-return]
 
 
 class OneSentence(Tool):
@@ -213,9 +213,7 @@ class OneSentence(Tool):
             raise UnexpectedToolError(f"Error executing tool {self.name}") from error
 
 
-def _tool(
-    answer: Callable[[Any], Any], takes: type[BaseModel], title: str, output: dict[str, Any] | None
-) -> Tool:
+def _tool(answer: Callable[[Any], Any], takes: type[BaseModel], title: str) -> Tool:
     def run(given: Mapping[str, Any]) -> CallToolResult:
         try:
             told = answer(check_fields(takes, given))
@@ -238,7 +236,7 @@ def _tool(
         parameters=takes.model_json_schema(),
         fn_metadata=FuncMetadata(
             arg_model=create_model("Arguments", __base__=ArgModelBase, **names),
-            output_schema=output,
+            output_schema=_answers(answer.__name__),
         ),
         is_async=False,
         context_kwarg=None,
@@ -256,14 +254,14 @@ def server() -> MCPServer:
         instructions=INSTRUCTIONS,
         version=version(),
         tools=[
-            _tool(recommend, RecommendArguments, "Recommend", loosen(recommend_schema())),
-            _tool(sweep, Swept, "Sweep", loosen(sweep_schema())),
-            _tool(compare, Beside, "Compare", loosen(compare_schema())),
-            _tool(why_not, Doubt, "Why not", loosen(why_not_schema())),
-            _tool(plan, Mix, "Plan several workloads", loosen(plan_schema())),
-            _tool(validate, PastedText, "Check a configuration", loosen(_validate_schema())),
-            _tool(explain, ExplainArguments, "Explain a rule", None),
-            _tool(ab, AbArguments, "Judge an A/B", loosen(ab_schema())),
+            _tool(recommend, RecommendArguments, "Recommend"),
+            _tool(sweep, Swept, "Sweep"),
+            _tool(compare, Beside, "Compare"),
+            _tool(why_not, Doubt, "Why not"),
+            _tool(plan, Mix, "Plan several workloads"),
+            _tool(validate, PastedText, "Check a configuration"),
+            _tool(explain, ExplainArguments, "Explain a rule"),
+            _tool(ab, AbArguments, "Judge an A/B"),
         ],
         log_level="ERROR",
     )

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.advice.explore.compare import Arm, Comparison, Kind
 from advisor.advice.explore.values import Rate, Within
 from advisor.advice.explore.why_not import WhyNot
-from advisor.domain.nouns import Estimate, Interval
+from advisor.domain.nouns import Advice, Estimate, Interval, MemoryBill
 from advisor.lint.side_by_side import SideBySide
-from advisor.render import schema_parts as part
-from advisor.render.explore.json_out import within_schema
-from advisor.render.json_out import advice_json, finite, memory_json
 from advisor.render.layout import (
     MIN_WIDTH,
     Paper,
@@ -25,8 +21,7 @@ from advisor.render.layout import (
     users_size,
     users_words,
 )
-from advisor.render.schema import recommend_schema
-from advisor.render.schema_parts import Schema
+from advisor.render.objects import Shape, schema_of
 
 
 def comparison_text(
@@ -179,65 +174,71 @@ def _users(within: Sequence[Within]) -> str:
     return told
 
 
-COMPARE_ID = "urn:mtp-advisor:compare:1"
+class _Side(NamedTuple):
+    """An arm as JSON shows it."""
 
-WHY_NOT_ID = "urn:mtp-advisor:why-not:1"
+    label: str
+    kind: Kind
+    answer: Advice
+    memory: MemoryBill
+    within: tuple[Within, ...]
+    cost_per_million: tuple[float | None, ...]
+    kwh_per_million: tuple[float | None, ...]
+
+
+class _Sides(NamedTuple):
+    arms: tuple[_Side, ...]
+    differences: tuple[str, ...]
+
+
+Shape(
+    _Side,
+    "arm",
+    " ".join(_Side._fields),
+    about={
+        "within": "the largest load of each k within --users-within",
+        "cost_per_million": "of output tokens, without speculation and with it; null: no price",
+    },
+)
+COMPARISON = Shape(
+    _Sides,
+    "compare",
+    "arms differences",
+    identity="urn:mtp-advisor:compare:1",
+    about={"arms": "the choices in the order given"},
+    listed=False,
+)
+WHY_NOT = Shape(
+    WhyNot,
+    "why-not",
+    "asked answer reasons",
+    identity="urn:mtp-advisor:why-not:1",
+    values={"answer": lambda found: found.head},
+    kinds={"answer": schema_of(str)},
+)
+why_not_json = WHY_NOT.json
 
 
 def comparison_json(found: Comparison, rate: Rate) -> dict[str, Any]:
-    """Whole answers of the choices, and what makes the difference, as plain dicts and lists."""
-    arms = []
-    for arm in found.arms:
-        reached = speeds(arm)
-        arms.append(
-            {
-                "label": arm.label,
-                "kind": arm.kind,
-                "answer": advice_json(arm.advice),
-                "memory": memory_json(arm.memory),
-                "within": [finite(one.model_dump()) for one in arm.within],
-                "cost_per_million": [rate.cost(speed) for speed in reached],
-                "kwh_per_million": [rate.energy_kwh(speed) for speed in reached],
-            }
+    """Whole answers of the choices, and what makes the difference."""
+    sides = tuple(
+        _Side(
+            arm.label,
+            arm.kind,
+            arm.advice,
+            arm.memory,
+            arm.within,
+            tuple(map(rate.cost, speeds(arm))),
+            tuple(map(rate.energy_kwh, speeds(arm))),
         )
-    return {"schema": COMPARE_ID, "arms": arms, "differences": list(found.differences)}
-
-
-def comparison_json_text(found: Comparison, rate: Rate) -> str:
-    """The same as indented JSON that ends in a line feed."""
-    return json.dumps(comparison_json(found, rate), indent=2, allow_nan=False) + "\n"
-
-
-def compare_schema() -> Schema:
-    """What `advisor compare --format json` prints of hardware, models, engines, quantisations."""
-    known = recommend_schema()
-    answer = {key: value for key, value in known.items() if key not in ("$schema", "$id", "$defs")}
-    amounts = part.list_of(part.NUMBER_OR_NULL)
-    arm = part.object_of(
-        {
-            "label": part.TEXT,
-            "kind": part.enum(Kind),
-            "answer": part.ref("answer"),
-            "memory": part.ref("memory"),
-            "within": part.list_of(within_schema())
-            | {"description": "the largest load of each k within --users-within"},
-            "cost_per_million": amounts
-            | {"description": "of output tokens, without speculation and with it; null: no price"},
-            "kwh_per_million": amounts,
-        }
+        for arm in found.arms
     )
-    parts = {
-        "schema": {"const": COMPARE_ID},
-        "arms": part.list_of(arm) | {"description": "the choices in the order given"},
-        "differences": part.TEXTS,
-    }
-    head = {"$schema": part.DIALECT, "$id": COMPARE_ID, "title": "advisor compare --format json"}
-    return head | part.object_of(parts) | {"$defs": known["$defs"] | {"answer": answer}}
+    return COMPARISON.json(_Sides(sides, found.differences))
 
 
-def files_json_text(found: SideBySide) -> str:
-    """Files side by side as indented JSON."""
-    made = {
+def files_json(found: SideBySide) -> dict[str, Any]:
+    """Files side by side."""
+    return {
         "arms": [
             {
                 "file": arm.label,
@@ -256,31 +257,3 @@ def files_json_text(found: SideBySide) -> str:
         ],
         "differences": [{"name": d.name, "values": list(d.values)} for d in found.differences],
     }
-    return json.dumps(made, indent=2) + "\n"
-
-
-def why_not_json(found: WhyNot) -> dict[str, Any]:
-    """Why the answer is another, as plain dicts and lists."""
-    return {
-        "schema": WHY_NOT_ID,
-        "asked": found.asked,
-        "answer": found.head,
-        "reasons": list(found.reasons),
-    }
-
-
-def why_not_json_text(found: WhyNot) -> str:
-    """The same as indented JSON that ends in a line feed."""
-    return json.dumps(why_not_json(found), indent=2) + "\n"
-
-
-def why_not_schema() -> Schema:
-    """What `advisor why-not --format json` prints."""
-    parts = {
-        "schema": {"const": WHY_NOT_ID},
-        "asked": part.TEXT,
-        "answer": part.TEXT,
-        "reasons": part.TEXTS,
-    }
-    head = {"$schema": part.DIALECT, "$id": WHY_NOT_ID, "title": "advisor why-not --format json"}
-    return head | part.object_of(parts)

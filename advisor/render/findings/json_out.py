@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from advisor.domain.nouns import METHODS, Finding
+from advisor.domain.nouns import Engine, Finding, Method, Severity
 from advisor.domain.printable import cut, printable_lines
+from advisor.render.json_out import CODE
+from advisor.render.objects import DIALECT, Schema, list_of, object_of, or_null, schema_of
 
 if TYPE_CHECKING:
     from advisor.lint.report import CheckedLaunch, FileReport, Report
@@ -104,102 +106,57 @@ def _launch(one: CheckedLaunch) -> dict[str, Any]:
     return told
 
 
-def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def validate_schema() -> dict[str, Any]:
-    """The JSON Schema of `advisor validate --format json`."""
-    text, number, maybe = {"type": "string"}, {"type": "integer"}, {"type": ["string", "null"]}
-    texts = {"type": "array", "items": text}
-    severity = {"enum": ["error", "warning", "info"]}
-    fix = {
-        "anyOf": [
-            {"type": "null"},
-            _object(
-                {"text": text, "safe": {"type": "boolean"}, "applicable": {"type": "boolean"}},
-                ["text", "safe"],
-            ),
-        ]
+def validate_schema() -> Schema:
+    """The JSON Schema of `advisor validate --format json`; keys may be added."""
+    text, count = schema_of(str), schema_of(int)
+    maybe, texts = or_null(text), list_of(text)
+    fix = object_of(
+        {"text": text, "safe": schema_of(bool), "applicable": schema_of(bool)}, ["text", "safe"]
+    )
+    finding = {
+        "code": CODE,
+        "slug": text,
+        "severity": schema_of(Severity),
+        "message": text,
+        "file": text,
+        "line": count,
+        "column": count,
+        "engine": maybe,
+        "flag": maybe,
+        "fix": or_null(fix),
+        "sources": texts | {"minItems": 1},
+        "conflicts": texts,
     }
-    finding = _object(
-        {
-            "code": {"type": "string", "pattern": "^SD[0-9]{3}$"},
-            "slug": text,
-            "severity": severity,
-            "message": text,
-            "file": text,
-            "line": {"type": "integer", "minimum": 0},
-            "column": {"type": "integer", "minimum": 0},
-            "engine": maybe,
-            "flag": maybe,
-            "fix": fix,
-            "sources": {**texts, "minItems": 1},
-            "conflicts": texts,
-        },
-        [
-            "code",
-            "severity",
-            "message",
-            "file",
-            "line",
-            "column",
-            "engine",
-            "flag",
-            "fix",
-            "sources",
-        ],
-    )
-    file = _object(
-        {
-            "file": text,
-            "form": text,
-            "launches": number,
-            "notes": texts,
-            "error": maybe,
-            "not_checked": {
-                "type": "array",
-                "items": _object({"line": number, "reason": text}, ["line", "reason"]),
-            },
-            "ignored": number,
-        },
-        ["file", "launches", "error"],
-    )
-    plan = _object(
-        {"engine": text, "method": {"enum": list(METHODS)}, "k": {"type": "integer", "minimum": 0}},
-        ["engine", "method", "k"],
-    )
-    launch = _object(
-        {
-            "engine": {"enum": ["vllm", "sglang", "llama-server", "ik_llama.cpp"]},
-            "engine_version": maybe,
-            "version_text": maybe,
-            "version_pinned": {"type": "boolean"},
-            "fork": maybe,
-            "model": maybe,
-            "llm": maybe,
-            "quant": maybe,
-            "file": text,
-            "line": number,
-            "form": text,
-            "plan": plan,
-            "notes": texts,
-            "estimate": {"type": "object"},
-            "recommend": {"type": "object"},
-        },
-        ["engine", "engine_version", "model", "plan"],
-    )
-    skipped = _object({"code": text, "needs": texts, "file": text}, ["code", "needs"])
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "advisor validate --format json",
-        **_object(
-            {
-                "files": {"type": "array", "items": file},
-                "findings": {"type": "array", "items": finding},
-                "skipped": {"type": "array", "items": skipped},
-                "launches": {"type": "array", "items": launch},
-            },
-            ["files", "findings", "skipped", "launches"],
-        ),
+    not_checked = object_of({"line": count, "reason": text}, ["line", "reason"])
+    file = {
+        "file": text,
+        "form": text,
+        "launches": count,
+        "notes": texts,
+        "error": maybe,
+        "not_checked": list_of(not_checked),
+        "ignored": count,
     }
+    plan = {"engine": text, "method": schema_of(Method), "k": count}
+    launch = {
+        "engine": schema_of(Engine),
+        **dict.fromkeys(("engine_version", "version_text", "fork", "model", "llm", "quant"), maybe),
+        "version_pinned": schema_of(bool),
+        "file": text,
+        "line": count,
+        "form": text,
+        "plan": object_of(plan, list(plan)),
+        "notes": texts,
+        "estimate": {"type": "object"},
+        "recommend": {"type": "object"},
+    }
+    needed = [key for key in finding if key not in ("slug", "conflicts")]
+    skipped = {"code": text, "needs": texts, "file": text}
+    lists = {
+        "files": object_of(file, ["file", "launches", "error"]),
+        "findings": object_of(finding, needed),
+        "skipped": object_of(skipped, ["code", "needs"]),
+        "launches": object_of(launch, ["engine", "engine_version", "model", "plan"]),
+    }
+    body = object_of({key: list_of(items) for key, items in lists.items()}, list(lists))
+    return {"$schema": DIALECT, "title": "advisor validate --format json", **body}

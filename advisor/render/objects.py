@@ -1,0 +1,181 @@
+"""Nouns as JSON objects, and the JSON Schemas (draft 2020-12) of these objects: one table of keys
+for both, with the types that the nouns declare.
+
+Numbers that are not finite become null: the objects are strict JSON. Keys are stable; new ones may
+be added.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from advisor.domain.frozen import Frozen
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+Schema = dict[str, Any]
+SHARE: Schema = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+_PLAIN: dict[Any, Schema] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer", "minimum": 0},
+    float: {"type": ["number", "null"]},
+    Any: {},
+}
+
+
+class Shape:
+    """How a noun is shown: the keys of its object, in order.
+
+    A key is the field of that name, of its declared type, unless `values` computes it or `kinds`
+    has another schema; `about` describes keys, and "" the object. `identity` makes it a whole
+    document, whose first key says which. `listed`: wherever the noun stands in another it has this
+    shape, by `name`.
+    """
+
+    listed: dict[Any, Shape] = {}  # noqa: RUF012 - the one table of all shapes
+
+    def __init__(
+        self,
+        noun: Any,
+        name: str,
+        keys: str,
+        *,
+        about: Mapping[str, str] | None = None,
+        values: Mapping[str, Callable[[Any], Any]] | None = None,
+        kinds: Mapping[str, Schema] | None = None,
+        identity: str = "",
+        listed: bool = True,
+    ) -> None:
+        self.noun, self.name, self.keys = noun, name, keys.split()
+        self.about, self.values, self.kinds = about or {}, values or {}, kinds or {}
+        self.identity = identity
+        if listed:
+            self.listed[noun] = self
+
+    def json(self, noun: Any) -> dict[str, Any]:
+        """The object, of plain dicts, lists, strings, numbers, booleans and None."""
+        head = {"schema": self.identity} if self.identity else {}
+        values = self.values
+        return head | {
+            key: plain(values[key](noun) if key in values else getattr(noun, key))
+            for key in self.keys
+        }
+
+    def schema(self) -> Schema:
+        """An object with exactly these keys."""
+        hints = get_type_hints(self.noun)
+        parts: Schema = {"schema": {"const": self.identity}} if self.identity else {}
+        for key in self.keys:
+            parts[key] = self.kinds[key] if key in self.kinds else schema_of(hints[key])
+            if key in self.about:
+                parts[key] = parts[key] | {"description": self.about[key]}
+        words = {"description": self.about[""]} if "" in self.about else {}
+        return object_of(parts) | words
+
+    def document(self) -> Schema:
+        """The schema of what a command prints with `--format json`, complete in itself."""
+        return document(self.identity, self.name, self.schema())
+
+
+def plain(value: Any) -> Any:
+    """Nouns as objects, tuples as lists, None in place of a number that JSON cannot hold."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if (shape := Shape.listed.get(type(value))) is not None:
+        return shape.json(value)
+    if isinstance(value, Frozen):
+        return {name: plain(part) for name, part in value}
+    if isinstance(value, Mapping):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(part) for part in value]
+    return value
+
+
+def text_of(data: Any) -> str:
+    """An object as indented ASCII JSON that ends in a line feed: it survives any output
+    encoding.
+    """
+    return json.dumps(data, indent=2, allow_nan=False) + "\n"
+
+
+def schema_of(hint: Any) -> Schema:
+    """The schema of the values of a type."""
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind in (Union, UnionType):
+        return or_null(schema_of(next(part for part in parts if part is not NoneType)))
+    if kind is Literal:
+        return {"enum": list(parts)}
+    if kind is dict:
+        return {"type": "object", "additionalProperties": schema_of(parts[1])}
+    if kind is tuple and Ellipsis not in parts:
+        return list_of(schema_of(parts[0])) | {"minItems": len(parts), "maxItems": len(parts)}
+    if kind is not None:
+        return list_of(schema_of(parts[0]))
+    if hint in Shape.listed:
+        return {"$ref": f"#/$defs/{Shape.listed[hint].name}"}
+    return _PLAIN[hint]
+
+
+def or_null(schema: Schema) -> Schema:
+    """A schema that also accepts null."""
+    if "enum" in schema:
+        return schema | {"enum": [*schema["enum"], None]}
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return schema | {"type": [kind, "null"]}
+    return schema if kind else {"anyOf": [schema, {"type": "null"}]}
+
+
+def list_of(items: Schema) -> Schema:
+    """The schema of a list of such items."""
+    return {"type": "array", "items": items}
+
+
+def object_of(properties: Schema, required: Sequence[str] | None = None) -> Schema:
+    """An object with exactly these keys; with `required` those may be left out that it lacks, and
+    others added.
+    """
+    strict = {"required": list(properties), "additionalProperties": False}
+    rest = strict if required is None else {"required": list(required)}
+    return {"type": "object", "properties": properties} | rest
+
+
+def document(identity: str, command: str, body: Schema, defs: Schema | None = None) -> Schema:
+    """A whole schema with the shapes that it refers to."""
+    defs, names = dict(defs or {}), {shape.name: shape for shape in Shape.listed.values()}
+    waiting = [body]
+    while waiting:
+        for name in re.findall(r'"#/\$defs/(\w+)"', json.dumps(waiting.pop())):
+            if name not in defs and name in names:
+                defs[name] = names[name].schema()
+                waiting.append(defs[name])
+    head = {"$schema": DIALECT, "$id": identity, "title": f"advisor {command} --format json"}
+    return head | body | ({"$defs": defs} if defs else {})
+
+
+def inline(schema: Schema) -> Schema:
+    """A schema without references to its own $defs, which OpenAPI would look for elsewhere."""
+    parts = schema.get("$defs", {})
+
+    def walk(node: Any) -> Any:
+        if isinstance(node, list):
+            return [walk(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        rest = {
+            key: walk(value)
+            for key, value in node.items()
+            if key not in ("$defs", "$schema", "$id", "$ref")
+        }
+        reference = str(node.get("$ref", ""))
+        return walk(parts[reference.rsplit("/", 1)[-1]]) | rest if reference else rest
+
+    whole: Schema = walk(schema)
+    return whole
