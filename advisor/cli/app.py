@@ -10,109 +10,108 @@ from io import StringIO
 
 import click
 
-from advisor.cli.base import HELP, LazyGroup, say
+from advisor.cli.base import HELP, Command, LazyGroup, say
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import printable
 from advisor.prediction.threads import VARIABLE
 
-# command -> "module:attribute"
+# what the help says of each, which imports none of them: the first sentence of its own help
 COMMANDS = {
-    "recommend": "advisor.cli.recommend:recommend",
-    "compose": "advisor.cli.recommend:compose",
-    "sweep": "advisor.cli.explore:sweep",
-    "plan": "advisor.cli.explore:plan",
-    "compare": "advisor.cli.explore:compare",
-    "why-not": "advisor.cli.explore:why_not",
-    "schema": "advisor.cli.recommend:schema",
-    "validate": "advisor.cli.validate:validate",
-    "explain": "advisor.cli.knowledge:explain",
-    "rules": "advisor.cli.knowledge:rules",
-    "hardware": "advisor.cli.knowledge:hardware",
-    "models": "advisor.cli.knowledge:models",
-    "knowledge": "advisor.cli.knowledge:knowledge",
-    "results": "advisor.cli.own_runs:results",
-    "ab": "advisor.cli.own_runs:ab",
-    "calibrate": "advisor.cli.own_runs:calibrate",
-    "share": "advisor.cli.own_runs:share",
-    "watch": "advisor.cli.own_runs:watch",
-    "serve": "advisor.cli.serve.commands:serve",
-    "page": "advisor.cli.serve.commands:page",
-    "mcp": "advisor.cli.serve.commands:mcp",
-    "predict": "advisor.cli.predict:predict",
-    "train": "advisor.cli.lab:train",
-    "evaluate": "advisor.cli.lab:evaluate",
-    "data": "advisor.cli.data:data",
-    "bench": "advisor.cli.bench:bench",
+    "recommend": Command(
+        "recommend",
+        "Recommend speculative decoding on or off, with k, expected gain, reasons and launch "
+        "command.",
+    ),
+    "compose": Command(
+        "recommend", "Print the recommended launch as a complete docker-compose.yml."
+    ),
+    "sweep": Command("explore", "Show the gain over the load, one curve per k."),
+    "plan": Command(
+        "explore",
+        "Plan one or two servers, with or without speculation, for several workloads on one "
+        "machine.",
+    ),
+    "compare": Command(
+        "explore",
+        "Compare two or three choices and explain the difference: hardware, models, engines, "
+        "releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files.",
+    ),
+    "why-not": Command("explore", "Explain why WHAT was not recommended."),
+    "schema": Command(
+        "recommend",
+        "Print the JSON Schema (draft 2020-12) of a command's JSON, or of a hardware or model "
+        "file.",
+    ),
+    "validate": Command(
+        "validate",
+        "Report settings of a launch that crash, slow down, corrupt output or are silently "
+        "ignored.",
+    ),
+    "explain": Command(
+        "knowledge", "Explain one rule (by code or slug): reason, examples, sources."
+    ),
+    "rules": Command("knowledge", "List the rules that validate and recommend share."),
+    "hardware": Command("knowledge", "Known accelerators: list, show, or validate your own file."),
+    "models": Command("knowledge", "Known models: list, show, or validate your own file."),
+    "knowledge": Command("knowledge", "The fact files of this package."),
+    "results": Command("own_runs", "Show what benchmark files contain."),
+    "ab": Command(
+        "own_runs",
+        "Evaluate an A/B benchmark: OFF is the run without speculation, ON the one with it.",
+    ),
+    "calibrate": Command(
+        "own_runs",
+        "Add your runs to a private machine file for `advisor recommend --machine NAME`.",
+    ),
+    "share": Command(
+        "own_runs",
+        "Write a machine's runs as CSV and YAML, to contribute them to the measurements.",
+    ),
+    "watch": Command(
+        "own_runs", "Observe a running server and recommend speculation on, off or another k."
+    ),
+    "serve": Command(
+        "serve.commands",
+        "Serve the web page: recommendations, comparisons, checks, results; JSON API at /api.",
+    ),
+    "page": Command(
+        "serve.commands",
+        "Write a static copy of the page with answers for common hardware and loads.",
+    ),
+    "mcp": Command(
+        "serve.commands",
+        "Serve tools for agents (Model Context Protocol): recommend, sweep, validate, explain, ab.",
+    ),
+    "predict": Command(
+        "predict", "Predict the speed-up of every row of a CSV (the columns of the measured runs)."
+    ),
+    "train": Command(
+        "lab", "Fit the model to the measured runs and write models/speedup.json (deterministic)."
+    ),
+    "evaluate": Command(
+        "lab", "Score the model on sources it has not seen and write the model card."
+    ),
+    "data": Command("data", "The measured runs: check them, add to them, compile their index."),
+    "bench": Command("bench", "Benchmark a machine, to base its predictions on measurements."),
 }
 
-# What the help says of each, which imports none of them: the first sentence of its own help.
-SUMMARIES = {
-    "recommend": (
-        "Recommend speculative decoding on or off, with k, expected gain, reasons and "
-        "launch command."
-    ),
-    "compose": "Print the recommended launch as a complete docker-compose.yml.",
-    "sweep": "Show the gain over the load, one curve per k.",
-    "plan": (
-        "Plan one or two servers, with or without speculation, for several workloads on "
-        "one machine."
-    ),
-    "compare": (
-        "Compare two or three choices and explain the difference: hardware, models, "
-        "engines, releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files."
-    ),
-    "why-not": "Explain why WHAT was not recommended.",
-    "schema": (
-        "Print the JSON Schema (draft 2020-12) of a command's JSON, or of a hardware or model file."
-    ),
-    "validate": (
-        "Report settings of a launch that crash, slow down, corrupt output or are silently ignored."
-    ),
-    "explain": "Explain one rule (by code or slug): reason, examples, sources.",
-    "rules": "List the rules that validate and recommend share.",
-    "hardware": "Known accelerators: list, show, or validate your own file.",
-    "models": "Known models: list, show, or validate your own file.",
-    "knowledge": "The fact files of this package.",
-    "results": "Show what benchmark files contain.",
-    "ab": "Evaluate an A/B benchmark: OFF is the run without speculation, ON the one with it.",
-    "calibrate": "Add your runs to a private machine file for `advisor recommend --machine NAME`.",
-    "share": "Write a machine's runs as CSV and YAML, to contribute them to the measurements.",
-    "watch": "Observe a running server and recommend speculation on, off or another k.",
-    "serve": "Serve the web page: recommendations, comparisons, checks, results; JSON API at /api.",
-    "page": "Write a static copy of the page with answers for common hardware and loads.",
-    "mcp": (
-        "Serve tools for agents (Model Context Protocol): recommend, sweep, validate, explain, ab."
-    ),
-    "predict": "Predict the speed-up of every row of a CSV (the columns of the measured runs).",
-    "train": "Fit the model to the measured runs and write models/speedup.json (deterministic).",
-    "evaluate": "Score the model on sources it has not seen and write the model card.",
-    "data": "The measured runs: check them, add to them, compile their index.",
-    "bench": "Benchmark a machine, to base its predictions on measurements.",
-}
 
-ONE_THREAD = (
-    "recommend",
-    "compose",
-    "sweep",
-    "plan",
-    "compare",
-    "why-not",
-    "validate",
-    "predict",
-    "serve",
-    "page",
-    "mcp",
-)
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
-# Commands that read a model's own file where the user names one; none of those that serve others.
-OWN_FILES = ("recommend", "compose", "sweep", "plan", "compare", "why-not", "models", "bench")
+
+# Those that predict, in one thread
+ONE_THREAD = _names("recommend compose sweep plan compare why-not validate predict serve page mcp")
+# Those that read a model's own file where the user names one; none of those that serve others.
+OWN_FILES = _names("recommend compose sweep plan compare why-not models bench")
+# Those that end with what they print: their process ends at once (see `leave`).
+BRIEF = _names("recommend compose compare why-not validate explain rules hardware models")
 
 
 class Commands(LazyGroup):
     """The commands of `advisor`."""
 
-    targets = COMMANDS
-    summaries = SUMMARIES
+    lazy = COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, None where there is none of that name."""
@@ -146,20 +145,6 @@ def cli(ctx: click.Context) -> None:
         from advisor.knowledge.own_files import model_files  # start-up: not for the help
 
         ctx.with_resource(model_files())
-
-
-# Commands that end with what they print: their process ends at once (see `leave`).
-BRIEF = (
-    "recommend",
-    "compose",
-    "compare",
-    "why-not",
-    "validate",
-    "explain",
-    "rules",
-    "hardware",
-    "models",
-)
 
 
 def leave(status: int) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -69,43 +69,54 @@ def write_files(files: Mapping[str, str], place: Path) -> None:
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they run.
+class Command(NamedTuple):
+    """Where a command is and what the help of its group says of it."""
 
-    `targets` maps a command's name to "module:attribute", `summaries` to what the group's help says
-    of it. A command whose modules stay in the repository says so in an installed package.
+    module: str  # of advisor.cli
+    summary: str = ""  # empty: the first sentence of its help, for which it is imported
+    attribute: str = ""  # of the module; empty: the command's own name
+
+    @property
+    def target(self) -> str:
+        """The whole name of the module."""
+        return f"advisor.cli.{self.module}"
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they run. A command whose modules stay in the
+    repository says so in an installed package.
     """
 
-    targets: Mapping[str, str] = {}
-    summaries: Mapping[str, str] = {}
+    lazy: Mapping[str, Command] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all command names, in the order of the help."""
-        return [*super().list_commands(ctx), *self.targets]
+        return [*super().list_commands(ctx), *self.lazy]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each command does, without importing those of which a summary is known."""
-        limit = formatter.width - 6 - max(map(len, self.summaries), default=0)
         rows = []
         for name in self.list_commands(ctx):
-            target = self.targets.get(name, "").partition(":")[0]
-            if name in self.summaries and find_spec(target) is not None:
-                command: click.Command | None = click.Command(name, help=self.summaries[name])
+            known = self.lazy.get(name)
+            if known is not None and known.summary and find_spec(known.target) is not None:
+                command: click.Command | None = click.Command(name, help=known.summary)
             else:
                 command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
-                rows.append((name, command.get_short_help_str(limit)))
+                rows.append((name, command))
+        summarised = (len(name) for name, known in self.lazy.items() if known.summary)
+        limit = formatter.width - 6 - max(summarised, default=0)
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl(
+                [(name, command.get_short_help_str(limit)) for name, command in rows]
+            )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, None where there is none of that name."""
-        target = self.targets.get(cmd_name)
-        if target is None:
+        if cmd_name not in self.lazy:
             return super().get_command(ctx, cmd_name)
-        module, attribute = target.split(":")
         try:
-            command: click.Command = getattr(import_module(module), attribute)
+            module = import_module(self.lazy[cmd_name].target)
         except ModuleNotFoundError as error:
             # advisor.lab and the commands over it
             if (error.name or "").partition(".")[0] in TRAINING:
@@ -113,6 +124,9 @@ class LazyGroup(click.Group):
             if not (error.name or "").startswith(("advisor.lab", "advisor.cli.")):
                 raise
             return _needs_a_checkout(f"{ctx.info_name} {cmd_name}" if ctx.parent else cmd_name)
+        command: click.Command = getattr(
+            module, self.lazy[cmd_name].attribute or cmd_name.replace("-", "_")
+        )
         return command
 
 

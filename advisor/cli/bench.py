@@ -15,7 +15,7 @@ from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
-from advisor.cli.base import LazyGroup, say
+from advisor.cli.base import Command, LazyGroup, say
 from advisor.cli.options import question_options
 from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option
@@ -36,10 +36,10 @@ T = TypeVar("T")
 class Benchmarks(LazyGroup):
     """The commands of `advisor bench`; those that measure for the repository stay in it."""
 
-    targets = MappingProxyType(
+    lazy = MappingProxyType(
         {
-            "step-cost": "advisor.cli.bench_step_cost:step_cost",
-            "import": "advisor.cli.bench_step_cost:import_rows",
+            "step-cost": Command("bench_step_cost"),
+            "import": Command("bench_step_cost", attribute="import_rows"),
         }
     )
 

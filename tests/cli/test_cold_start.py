@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from advisor.cli.app import COMMANDS, SUMMARIES, cli
+from advisor.cli.app import COMMANDS, cli
 
 HEAVY = (
     "pandas",
@@ -53,7 +53,7 @@ def test_the_help_imports_no_command_and_says_what_each_says() -> None:
     code = (
         "import sys\nfrom advisor.cli.app import COMMANDS, main\n"
         "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert not stop.code\n"
-        "print([m for m in (*COMMANDS.values(), 'numpy:') if m.partition(':')[0] in sys.modules])"
+        "print([m for m in (*(c.target for c in COMMANDS.values()), 'numpy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -61,7 +61,7 @@ def test_the_help_imports_no_command_and_says_what_each_says() -> None:
     context = click.Context(cli)
     own = {name: cli.get_command(context, name) for name in COMMANDS}
     said = {name: one.get_short_help_str(1000) for name, one in own.items() if one is not None}
-    assert said == SUMMARIES
+    assert said == {name: command.summary for name, command in COMMANDS.items()}
     with context:
         assert all(f"  {name} " in cli.get_help(context) for name in COMMANDS)
 

@@ -157,7 +157,7 @@ def start(words: list[str], env: dict[str, str], said: Path) -> None:
 def processes() -> ForkServerContext:
     """Processes that start with the commands imported: 36 cold starts would be most of the time."""
     context = multiprocessing.get_context("forkserver")
-    commands = {HOMES[command[0]].partition(":")[0] for command in COMMANDS}
+    commands = {HOMES[command[0]].target for command in COMMANDS}
     context.set_forkserver_preload(["__main__", __name__, *sorted(commands), *SLOW_IMPORTS])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, "1")  # as `main` sets it before numpy is imported
