@@ -1,6 +1,5 @@
 """Advice -> the files of one folder: the launch, both runs of an A/B comparison with the script
-that
-measures them, how to roll back, and why.
+that measures them, how to roll back, and why.
 
 What it does not know: the disk; the caller writes the files.
 """
@@ -45,20 +44,9 @@ _COMMANDS = {
 
 
 def folder(advice: Advice, form: str | None = None) -> dict[str, str]:
-    """File name -> text.
-
-    Parameters
-    ----------
-    advice : Advice
-        The answer to write out.
-    form : str, optional
-        A form of `FORMS` that starts a server; by default compose, else systemd where no container
-        can be written, else the bare command.
-
-    Raises
-    ------
-    AdvisorError
-        Where the wanted form cannot hold this answer.
+    """File name -> text; `form` is one that starts a server, by default compose, else systemd where
+    no container can be written, else the bare command. Raises AdvisorError where it cannot hold
+    this answer.
     """
     form, files = _launch(advice, form)
     files["start.sh"] = _script(serving.server(advice))

@@ -10,30 +10,14 @@ from advisor.domain.nouns import Advice, AdvisorError, Engine
 
 
 class Form(NamedTuple):
-    """One way to write an answer.
+    """One way to write an answer."""
 
-    Attributes
-    ----------
-    writer : str
-        `module:function` that takes the Advice; imported when it is used.
-    file : str
-        What such a file is called; "" where it is none.
-    starts : bool
-        Whether it starts a server, so that our own readers read it back.
-    compares : str
-        `module:function` that writes both runs of an A/B comparison, "" where there is none.
-    engines : tuple of str
-        The engines that it can start.
-    title : str
-        What a message calls it.
-    """
-
-    writer: str
-    file: str = ""
-    starts: bool = False
-    compares: str = ""
-    engines: tuple[Engine, ...] = ("vllm", "sglang", "llama-server")
-    title: str = "this form"
+    writer: str  # `module:function` that takes the Advice; imported when it is used
+    file: str = ""  # what such a file is called; "" where it is none
+    starts: bool = False  # a server, so that our own readers read it back
+    compares: str = ""  # `module:function` that writes both runs of an A/B, "" where there is none
+    engines: tuple[Engine, ...] = ("vllm", "sglang", "llama-server")  # that it can start
+    title: str = "this form"  # in messages
 
     def write(self, advice: Advice) -> str:
         """The text. Raises AdvisorError where this form cannot hold this answer."""

@@ -64,13 +64,7 @@ def warm() -> None:
 
 
 def create_app(hosts: Iterable[str] = ()) -> ASGIApp:
-    """The application.
-
-    Parameters
-    ----------
-    hosts : iterable of str
-        Names beside those of the loopback under which it may be reached.
-    """
+    """The application; `hosts` are names beside the loopback's under which it may be reached."""
     app = FastAPI(
         title="advisor",
         version=version(),
@@ -140,13 +134,8 @@ HEADERS = (
 
 
 class Guard:
-    """ASGI middleware.
-
-    Parameters
-    ----------
-    app : ASGI application
-    hosts : names under which the server may be reached, without a port
-    files : starts of the paths that take files, and so larger bodies
+    """ASGI middleware. `hosts` are names under which the server may be reached, without a port,
+    `files` starts of the paths that take files, and so larger bodies.
     """
 
     def __init__(

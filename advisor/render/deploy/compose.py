@@ -23,7 +23,6 @@ from advisor.render.deploy.serving import Server
 FORM = "a compose file"
 _COMMAND = "a docker command"
 _HOME = '"$HOME/.cache/{0}:/root/.cache/{0}"'  # the one place where the shell expands a variable
-_SHM_MANY = "16gb"
 _KERNELS = "compile-cache"  # a volume of its own: compiled kernels depend on the image
 
 
@@ -58,55 +57,37 @@ def compose_ab_yaml(advice: Advice) -> str:
 
 
 def several_yaml(
-    parts: Sequence[tuple[Advice, Server]],
-    title: list[str],
-    router: Mapping[str, Any],
-    *,
-    shared: bool,
+    servers: Sequence[Server], title: list[str], router: Mapping[str, Any], *, shared: bool
 ) -> str:
     """Several servers and the router in front of them, in one file.
 
-    Parameters
-    ----------
-    parts : sequence of (Advice, Server)
-        The servers with the answers that they belong to; each Server's `devices` say which GPUs.
-    title : list of str
-        Comment lines for the top.
-    router : mapping
-        The router's service.
-    shared : bool
-        Whether they use the same GPUs: each then starts after the one before it answers, since an
-        engine measures the free memory while it starts.
-
-    Raises
-    ------
-    AdvisorError
-        As compose_yaml does.
+    Where they use the same GPUs (`shared`) each starts after the one before it answers, since an
+    engine measures the free memory while it starts.
     """
     services: dict[str, Any] = {}
     before = ""
-    for advice, server in parts:
-        service = _service(advice, server)
+    for server in servers:
+        service = _service(server)
         if before and shared:
             service["depends_on"] = {before: {"condition": "service_healthy"}}
         services[server.name] = service
         before = server.name
-    ready = {server.name: {"condition": "service_healthy"} for _, server in parts}
+    ready = {server.name: {"condition": "service_healthy"} for server in servers}
     services["router"] = {**router, "depends_on": ready}
+    return _document(services, servers, title)
+
+
+def _document(services: dict[str, Any], servers: Sequence[Server], title: list[str]) -> str:
+    """The whole file, with the texts of what the servers' words name (Compose 2.23.1 or later)."""
     data: dict[str, Any] = {"services": services}
-    if any("vllm" in server.traits.caches for _, server in parts):
+    if any("vllm" in server.traits.caches for server in servers):
         data["volumes"] = {_KERNELS: {}}
-    return document(data | _contents([server for _, server in parts]), title)
-
-
-def _contents(servers: Sequence[Server]) -> dict[str, Any]:
-    """The files that the servers' words name, with their text (Compose 2.23.1 or later)."""
-    held = {
+    configs = {
         _config(server, name): {"content": _escape(text)}
         for server in servers
         for name, text in server.files
     }
-    return {"configs": held} if held else {}
+    return document(data | ({"configs": configs} if configs else {}), title)
 
 
 def _config(server: Server, name: str) -> str:
@@ -118,21 +99,17 @@ def _file(
 ) -> str:
     services: dict[str, Any] = {}
     for number, server in enumerate(servers):
-        service = _service(advice, server)
+        service = _service(server)
         if profiles:
             service = {"profiles": [profiles[number]], **service}
         services[server.name] = service
     title = [*title, serving.key_note(advice.plan.engine, "anyone who reaches the port")]
-    data: dict[str, Any] = {"services": services}
-    if "vllm" in servers[0].traits.caches:
-        data["volumes"] = {_KERNELS: {}}
-    return document(data | _contents(servers), title)
+    return _document(services, servers, title)
 
 
-def _service(advice: Advice, server: Server) -> dict[str, Any]:
-    maker = serving.vendor(advice, FORM)
-    image = NotedValue(serving.image(advice, FORM), notes.IMAGE)
-    return {"image": image, **_command(server), **_gpus(server, maker), **_surroundings(server)}
+def _service(server: Server) -> dict[str, Any]:
+    image = NotedValue(server.image, notes.IMAGE)
+    return {"image": image, **_command(server), **_gpus(server), **_surroundings(server)}
 
 
 def _command(server: Server) -> dict[str, Any]:
@@ -149,14 +126,14 @@ def _escape(text: str) -> str:
     return text.replace("$", "$$")
 
 
-def _gpus(server: Server, maker: str) -> dict[str, Any]:
-    if maker == "nvidia":
+def _gpus(server: Server) -> dict[str, Any]:
+    if server.vendor == "nvidia":
         which: dict[str, Any] = {"count": server.gpus}
         if server.devices:
             which = {"device_ids": [str(number) for number in server.devices]}
         device = {"driver": "nvidia", **which, "capabilities": ["gpu"]}
         return {"deploy": {"resources": {"reservations": {"devices": [device]}}}}
-    if maker == "amd":
+    if server.vendor == "amd":
         return {
             "devices": ["/dev/kfd:/dev/kfd", "/dev/dri:/dev/dri"],
             "group_add": ["video"],
@@ -166,23 +143,21 @@ def _gpus(server: Server, maker: str) -> dict[str, Any]:
 
 
 def _surroundings(server: Server) -> dict[str, Any]:
-    shm = _SHM_MANY if server.gpus > 1 else server.traits.shm or "1gb"
-    url = f"http://127.0.0.1:{server.port}{server.traits.health}"
     env: dict[str, Any] = {name: _escape(value) for name, value in server.env.items()}
     env |= server.visible
     for name in server.secrets:
         env[name] = NotedValue(None, "taken from your shell or .env if it is set there")
     return {
-        "shm_size": NotedValue(shm, notes.SHM),
+        "shm_size": NotedValue(server.shm, notes.SHM),
         "ports": NotedValue(
-            [f"127.0.0.1:{server.port}:{server.port}"],
+            [server.published],
             "this machine only; drop the address to serve the network",
         ),
         "volumes": _volumes(server),
         **({"configs": _mounts(server)} if server.files else {}),
         "environment": env,
         "healthcheck": {
-            "test": ["CMD", "curl", "-fsS", url],
+            "test": ["CMD", "curl", "-fsS", server.health_url],
             "interval": "15s",
             "timeout": "10s",
             "retries": 4,
@@ -216,46 +191,39 @@ def _volumes(server: Server) -> list[str]:
 def docker_run(advice: Advice) -> str:
     """The command, ready to paste. Raises AdvisorError as compose_yaml does."""
     server = serving.server(advice, container=_COMMAND)
-    maker = serving.vendor(advice, _COMMAND)
-    image = serving.image(advice, _COMMAND)
     title = serving.title(advice, "recommend --format docker-run")
     title.append(serving.key_note(server.plan.engine, "anyone who reaches the port"))
     title += server.note_lines()
-    lines = [*_options(server, maker), *_start(server, image)]
+    lines = [*_options(server), *_start(server)]
     lines += [shell_words(unit) for unit in server.units]
     head = "".join(f"{comment(line)}\n" for line in title)
     files = "".join(f"{write_file(name, text)}\n" for name, text in server.files)
     return head + files + "docker run " + " \\\n  ".join(lines) + "\n"
 
 
-def _options(server: Server, maker: str) -> list[str]:
+def _options(server: Server) -> list[str]:
     """What stands before the image, one option a line."""
     lines = [
         f"--detach --name {server.name} --restart unless-stopped",
-        *_gpu_options(server, maker),
+        *_gpu_options(server),
+        f"--shm-size {server.shm.removesuffix('b')}",
+        f"--publish {server.published}",
     ]
-    lines.append(f"--shm-size {'16g' if server.gpus > 1 else _shm(server)}")
-    lines.append(f"--publish 127.0.0.1:{server.port}:{server.port}")
     lines += [f"--volume {_HOME.format(name)}" for name in server.traits.caches]
     if (own := server.mount) is not None:
         lines.append(f"--volume {shell_word(f'{own.source}:{own.target}:ro')}")
     lines += [f'--volume "$PWD/{name}:{serving.inside(name)}:ro"' for name, _ in server.files]
     lines += [f"--env {shell_word(f'{name}={value}')}" for name, value in server.env.items()]
     lines += [f"--env {name}" for name in server.secrets]  # from the shell, if set there
-    url = f"http://127.0.0.1:{server.port}{server.traits.health}"
-    lines.append(f"--health-cmd {shell_word(f'curl -fsS {url}')}")
+    lines.append(f"--health-cmd {shell_word(f'curl -fsS {server.health_url}')}")
     lines.append(f"--health-start-period {server.startup_s}s")
     return lines
 
 
-def _shm(server: Server) -> str:
-    return (server.traits.shm or "1gb").removesuffix("b")
-
-
-def _gpu_options(server: Server, maker: str) -> list[str]:
-    if maker == "nvidia":
+def _gpu_options(server: Server) -> list[str]:
+    if server.vendor == "nvidia":
         return [f"--gpus {server.gpus}"]
-    if maker == "amd":
+    if server.vendor == "amd":
         return [
             "--device /dev/kfd --device /dev/dri --group-add video",
             "--security-opt seccomp=unconfined",
@@ -263,9 +231,9 @@ def _gpu_options(server: Server, maker: str) -> list[str]:
     return ["--device /dev/dri"]
 
 
-def _start(server: Server, image: str) -> list[str]:
+def _start(server: Server) -> list[str]:
     """The image with the words that start the program in it."""
     if server.traits.image_starts:
-        return [shell_word(image)]
+        return [shell_word(server.image)]
     program, *rest = server.program
-    return [f"--entrypoint {program}", " ".join(map(shell_word, (image, *rest)))]
+    return [f"--entrypoint {program}", " ".join(map(shell_word, (server.image, *rest)))]

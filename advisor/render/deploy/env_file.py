@@ -36,7 +36,7 @@ def env_file(advice: Advice) -> str:
     if gguf:
         title.append("this machine only; in a container add LLAMA_ARG_HOST=0.0.0.0")
     title.append(serving.key_note(server.plan.engine, "anyone who reaches the port"))
-    pairs = _options(server) if gguf else _arguments(advice, server)
+    pairs = _options(server) if gguf else _arguments(server)
     for name, text in server.files:
         pairs[_file_variable(name)] = text.strip()
         title.append(f"{_file_variable(name)} is the text of {serving.inside(name)}")
@@ -69,11 +69,8 @@ def _variable(server: Server, flag: Flag) -> tuple[str, str]:
     return option.env, flag.value or ""
 
 
-def _arguments(advice: Advice, server: Server) -> dict[str, str]:
-    return {
-        "SERVER_IMAGE": serving.image(advice, FORM),
-        "SERVER_ARGS": shlex.join(server.words),
-    }
+def _arguments(server: Server) -> dict[str, str]:
+    return {"SERVER_IMAGE": server.image, "SERVER_ARGS": shlex.join(server.words)}
 
 
 def _file_variable(name: str) -> str:

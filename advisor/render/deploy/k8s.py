@@ -42,7 +42,6 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     beside each other. Raises AdvisorError as compose_yaml does.
     """
     server = serving.server(advice, container=FORM, suffix=suffix)
-    maker = serving.vendor(advice, FORM)
     label = {"app": server.name}
     meta = {"name": server.name, "labels": label}
     pod = {
@@ -50,7 +49,7 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
             False, "else a Service named vllm sets VLLM_PORT to an address, and the engine stops"
         ),
         "automountServiceAccountToken": False,
-        "containers": [_container(advice, server, maker)],
+        "containers": [_container(server)],
         "volumes": _volumes(server),
     }
     deployment = {
@@ -122,12 +121,12 @@ def _probe(server: Server) -> dict[str, Any]:
     }
 
 
-def _container(advice: Advice, server: Server, maker: str) -> dict[str, Any]:
+def _container(server: Server) -> dict[str, Any]:
     words = server.noted_words(_escape)
     command = {} if server.traits.image_starts else {"command": list(server.program)}
     return {
         "name": server.name,
-        "image": NotedValue(serving.image(advice, FORM), notes.IMAGE),
+        "image": NotedValue(server.image, notes.IMAGE),
         **command,
         "args": words,
         "env": NotedValue(
@@ -135,7 +134,7 @@ def _container(advice: Advice, server: Server, maker: str) -> dict[str, Any]:
             f"kubectl create secret generic {server.name} --from-literal=hf-token=...",
         ),
         "ports": [{"containerPort": server.port}],
-        "resources": {"limits": {RESOURCES[maker]: server.gpus}},
+        "resources": {"limits": {RESOURCES[server.vendor]: server.gpus}},
         "securityContext": {"allowPrivilegeEscalation": False},
         "startupProbe": NotedValue(startup_probe(server), notes.STARTUP),
         "readinessProbe": _probe(server),
@@ -179,9 +178,9 @@ def helm_values(advice: Advice) -> str:
     """The values file. Raises AdvisorError for other engines than vLLM, and as compose_yaml
     does.
     """
-    if serving.vendor(advice, _VALUES) != "nvidia":
-        raise AdvisorError(f"{_VALUES} is written for NVIDIA only: {CHART} asks for nvidia.com/gpu")
     server = serving.server(advice, container=_VALUES)
+    if server.vendor != "nvidia":
+        raise AdvisorError(f"{_VALUES} is written for NVIDIA only: {CHART} asks for nvidia.com/gpu")
     engine = {
         "containerPort": server.port,
         "strategy": NotedValue({"type": "Recreate"}, notes.ROLLOUT),
@@ -199,7 +198,7 @@ def helm_values(advice: Advice) -> str:
 
 
 def _model(advice: Advice, server: Server) -> dict[str, Any]:
-    repository, _, tag = serving.image(advice, _VALUES).rpartition(":")
+    repository, _, tag = server.image.rpartition(":")
     spec: dict[str, Any] = {
         "name": server.name,
         "repository": NotedValue(repository, notes.IMAGE),

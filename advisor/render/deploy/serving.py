@@ -7,7 +7,7 @@ budget is generous for that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
 
@@ -30,44 +30,21 @@ LOOPBACK_NOTE = "this machine only; the default is every address"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A launch with what surrounds it, still in parts: a form writes them in its own syntax.
+    """A launch with what surrounds it, still in parts: a form writes them in its own syntax."""
 
-    Attributes
-    ----------
-    name : str
-        Of the container or unit: letters, digits and dashes.
-    launch : Launch
-        What the engine is started with; `plan` is the same in no engine's words.
-    units : tuple of tuple of str
-        The words after the program that stand together: a model, or an option with its values.
-    notes : tuple of str
-        The note of each unit, "" where it needs none.
-    startup_s : int
-        Seconds that the server may load in silence.
-    gpus : int
-        Accelerators that it uses on one machine.
-    devices : tuple of int
-        Which of them, where another server has the others; empty: the first ones.
-    vendor : str
-        Who makes them, "" where that is not known.
-    files : tuple of (str, str)
-        Name and text of the files that the words name; in a container they lie in its root.
-    mount : Mount, optional
-        The folder of the machine that a container needs for a model of the user's own.
-    """
-
-    name: str
+    name: str  # of the container or unit: letters, digits and dashes
     plan: Plan
-    launch: Launch
+    launch: Launch  # the plan in the engine's words
     program: tuple[str, ...]
-    units: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-    startup_s: int
-    gpus: int
-    devices: tuple[int, ...] = ()
-    vendor: str = ""
-    files: tuple[tuple[str, str], ...] = ()
-    mount: Mount | None = None
+    units: tuple[tuple[str, ...], ...]  # what stands together: a model, an option with its values
+    notes: tuple[str, ...]  # of each unit, "" where it needs none
+    startup_s: int  # seconds that it may load in silence
+    gpus: int  # that it uses on one machine
+    devices: tuple[int, ...] = ()  # which, where another has the others; empty: the first ones
+    vendor: str = ""  # of the GPUs, "" where that is not known
+    files: tuple[tuple[str, str], ...] = ()  # name and text; in a container they lie in its root
+    mount: Mount | None = None  # what a container needs for a model of the user's own
+    image: str = ""  # of a container, pinned
 
     @property
     def traits(self) -> EngineTraits:
@@ -78,6 +55,21 @@ class Server:
     def port(self) -> int:
         """Where it listens."""
         return self.plan.port or self.traits.default_port
+
+    @property
+    def health_url(self) -> str:
+        """Where it says that it is ready."""
+        return f"http://127.0.0.1:{self.port}{self.traits.health}"
+
+    @property
+    def published(self) -> str:
+        """Its port outside a container, for this machine only."""
+        return f"127.0.0.1:{self.port}:{self.port}"
+
+    @property
+    def shm(self) -> str:
+        """The shared memory that it needs."""
+        return "16gb" if self.gpus > 1 else self.traits.shm or "1gb"
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -125,27 +117,12 @@ def server(
     port: int | None = None,
     suffix: str = "",
 ) -> Server:
-    """The server of a plan, by default the plan to run.
+    """The server of a plan, by default the plan to run; `suffix` ends its name.
 
-    Parameters
-    ----------
-    advice : Advice
-        The answer that the plan belongs to.
-    plan : Plan, optional
-        Another plan of the same answer.
-    container : str
-        What the container's form is called in messages; "" where the server runs on the machine
-        itself. Inside a container it listens on all addresses, as the loopback address reaches
-        nobody there; on the machine itself on the loopback address alone.
-    port : int, optional
-        Another port than the plan's.
-    suffix : str
-        Ends the name, for two servers side by side.
-
-    Raises
-    ------
-    AdvisorError
-        Where no container reaches the accelerator, or the plan cannot be written.
+    `container` is what a container's form is called in messages, "" where the server runs on the
+    machine itself. Inside a container it listens on all addresses, as the loopback address reaches
+    nobody there; on the machine itself on the loopback address alone. Raises AdvisorError where no
+    container reaches the accelerator, no image is known, or the plan cannot be written.
     """
     if container:
         vendor(advice, container)
@@ -153,7 +130,8 @@ def server(
     local = traits(plan.engine).listens_locally
     wanted = (None if local else LOOPBACK) if not container else (ALL_ADDRESSES if local else None)
     plan = plan.model_copy(update={"host": plan.host or wanted, "port": port or plan.port})
-    return server_of(advice, plan, suffix, container=bool(container))
+    made = server_of(advice, plan, suffix, container=bool(container))
+    return replace(made, image=image(advice, container)) if container else made
 
 
 def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool = False) -> Server:

@@ -29,7 +29,6 @@ def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> 
     GPUs, for several beside each other. Raises AdvisorError as compose_yaml does.
     """
     server = replace(serving.server(advice, container=QUADLET, suffix=suffix), devices=devices)
-    maker = serving.vendor(advice, QUADLET)
     title = serving.title(advice, "recommend --format quadlet")
     lines = [
         *(comment(line) for line in title),
@@ -39,10 +38,10 @@ def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> 
         "[Container]",
         f"ContainerName={server.name}",
         f"# {notes.IMAGE}",
-        f"Image={word(serving.image(advice, QUADLET))}",
+        f"Image={word(server.image)}",
         *(comment(note) for note in server.note_lines()),
         *_command(server),
-        *_devices(server, maker),
+        *_devices(server),
         *_surroundings(server),
         "",
         "[Service]",
@@ -80,24 +79,23 @@ def _command(server: Server) -> list[str]:
     return [f"Entrypoint={program}", f"Exec={command((rest, *server.units))}"]
 
 
-def _devices(server: Server, maker: str) -> list[str]:
-    if maker == "nvidia":
+def _devices(server: Server) -> list[str]:
+    if server.vendor == "nvidia":
         lines = ["# needs the CDI specification: nvidia-ctk cdi generate"]
         which = server.devices or range(server.gpus)
         return lines + [f"AddDevice=nvidia.com/gpu={number}" for number in which]
-    if maker == "amd":
+    if server.vendor == "amd":
         return ["AddDevice=/dev/kfd", "AddDevice=/dev/dri", "GroupAdd=keep-groups"]
     return ["AddDevice=/dev/dri", "GroupAdd=keep-groups"]
 
 
 def _surroundings(server: Server) -> list[str]:
-    url = f"http://127.0.0.1:{server.port}{server.traits.health}"
     key = serving.key_note(server.plan.engine, "anyone who reaches the port")
     return [
         f"# {notes.SHM}",
-        f"ShmSize={'16g' if server.gpus > 1 else (server.traits.shm or '1gb').removesuffix('b')}",
+        f"ShmSize={server.shm.removesuffix('b')}",
         comment(f"this machine only; drop the address to serve the network. {key}"),
-        f"PublishPort=127.0.0.1:{server.port}:{server.port}",
+        f"PublishPort={server.published}",
         *(f"Volume=%h/.cache/{name}:/root/.cache/{name}" for name in server.traits.caches),
         *_own_model(server),
         *(f"Volume={_path(server, name)}:{serving.inside(name)}:ro" for name, _ in server.files),
@@ -107,7 +105,7 @@ def _surroundings(server: Server) -> list[str]:
         ),
         f"# secrets, from ~/.config/{server.name}/secrets.env (chmod 600) where it sets them",
         "PodmanArgs=" + " ".join(f"--env={name}" for name in server.secrets),
-        f"HealthCmd=curl -fsS {url}",
+        f"HealthCmd=curl -fsS {server.health_url}",
         "HealthInterval=15s",
         f"# {notes.STARTUP}",
         f"HealthStartPeriod={server.startup_s}s",
@@ -122,18 +120,14 @@ def _own_model(server: Server) -> list[str]:
     return ["# where SELinux is enforced: :ro,z", f"Volume={escape(own.source)}:{own.target}:ro"]
 
 
-_DEVICE_GROUPS = {"amd": "video render", "intel": "video render"}
-
-
 def systemd_unit(advice: Advice) -> str:
     """The unit file for the launch to run. Raises AdvisorError on Apple, which has no systemd."""
-    maker = advice.facts.hardware.vendor if advice.facts.hardware is not None else "unknown"
-    if maker == "apple":
+    server = serving.server(advice)
+    if server.vendor == "apple":
         raise AdvisorError(
             "a systemd unit cannot be written for Apple hardware: macOS has no systemd; use "
             "--format flags"
         )
-    server = serving.server(advice)
     title = serving.title(advice, "recommend --format systemd")
     lines = [
         *(comment(line) for line in title),
@@ -144,7 +138,7 @@ def systemd_unit(advice: Advice) -> str:
         "",
         "[Service]",
         *(comment(note) for note in server.note_lines()),
-        *_user(server, maker),
+        *_user(server),
         *_environment(server),
         *(f"ExecStartPre=/bin/sh -c {word(write_file(name, text))}" for name, text in server.files),
         f"ExecStart=/usr/bin/env {command((server.program, *server.units))}",
@@ -158,9 +152,9 @@ def systemd_unit(advice: Advice) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _user(server: Server, maker: str) -> list[str]:
+def _user(server: Server) -> list[str]:
     """A user of its own, that gains no rights and writes only to its own folders."""
-    groups = _DEVICE_GROUPS.get(maker)
+    groups = "video render" if server.vendor in ("amd", "intel") else ""
     return [
         "# a user of its own; it reads programs and models that every user may read",
         "DynamicUser=yes",

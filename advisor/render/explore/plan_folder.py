@@ -32,21 +32,9 @@ class _Part(NamedTuple):
 
 
 def folder(made: MixPlan, form: str = "compose", layout: int | None = None) -> dict[str, str]:
-    """File name -> text.
+    """File name -> text, of the chosen layout unless `layout` is another's index.
 
-    Parameters
-    ----------
-    made : MixPlan
-        The plan.
-    form : str
-        compose, k8s, quadlet, or ray for several machines.
-    layout : int, optional
-        Another layout than the chosen one.
-
-    Raises
-    ------
-    AdvisorError
-        Where the layout cannot be, or the form cannot hold it.
+    Raises AdvisorError where the layout cannot be, or the form cannot hold it.
     """
     # start-up: pydantic's models and YAML, for a folder only
     from advisor.render.bench_script import bench_plan, bench_script
@@ -127,12 +115,9 @@ def _head(layout: Layout) -> list[str]:
 
 def _compose(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
     servers = [
-        (
-            part.advice,
-            replace(
-                serving.server(part.advice, container=compose.FORM, suffix=part.suffix),
-                devices=part.devices,
-            ),
+        replace(
+            serving.server(part.advice, container=compose.FORM, suffix=part.suffix),
+            devices=part.devices,
         )
         for part in parts
     ]
