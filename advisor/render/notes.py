@@ -14,98 +14,61 @@ from advisor.domain.nouns import Advice, Interval, NextRun
 from advisor.engines.traits import LOOPBACK, traits
 
 MUCH = 0.25  # of TPOT's weight, from which on it is said that it counts less
-# option -> (code of the rule behind it or "", why it is written out)
-NOTES: dict[str, tuple[str, str]] = {
-    "--speculative-config": (
-        "SD404",
-        "the model's own draft head; k, the draft tokens beyond the bonus token, within what "
-        "sweeps support",
-    ),
-    "--speculative-algorithm": (
-        "SD228",
-        "the model's own draft head; its three numbers belong together",
-    ),
-    "--speculative-num-steps": ("SD410", "draft steps = k, after the engine's profiles"),
-    "--speculative-num-draft-tokens": ("SD229", "with one branch: steps + 1"),
-    "--spec-type": ("SD213", "the draft head inside the GGUF, which must have kept it"),
-    "--spec-draft-n-max": ("SD405", "k, the draft tokens a step"),
-    "--tensor-parallel-size": ("SD216", "divides the attention heads"),
-    "--max-model-len": (
-        "SD311",
-        "prompt + answer with room to spare, more where that costs no slot",
-    ),
-    "--context-length": (
-        "SD311",
-        "prompt + answer with room to spare, more where that costs no slot",
-    ),
-    "--ctx-size": ("SD312", "the total over all slots"),
-    "--parallel": ("SD308", "slots: as many as requests at once"),
-    "--max-num-seqs": (
-        "SD308",
-        "written out: the default differs between versions; at least the requests at once",
-    ),
-    "--max-running-requests": ("SD236", "written out: with speculation the engine would set 48"),
-    "--max-num-batched-tokens": (
-        "SD251",
-        "written out: the default differs between versions and GPUs",
-    ),
-    "--chunked-prefill-size": ("", "written out: the default differs between GPUs"),
-    "--gpu-memory-utilization": (
-        "SD305",
-        "written out: the default changed between versions; the rest is for the system",
-    ),
-    "--mem-fraction-static": ("SD304", "written out: speculation takes its share of the KV pool"),
-    "--no-enable-prefix-caching": (
-        "SD403",
-        "off on purpose: with MTP on a hybrid it pays only for long shared prefixes",
-    ),
-    "--disable-prefix-caching": (
-        "SD403",
-        "off on purpose: with MTP on a hybrid it pays only for long shared prefixes",
-    ),
-    "--disable-radix-cache": (
-        "SD403",
-        "off on purpose: with MTP on a hybrid it pays only for long shared prefixes",
-    ),
-    "--no-cache-prompt": ("SD403", "off on purpose: the prompts share no prefix"),
-    "--mamba-scheduler-strategy": (
-        "SD230",
-        "a hybrid model needs it with speculation at this version",
-    ),
-    "--mamba-radix-cache-strategy": (
-        "SD230",
-        "a hybrid model needs it with speculation at this version",
-    ),
-    "--flash-attn": ("SD120", "with a value: newer builds refuse the bare switch"),
-    "--jinja": (
-        "SD419",
-        "the chat template: drafts are accepted more often on /v1/chat/completions",
-    ),
-    "--reasoning-parser": ("", "splits thinking from the answer"),
-    "--tool-call-parser": ("SD219", "the parser of this model family"),
-    "--trust-remote-code": (
-        "",
-        "configuration and tokenizer of this model are code of its repository: read it first",
-    ),
-    "--host": ("", "inside a container the loopback address reaches nobody"),
-}
+
+
+def _by_option(text: str) -> dict[str, tuple[str, str]]:
+    """Option -> (code of the rule behind it or "", why it is written out)."""
+    notes = {}
+    for line in text.replace("\n  ", " ").splitlines():
+        head, _, why = line.partition(": ")
+        options = [word for word in head.split() if word.startswith("-")]
+        notes |= dict.fromkeys(options, (head.removeprefix(" ".join(options)).strip(), why))
+    return notes
+
+
+NOTES = _by_option("""\
+--speculative-config SD404: the model's own draft head; k, the draft tokens beyond the bonus token,
+  within what sweeps support
+--speculative-algorithm SD228: the model's own draft head; its three numbers belong together
+--speculative-num-steps SD410: draft steps = k, after the engine's profiles
+--speculative-num-draft-tokens SD229: with one branch: steps + 1
+--spec-type SD213: the draft head inside the GGUF, which must have kept it
+--spec-draft-n-max SD405: k, the draft tokens a step
+--tensor-parallel-size SD216: divides the attention heads
+--max-model-len --context-length SD311: prompt + answer with room to spare, more where that costs no
+  slot
+--ctx-size SD312: the total over all slots
+--parallel SD308: slots: as many as requests at once
+--max-num-seqs SD308: written out: the default differs between versions; at least the requests at
+  once
+--max-running-requests SD236: written out: with speculation the engine would set 48
+--max-num-batched-tokens SD251: written out: the default differs between versions and GPUs
+--chunked-prefill-size: written out: the default differs between GPUs
+--gpu-memory-utilization SD305: written out: the default changed between versions; the rest is for
+  the system
+--mem-fraction-static SD304: written out: speculation takes its share of the KV pool
+--no-enable-prefix-caching --disable-prefix-caching --disable-radix-cache SD403: off on purpose:
+  with MTP on a hybrid it pays only for long shared prefixes
+--no-cache-prompt SD403: off on purpose: the prompts share no prefix
+--mamba-scheduler-strategy --mamba-radix-cache-strategy SD230: a hybrid model needs it with
+  speculation at this version
+--flash-attn SD120: with a value: newer builds refuse the bare switch
+--jinja SD419: the chat template: drafts are accepted more often on /v1/chat/completions
+--reasoning-parser: splits thinking from the answer
+--tool-call-parser SD219: the parser of this model family
+--trust-remote-code: configuration and tokenizer of this model are code of its repository: read it
+  first
+--host: inside a container the loopback address reaches nobody
+""")
 # the same for a plan with a published drafter in place of the model's own head
-DRAFTER_NOTES: dict[str, tuple[str, str]] = {
-    "--speculative-config": (
-        "SD269",
-        "a published drafter of this very model; k, its draft tokens beyond the bonus token",
-    ),
-    "--speculative-algorithm": ("SD269", "a published drafter of this very model"),
-    "--speculative-num-steps": ("SD228", "draft steps = k; the three numbers belong together"),
-    "--no-enable-prefix-caching": (
-        "SD403",
-        "off on purpose: the drafter's publisher serves it so, or prompts share no prefix",
-    ),
-    "--disable-radix-cache": (
-        "SD403",
-        "off on purpose: the drafter's publisher serves it so, or prompts share no prefix",
-    ),
-}
+DRAFTER_NOTES = _by_option("""\
+--speculative-config SD269: a published drafter of this very model; k, its draft tokens beyond the
+  bonus token
+--speculative-algorithm SD269: a published drafter of this very model
+--speculative-num-steps SD228: draft steps = k; the three numbers belong together
+--no-enable-prefix-caching --disable-radix-cache SD403: off on purpose: the drafter's publisher
+  serves it so, or prompts share no prefix
+""")
 SHM = "SD240: workers talk through /dev/shm; the default of 64 MB is too small"
 STARTUP = "SD241: download, load, compile and graph capture come before the first answer"
 ROLLOUT = "SD242: a rolling update would need a second GPU"
