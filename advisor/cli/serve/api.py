@@ -18,7 +18,7 @@ from advisor.advice.explore.axes import parse_axis
 from advisor.advice.explore.sweep import sweep as run_sweep
 from advisor.advice.questions import question as request_of
 from advisor.cli.serve import answers
-from advisor.cli.serve.question import Question, question_from
+from advisor.cli.serve.question import Question
 from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.questions import (
     Doubt,
@@ -57,14 +57,6 @@ class Variation(Question):
         max_length=6,
         description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it",
     )
-
-    def question(self) -> Question:
-        """Without what varies."""
-        return question_from(self.given_fields())
-
-    def given_fields(self) -> dict[str, Any]:
-        """The fields of the question that were given."""
-        return {name: getattr(self, name) for name in Question.model_fields}
 
 
 _ERROR = object_of({"error": {"type": "string"}}, ["error"])
@@ -120,7 +112,7 @@ def swept_for(asked: Variation) -> Any:
         loads *= len(values) if name != "k" else 1
     if loads > MOST_LOADS:
         raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
-    request, machine = request_of(asked.question().as_options())
+    request, machine = request_of(asked.as_options())
     return run_sweep(request, vary, machine=machine)
 
 

@@ -13,7 +13,7 @@ from math import isfinite, log
 from typing import Any, NamedTuple
 
 from advisor.advice.decide import GOAL_METRICS
-from advisor.advice.explore.values import Load, Point, Sweep
+from advisor.advice.explore.values import Load, Point, Sweep, curves
 from advisor.domain.nouns import Decision, Evidence
 from advisor.domain.shell import shell_words
 from advisor.render.text_sections import METHOD_NAMES
@@ -72,22 +72,22 @@ def curve_view(found: Sweep, concurrency: int) -> dict[str, Any]:
 
 def drawing(found: Sweep, concurrency: int, box: Box, name: str) -> dict[str, Any]:
     """Lines, the band of the best k, measured pairs, ticks and the load asked for."""
-    curves = _curves(found)
+    points_of = _curves(found)
     loads = [_load(load) for load in found.loads]
     low_x, high_x = min(loads), max(loads)
-    low_y, high_y = _range(found, curves)
+    low_y, high_y = _range(found, points_of)
 
     def at(load: float, gain: float) -> tuple[float, float]:
         return box.x(load, low_x, high_x), box.y(gain, low_y, high_y)
 
     best = _best_curve(found, concurrency)
-    lines = [_line(key, points, at, key == best) for key, points in curves.items()]
+    lines = [_line(key, points, at, key == best) for key, points in points_of.items()]
     _spread(lines, box)
     return {
         "name": name,
         "box": box,
         "lines": lines,
-        "band": _band(curves.get(best, ()), at) if best is not None else "",
+        "band": _band(points_of.get(best, ()), at) if best is not None else "",
         "one": box.y(1.0, low_y, high_y),
         "here": box.x(min(max(concurrency, low_x), high_x), low_x, high_x),
         "concurrency": concurrency,
@@ -98,21 +98,20 @@ def drawing(found: Sweep, concurrency: int, box: Box, name: str) -> dict[str, An
 
 
 def _curves(found: Sweep) -> dict[tuple[str, int], list[tuple[float, Point]]]:
-    out: dict[tuple[str, int], list[tuple[float, Point]]] = {}
-    for load in found.loads:
-        for point in load.points:
-            if point.k > 0 and isfinite(point.gain.p50):
-                out.setdefault((point.method, point.k), []).append((_load(load), point))
-    return dict(sorted(out.items(), key=lambda pair: (pair[0][0], pair[0][1])))
+    lines = {
+        (method, k): [(at, point) for at, point in points if isfinite(point.gain.p50)]
+        for (_, method, k), points in curves(found.loads, "concurrency").items()
+    }
+    return {key: lines[key] for key in sorted(lines) if lines[key]}
 
 
 def _load(load: Load) -> float:
     return float(dict(load.setting)["concurrency"])
 
 
-def _range(found: Sweep, curves: dict[Any, list[tuple[float, Point]]]) -> tuple[float, float]:
+def _range(found: Sweep, points_of: dict[Any, list[tuple[float, Point]]]) -> tuple[float, float]:
     """The gains to draw: all medians, and the band of the best k."""
-    gains = [point.gain.p50 for points in curves.values() for _, point in points]
+    gains = [point.gain.p50 for points in points_of.values() for _, point in points]
     for load in found.loads:
         point = load.point(load.best_k, load.best_method) if load.best_k else None
         if point is not None:

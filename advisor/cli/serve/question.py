@@ -35,7 +35,7 @@ DEFAULT_MODEL = "qwen3.6-35b-a3b"
 Name = Annotated[str, Field(max_length=200)]
 
 
-def _within(name: str, default: Any, text: str, alias: str | None = None) -> Any:
+def limited(name: str, text: str, default: Any = None, alias: str | None = None) -> Any:
     """A field with the limits that Request has; infinity and NaN are beyond each of them."""
     low, high = LIMITS[name]
     return Field(default, ge=low, le=high, alias=alias, description=text)
@@ -70,8 +70,8 @@ class Question(FormFields):
     """The options of `advisor recommend`."""
 
     hw: Name | None = Field(None, description="Hardware: an id, an alias, or auto for this machine")
-    gpus: int | None = _within("gpus", None, "Total number of GPUs; default: tp, else 1")
-    tp: int | None = _within("tp", None, "Tensor-parallel ranks per replica")
+    gpus: int | None = limited("gpus", "Total number of GPUs; default: tp, else 1")
+    tp: int | None = limited("tp", "Tensor-parallel ranks per replica")
     interconnect: Interconnect | None = Field(None, description="Link between the GPUs")
     model: Name = Field(DEFAULT_MODEL, description="Model: an id, an alias or a repository")
     quant: Name | None = Field(None, description="Quantisation; default: the best that fits")
@@ -80,17 +80,17 @@ class Question(FormFields):
     )
     engine_version: Name | None = Field(None, description="Release; default: the newest known")
     method: DraftMethod | None = Field(None, description="How to draft; default: the model's head")
-    concurrency: int = _within("concurrency", 1, "Requests at once")
-    ctx_tokens: int = _within("ctx_tokens", 2048, "Prompt tokens per request", "ctx")
-    output_tokens: int = _within("output_tokens", 512, "Answer tokens per request")
+    concurrency: int = limited("concurrency", "Requests at once", 1)
+    ctx_tokens: int = limited("ctx_tokens", "Prompt tokens per request", 2048, "ctx")
+    output_tokens: int = limited("output_tokens", "Answer tokens per request", 512)
     workload: Workload = Field("mixed", description="Kind of text")
     thinking: bool | None = Field(None, description="Whether the model reasons first")
-    temperature: float | None = _within("temperature", None, "Sampling temperature")
-    prefix_share: float = _within(
-        "prefix_share", 0.0, "Part of the prompt that requests share, 0 to 1"
+    temperature: float | None = limited("temperature", "Sampling temperature")
+    prefix_share: float = limited(
+        "prefix_share", "Part of the prompt that requests share, 0 to 1", 0.0
     )
-    output_spread: float | None = _within(
-        "output_spread", None, "How far answer lengths vary, 0 (one length) to 0.95"
+    output_spread: float | None = limited(
+        "output_spread", "How far answer lengths vary, 0 (one length) to 0.95"
     )
     acceptance: (
         Annotated[
@@ -98,26 +98,26 @@ class Question(FormFields):
         ]
         | None
     ) = Field(None, description="Measured acceptance by draft position, each given the one before")
-    acceptance_length: float | None = _within(
-        "acceptance_length", None, "Measured tokens per step, bonus token included"
+    acceptance_length: float | None = limited(
+        "acceptance_length", "Measured tokens per step, bonus token included"
     )
-    acceptance_k: int | None = _within(
-        "acceptance_k", None, "The k at which acceptance_length was measured"
+    acceptance_k: int | None = limited(
+        "acceptance_k", "The k at which acceptance_length was measured"
     )
     goal: Goal = Field("balanced", description="What counts")
-    max_ttft_ms: float | None = _within(
-        "max_ttft_ms", None, "Objective: the longest time to the first token"
+    max_ttft_ms: float | None = limited(
+        "max_ttft_ms", "Objective: the longest time to the first token"
     )
-    max_tpot_ms: float | None = _within(
-        "max_tpot_ms", None, "Objective: the longest time per output token"
+    max_tpot_ms: float | None = limited(
+        "max_tpot_ms", "Objective: the longest time per output token"
     )
     machine: Annotated[str, Field(max_length=40)] | None = Field(
         None, description="Your machine, from `advisor calibrate`"
     )
 
     def as_options(self) -> dict[str, Any]:
-        """The options as the command line parses them."""
-        return {name: getattr(self, name) for name in type(self).model_fields}
+        """The options of the question as the command line parses them."""
+        return {name: getattr(self, name) for name in Question.model_fields}
 
     def non_defaults(self) -> dict[str, str]:
         """What differs from the defaults, under the options' names, as a URL or a command has

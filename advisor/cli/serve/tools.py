@@ -112,7 +112,10 @@ def recommend(asked: RecommendArguments) -> dict[str, Any]:
     """Whether speculative decoding pays for a setup, with which k, how sure that is and why, and
     the launch command.
     """
-    told = advice_json(answers.advice(_plain(asked)))
+    alone = check_fields(
+        Question, asked.as_options()
+    )  # its answer is kept for page and tools alike
+    told = advice_json(answers.advice(alone))
     return told if asked.full else {key: told[key] for key in told if key not in _LONG}
 
 
@@ -173,11 +176,6 @@ def ab(asked: AbArguments) -> dict[str, Any]:
         name: value for name, value in asked if name not in ("off", "on") and value is not None
     }
     return ab_json(uploads.verdict(off, on, (), given))
-
-
-def _plain(asked: Question) -> Question:
-    """The question alone, so that answers are kept for page and tools alike."""
-    return check_fields(Question, {name: getattr(asked, name) for name in Question.model_fields})
 
 
 def loosen(schema: Any) -> Any:

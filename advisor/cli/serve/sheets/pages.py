@@ -6,7 +6,8 @@ The forms of choices use addresses, so that every state of that sheet can be sha
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
@@ -41,124 +42,90 @@ CHECK_FIELDS = ("hw", "gpus", "concurrency", "ctx", "output_tokens", "workload",
 AB_FIELDS = ("hw", "model", "gpus", "k", "workload", "engine_version", "machine")
 
 
-def _check_page(given: dict[str, str], **shown: Any) -> HTMLResponse:
-    fields = sheet_fields(given, CHECK_FIELDS)
-    told = {"text": given.get("text", ""), "name": given.get("name", "")}
-    status = 400 if shown.get("error") else 200
-    values = {"checked": None, "error": "", **shown}
-    return page("check.html", status, tab="check", given=told, fields=fields, **values)
+class _Sheet(NamedTuple):
+    """A sheet at /NAME, its answer alone at /part/NAME. `empty` is what its template shows without
+    an answer, `controls` what it shows beside.
+    """
+
+    name: str
+    answer: Callable[[uploads.Form], dict[str, Any]]  # raises AdvisorError
+    empty: dict[str, Any]
+    controls: Callable[[dict[str, str]], dict[str, Any]]
+
+    def shown(self, form: uploads.Form) -> dict[str, Any]:
+        """The answer, or the sentence why there is none."""
+        try:
+            return {**self.empty, **self.answer(form), "error": ""}
+        except AdvisorError as error:
+            return {**self.empty, "error": str(error)}
+
+    def page(self, words: dict[str, str], shown: dict[str, Any]) -> HTMLResponse:
+        """The whole sheet."""
+        status = 400 if shown["error"] else 200
+        controls = self.controls(words)
+        return page(f"{self.name}.html", status, tab=self.name, **controls, **shown)
 
 
-def _check_view(given: dict[str, str]) -> dict[str, Any]:
-    """What the template of a checked text shows, or the sentence why it cannot be checked."""
-    told = {**given, "text": given.get("text", "").replace("\r\n", "\n")}
-    try:
-        return {"checked": check_view(checkup(check_fields(PastedText, told))), "error": ""}
-    except AdvisorError as error:
-        return {"checked": None, "error": str(error)}
+def _serve(sheet: _Sheet) -> None:
+    def visit(request: Request) -> HTMLResponse:  # empty, or with the text of the address
+        words = dict(request.query_params)
+        asked = "text" in sheet.controls(words).get("given", {}) and words.get("text", "").strip()
+        form = uploads.Form(words, {})
+        return sheet.page(words, sheet.shown(form) if asked else {**sheet.empty, "error": ""})
+
+    async def post(request: Request) -> HTMLResponse:  # without a script
+        form = await uploads.form_of(request)
+        return sheet.page(form.words, await run_sync(sheet.shown, form))
+
+    async def part(request: Request) -> HTMLResponse:
+        shown = await run_sync(sheet.shown, await uploads.form_of(request))
+        return page(f"_{sheet.name}.html", 400 if shown["error"] else 200, **shown)
+
+    router.get(f"/{sheet.name}")(visit)
+    router.post(f"/{sheet.name}")(post)
+    router.post(f"/part/{sheet.name}")(part)
 
 
-@router.get("/check")
-def check(request: Request) -> HTMLResponse:
-    """The empty sheet, or what the address tells: `text` may be part of it."""
-    given = dict(request.query_params)
-    return _check_page(given, **(_check_view(given) if given.get("text", "").strip() else {}))
+def _check(form: uploads.Form) -> dict[str, Any]:
+    words = {**form.words, "text": form.words.get("text", "").replace("\r\n", "\n")}
+    return {"checked": check_view(checkup(check_fields(PastedText, words)))}
 
 
-@router.post("/check")
-async def post_check(request: Request) -> HTMLResponse:
-    """The sheet with its findings, without a script."""
-    words = (await uploads.form_of(request)).words
-    return _check_page(words, **(await run_sync(_check_view, words)))
+def _results(form: uploads.Form) -> dict[str, Any]:
+    off, on, launch = form.of("off"), form.of("on"), form.of("launch")
+    words = dict(form.words)
+    name = words.pop("machine", "").strip()
+    runs = uploads.runs_in([*off, *on])
+    if not runs:
+        raise AdvisorError("no file was chosen: choose the benchmark's output")
+    report = uploads.verdict(off, on, launch, words) if off and on else None
+    added = uploads.add_uploaded_runs(name, off, on, launch, words) if name else None
+    return results_view(runs, report, added)
 
 
-@router.post("/part/check")
-async def check_part(request: Request) -> HTMLResponse:
-    """The findings alone."""
-    shown = await run_sync(_check_view, (await uploads.form_of(request)).words)
-    return page("_check.html", 400 if shown["error"] else 200, **shown)
+def _mix(form: uploads.Form) -> dict[str, Any]:
+    mixed = check_fields(MixForm, form.words)
+    return {"plan": mix_view(make_plan(mixed), mixed.form)}
 
 
-def _results_view(form: uploads.Form) -> dict[str, Any]:
-    """What the template of results shows, or the sentence why they cannot be read."""
-    try:
-        off, on, launch = form.of("off"), form.of("on"), form.of("launch")
-        words = dict(form.words)
-        name = words.pop("machine", "").strip()
-        runs = uploads.runs_in([*off, *on])
-        if not runs:
-            raise AdvisorError("no file was chosen: choose the benchmark's output")
-        report = uploads.verdict(off, on, launch, words) if off and on else None
-        added = uploads.add_uploaded_runs(name, off, on, launch, words) if name else None
-        return {**results_view(runs, report, added), "error": ""}
-    except AdvisorError as error:
-        return {"runs": [], "ab": None, "added": None, "error": str(error)}
+def _check_controls(words: dict[str, str]) -> dict[str, Any]:
+    given = {"text": words.get("text", ""), "name": words.get("name", "")}
+    return {"given": given, "fields": sheet_fields(words, CHECK_FIELDS)}
 
 
-def _results_page(given: dict[str, str], **shown: Any) -> HTMLResponse:
-    values = {"runs": [], "ab": None, "added": None, "error": "", **shown}
-    fields = sheet_fields(given, AB_FIELDS)
-    return page(
-        "results.html", 400 if values["error"] else 200, tab="results", fields=fields, **values
-    )
+def _results_controls(words: dict[str, str]) -> dict[str, Any]:
+    return {"fields": sheet_fields(words, AB_FIELDS)}
 
 
-@router.get("/results")
-def results(request: Request) -> HTMLResponse:
-    """The empty sheet; the options of the address are filled in."""
-    return _results_page(dict(request.query_params))
+def _mix_controls(words: dict[str, str]) -> dict[str, Any]:
+    given = {"text": words.get("text", EXAMPLE), "form": words.get("form", "compose")}
+    return {"given": given, "forms": [(name, name) for name in FORMS]}
 
 
-@router.post("/results")
-async def post_results(request: Request) -> HTMLResponse:
-    """The sheet with what the files hold, without a script."""
-    form = await uploads.form_of(request)
-    return _results_page(form.words, **(await run_sync(_results_view, form)))
-
-
-@router.post("/part/results")
-async def results_part(request: Request) -> HTMLResponse:
-    """What the files hold alone."""
-    shown = await run_sync(_results_view, await uploads.form_of(request))
-    return page("_results.html", 400 if shown["error"] else 200, **shown)
-
-
-def _mix_view(given: dict[str, str]) -> dict[str, Any]:
-    """What the template of a mix shows, or the sentence why it cannot be planned."""
-    try:
-        mixed = check_fields(MixForm, given)
-        return {"plan": mix_view(make_plan(mixed), mixed.form), "error": ""}
-    except AdvisorError as error:
-        return {"plan": None, "error": str(error)}
-
-
-def _mix_page(given: dict[str, str], **shown: Any) -> HTMLResponse:
-    told = {"text": given.get("text", EXAMPLE), "form": given.get("form", "compose")}
-    values = {"plan": None, "error": "", **shown}
-    forms = [(name, name) for name in FORMS]
-    status = 400 if values["error"] else 200
-    return page("mix.html", status, tab="mix", given=told, forms=forms, **values)
-
-
-@router.get("/mix")
-def mix(request: Request) -> HTMLResponse:
-    """The sheet with an example, or what the address tells."""
-    given = dict(request.query_params)
-    return _mix_page(given, **(_mix_view(given) if given.get("text", "").strip() else {}))
-
-
-@router.post("/mix")
-async def post_mix(request: Request) -> HTMLResponse:
-    """The sheet with its plan, without a script."""
-    words = (await uploads.form_of(request)).words
-    return _mix_page(words, **(await run_sync(_mix_view, words)))
-
-
-@router.post("/part/mix")
-async def mix_part(request: Request) -> HTMLResponse:
-    """The plan alone."""
-    shown = await run_sync(_mix_view, (await uploads.form_of(request)).words)
-    return page("_mix.html", 400 if shown["error"] else 200, **shown)
+_NO_RUNS = {"runs": [], "ab": None, "added": None}
+_serve(_Sheet("check", _check, {"checked": None}, _check_controls))
+_serve(_Sheet("results", _results, _NO_RUNS, _results_controls))
+_serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls))
 
 
 @router.get("/api")

@@ -22,8 +22,8 @@ from advisor.advice.explore.why_not import WhyNot, why_not
 from advisor.advice.explore.within import objectives
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question as request_of
-from advisor.cli.serve.question import FormFields, Question
-from advisor.domain.nouns import LIMITS, AdvisorError, Interval, Workload
+from advisor.cli.serve.question import FormFields, Question, limited
+from advisor.domain.nouns import AdvisorError, Interval, Workload
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
 from advisor.lint.fixes import redacted_diff
@@ -38,11 +38,6 @@ from advisor.render.layout import number
 TEXT_CHARACTERS = 500_000
 
 
-def _within(name: str, text: str) -> Any:
-    low, high = LIMITS[name]
-    return Field(None, ge=low, le=high, description=text)
-
-
 class PastedText(FormFields):
     """A configuration and what it cannot tell itself: the options of `advisor validate`."""
 
@@ -51,10 +46,10 @@ class PastedText(FormFields):
         "-", max_length=200, description="What its file is called, e.g. docker-compose.yml"
     )
     hw: str | None = Field(None, max_length=200, description="Hardware that runs it")
-    gpus: int | None = _within("gpus", "Number of devices")
-    concurrency: int | None = _within("concurrency", "Requests at once")
-    ctx: int | None = Field(None, ge=1, le=10_000_000, description="Prompt tokens per request")
-    output_tokens: int | None = _within("output_tokens", "Answer tokens per request")
+    gpus: int | None = limited("gpus", "Number of devices")
+    concurrency: int | None = limited("concurrency", "Requests at once")
+    ctx: int | None = limited("ctx_tokens", "Prompt tokens per request")
+    output_tokens: int | None = limited("output_tokens", "Answer tokens per request")
     workload: Workload | None = Field(None, description="Kind of text")
     engine_version: str | None = Field(
         None, max_length=200, description="The release that runs, whatever the text says"
@@ -251,7 +246,7 @@ class Doubt(Question):
 
 def compare_choices(asked: Sides) -> tuple[Comparison, Rate]:
     """What `advisor compare` answers. Raises AdvisorError in one sentence."""
-    told = _question(asked)
+    told = asked.as_options()
     if not asked.hw and kind_of(asked.names[0]) == "hardware":
         told["hw"] = asked.names[0]  # each name is its own
     limits = objectives(asked.users_within) if asked.users_within else None
@@ -264,11 +259,7 @@ def explain_why_not(asked: Doubt) -> WhyNot:
     """What `advisor why-not` answers. Raises AdvisorError in one sentence."""
     if not asked.hw and not asked.machine:
         raise AdvisorError("which hardware? choose one, or give hw")
-    return why_not(request_of(_question(asked))[0], asked.what)
-
-
-def _question(asked: Question) -> dict[str, Any]:
-    return {name: getattr(asked, name) for name in Question.model_fields}
+    return why_not(request_of(asked.as_options())[0], asked.what)
 
 
 def sides_view(found: Comparison, rate: Rate) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from advisor import readers
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import AbReport, judge_ab
 from advisor.advice.own_runs.calibration import Addition, add_runs
-from advisor.cli.serve.question import FormFields, check_fields
-from advisor.domain.nouns import LIMITS, AdvisorError, DraftMethod, Workload
+from advisor.cli.serve.question import FormFields, check_fields, limited
+from advisor.domain.nouns import AdvisorError, DraftMethod, Workload
 from advisor.domain.printable import excerpt
 from advisor.readers.results.document import parse
 from advisor.readers.results.formats import read_document
@@ -45,17 +45,12 @@ class Form(NamedTuple):
         return self.files.get(name, [])
 
 
-def _count(name: str, text: str) -> Any:
-    low, high = LIMITS[name]
-    return Field(None, ge=low, le=high, description=text)
-
-
 class RunOptions(FormFields):
     """What the files were measured on: the options of `advisor ab` beside its files."""
 
     hardware: str | None = Field(None, alias="hw", max_length=200, description="Hardware")
-    gpus: int | None = _count("gpus", "Total number of GPUs")
-    tp: int | None = _count("tp", "Tensor-parallel ranks")
+    gpus: int | None = limited("gpus", "Total number of GPUs")
+    tp: int | None = limited("tp", "Tensor-parallel ranks")
     model: str | None = Field(None, max_length=200, description="Model; default: as stated")
     quant: str | None = Field(None, max_length=200, description="Quantisation")
     engine: str | None = Field(None, max_length=200, description="Engine; default: as stated")
@@ -98,8 +93,7 @@ def verdict(
     left, right = runs_in(off), runs_in(on)
     if not left or not right:
         raise AdvisorError("an A/B needs a run without speculation and one with it")
-    ran = check_fields(RunOptions, given)
-    asked = {name: getattr(ran, name) for name in type(ran).model_fields}
+    asked = dict(check_fields(RunOptions, given))
     found = settings.setting(left, right, asked, _plan(launch))
     return judge_ab(left, right, found)
 
@@ -120,8 +114,7 @@ def add_uploaded_runs(
     left, right = ([run for run in arm if run.kind != "counters"] for arm in runs)
     if not left:
         raise AdvisorError("to calibrate, choose a run without speculation")
-    ran = check_fields(RunOptions, given)
-    asked = {field: getattr(ran, field) for field in type(ran).model_fields}
+    asked = dict(check_fields(RunOptions, given))
     return add_runs(name, left, right, counters, asked, _plan(launch))
 
 
