@@ -7,22 +7,14 @@ they are nonsense.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
-from advisor.domain.nouns import (
-    LIMITS,
-    MAX_POSITIONS,
-    METHODS,
-    DraftMethod,
-    Engine,
-    Goal,
-    Interconnect,
-    Workload,
-)
+from advisor.domain.nouns import LIMITS, MAX_POSITIONS, METHODS, Engine, Request, Workload
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import excerpt
 from advisor.knowledge import store as knowledge
@@ -38,7 +30,6 @@ else:  # generic only for the type checker, and not in every release of click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
-INTERCONNECTS: tuple[str, ...] = get_args(Interconnect)
 WORKLOADS: tuple[str, ...] = get_args(Workload)
 
 
@@ -167,37 +158,6 @@ def _names(kind: str) -> tuple[str, ...]:
     return ids[kind]()
 
 
-def _count(names: str, text: str, **more: Any) -> Option:
-    return _number(names, text, whole=True, **more)
-
-
-def _tokens(names: str, text: str, **more: Any) -> Option:
-    """A number of tokens within the limits of the field that the option fills."""
-    words = names.split()
-    kind = Tokens(*LIMITS[words[-1].removeprefix("--").replace("-", "_")])
-    return click.option(*words, type=kind, help=text, show_default="default" in more, **more)
-
-
-def _number(names: str, text: str, whole: bool = False, **more: Any) -> Option:
-    """A number within the limits of the field that the option fills."""
-    words = names.split()
-    field = words[-1].removeprefix("--").replace("-", "_")
-    more.setdefault("show_default", whole and "default" in more)
-    return click.option(*words, type=Number(*LIMITS[field], whole=whole), help=text, **more)
-
-
-def _name(name: str, text: str, kind: str = "", **more: Any) -> Option:
-    if kind:
-        more["shell_complete"] = complete_names(kind)
-    return click.option(
-        *name.split(),
-        metavar=more.pop("metavar", "NAME"),
-        help=text,
-        show_default="default" in more,
-        **more,
-    )
-
-
 class _DraftWord(ChoiceType):
     """A method that a launch is written for; of those that only a table prices, it says so."""
 
@@ -214,22 +174,6 @@ class _DraftWord(ChoiceType):
         return super().convert(value, param, ctx)
 
 
-def _word(
-    name: str,
-    words: tuple[str, ...],
-    text: str,
-    kind: type[ChoiceType] = click.Choice,
-    **more: Any,
-) -> Option:
-    return click.option(
-        name,
-        type=kind(words, case_sensitive=False),
-        help=text,
-        show_default="default" in more,
-        **more,
-    )
-
-
 def once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
     """The value of an option that asks for one thing. Raises BadParameter where it has two."""
     if len(values) > 1:
@@ -237,108 +181,134 @@ def once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
     return values[0] if values else None
 
 
+_FIELDS = get_type_hints(Request)
+_TOKENS = ("ctx_tokens", "output_tokens", "max_model_len")
+
+
+def _option(
+    names: str, text: str, kind: Any = None, *, defaults: bool = True, **more: Any
+) -> Option:
+    """An option as the field of Request that it fills declares it: type, limits and default, unless
+    the text says the default in words. `kind` is a type, or whose names the shell completes.
+    """
+    flag, *rest = names.split()
+    name = rest[-1] if rest else flag.replace("-", "_")
+    words = (f"--{flag}", *rest)
+    hint = next((part for part in get_args(_FIELDS.get(name)) if part in (int, float, bool)), None)
+    hint = hint or _FIELDS.get(name)
+    if hint is bool:
+        return click.option(f"--{flag}/--no-{flag}", default=None, help=text)
+    choices = _words_of(name)
+    default = Request.model_fields.get(name)
+    if defaults and isinstance(default, int | float | str) and "[default" not in text:
+        more |= {"default": default, "show_default": not isinstance(default, float)}
+    if name in LIMITS:
+        kind = (
+            Tokens(*LIMITS[name]) if name in _TOKENS else Number(*LIMITS[name], whole=hint is int)
+        )
+    elif choices:
+        kind = (kind or click.Choice)(choices, case_sensitive=False)
+    elif isinstance(kind, str):
+        more, kind = {"shell_complete": complete_names(kind), "metavar": "NAME", **more}, None
+    return click.option(*words, type=kind, help=text, **more)
+
+
+def _words_of(name: str) -> tuple[str, ...]:
+    """The words that a field takes; none where it takes others."""
+    hint = _FIELDS.get(name)
+    kinds = [part for part in (hint, *get_args(hint)) if get_origin(part) is Literal]
+    return get_args(kinds[0]) if kinds else ()
+
+
 _OPTIONS: tuple[Option, ...] = (
-    _name(
-        "--hw",
+    _option(
+        "hw",
         "Hardware, e.g. gb10, 3090, h100; auto detects this machine.",
         "hardware",
         multiple=True,
         callback=once,
     ),
-    _count("--gpus", "Total number of GPUs  [default: --tp, else 1]"),
-    _count("--tp", "Tensor-parallel ranks per replica."),
-    _count("--gpus-per-machine", "GPUs that one machine holds  [default: by the hardware]"),
-    _word(
-        "--interconnect", INTERCONNECTS, "Link between the GPUs; roce or ethernet between machines."
-    ),
-    _name("--model", "Model.", "model", default="qwen3.6-35b-a3b"),
-    _name("--quant", "Quantisation  [default: the best that fits and runs]", "quant"),
-    _name(
-        "--engine",
+    _option("gpus", "Total number of GPUs  [default: --tp, else 1]"),
+    _option("tp", "Tensor-parallel ranks per replica."),
+    _option("gpus-per-machine", "GPUs that one machine holds  [default: by the hardware]"),
+    _option("interconnect", "Link between the GPUs; roce or ethernet between machines."),
+    _option("model", "Model.", "model"),
+    _option("quant", "Quantisation  [default: the best that fits and runs]", "quant"),
+    _option(
+        "engine",
         "vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]",
         "engine",
     ),
-    _name(
-        "--engine-version",
+    _option(
+        "engine-version",
         "Release, llama.cpp build (b9235) or commit  [default: the newest known]",
         metavar="VERSION",
     ),
-    _word(
-        "--method",
-        get_args(DraftMethod),
+    _option(
+        "method",
         "Draft method  [default: the model's own head, else a published drafter]",
         _DraftWord,
     ),
-    _count("--concurrency", "Concurrent requests.", default=1),
-    _tokens("--ctx ctx_tokens", "Prompt tokens per request: 2048, 32k.", default=2048),
-    _tokens("--output-tokens", "Output tokens per request.", default=512),
-    _word("--workload", WORKLOADS, f"{', '.join(WORKLOADS)}.", default="mixed", metavar="WORD"),
-    click.option(
-        "--thinking/--no-thinking",
-        default=None,
-        help="Whether the model reasons before it answers.",
-    ),
-    _number("--temperature", "Sampling temperature  [default: the model card's]"),
-    _number("--prefix-share", "Share of the prompt common to all requests, 0 to 1.", default=0.0),
-    _number(
-        "--output-spread",
+    _option("concurrency", "Concurrent requests."),
+    _option("ctx ctx_tokens", "Prompt tokens per request: 2048, 32k."),
+    _option("output-tokens", "Output tokens per request."),
+    _option("workload", f"{', '.join(WORKLOADS)}.", metavar="WORD"),
+    _option("thinking", "Whether the model reasons before it answers."),
+    _option("temperature", "Sampling temperature  [default: the model card's]"),
+    _option("prefix-share", "Share of the prompt common to all requests, 0 to 1."),
+    _option(
+        "output-spread",
         "How far answer lengths vary about --output-tokens: 0 one length, 0.5 half to one and a "
         "half times  [default: 0 for random text, else 0.5]",
     ),
-    click.option(
-        "--acceptance",
-        type=Rates(),
-        help="Measured acceptance rate per draft position, if the previous one was accepted: "
-        "0.82,0.63.",
+    _option(
+        "acceptance",
+        "Measured acceptance rate per draft position, if the previous one was accepted: 0.82,0.63.",
+        Rates(),
     ),
-    _number("--acceptance-length", "Measured tokens per step, bonus token included: 2.43."),
-    _count("--acceptance-k", "The k at which --acceptance-length was measured."),
-    _word("--goal", get_args(Goal), "Metric to optimise.", default="balanced"),
-    _number("--max-ttft-ms", "Objective: maximum time to first token."),
-    _number("--max-tpot-ms", "Objective: maximum time per output token."),
-    _count(
-        "--max-num-seqs", "Maximum concurrent requests of a server  [default: what fits in memory]"
+    _option("acceptance-length", "Measured tokens per step, bonus token included: 2.43."),
+    _option("acceptance-k", "The k at which --acceptance-length was measured."),
+    _option("goal", "Metric to optimise."),
+    _option("max-ttft-ms", "Objective: maximum time to first token."),
+    _option("max-tpot-ms", "Objective: maximum time per output token."),
+    _option(
+        "max-num-seqs", "Maximum concurrent requests of a server  [default: what fits in memory]"
     ),
-    _tokens("--max-model-len", "Maximum tokens of a request: 32k  [default: what fits in memory]"),
-    _number(
-        "--gpu-memory-utilization memory_fraction",
+    _option("max-model-len", "Maximum tokens of a request: 32k  [default: what fits in memory]"),
+    _option(
+        "gpu-memory-utilization memory_fraction",
         "Share of GPU memory the server may use, 0.05 to 1.",
     ),
-    _name("--kv-cache-dtype", "KV cache type: fp8, q8_0, auto  [default: 16 bit]", metavar="TYPE"),
+    _option("kv-cache-dtype", "KV cache type: fp8, q8_0, auto  [default: 16 bit]", metavar="TYPE"),
 )
-
-
+_setting = partial(_option, defaults=False)
 _SETTING: tuple[Option, ...] = (
-    _name("--hw hardware", "Hardware of the benchmark, e.g. gb10, 3090, h100.", "hardware"),
-    _count("--gpus", "Total number of GPUs."),
-    _count("--tp", "Tensor-parallel ranks."),
-    _name("--model", "Model  [default: what the files or the launch state]", "model"),
-    _name("--quant", "Quantisation.", "quant"),
-    _name("--engine", "vllm, sglang or llama-server  [default: what the files state]", "engine"),
-    _name("--engine-version", "Engine release of the benchmark.", metavar="VERSION"),
-    _word(
-        "--method",
-        get_args(DraftMethod),
-        "Draft method  [default: what the files state, else mtp]",
+    _setting("hw hardware", "Hardware of the benchmark, e.g. gb10, 3090, h100.", "hardware"),
+    _setting("gpus", "Total number of GPUs."),
+    _setting("tp", "Tensor-parallel ranks."),
+    _setting("model", "Model  [default: what the files or the launch state]", "model"),
+    _setting("quant", "Quantisation.", "quant"),
+    _setting("engine", "vllm, sglang or llama-server  [default: what the files state]", "engine"),
+    _setting("engine-version", "Engine release of the benchmark.", metavar="VERSION"),
+    _setting("method", "Draft method  [default: what the files state, else mtp]"),
+    _setting(
+        "k", "Draft tokens per step  [default: what the files state]", Number(1, 31, whole=True)
     ),
-    click.option(
-        "--k",
-        type=Number(1, 31, whole=True),
-        help="Draft tokens per step  [default: what the files state]",
-    ),
-    _word("--workload", WORKLOADS, "Kind of prompts.", metavar="WORD"),
+    _setting("workload", "Kind of prompts.", metavar="WORD"),
 )
+
+
+def _with(options: Sequence[Option], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def setting_options(command: Command) -> Command:
     """Give a command the options that say what benchmark files were measured on."""
-    for option in reversed(_SETTING):
-        command = option(command)
-    return command
+    return _with(_SETTING, command)
 
 
 def question_options(command: Command) -> Command:
     """Give a command all options of a question."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return _with(_OPTIONS, command)
