@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from textwrap import fill
@@ -37,6 +37,19 @@ FORMAT = click.Choice(["text", "json"])
 write = partial(say, end="")  # never coloured: a colour in it is the file's or the server's
 
 
+def _more_runs(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --off, --on and --launch."""
+    off, on = "Another run without speculation.", "Another run with speculation."
+    launch = "Launch of the benchmark: compose.yml, a script, a unit."
+    for option in (
+        click.option("--launch", type=LAUNCH, help=launch),
+        click.option("--on", "more_on", multiple=True, type=FILE, help=on),
+        click.option("--off", "more_off", multiple=True, type=FILE, help=off),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
 @click.option("--format", "form", type=FORMAT, default="text", show_default=True)
@@ -59,13 +72,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
 @click.command(context_settings=HELP)
 @click.argument("off", type=FILE)
 @click.argument("on", type=FILE, required=False)
-@click.option(
-    "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
-)
-@click.option("--on", "more_on", multiple=True, type=FILE, help="Another run with speculation.")
-@click.option(
-    "--launch", type=LAUNCH, help="Launch of the benchmark: compose.yml, a script, a unit."
-)
+@_more_runs
 @setting_options
 @click.option("--format", "form", type=FORMAT, default="text", show_default=True)
 def ab(
@@ -139,13 +146,7 @@ def watch(url: str, seconds: float, api_key: str | None, **asked: Any) -> None:
 
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="OFF [ON] [METRICS]")
-@click.option(
-    "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
-)
-@click.option("--on", "more_on", multiple=True, type=FILE, help="Another run with speculation.")
-@click.option(
-    "--launch", type=LAUNCH, help="Launch of the benchmark: compose.yml, a script, a unit."
-)
+@_more_runs
 @click.option("--name", default="own", show_default=True, help="The machine's name.")
 @setting_options
 def calibrate(

@@ -7,9 +7,7 @@ What it does not know: the disk; the caller writes the files.
 from __future__ import annotations
 
 from advisor.domain.nouns import Advice, AdvisorError
-from advisor.domain.shell import shell_word, shell_words
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK
-from advisor.engines.writer import write_file
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.deploy import serving
 from advisor.render.deploy.quoting import comment
@@ -72,15 +70,8 @@ def _script(server: Server) -> str:
     """The bare command, without a container, as a script of its own."""
     reach = f"listens on {LOOPBACK} alone; --host {ALL_ADDRESSES} would serve the network"
     key = serving.key_note(server.plan.engine, "anyone who then reaches the port")
-    return "\n".join(["#!/bin/sh", comment(f"{reach}. {key}"), "set -eu", *_body(server)]) + "\n"
-
-
-def _body(server: Server) -> list[str]:
-    """What the script does: variables, files, the command."""
-    lines = [shell_words(unit) for unit in (server.program, *server.units)]
-    exports = [f"export {name}={shell_word(value)}" for name, value in server.env.items()]
-    files = [write_file(name, text) for name, text in server.files]
-    return "\n".join([*exports, *files, "exec " + " \\\n  ".join(lines)]).split("\n")
+    body = serving.script_lines(server)
+    return "\n".join(["#!/bin/sh", comment(f"{reach}. {key}"), "set -eu", *body]) + "\n"
 
 
 def _comparison(advice: Advice) -> dict[str, str]:
@@ -118,7 +109,10 @@ def _rollback(advice: Advice, form: str) -> str:
         lines += [
             "(`run-off.sh`):",
             "",
-            *(f"    {line}" for line in _body(serving.server(advice, advice.plan_off))),
+            *(
+                f"    {line}"
+                for line in serving.script_lines(serving.server(advice, advice.plan_off))
+            ),
         ]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -18,7 +18,7 @@ MUCH = 0.25  # of TPOT's weight, from which on it is said that it counts less
 
 def _by_option(text: str) -> dict[str, tuple[str, str]]:
     """Option -> (code of the rule behind it or "", why it is written out)."""
-    notes = {}
+    notes: dict[str, tuple[str, str]] = {}
     for line in text.replace("\n  ", " ").splitlines():
         head, _, why = line.partition(": ")
         options = [word for word in head.split() if word.startswith("-")]

@@ -12,31 +12,12 @@ import math
 from advisor.advice.own_runs.machine import Machine, MachineRun
 from advisor.domain.printable import csv_cell
 
-COLUMNS = (
-    "run_id",
-    "source_id",
-    "group_id",
-    "model",
-    "quant",
-    "hardware",
-    "gpu_count",
-    "tp",
-    "engine",
-    "engine_version",
-    "spec_method",
-    "k",
-    "concurrency",
-    "input_tokens",
-    "output_tokens",
-    "workload",
-    "output_tok_s",
-    "ttft_ms",
-    "tpot_ms",
-    "acceptance_length",
-    "use",
-    "use_why",
-    "notes",
+_TABLE = (
+    "run_id source_id group_id model quant hardware gpu_count tp engine engine_version "
+    "spec_method k concurrency input_tokens output_tokens workload output_tok_s ttft_ms tpot_ms "
+    "acceptance_length use use_why notes"
 )
+COLUMNS = tuple(_TABLE.split())
 _COLUMN_OF = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 
 

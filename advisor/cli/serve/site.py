@@ -21,20 +21,10 @@ from advisor.render.forms import FORMS
 
 # one of each kind that people serve with: unified memory, consumer cards, workstations, data
 # centers
-HARDWARE = (
-    "gb10",
-    "strix-halo",
-    "rtx3090",
-    "rtx4090",
-    "rtx5090",
-    "rtx-pro-6000",
-    "l40s",
-    "a100-80gb",
-    "h100-sxm",
-    "h200",
-    "b200",
-    "mi300x",
+_HARDWARE = (
+    "gb10 strix-halo rtx3090 rtx4090 rtx5090 rtx-pro-6000 l40s a100-80gb h100-sxm h200 b200 mi300x"
 )
+HARDWARE = tuple(_HARDWARE.split())
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b")
 LOADS = (1, 4, 16, 64)
 

@@ -23,7 +23,7 @@ from advisor import engines
 from advisor.domain.nouns import Advice, AdvisorError, Flag, Plan
 from advisor.engines.writer import write_file
 from advisor.render.deploy import serving
-from advisor.render.deploy.k8s import typed_value
+from advisor.render.deploy.k8s import resource, typed_value
 from advisor.render.deploy.quoting import Block, NotedValue, comment, document
 from advisor.render.deploy.serving import Server
 
@@ -293,28 +293,16 @@ def kubernetes(routes: Sequence[Route]) -> str:
         "containers": [container],
         "volumes": [{"name": "conf", "configMap": {"name": "router"}}],
     }
-    parts: list[dict[str, Any]] = [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": meta,
-            "data": {"nginx.conf": nginx_conf(routes, str(PORT))},
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": meta,
-            "spec": {
-                "replicas": 1,
-                "selector": {"matchLabels": label},
-                "template": {"metadata": {"labels": label}, "spec": pod},
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": meta,
-            "spec": {"selector": label, "ports": [{"port": PORT, "targetPort": PORT}]},
-        },
-    ]
-    return "---\n".join(document(part) for part in parts)
+    deployment = {
+        "replicas": 1,
+        "selector": {"matchLabels": label},
+        "template": {"metadata": {"labels": label}, "spec": pod},
+    }
+    service = {"selector": label, "ports": [{"port": PORT, "targetPort": PORT}]}
+    return "---\n".join(
+        (
+            resource("ConfigMap", meta, "data", {"nginx.conf": nginx_conf(routes, str(PORT))}),
+            resource("Deployment", meta, "spec", deployment),
+            resource("Service", meta, "spec", service),
+        )
+    )

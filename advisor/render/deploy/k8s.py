@@ -8,6 +8,7 @@ word is expanded. The chart's keys are those of its values.yaml and values.schem
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
@@ -61,26 +62,23 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     service = {"selector": label, "ports": [{"port": server.port, "targetPort": server.port}]}
     title = serving.title(advice, "recommend --format k8s")
     title.append(serving.key_note(server.plan.engine, "every pod of the cluster"))
-    files = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": meta,
-        "data": dict(server.files),
-    }
+    files = [resource("ConfigMap", meta, "data", dict(server.files))] if server.files else []
     return "---\n".join(
         (
-            document(
-                _object("v1", "PersistentVolumeClaim", {"name": _CLAIM}, claim(advice)), title
-            ),
-            *([document(files)] if server.files else []),
-            document(_object("apps/v1", "Deployment", meta, deployment)),
-            document(_object("v1", "Service", meta, service)),
+            resource("PersistentVolumeClaim", {"name": _CLAIM}, "spec", claim(advice), title),
+            *files,
+            resource("Deployment", meta, "spec", deployment),
+            resource("Service", meta, "spec", service),
         )
     )
 
 
-def _object(version: str, kind: str, meta: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+def resource(
+    kind: str, meta: dict[str, Any], key: str, body: dict[str, Any], title: Sequence[str] = ()
+) -> str:
+    """One resource as a YAML document."""
+    version = "apps/v1" if kind == "Deployment" else "v1"
+    return document({"apiVersion": version, "kind": kind, "metadata": meta, key: body}, title)
 
 
 def claim(advice: Advice) -> dict[str, Any]:

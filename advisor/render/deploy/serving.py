@@ -14,8 +14,10 @@ from math import ceil
 from advisor import engines
 from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
+from advisor.domain.shell import shell_word, shell_words
 from advisor.engines import k_ranges
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, EngineTraits, traits
+from advisor.engines.writer import write_file
 from advisor.knowledge.rule_data import table
 from advisor.render.deploy.local_models import Mount, mount_model, on_this_machine
 from advisor.render.deploy.quoting import NotedValue
@@ -84,8 +86,7 @@ class Server:
     @property
     def visible(self) -> dict[str, str]:
         """The variable that shows it its own GPUs, where containers of this vendor see all."""
-        name = {"amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}.get(self.vendor)
-        return {name: ",".join(map(str, self.devices))} if name and self.devices else {}
+        return _visible(self)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -187,6 +188,20 @@ def both(advice: Advice, container: str = "") -> tuple[Server, Server]:
     off = server(advice, advice.plan_off, container=container, suffix="-off")
     on = server(advice, advice.candidate, container=container, port=off.port + 1, suffix="-on")
     return off, on
+
+
+def script_lines(server: Server) -> list[str]:
+    """A shell script of the bare command: variables, files, the command."""
+    lines = [shell_words(unit) for unit in (server.program, *server.units)]
+    env = server.env | _visible(server, "CUDA_VISIBLE_DEVICES")
+    exports = [f"export {name}={shell_word(value)}" for name, value in env.items()]
+    files = [write_file(name, text) for name, text in server.files]
+    return "\n".join([*exports, *files, "exec " + " \\\n  ".join(lines)]).split("\n")
+
+
+def _visible(server: Server, usual: str = "") -> dict[str, str]:
+    name = {"amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}.get(server.vendor, usual)
+    return {name: ",".join(map(str, server.devices))} if name and server.devices else {}
 
 
 def weights_gib(advice: Advice) -> float:

@@ -13,7 +13,6 @@ from advisor.advice.explore.layouts import Instance, Layout, MixPlan
 from advisor.advice.plans.topology import on_each, spans
 from advisor.advice.recommend import launch_text
 from advisor.domain.nouns import Advice, AdvisorError, Plan
-from advisor.domain.shell import shell_word, shell_words
 from advisor.render.deploy import compose, front_ends, k8s, serving, units
 from advisor.render.deploy.front_ends import Route
 from advisor.render.deploy.serving import Server
@@ -171,16 +170,10 @@ _WRITERS: dict[str, Callable[[Layout, Sequence[_Part]], dict[str, str]]] = {
 
 def _script(part: _Part) -> str:
     """The bare command of one server, without a container."""
-    server = serving.server(part.advice, suffix=part.suffix)
-    lines = [shell_words(unit) for unit in (server.program, *server.units)]
-    exports = [f"export {name}={shell_word(value)}" for name, value in server.env.items()]
-    if part.devices:
-        which = ",".join(map(str, part.devices))
-        exports.append(f"export {_VISIBLE.get(server.vendor, 'CUDA_VISIBLE_DEVICES')}={which}")
-    return "\n".join(["#!/bin/sh", "set -eu", *exports, "exec " + " \\\n  ".join(lines)]) + "\n"
+    server = replace(serving.server(part.advice, suffix=part.suffix), devices=part.devices)
+    return "\n".join(["#!/bin/sh", "set -eu", *serving.script_lines(server)]) + "\n"
 
 
-_VISIBLE = {"amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
 _START = {
     "compose": "docker compose up --detach",
     "k8s": "kubectl apply $(printf ' -f %s' *.yaml)",

@@ -122,7 +122,7 @@ def _mix_controls(words: dict[str, str]) -> dict[str, Any]:
     return {"given": given, "forms": [(name, name) for name in FORMS]}
 
 
-_NO_RUNS = {"runs": [], "ab": None, "added": None}
+_NO_RUNS: dict[str, Any] = {"runs": [], "ab": None, "added": None}
 _serve(_Sheet("check", _check, {"checked": None}, _check_controls))
 _serve(_Sheet("results", _results, _NO_RUNS, _results_controls))
 _serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls))
