@@ -35,7 +35,7 @@ class Shape:
     A key is the field of that name, of its declared type, unless `values` computes it or `kinds`
     has another schema; `about` describes keys, and "" the object. `identity` makes it a whole
     document, whose first key says which. `listed`: wherever the noun stands in another it has this
-    shape, by `name`.
+    shape, by `name`. With `optional` keys may be left out, and others added.
     """
 
     listed: dict[Any, Shape] = {}  # noqa: RUF012 - the one table of all shapes
@@ -51,10 +51,11 @@ class Shape:
         kinds: Mapping[str, Schema] | None = None,
         identity: str = "",
         listed: bool = True,
+        optional: str | None = None,
     ) -> None:
         self.noun, self.name, self.keys = noun, name, keys.split()
         self.about, self.values, self.kinds = about or {}, values or {}, kinds or {}
-        self.identity = identity
+        self.identity, self.optional = identity, optional
         if listed:
             self.listed[noun] = self
 
@@ -76,7 +77,8 @@ class Shape:
             if key in self.about:
                 parts[key] = parts[key] | {"description": self.about[key]}
         words = {"description": self.about[""]} if "" in self.about else {}
-        return object_of(parts) | words
+        needed = [key for key in parts if key not in (self.optional or "").split()]
+        return object_of(parts, needed if self.optional else None) | words
 
     def document(self) -> Schema:
         """The schema of what a command prints with `--format json`, complete in itself."""

@@ -27,7 +27,7 @@ from advisor.render.deploy.units import systemd_unit
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import Paper, pack_launch
-from advisor.render.schema import recommend_schema
+from advisor.render.schema import named_schema
 from advisor.render.text import SCREEN_LINES, advice_text, first_screen, screen_height
 
 HARDWARE = ("gb10", "rtx3090", "h100-sxm", "mi300x", "apple-m4-max", "strix-halo", "rtx5090", "p40")
@@ -40,7 +40,7 @@ LOADS = (
 )
 GRID = list(itertools.product(HARDWARE, ENGINES, MODELS, LOADS))
 SCHEMAS = Path(__file__).parents[1] / "schemas"  # of others: README.md there
-CHECKER = jsonschema.Draft202012Validator(recommend_schema())
+CHECKER = jsonschema.Draft202012Validator(named_schema("recommend"))
 
 
 @cache

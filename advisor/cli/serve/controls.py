@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, get_args
 
@@ -54,45 +54,24 @@ def controls(question: Question, advice: Advice | None = None) -> dict[str, Any]
             "workload", "Text", [("", _same(get_args(Workload)))], question.workload, "mid", "mixed"
         ),
     ]
-    more = [
-        _select("engine", "Engine", _with(_engines(), question.engine or ""), question.engine),
-        _text("engine_version", "Release", question, "newest known"),
-        _select("quant", "Quantisation", _with(_quants(), question.quant or ""), question.quant),
-        _select(
-            "method",
-            "Draft method",
-            [("", [("", "chosen"), *_same(get_args(DraftMethod))])],
-            question.method,
-        ),
-        _number("gpus", "GPUs", question, "1"),
-        _number("tp", "Tensor parallel", question),
-        _select(
-            "interconnect",
-            "GPU link",
-            [("", [("", "by hardware"), *_same(get_args(Interconnect))])],
-            question.interconnect,
-        ),
-        _select(
-            "thinking",
-            "Reasoning",
-            [("", [("", "the model's default"), ("true", "on"), ("false", "off")])],
-            _word(question.thinking),
-        ),
-        _number("prefix_share", "Shared prefix, 0 to 1", question),
-        _number("output_spread", "Answer lengths vary by", question, "0 or 0.5"),
-        _number("temperature", "Temperature", question, "model card"),
-        _number("max_ttft_ms", "TTFT at most, ms", question),
-        _number("max_tpot_ms", "TPOT at most, ms", question),
-        _number("acceptance_length", "Measured tokens/step", question),
-        _number("acceptance_k", "measured at k", question),
-        _text("acceptance", "Acceptance by position", question, "0.82,0.63"),
-    ]
+    more = [_further(name, question) for name in _MORE]
     machines = machine_names()
     if machines:
         list_ = [("", "none"), *_same(machines)]
         more.append(_select("machine", "Your machine", [("", list_)], question.machine))
     told = question.non_defaults()
     return {"main": main, "more": more, "more_open": any(f["name"] in told for f in more)}
+
+
+def _further(name: str, question: Question) -> dict[str, Any]:
+    label, unset = _MORE[name]
+    words = _CHOICES.get(name)
+    if words is None:
+        mode = {"mode": "text"} if name in ("engine_version", "acceptance") else {}
+        return _number(name, label, question, unset) | mode
+    value = getattr(question, name)
+    value = str(value).lower() if isinstance(value, bool) else value or ""
+    return _select(name, label, _with([("", [("", unset), *words()])], value), value)
 
 
 def _default(name: str) -> str:
@@ -119,10 +98,6 @@ def _select(
     }
 
 
-def _text(name: str, label: str, question: Question, hint: str = "") -> dict[str, Any]:
-    return _number(name, label, question, hint) | {"mode": "text"}
-
-
 def _number(name: str, label: str, question: Question, hint: str = "") -> dict[str, Any]:
     """A field for a number; empty where it is not told and has no default."""
     field = {"ctx": "ctx_tokens"}.get(name, name)
@@ -139,10 +114,6 @@ def _number(name: str, label: str, question: Question, hint: str = "") -> dict[s
         "size": "small" if name in _MAIN else "",
         "mode": "numeric" if whole else "decimal",
     }
-
-
-def _word(value: bool | None) -> str:
-    return "" if value is None else str(value).lower()
 
 
 def _same(words: Iterable[str]) -> Options:
@@ -197,10 +168,33 @@ def _family(ident: str) -> str:
 
 
 @cache
-def _engines() -> Groups:
-    return [("", [("", "by hardware"), *_same(e for e in get_args(Engine) if traits(e).writable)])]
+def _engines() -> Options:
+    return _same(engine for engine in get_args(Engine) if traits(engine).writable)
 
 
-@cache
-def _quants() -> Groups:
-    return [("", [("", "the best that fits"), *_same(knowledge.quant_ids())])]
+# the fields behind the first sight: label, and what an empty one stands for
+_MORE = {
+    "engine": ("Engine", "by hardware"),
+    "engine_version": ("Release", "newest known"),
+    "quant": ("Quantisation", "the best that fits"),
+    "method": ("Draft method", "chosen"),
+    "gpus": ("GPUs", "1"),
+    "tp": ("Tensor parallel", ""),
+    "interconnect": ("GPU link", "by hardware"),
+    "thinking": ("Reasoning", "the model's default"),
+    "prefix_share": ("Shared prefix, 0 to 1", ""),
+    "output_spread": ("Answer lengths vary by", "0 or 0.5"),
+    "temperature": ("Temperature", "model card"),
+    "max_ttft_ms": ("TTFT at most, ms", ""),
+    "max_tpot_ms": ("TPOT at most, ms", ""),
+    "acceptance_length": ("Measured tokens/step", ""),
+    "acceptance_k": ("measured at k", ""),
+    "acceptance": ("Acceptance by position", "0.82,0.63"),
+}
+_CHOICES: dict[str, Callable[[], Options]] = {
+    "engine": _engines,
+    "quant": lambda: _same(knowledge.quant_ids()),
+    "method": lambda: _same(get_args(DraftMethod)),
+    "interconnect": lambda: _same(get_args(Interconnect)),
+    "thinking": lambda: [("true", "on"), ("false", "off")],
+}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from advisor.domain.nouns import Engine, Finding, Method, Severity
+from advisor.domain.nouns import Engine, Finding, Method, Skipped
 from advisor.domain.printable import cut, printable_lines
+from advisor.lint.report import FileReport
 from advisor.render.json_out import CODE
-from advisor.render.objects import DIALECT, Schema, list_of, object_of, or_null, schema_of
+from advisor.render.objects import DIALECT, Schema, Shape, list_of, object_of, or_null, schema_of
 
 if TYPE_CHECKING:
-    from advisor.lint.report import CheckedLaunch, FileReport, Report
+    from advisor.lint.report import CheckedLaunch, Report
 
 
 MAX_TEXT = 10_000  # characters of one text
@@ -21,13 +22,10 @@ def report_json(report: Report) -> dict[str, Any]:
     """The report as plain data: files, findings, skipped, launches."""
     told: dict[str, Any] = redact_data(
         {
-            "files": [_file(one) for one in report.files],
-            "findings": [finding_json(one) for one in report.findings],
-            "skipped": [
-                {"code": one.code, "needs": list(one.needs), "file": one.file}
-                for one in report.skipped
-            ],
-            "launches": [_launch(one) for one in report.launches],
+            "files": map(_FILE.json, report.files),
+            "findings": map(_FINDING.json, report.findings),
+            "skipped": map(_SKIPPED.json, report.skipped),
+            "launches": map(_launch, report.launches),
         },
         report,
     )
@@ -44,42 +42,49 @@ def _redact(data: Any, clean: Callable[[str], str]) -> Any:
         return printable_lines(cut(clean(data), MAX_TEXT))
     if isinstance(data, dict):
         return {_redact(key, clean): _redact(value, clean) for key, value in data.items()}
-    if isinstance(data, list | tuple):
+    if isinstance(data, list | tuple | map):
         return [_redact(item, clean) for item in data]
     return data
 
 
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding in the form of the `validate` JSON report."""
+_TEXT, _COUNT = schema_of(str), schema_of(int)
+_FIX = {"text": _TEXT, "safe": schema_of(bool), "applicable": schema_of(bool)}
+
+
+def _fix(finding: Finding) -> dict[str, Any] | None:
     fix = finding.fix
-    return {
-        "code": finding.code,
-        "slug": finding.slug,
-        "severity": finding.severity,
-        "message": finding.message,
-        "file": finding.file,
-        "line": finding.line,
-        "column": finding.column,
-        "engine": finding.engine,
-        "flag": finding.flag,
-        "fix": None
-        if fix is None
-        else {"text": fix.text, "safe": fix.safe, "applicable": bool(fix.edits)},
-        "sources": list(finding.sources),
-        "conflicts": list(finding.conflicts),
-    }
+    if fix is None:
+        return None
+    return {"text": fix.text, "safe": fix.safe, "applicable": bool(fix.edits)}
 
 
-def _file(one: FileReport) -> dict[str, Any]:
-    return {
-        "file": one.file,
-        "form": one.form,
-        "launches": one.launches,
-        "notes": list(one.notes),
-        "error": one.error,
-        "not_checked": [{"line": x.line, "reason": x.reason} for x in one.not_checked],
-        "ignored": one.suppressed,
-    }
+_FINDING = Shape(
+    Finding,
+    "finding",
+    "code slug severity message file line column engine flag fix sources conflicts",
+    values={"fix": _fix},
+    kinds={
+        "code": CODE,
+        "fix": or_null(object_of(_FIX, ["text", "safe"])),
+        "sources": list_of(_TEXT) | {"minItems": 1},
+    },
+    listed=False,
+    optional="slug conflicts",
+)
+_NOT_CHECKED = object_of({"line": _COUNT, "reason": _TEXT}, ["line", "reason"])
+_FILE = Shape(
+    FileReport,
+    "file",
+    "file form launches notes error not_checked ignored",
+    values={
+        "not_checked": lambda one: [{"line": x.line, "reason": x.reason} for x in one.not_checked],
+        "ignored": lambda one: one.suppressed,
+    },
+    kinds={"not_checked": list_of(_NOT_CHECKED), "ignored": _COUNT},
+    listed=False,
+    optional="form notes not_checked ignored",
+)
+_SKIPPED = Shape(Skipped, "skipped", "code needs file", listed=False, optional="file")
 
 
 def _launch(one: CheckedLaunch) -> dict[str, Any]:
@@ -108,35 +113,8 @@ def _launch(one: CheckedLaunch) -> dict[str, Any]:
 
 def validate_schema() -> Schema:
     """The JSON Schema of `advisor validate --format json`; keys may be added."""
-    text, count = schema_of(str), schema_of(int)
+    text, count = _TEXT, _COUNT
     maybe, texts = or_null(text), list_of(text)
-    fix = object_of(
-        {"text": text, "safe": schema_of(bool), "applicable": schema_of(bool)}, ["text", "safe"]
-    )
-    finding = {
-        "code": CODE,
-        "slug": text,
-        "severity": schema_of(Severity),
-        "message": text,
-        "file": text,
-        "line": count,
-        "column": count,
-        "engine": maybe,
-        "flag": maybe,
-        "fix": or_null(fix),
-        "sources": texts | {"minItems": 1},
-        "conflicts": texts,
-    }
-    not_checked = object_of({"line": count, "reason": text}, ["line", "reason"])
-    file = {
-        "file": text,
-        "form": text,
-        "launches": count,
-        "notes": texts,
-        "error": maybe,
-        "not_checked": list_of(not_checked),
-        "ignored": count,
-    }
     plan = {"engine": text, "method": schema_of(Method), "k": count}
     launch = {
         "engine": schema_of(Engine),
@@ -150,12 +128,10 @@ def validate_schema() -> Schema:
         "estimate": {"type": "object"},
         "recommend": {"type": "object"},
     }
-    needed = [key for key in finding if key not in ("slug", "conflicts")]
-    skipped = {"code": text, "needs": texts, "file": text}
     lists = {
-        "files": object_of(file, ["file", "launches", "error"]),
-        "findings": object_of(finding, needed),
-        "skipped": object_of(skipped, ["code", "needs"]),
+        "files": _FILE.schema(),
+        "findings": _FINDING.schema(),
+        "skipped": _SKIPPED.schema(),
         "launches": object_of(launch, ["engine", "engine_version", "model", "plan"]),
     }
     body = object_of({key: list_of(items) for key, items in lists.items()}, list(lists))
