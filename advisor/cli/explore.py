@@ -116,10 +116,14 @@ def sweep(
     if plot is not None:
         _save(plot, found)
     if form == "text":
-        style = (page_width(), wants_color())
-        write(sweep_text(found, *style, unicode=takes_unicode(), rate=rate))
+        write(sweep_text(found, **_style(), rate=rate))
     else:
         write(text_of(sweep_json(found)) if form == "json" else sweep_csv(found))
+
+
+def _style() -> dict[str, Any]:
+    """How texts are set on this output."""
+    return {"width": page_width(), "color": wants_color(), "unicode": takes_unicode()}
 
 
 def _save(place: Path, found: Sweep) -> None:
@@ -177,11 +181,7 @@ def plan(mix: str, form: str, place: Path | None, deploy: str, kind: str | None)
     if place is None:
         if kind is not None:
             raise click.UsageError("--layout needs --out")
-        write(
-            text_of(mix_plan_json(made))
-            if form == "json"
-            else plan_text(made, page_width(), wants_color(), unicode=takes_unicode())
-        )
+        write(text_of(mix_plan_json(made)) if form == "json" else plan_text(made, **_style()))
         return
     write_files(folder(made, deploy, _index(made, kind)), place)
 
@@ -218,44 +218,32 @@ def compare(
     """Compare two or three choices and explain the difference: hardware, models, engines,
     releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files.
     """
-    style = (page_width(), wants_color())
     if any(os.path.exists(name) or name == "-" for name in names):
-        _files(names, form, style, asked)
+        _files(names, form, asked)
         return
     if not asked.get("hw") and kind_of(names[0]) == "hardware":
         asked["hw"] = names[0]  # each name is its own
     limits = objectives(within) if within is not None else None
     found = compare_choices(request_from(asked), names, limits)
     rate = rate_of(price, watts)
-    write(
-        text_of(comparison_json(found, rate))
-        if form == "json"
-        else comparison_text(found, rate, *style, unicode=takes_unicode())
-    )
+    text = comparison_text(found, rate, **_style())
+    write(text_of(comparison_json(found, rate)) if form == "json" else text)
 
 
-def _files(
-    names: tuple[str, ...], form: str, style: tuple[int, bool], asked: dict[str, Any]
-) -> None:
+def _files(names: tuple[str, ...], form: str, asked: dict[str, Any]) -> None:
     missing = [name for name in names if name != "-" and not os.path.exists(name)]
     if missing:
         raise AdvisorError(f"{missing[0]}: no such file; files are compared with files")
     source = click.get_current_context().get_parameter_source
+    fields = ("hw", "gpus", "concurrency", "ctx_tokens", "output_tokens", "workload")
     told = {
-        name: asked[key]
-        for name, key in (
-            ("hw", "hw"),
-            ("gpus", "gpus"),
-            ("concurrency", "concurrency"),
-            ("ctx", "ctx_tokens"),
-            ("output_tokens", "output_tokens"),
-            ("workload", "workload"),
-        )
+        key.replace("ctx_tokens", "ctx"): asked[key]
+        for key in fields
         if asked.get(key) is not None
         and (asked.get("hw") or source(key) == click.core.ParameterSource.COMMANDLINE)
     }
     found = side_by_side(names, **told)
-    text = files_text(found, *style, unicode=takes_unicode())
+    text = files_text(found, **_style())
     write(text_of(files_json(found)) if form == "json" else text)
 
 
@@ -270,5 +258,5 @@ def why_not(what: str, form: str, **asked: Any) -> None:
     """
     request, _ = question(asked)
     found = explain_why_not(request, what)
-    text = why_not_text(found, page_width(), wants_color(), unicode=takes_unicode())
+    text = why_not_text(found, **_style())
     write(text_of(why_not_json(found)) if form == "json" else text)

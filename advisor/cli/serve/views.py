@@ -11,7 +11,7 @@ from typing import Any
 
 from advisor.cli.serve.answers import link_of
 from advisor.cli.serve.question import Question
-from advisor.domain.nouns import Advice, AdvisorError, Finding, MemoryBill, MetricEstimate
+from advisor.domain.nouns import Advice, AdvisorError, Finding, MetricEstimate
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import number
@@ -245,11 +245,13 @@ def memory(advice: Advice) -> dict[str, Any] | None:
     bill = advice.estimate.memory if advice.estimate is not None else None
     if bill is None or not bill.available_gib or bill.available_gib <= 0:
         return None
+    # KV cache and recurrent state: what is left, where that is not told apart
+    rest = bill.available_gib - bill.weights_gib - bill.spec_gib - bill.overhead_gib
     parts = [
         ("Weights", bill.weights_gib, "weights"),
         ("Draft part", bill.spec_gib, "spec"),
         ("Overhead", bill.overhead_gib, "overhead"),
-        ("KV cache and states", _cache(bill), "kv"),
+        ("KV cache and states", max(rest, 0.0), "kv"),
     ]
     whole = max(bill.available_gib, sum(gib for _, gib, _ in parts))
     at, out = 0.0, []
@@ -265,12 +267,6 @@ def memory(advice: Advice) -> dict[str, Any] | None:
         "fits": bill.fits is not False,
         "short": f"{bill.short_gib:.1f}" if bill.short_gib else "",
     }
-
-
-def _cache(bill: MemoryBill) -> float:
-    """GiB of KV cache and recurrent state: what is left, where that is not told apart."""
-    rest = (bill.available_gib or 0) - bill.weights_gib - bill.spec_gib - bill.overhead_gib
-    return max(rest, 0.0)
 
 
 # ---------------------------------------------------------------- the launch in every form

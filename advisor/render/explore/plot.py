@@ -61,9 +61,7 @@ def picture_bytes(found: Sweep, path: Path) -> bytes:
 
 def svg(chart: Chart) -> str:
     """One chart as SVG with its title and description."""
-    out = io.StringIO()
-    _draw(chart, out, "svg", {"Title": chart.title, "Description": chart.description})
-    text = out.getvalue()
+    text = _drawing(chart, "svg").decode()
     head = re.search(r"<svg [^>]*>", text)
     assert head is not None  # matplotlib writes one
     opened = head.group(0)[:-1] + ' role="img" aria-labelledby="title desc">'
@@ -76,12 +74,10 @@ def svg(chart: Chart) -> str:
 
 def png(chart: Chart) -> bytes:
     """One chart as PNG, its words in the metadata."""
-    out = io.BytesIO()
-    _draw(chart, out, "png", {"Title": chart.title, "Description": chart.description})
-    return out.getvalue()
+    return _drawing(chart, "png")
 
 
-def _draw(chart: Chart, out: Any, form: str, words: dict[str, str]) -> None:
+def _drawing(chart: Chart, form: str) -> bytes:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -96,10 +92,12 @@ def _draw(chart: Chart, out: Any, form: str, words: dict[str, str]) -> None:
         axes.set_ylabel("gain, percent")
         axes.set_title(chart.title, fontsize=10, loc="left", wrap=True)
         axes.legend(frameon=False, fontsize=8, ncols=2)
-        metadata: dict[str, Any] = dict(words)
+        words: dict[str, Any] = {"Title": chart.title, "Description": chart.description}
         if form == "svg":
-            metadata["Date"] = None
-        figure.savefig(out, format=form, metadata=metadata, dpi=160)
+            words["Date"] = None
+        out = io.BytesIO()
+        figure.savefig(out, format=form, metadata=words, dpi=160)
+        return out.getvalue()
 
 
 def _curves(axes: Any, chart: Chart) -> None:
