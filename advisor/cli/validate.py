@@ -20,6 +20,7 @@ from advisor.lint.validate import validate as check_files
 if TYPE_CHECKING:
     from advisor.lint.report import Report
 
+_CONTEXT = "hw gpus concurrency ctx output_tokens workload engine_version select ignore"
 RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
 
 
@@ -42,12 +43,7 @@ def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
 
 def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     """The report for the files."""
-    report = check_files(
-        files[0] if len(files) == 1 else files,
-        changes=_complete(options),
-        estimates=options["form"] == "json",
-        **context_of(options),
-    )
+    report = _check(options, files[0] if len(files) == 1 else files)
     if options["skip_unrelated"] or no_launch_message(report):
         return report
     return with_unread(report, files)
@@ -61,36 +57,22 @@ def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[s
 
     if "-" not in changed:
         return judge(files, options)
-    piped = check_files(
-        text=changed["-"],
-        name="-",
-        changes=_complete(options),
-        estimates=options["form"] == "json",
-        **context_of(options),
-    )
+    piped = _check(options, text=changed["-"], name="-")
     others = tuple(name for name in files if name != "-")
     return merge_reports([piped, judge(others, options)]) if others else piped
 
 
-def _complete(options: dict[str, Any]) -> bool:
-    """Whether enough is told to say what `recommend` would do instead."""
-    return bool(options["hw"] and options["concurrency"] and options["ctx"])
+def _check(options: dict[str, Any], *files: Any, **text: str) -> Report:
+    """The report, with what `recommend` would do instead where enough is told to say it."""
+    complete = bool(options["hw"] and options["concurrency"] and options["ctx"])
+    estimates = options["form"] == "json"
+    context = context_of(options)
+    return check_files(*files, changes=complete, estimates=estimates, **context, **text)
 
 
 def context_of(options: dict[str, Any]) -> dict[str, Any]:
     """What the caller tells beside the files."""
-    names = (
-        "hw",
-        "gpus",
-        "concurrency",
-        "ctx",
-        "output_tokens",
-        "workload",
-        "engine_version",
-        "select",
-        "ignore",
-    )
-    wanted = {name: options[name] for name in names if options[name]}
+    wanted = {name: options[name] for name in _CONTEXT.split() if options[name]}
     if wanted.get("hw") == "auto":
         from advisor.knowledge.detect import detect  # start-up: only for this option
 

@@ -20,26 +20,10 @@ from advisor.engines.writer import write_file
 
 MIN_WIDTH = 40
 
+_SIGNS = "– - — - − - ‑ - × x → -> ≥ >= ≤ <= ≈ ~ ± +- … ... · . • * ‘ ' ’ ' “ \" ” \" µ u"
 _ASCII = str.maketrans(
     {
-        "–": "-",
-        "—": "-",
-        "−": "-",
-        "‑": "-",
-        "×": "x",
-        "→": "->",
-        "≥": ">=",
-        "≤": "<=",
-        "≈": "~",
-        "±": "+-",
-        "…": "...",
-        "·": ".",
-        "•": "*",
-        "‘": "'",
-        "’": "'",
-        "“": '"',
-        "”": '"',
-        "µ": "u",
+        **dict(zip(_SIGNS.split()[::2], _SIGNS.split()[1::2], strict=True)),
         "\N{NO-BREAK SPACE}": " ",
         "\N{NARROW NO-BREAK SPACE}": " ",
     }

@@ -251,27 +251,24 @@ def compose_service() -> dict[str, Any]:
 def quadlet_unit(servers: Sequence[str]) -> str:
     """The router as a Podman Quadlet beside the servers' units."""
     after = " ".join(f"{name}.service" for name in servers)
-    return "\n".join(
-        [
-            "# the router in front of the servers; nginx.conf lies beside this file",
-            "[Unit]",
-            "Description=router",
-            f"After={after}",
-            "",
-            "[Container]",
-            "ContainerName=router",
-            f"Image={IMAGE}",
-            "Network=host",
-            "Volume=%E/containers/systemd/nginx.conf:/etc/nginx/nginx.conf:ro,Z",
-            "",
-            "[Service]",
-            "Restart=on-failure",
-            "",
-            "[Install]",
-            "WantedBy=default.target",
-            "",
-        ]
-    )
+    return f"""\
+# the router in front of the servers; nginx.conf lies beside this file
+[Unit]
+Description=router
+After={after}
+
+[Container]
+ContainerName=router
+Image={IMAGE}
+Network=host
+Volume=%E/containers/systemd/nginx.conf:/etc/nginx/nginx.conf:ro,Z
+
+[Service]
+Restart=on-failure
+
+[Install]
+WantedBy=default.target
+"""
 
 
 def kubernetes(routes: Sequence[Route]) -> str:
