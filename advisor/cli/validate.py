@@ -43,7 +43,7 @@ def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
 
 def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     """The report for the files."""
-    report = _check(options, files[0] if len(files) == 1 else files)
+    report = _check(options, source=files[0] if len(files) == 1 else files)
     if options["skip_unrelated"] or no_launch_message(report):
         return report
     return with_unread(report, files)
@@ -62,12 +62,12 @@ def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[s
     return merge_reports([piped, judge(others, options)]) if others else piped
 
 
-def _check(options: dict[str, Any], *files: Any, **text: str) -> Report:
+def _check(options: dict[str, Any], **read: Any) -> Report:
     """The report, with what `recommend` would do instead where enough is told to say it."""
     complete = bool(options["hw"] and options["concurrency"] and options["ctx"])
     estimates = options["form"] == "json"
     context = context_of(options)
-    return check_files(*files, changes=complete, estimates=estimates, **context, **text)
+    return check_files(changes=complete, estimates=estimates, **context, **read)
 
 
 def context_of(options: dict[str, Any]) -> dict[str, Any]:

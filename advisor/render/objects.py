@@ -44,7 +44,7 @@ class Shape:
         self,
         noun: Any,
         name: str,
-        keys: str,
+        keys: str | Sequence[str],
         *,
         about: Mapping[str, str] | None = None,
         values: Mapping[str, Callable[[Any], Any]] | None = None,
@@ -53,7 +53,8 @@ class Shape:
         listed: bool = True,
         optional: str | None = None,
     ) -> None:
-        self.noun, self.name, self.keys = noun, name, keys.split()
+        self.noun, self.name = noun, name
+        self.keys = keys.split() if isinstance(keys, str) else keys
         self.about, self.values, self.kinds = about or {}, values or {}, kinds or {}
         self.identity, self.optional = identity, optional
         if listed:

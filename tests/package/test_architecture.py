@@ -16,6 +16,7 @@ import grimp
 import networkx
 import pytest
 
+from advisor.cli.app import COMMANDS
 from advisor.readers.dispatch import READERS
 from advisor.render.forms import FORMS
 
@@ -179,6 +180,10 @@ def test_names_in_strings_lead_to_functions() -> None:
     ]  # fmt: skip
     named += [*READERS.values(), *(form.writer for form in FORMS.values())]
     named += [form.compares for form in FORMS.values() if form.compares]
+    named += [
+        f"{command.target}:{command.attribute or name.replace('-', '_')}"
+        for name, command in COMMANDS.items()
+    ]
     assert len(named) > 50
     for name in named:
         module, _, attribute = name.partition(":")

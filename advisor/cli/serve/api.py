@@ -62,7 +62,7 @@ class Variation(Question):
 _ERROR = object_of({"error": {"type": "string"}}, ["error"])
 
 
-def _printed(command: str = "") -> dict[int | str, Any]:
+def _responses(command: str = "") -> dict[int | str, Any]:
     """The answers for OpenAPI: what a command prints, or any object."""
     schema = inline(named_schema(command)) if command else {"type": "object"}
     refusal = "It cannot be answered; `error` says why in one sentence"
@@ -72,7 +72,7 @@ def _printed(command: str = "") -> dict[int | str, Any]:
     }
 
 
-@router.get("/recommend", responses=_printed("recommend"))
+@router.get("/recommend", responses=_responses("recommend"))
 def recommend(question: Annotated[Question, Query()]) -> JSONResponse:
     """What `advisor recommend --format json` prints."""
     return JSONResponse(advice_json(answers.advice(question)))
@@ -86,19 +86,19 @@ def launch(form: str, question: Annotated[Question, Query()]) -> PlainTextRespon
     return PlainTextResponse(FORMS[form].write(answers.advice(question)))
 
 
-@router.get("/compare", responses=_printed("compare"))
+@router.get("/compare", responses=_responses("compare"))
 def compare(asked: Annotated[Sides, Query()]) -> JSONResponse:
     """What `advisor compare --format json` prints."""
     return JSONResponse(comparison_json(*compare_choices(asked)))
 
 
-@router.get("/why-not", responses=_printed("why-not"))
+@router.get("/why-not", responses=_responses("why-not"))
 def why_not(asked: Annotated[Doubt, Query()]) -> JSONResponse:
     """What `advisor why-not --format json` prints."""
     return JSONResponse(why_not_json(explain_why_not(asked)))
 
 
-@router.get("/sweep", responses=_printed("sweep"))
+@router.get("/sweep", responses=_responses("sweep"))
 def sweep(asked: Annotated[Variation, Query()]) -> JSONResponse:
     """What `advisor sweep --format json` prints."""
     return JSONResponse(sweep_json(swept_for(asked)))
@@ -116,20 +116,20 @@ def swept_for(asked: Variation) -> Any:
     return run_sweep(request, vary, machine=machine)
 
 
-@router.post("/validate", responses=_printed("validate"))
+@router.post("/validate", responses=_responses("validate"))
 def validate(pasted: PastedText) -> JSONResponse:
     """What `advisor validate --format json` prints of a text on standard input."""
     return JSONResponse(report_json(validate_text(pasted)))
 
 
-@router.post("/fixes", responses=_printed())
+@router.post("/fixes", responses=_responses())
 def fixes(pasted: PastedText) -> JSONResponse:
     """What `advisor validate --diff` shows: the safe fixes, and all of them."""
     found = checkup(pasted)
     return JSONResponse({"safe": found.safe_diff, "all": found.all_diff or found.safe_diff})
 
 
-@router.post("/plan", responses=_printed("plan"))
+@router.post("/plan", responses=_responses("plan"))
 def plan(mixed: MixForm) -> JSONResponse:
     """What `advisor plan --format json` prints of a mix."""
     return JSONResponse(mix_plan_json(make_plan(mixed)))
@@ -160,7 +160,7 @@ def _files(*names: str, more: type[uploads.RunOptions] | None = None) -> dict[st
 @router.post(
     "/results",
     openapi_extra=_files("files"),
-    responses=_printed("results"),
+    responses=_responses("results"),
 )
 async def results(request: Request) -> Response:
     """What `advisor results --format json` prints of the files sent."""
@@ -174,7 +174,7 @@ async def results(request: Request) -> Response:
 @router.post(
     "/ab",
     openapi_extra=_files("off", "on", "launch", more=uploads.RunOptions),
-    responses=_printed("ab"),
+    responses=_responses("ab"),
 )
 async def ab(request: Request) -> Response:
     """What `advisor ab --format json` prints of the files sent."""

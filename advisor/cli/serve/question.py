@@ -35,7 +35,7 @@ DEFAULT_MODEL = "qwen3.6-35b-a3b"
 Name = Annotated[str, Field(max_length=200)]
 
 
-def limited(name: str, text: str, default: Any = None, alias: str | None = None) -> Any:
+def limit_field(name: str, text: str, default: Any = None, alias: str | None = None) -> Any:
     """A field with the limits that Request has; infinity and NaN are beyond each of them."""
     low, high = LIMITS[name]
     return Field(default, ge=low, le=high, alias=alias, description=text)
@@ -70,8 +70,8 @@ class Question(FormFields):
     """The options of `advisor recommend`."""
 
     hw: Name | None = Field(None, description="Hardware: an id, an alias, or auto for this machine")
-    gpus: int | None = limited("gpus", "Total number of GPUs; default: tp, else 1")
-    tp: int | None = limited("tp", "Tensor-parallel ranks per replica")
+    gpus: int | None = limit_field("gpus", "Total number of GPUs; default: tp, else 1")
+    tp: int | None = limit_field("tp", "Tensor-parallel ranks per replica")
     interconnect: Interconnect | None = Field(None, description="Link between the GPUs")
     model: Name = Field(DEFAULT_MODEL, description="Model: an id, an alias or a repository")
     quant: Name | None = Field(None, description="Quantisation; default: the best that fits")
@@ -80,16 +80,16 @@ class Question(FormFields):
     )
     engine_version: Name | None = Field(None, description="Release; default: the newest known")
     method: DraftMethod | None = Field(None, description="How to draft; default: the model's head")
-    concurrency: int = limited("concurrency", "Requests at once", 1)
-    ctx_tokens: int = limited("ctx_tokens", "Prompt tokens per request", 2048, "ctx")
-    output_tokens: int = limited("output_tokens", "Answer tokens per request", 512)
+    concurrency: int = limit_field("concurrency", "Requests at once", 1)
+    ctx_tokens: int = limit_field("ctx_tokens", "Prompt tokens per request", 2048, "ctx")
+    output_tokens: int = limit_field("output_tokens", "Answer tokens per request", 512)
     workload: Workload = Field("mixed", description="Kind of text")
     thinking: bool | None = Field(None, description="Whether the model reasons first")
-    temperature: float | None = limited("temperature", "Sampling temperature")
-    prefix_share: float = limited(
+    temperature: float | None = limit_field("temperature", "Sampling temperature")
+    prefix_share: float = limit_field(
         "prefix_share", "Part of the prompt that requests share, 0 to 1", 0.0
     )
-    output_spread: float | None = limited(
+    output_spread: float | None = limit_field(
         "output_spread", "How far answer lengths vary, 0 (one length) to 0.95"
     )
     acceptance: (
@@ -98,17 +98,17 @@ class Question(FormFields):
         ]
         | None
     ) = Field(None, description="Measured acceptance by draft position, each given the one before")
-    acceptance_length: float | None = limited(
+    acceptance_length: float | None = limit_field(
         "acceptance_length", "Measured tokens per step, bonus token included"
     )
-    acceptance_k: int | None = limited(
+    acceptance_k: int | None = limit_field(
         "acceptance_k", "The k at which acceptance_length was measured"
     )
     goal: Goal = Field("balanced", description="What counts")
-    max_ttft_ms: float | None = limited(
+    max_ttft_ms: float | None = limit_field(
         "max_ttft_ms", "Objective: the longest time to the first token"
     )
-    max_tpot_ms: float | None = limited(
+    max_tpot_ms: float | None = limit_field(
         "max_tpot_ms", "Objective: the longest time per output token"
     )
     machine: Annotated[str, Field(max_length=40)] | None = Field(

@@ -150,7 +150,7 @@ def _surroundings(server: Server) -> dict[str, Any]:
     return {
         "shm_size": NotedValue(server.shm, notes.SHM),
         "ports": NotedValue(
-            [server.published],
+            [server.port_mapping],
             "this machine only; drop the address to serve the network",
         ),
         "volumes": _volumes(server),
@@ -207,7 +207,7 @@ def _options(server: Server) -> list[str]:
         f"--detach --name {server.name} --restart unless-stopped",
         *_gpu_options(server),
         f"--shm-size {server.shm.removesuffix('b')}",
-        f"--publish {server.published}",
+        f"--publish {server.port_mapping}",
     ]
     lines += [f"--volume {_HOME.format(name)}" for name in server.traits.caches]
     if (own := server.mount) is not None:

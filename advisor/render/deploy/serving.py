@@ -64,7 +64,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}{self.traits.health}"
 
     @property
-    def published(self) -> str:
+    def port_mapping(self) -> str:
         """Its port outside a container, for this machine only."""
         return f"127.0.0.1:{self.port}:{self.port}"
 

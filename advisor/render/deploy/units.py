@@ -95,7 +95,7 @@ def _surroundings(server: Server) -> list[str]:
         f"# {notes.SHM}",
         f"ShmSize={server.shm.removesuffix('b')}",
         comment(f"this machine only; drop the address to serve the network. {key}"),
-        f"PublishPort={server.published}",
+        f"PublishPort={server.port_mapping}",
         *(f"Volume=%h/.cache/{name}:/root/.cache/{name}" for name in server.traits.caches),
         *_own_model(server),
         *(f"Volume={_path(server, name)}:{serving.inside(name)}:ro" for name, _ in server.files),

@@ -194,7 +194,7 @@ class _Sides(NamedTuple):
 Shape(
     _Side,
     "arm",
-    " ".join(_Side._fields),
+    _Side._fields,
     about={
         "within": "the largest load of each k within --users-within",
         "cost_per_million": "of output tokens, without speculation and with it; null: no price",
@@ -203,7 +203,7 @@ Shape(
 COMPARISON = Shape(
     _Sides,
     "compare",
-    "arms differences",
+    _Sides._fields,
     identity="urn:mtp-advisor:compare:1",
     about={"arms": "the choices in the order given"},
     listed=False,
@@ -211,7 +211,7 @@ COMPARISON = Shape(
 WHY_NOT = Shape(
     WhyNot,
     "why-not",
-    "asked answer reasons",
+    ("asked", "answer", "reasons"),
     identity="urn:mtp-advisor:why-not:1",
     values={"answer": lambda found: found.head},
     kinds={"answer": schema_of(str)},

@@ -86,10 +86,11 @@ Shape(
     },
     kinds={"p": SHARE},
 )
+_SWEPT = "request axes ks loads break_even k_ranges within"
 SWEEP = Shape(
     Sweep,
     "sweep",
-    "request axes ks loads break_even k_ranges within pairs defaults",
+    (*_SWEPT.split(), "pairs", "defaults"),
     identity="urn:mtp-advisor:sweep:1",
     about={
         "request": "with the engine, release and quantisation that all points share",

@@ -52,7 +52,7 @@ class _Sheet(NamedTuple):
     empty: dict[str, Any]
     controls: Callable[[dict[str, str]], dict[str, Any]]
 
-    def shown(self, form: uploads.Form) -> dict[str, Any]:
+    def show(self, form: uploads.Form) -> dict[str, Any]:
         """The answer, or the sentence why there is none."""
         try:
             return {**self.empty, **self.answer(form), "error": ""}
@@ -71,14 +71,14 @@ def _serve(sheet: _Sheet) -> None:
         words = dict(request.query_params)
         asked = "text" in sheet.controls(words).get("given", {}) and words.get("text", "").strip()
         form = uploads.Form(words, {})
-        return sheet.page(words, sheet.shown(form) if asked else {**sheet.empty, "error": ""})
+        return sheet.page(words, sheet.show(form) if asked else {**sheet.empty, "error": ""})
 
     async def post(request: Request) -> HTMLResponse:  # without a script
         form = await uploads.form_of(request)
-        return sheet.page(form.words, await run_sync(sheet.shown, form))
+        return sheet.page(form.words, await run_sync(sheet.show, form))
 
     async def part(request: Request) -> HTMLResponse:
-        shown = await run_sync(sheet.shown, await uploads.form_of(request))
+        shown = await run_sync(sheet.show, await uploads.form_of(request))
         return page(f"_{sheet.name}.html", 400 if shown["error"] else 200, **shown)
 
     router.get(f"/{sheet.name}")(visit)

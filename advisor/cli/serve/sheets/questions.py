@@ -22,7 +22,7 @@ from advisor.advice.explore.why_not import WhyNot, why_not
 from advisor.advice.explore.within import objectives
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question as request_of
-from advisor.cli.serve.question import FormFields, Question, limited
+from advisor.cli.serve.question import FormFields, Question, limit_field
 from advisor.domain.nouns import AdvisorError, Interval, Workload
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
@@ -46,10 +46,10 @@ class PastedText(FormFields):
         "-", max_length=200, description="What its file is called, e.g. docker-compose.yml"
     )
     hw: str | None = Field(None, max_length=200, description="Hardware that runs it")
-    gpus: int | None = limited("gpus", "Number of devices")
-    concurrency: int | None = limited("concurrency", "Requests at once")
-    ctx: int | None = limited("ctx_tokens", "Prompt tokens per request")
-    output_tokens: int | None = limited("output_tokens", "Answer tokens per request")
+    gpus: int | None = limit_field("gpus", "Number of devices")
+    concurrency: int | None = limit_field("concurrency", "Requests at once")
+    ctx: int | None = limit_field("ctx_tokens", "Prompt tokens per request")
+    output_tokens: int | None = limit_field("output_tokens", "Answer tokens per request")
     workload: Workload | None = Field(None, description="Kind of text")
     engine_version: str | None = Field(
         None, max_length=200, description="The release that runs, whatever the text says"

@@ -16,7 +16,7 @@ from advisor import readers
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import AbReport, judge_ab
 from advisor.advice.own_runs.calibration import Addition, add_runs
-from advisor.cli.serve.question import FormFields, check_fields, limited
+from advisor.cli.serve.question import FormFields, check_fields, limit_field
 from advisor.domain.nouns import AdvisorError, DraftMethod, Workload
 from advisor.domain.printable import excerpt
 from advisor.readers.results.document import parse
@@ -49,8 +49,8 @@ class RunOptions(FormFields):
     """What the files were measured on: the options of `advisor ab` beside its files."""
 
     hardware: str | None = Field(None, alias="hw", max_length=200, description="Hardware")
-    gpus: int | None = limited("gpus", "Total number of GPUs")
-    tp: int | None = limited("tp", "Tensor-parallel ranks")
+    gpus: int | None = limit_field("gpus", "Total number of GPUs")
+    tp: int | None = limit_field("tp", "Tensor-parallel ranks")
     model: str | None = Field(None, max_length=200, description="Model; default: as stated")
     quant: str | None = Field(None, max_length=200, description="Quantisation")
     engine: str | None = Field(None, max_length=200, description="Engine; default: as stated")
