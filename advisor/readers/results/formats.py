@@ -26,37 +26,20 @@ from advisor.readers.results.clients import (
     cluster_reports,
     evalscope,
     guidellm,
-    guidellm_console,
-    llama_bench,
-    llama_benchy,
+    llama_tests,
     llmperf,
+    offline,
+    serving,
     serving_console,
-    sglang_serving,
     trtllm_bench,
-    vllm_bench,
 )
 from advisor.readers.results.document import Document, Unreadable, find_inside, load
 from advisor.readers.results.run import BenchmarkRun
 
 READERS: tuple[ModuleType, ...] = (
-    own_runs,
-    vllm_bench,
-    sglang_serving,
-    serving_console,
-    llama_bench,
-    answers,
-    engine_logs,
-    guidellm,
-    guidellm_console,
-    evalscope,
-    aiperf,
-    llama_benchy,
-    exposition,
-    trtllm_bench,
-    aisbench,
-    cluster_reports,
-    llmperf,
-)
+    own_runs, serving, serving_console, offline, llama_tests, answers, engine_logs, guidellm,
+    evalscope, aiperf, exposition, trtllm_bench, aisbench, cluster_reports, llmperf,
+)  # fmt: skip
 KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
     "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "

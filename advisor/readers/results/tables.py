@@ -139,3 +139,23 @@ def bare_cell(cell: str) -> str:
     if re.fullmatch(r"[-\u2013\u2014]|N/A", text):
         return ""
     return re.sub(r"(?<=\d),(?=\d{3}(?:\D|$))", "", text)
+
+
+def pieces(text: str, head: re.Pattern[str]) -> list[tuple[re.Match[str], str]]:
+    """Each match with the text from its end to the next."""
+    heads = list(head.finditer(text))
+    ends = [*(match.start() for match in heads), len(text)][1:]
+    return [(match, text[match.end() : end]) for match, end in zip(heads, ends, strict=True)]
+
+
+def tables_under(text: str, head: re.Pattern[str]) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Below each header of a Markdown table: the text down to the next one, and the table's rows by
+    the header's names; other lines may stand between them.
+    """
+    for match, below in pieces(text, head):
+        columns = [cell.strip() for cell in match[0].strip("> |\r").split("|")]
+        rows = (
+            [bare_cell(cell) for cell in line.strip("> ").strip("|").split("|")]
+            for line in below.splitlines()
+        )
+        yield below, [dict(zip(columns, r, strict=True)) for r in rows if len(r) == len(columns)]

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency, Number
+from advisor.readers.results.fields import Layout, number_at, part_at
+from advisor.readers.results.run import Acceptance, BenchmarkRun, per_request
 from advisor.readers.results.tables import box_rows, has_table, table_cells
 
 FORMAT = "aisbench"
@@ -28,36 +29,30 @@ _SPEC_LINE = re.compile(
 )
 _SPEC_POSITIONS = re.compile(r"^Per-position acceptance rates[ \t]+\{([^}\n]{0,2000})\}", re.M)
 _VALUE = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*(ms|s|token/s|req/s)?")
-_SCALES = {"s": 1e3}  # to ms; all else as it stands
-_SHARES = {"average": "mean", "median": "p50", "p50": "p50", "p90": "p90", "p99": "p99"}
-Table = dict[str, dict[str, Number]]  # metric -> its statistics, names in lower case
-
-
-class Stage(Foreign):
-    """One stage of a run: statistics over its requests, and totals. Times in ms."""
-
-    each: Table = {}
-    whole: dict[str, Number] = {}
-
-    def latency(self, name: str) -> Latency | None:
-        """A time over the requests."""
-        stated = self.each.get(name, {})
-        return Latency.from_statistics(
-            **{ours: stated[theirs] for theirs, ours in _SHARES.items() if theirs in stated}
-        )
-
-    def mean(self, name: str) -> float | None:
-        """The mean of a count over the requests."""
-        return self.each.get(name, {}).get("average")
-
-
-class Counters(Foreign):
-    """What `--spec-decode` saves under "data"."""
-
-    num_drafts: Number = None
-    draft_tokens: Number = None
-    accepted_tokens: Number = None
-    per_position_acceptance_rates: dict[str, Number] = {}
+LAYOUT = Layout(  # a stage: "each" has statistics over its requests, "whole" its totals
+    format="aisbench",
+    client="AISBench",
+    fields={
+        "concurrency": "whole > max concurrency",
+        "requests": ("whole > success requests", "each > e2el > n"),
+        "failed": "whole > failed requests",
+        "input_tokens": "each > inputtokens > average",
+        "output_tokens": "each > outputtokens > average",
+        "duration_s": "whole > benchmark duration",
+        "output_tok_s": "whole > output token throughput",
+    },
+    times={
+        "ttft_ms": "each > ttft > {}", "tpot_ms": "each > tpot > {}", "itl_ms": "each > itl > {}",
+        "e2e_ms": "each > e2el > {}",
+    },
+    words={"mean": "average", "p50": ("median", "p50"), "p90": "p90", "p99": "p99"},
+    scale={"duration_s": 1e-3},
+)  # fmt: skip
+_TOTALS = {
+    "input_tokens": ("whole > total input tokens",),
+    "output_tokens": ("whole > total generated tokens", "whole > total output tokens"),
+}
+Stage = dict[str, dict[str, Any]]
 
 
 def matches(doc: Document) -> bool:
@@ -75,64 +70,53 @@ def _is_whole(row: Mapping[str, Any]) -> bool:
 
 def _is_spec(row: Mapping[str, Any]) -> bool:
     data = row.get("data")
-    return "status" in row and isinstance(data, dict | None) and "num_drafts" in (data or {})
+    return "status" in row and isinstance(data, dict) and "num_drafts" in data
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per stage, or what was drafted. Raises Unreadable where no number is there."""
-    if doc.values:
-        if _is_spec(doc.object):
-            return [_drafts(doc, Counters.model_validate(doc.object["data"]))]
-        rows = ((name, *cell) for name, found in doc.object.items() for cell in _cells(found))
-        stages = _stages((), rows)
-    elif has_table(doc.text, _COLUMNS):
-        stages = _stages(table_cells(doc.text, _COLUMNS), ())
-    else:
-        stages = _stages_of_tables(doc.text)
-    accepted = _drafts_of_console(doc.text) if not doc.values else None
-    if not stages and accepted is not None:
+    if _is_spec(doc.object):
+        return [_drafts(doc, _acceptance(doc.object["data"]))]
+    stages: dict[str, Stage] = {}
+    for metric, cells in doc.object.items():
+        for stage, cell in cells.items() if isinstance(cells, dict) else ():
+            _put(stages, str(stage), "whole", metric, cell)
+    if has_table(doc.text, _COLUMNS) and not doc.values:
+        header, *rows = table_cells(doc.text, _COLUMNS)
+        _put_rows(stages, header, rows)
+    elif not doc.values:
+        _put_tables(stages, doc.text)
+    printed = _SPEC.search(doc.text) is not None and not doc.values
+    accepted = _drafts_of_console(doc.text) if printed else None
+    if not stages and printed:
         return [_drafts(doc, accepted)]
     runs = [_run(doc, name if len(stages) > 1 else "", one) for name, one in stages.items()]
     if not any(run.output_tok_s or run.tpot_ms or run.e2e_ms for run in runs):
         raise Unreadable(f"{doc.name}: {FORMAT}: no throughput or latency is stated; cut off?")
-    if accepted is None:
-        return runs
-    return [run.model_copy(update={"acceptance": _acceptance(accepted)}) for run in runs]
+    return [run.model_copy(update={"acceptance": accepted}) for run in runs]
 
 
-def _cells(found: Any) -> list[tuple[str, Any]]:
-    return list(found.items()) if isinstance(found, dict) else []
+def _put(stages: dict[str, Stage], stage: str, part: str, metric: str, cell: Any) -> None:
+    """A total, or with a statistic a metric's dictionary, by its name in lower case."""
+    value = _number(cell) if part == "whole" else cell
+    if value is not None and value != {}:
+        stages.setdefault(stage.strip(), {}).setdefault(part, {})[metric.strip().lower()] = value
 
 
-def _stages(each: Iterable[list[str]], whole: Iterable[tuple[str, str, Any]]) -> dict[str, Stage]:
-    """Rows of both tables by their stage; the first row of `each` is its header."""
-    of_each: dict[str, Table] = {}
-    totals: Table = {}
-    rows = list(each)
-    header = [cell.strip().lower() for cell in rows[0]] if rows else []
-    for row in rows[1:]:
-        for name, cell in zip(header[2:], row[2:], strict=False):
-            if (value := _number(cell)) is not None:
-                metric = row[0].strip().lower()
-                of_each.setdefault(row[1].strip(), {}).setdefault(metric, {})[name] = value
-    for metric, stage, cell in whole:
-        if (value := _number(cell)) is not None:
-            totals.setdefault(str(stage).strip(), {})[metric.strip().lower()] = value
-    return {
-        name: Stage(each=of_each.get(name, {}), whole=totals.get(name, {}))
-        for name in dict.fromkeys((*of_each, *totals))
-    }
+def _put_rows(stages: dict[str, Stage], header: list[str], rows: Iterable[list[str]]) -> None:
+    names = [cell.strip().lower() for cell in header[2:]]
+    for row in rows:
+        if len(row) < 3:
+            continue
+        cells = zip(names, row[2:], strict=False)
+        numbers = {name: number for name, cell in cells if (number := _number(cell)) is not None}
+        _put(stages, row[1], "each", row[0], numbers)
 
 
-def _number(cell: Any) -> float | None:
-    """A value with its unit, times in ms; None where it is none."""
-    found = _VALUE.fullmatch(str(cell).strip()) if not isinstance(cell, bool) else None
-    return float(found[1]) * _SCALES.get(found[2] or "", 1.0) if found else None
-
-
-def _stages_of_tables(text: str) -> dict[str, Stage]:
+def _put_tables(stages: dict[str, Stage], text: str) -> None:
+    """The two printed tables; a header that is repeated on the next page is passed over."""
     each: list[list[str]] = []
-    whole: list[tuple[str, str, Any]] = []
+    whole: list[list[str]] = []
     table = ""
     for row in box_rows(text):
         if row[0] in (_EACH, _WHOLE):
@@ -141,67 +125,54 @@ def _stages_of_tables(text: str) -> dict[str, Stage]:
         elif table == _EACH and each and len(row) == len(each[0]):
             each.append(row)
         elif table == _WHOLE and len(row) == 3:
-            whole.append((row[0], row[1], row[2]))
-    return _stages(each, whole)
+            whole.append(row)
+    if each:
+        _put_rows(stages, each[0], each[1:])
+    for metric, stage, cell in whole:
+        _put(stages, stage, "whole", metric, cell)
 
 
-def _drafts_of_console(text: str) -> Counters | None:
-    found = _SPEC.search(text)
-    if found is None:
-        return None
-    lines = dict(_SPEC_LINE.findall(text, found.start()))
-    positions = _SPEC_POSITIONS.search(text, found.start())
+def _number(cell: Any) -> float | None:
+    """A value with its unit, times in ms; None where it is none."""
+    value = _VALUE.fullmatch(str(cell).strip()) if not isinstance(cell, bool) else None
+    return float(value[1]) * (1e3 if value[2] == "s" else 1.0) if value else None
+
+
+def _drafts_of_console(text: str) -> Acceptance | None:
+    """The counters below the title, under the names of the JSON."""
+    start = next(match.start() for match in _SPEC.finditer(text))
+    lines = {name.lower().replace(" ", "_"): n for name, n in _SPEC_LINE.findall(text, start)}
+    positions = _SPEC_POSITIONS.search(text, start)
     rates = re.findall(r"(\d+): ([0-9.]+)", positions[1]) if positions else []
-    return Counters.model_validate(
-        {
-            "num_drafts": lines.get("Drafts"), "draft_tokens": lines.get("Draft tokens"),
-            "accepted_tokens": lines.get("Accepted tokens"),
-            "per_position_acceptance_rates": dict(rates),
-        }
-    )  # fmt: skip
+    names = {"num_drafts": lines.get("drafts"), "per_position_acceptance_rates": dict(rates)}
+    return _acceptance(lines | names)
 
 
-def _acceptance(made: Counters) -> Acceptance | None:
-    drafts = made.num_drafts or 0
-    rates = made.per_position_acceptance_rates
-    ordered = [rates[name] or 0.0 for name in sorted(rates, key=lambda n: (len(n), n))]
-    return Acceptance.from_counts(
-        made.num_drafts,
-        made.draft_tokens,
-        made.accepted_tokens,
-        [rate * drafts for rate in ordered],
+def _acceptance(row: Mapping[str, Any]) -> Acceptance | None:
+    drafts, drafted, accepted = (
+        number_at(row, name) for name in ("num_drafts", "draft_tokens", "accepted_tokens")
     )
+    rates = part_at(row, "per_position_acceptance_rates")
+    ordered = sorted(rates, key=lambda name: (len(name), name))
+    counts = [(number_at(rates, name) or 0.0) * (drafts or 0.0) for name in ordered]
+    return Acceptance.from_counts(drafts, drafted, accepted, counts)
 
 
-def _drafts(doc: Document, made: Counters) -> BenchmarkRun:
-    found = _acceptance(made)
-    if found is None:
+def _drafts(doc: Document, accepted: Acceptance | None) -> BenchmarkRun:
+    if accepted is None:
         raise Unreadable(f"{doc.name}: {FORMAT}: nothing was drafted while it counted")
     return BenchmarkRun(
         file=doc.name, format=FORMAT, kind="counters", sha256=doc.sha256, client="AISBench",
-        engine="vllm", k=len(found.by_position) or None, acceptance=found,
+        engine="vllm", k=len(accepted.by_position) or None, acceptance=accepted,
     )  # fmt: skip
 
 
-def _run(doc: Document, part: str, made: Stage) -> BenchmarkRun:
-    whole = made.whole.get
-    done = whole("success requests")
-    count = done if done is not None else made.each.get("e2el", {}).get("n")
-    prompt, answer = made.mean("inputtokens"), made.mean("outputtokens")
-    if done and prompt is None:
-        prompt = (whole("total input tokens") or 0) / done or None
-        total = whole("total generated tokens") or whole("total output tokens")
-        answer = (total or 0) / done or None
-    failed, duration = whole("failed requests"), whole("benchmark duration")
-    return BenchmarkRun(
-        file=doc.name, format=FORMAT, part=part, sha256=doc.sha256, client="AISBench",
-        concurrency=whole("max concurrency"),
-        requests=None if count is None else round(count),
-        failed=None if failed is None else round(failed),
-        input_tokens=prompt, output_tokens=answer,
-        duration_s=None if duration is None else duration / 1e3,
-        output_tok_s=whole("output token throughput"),
-        ttft_ms=made.latency("ttft"), tpot_ms=made.latency("tpot"),
-        itl_ms=made.latency("itl"), e2e_ms=made.latency("e2el"),
-        notes=() if made.whole else ("the CSV states no load: give the printed tables for it",),
-    )  # fmt: skip
+def _run(doc: Document, part: str, stage: Stage) -> BenchmarkRun:
+    run = LAYOUT.run(doc, stage, part)
+    update: dict[str, Any] = {}
+    done = number_at(stage, "whole > success requests")
+    if done and run.input_tokens is None:
+        update = {name: per_request(number_at(stage, at), done) for name, at in _TOTALS.items()}
+    if not stage.get("whole"):
+        update["notes"] = ("the CSV states no load: give the printed tables for it",)
+    return run.model_copy(update=update)

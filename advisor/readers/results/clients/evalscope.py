@@ -10,18 +10,18 @@ is the whole answer, and neither is stated. Tokens per iteration are those of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.run import (
-    Acceptance,
-    BenchmarkRun,
-    Foreign,
-    Latency,
-    Number,
-    after_first,
+from advisor.readers.results.fields import (
+    BY_MEANS,
+    Layout,
+    mean_after_first,
+    numbered,
+    plain_number,
 )
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
 FORMAT = "evalscope-perf"
 _TITLE = "Benchmarking summary:"
@@ -40,20 +40,35 @@ _LABELS = {
     "failed": ("failed requests",),
     "speed": ("output token throughput (tok/s)", "output throughput (tok/s)",
               "throughput(average tokens/s)", "gen. toks/s"),
-    "whole": ("average latency (s)", "avg latency (s)", "avg lat.(s)", "latency (s)"),
-    "first": ("average time to first token (s)", "ttft (ms)", "avg ttft(s)", "avg ttft(ms)",
+    "whole mean": ("average latency (s)", "avg latency (s)", "avg lat.(s)", "latency (s)"),
+    "first mean": ("average time to first token (s)", "ttft (ms)", "avg ttft(s)", "avg ttft(ms)",
               "avg ttft (ms)"),
-    "token": ("average time per output token (s)", "tpot (ms)", "avg tpot(s)", "avg tpot(ms)",
+    "token mean": ("average time per output token (s)", "tpot (ms)", "avg tpot(s)", "avg tpot(ms)",
               "avg tpot (ms)"),
-    "chunk": ("average inter-token latency (s)", "itl (ms)", "avg itl (ms)"),
-    "package": ("average package latency (s)",),
+    "chunk mean": ("average inter-token latency (s)", "itl (ms)", "avg itl (ms)"),
+    "package mean": ("average package latency (s)",),
     "prompt": ("average input tokens per request", "avg input tokens", "input tokens"),
     "answer": ("average output tokens per request", "avg output tokens", "output tokens"),
-    "first99": ("p99 ttft(s)", "p99 ttft(ms)"),
-    "token99": ("p99 tpot(s)", "p99 tpot(ms)"),
-    "whole99": ("p99 lat.(s)",),
+    "first p99": ("p99 ttft(s)", "p99 ttft(ms)"),
+    "token p99": ("p99 tpot(s)", "p99 tpot(ms)"),
+    "whole p99": ("p99 lat.(s)",),
 }  # fmt: skip
 _NAMES = {label: name for name, labels in _LABELS.items() for label in labels}
+LAYOUT = Layout(
+    format="evalscope-perf",
+    client="evalscope perf",
+    fields={
+        "concurrency": "concurrency", "request_rate": "rate", "requests": "done",
+        "failed": "failed", "input_tokens": "prompt", "output_tokens": "answer",
+        "duration_s": "duration", "output_tok_s": "speed",
+    },
+    times={
+        "ttft_ms": "first {}", "tpot_ms": "token {}", "itl_ms": ("chunk {}", "package {}"),
+        "e2e_ms": "whole {}",
+    },
+    words={"mean": "mean", "p50": "p50", "p90": "p90", "p99": "p99"},
+)  # fmt: skip
+_ZEROS = ("done", "failed")  # that say something
 _PER_STEP = re.compile(r"decoded tok(?:en)?s?(?: per |/)iter")
 _COUNTS = re.compile(r"(\d+) / (\d+) / (\d+)")
 _PERCENT = re.compile(r"(\d{1,2})%")
@@ -64,17 +79,7 @@ _MODEL = re.compile(
     r"^\s*\"model\": \"([^\"\n]{1,200})\",$|[│|] Model +[│|] (\S{1,200}) +[│|]", re.M
 )
 DRAFTED = 1.02  # tokens per chunk above which a server sent several at once
-
-
-class Summary(Foreign):
-    """The numbers of one load, under our names; times in ms, `whole` in s."""
-
-    numbers: dict[str, Number]
-    percentiles: dict[str, dict[str, Number]] = {}
-
-    def get(self, name: str) -> float | None:
-        """Return a number, None where it is not stated or 0 or below (not set)."""
-        return self.numbers.get(name) or None
+Load = dict[str, float]  # the numbers of one load, under our names; times in ms
 
 
 def matches(doc: Document) -> bool:
@@ -88,41 +93,33 @@ def matches(doc: Document) -> bool:
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per load. Raises Unreadable where none states an output throughput."""
     if doc.objects:
-        found = [Summary(numbers=_numbers(row.items())) for row in doc.objects]
+        loads = [_numbers(row.items()) for row in doc.objects]
     elif _TITLE in doc.text:
-        found = [_summary_of(part) for part in doc.text.split(_TITLE)[1:]]
+        loads = [_summary(part) for part in doc.text.split(_TITLE)[1:]]
     else:
-        found = _sweep(doc.text) or _by_load(doc.text)
-    found = [one for one in found if one.get("speed")]
-    if not found:
+        loads = _sweep(doc.text) or _by_load(doc.text)
+    loads = [load for load in loads if load.get("speed")]
+    if not loads:
         raise Unreadable(f"{doc.name}: {FORMAT}: no output throughput is stated")
-    parts = [f"run {i}" if len(found) > 1 else "" for i in range(1, len(found) + 1)]
-    return [_run(doc, one, part) for one, part in zip(found, parts, strict=True)]
+    return [_run(doc, load, part) for part, load in numbered(loads)]
 
 
-def _numbers(rows: Any) -> dict[str, Any]:
-    """Labels and values as printed or saved -> numbers under our names, times in ms."""
-    out: dict[str, Any] = {}
+def _numbers(rows: Iterable[tuple[Any, Any]]) -> Load:
+    """Labels and values as printed or saved -> numbers under our names, times in ms; what is 0 is
+    not set.
+    """
+    load: Load = {}
     for label, value in rows:
         name = " ".join(str(label).lower().split())
         if (counts := _COUNTS.fullmatch(str(value).strip())) and name.startswith("total / success"):
-            out |= zip(("total", "done", "failed"), map(float, counts.groups()), strict=True)
+            load |= zip(("total", "done", "failed"), map(float, counts.groups()), strict=True)
         key = "per_step" if _PER_STEP.search(name) else _NAMES.get(name)
-        number = _float(value)
+        number = plain_number(value)
         if key is None or number is None or number < 0:
             continue
-        seconds = name.endswith("(s)") and key not in ("duration", "whole", "whole99")
-        out.setdefault(key, number * 1e3 if seconds else number)
-    return out
-
-
-def _float(value: Any) -> float | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return float(value)
-    text = str(value).strip().replace(",", "")
-    return float(text) if re.fullmatch(r"-?[0-9]+(?:\.[0-9]*)?", text) else None
+        seconds = name.endswith("(s)") and key != "duration"
+        load.setdefault(key, number * 1e3 if seconds else number)
+    return load
 
 
 def _rows(text: str) -> Iterator[list[str]]:
@@ -132,10 +129,10 @@ def _rows(text: str) -> Iterator[list[str]]:
             yield [cell.strip() for cell in bare[1:-1].split("|")]
 
 
-def _summary_of(text: str) -> Summary:
+def _summary(text: str) -> Load:
     """One printed summary, with the percentiles below it."""
     rows = list(_rows(text))
-    percentiles: dict[str, dict[str, Any]] = {}
+    load = _numbers((row[0], row[1]) for row in rows if len(row) == 2)
     columns: list[str] = []
     for row in rows:
         if row[0] in ("Metric", "Percentile", "Percentiles") and len(row) > 2:
@@ -144,142 +141,99 @@ def _summary_of(text: str) -> Summary:
             down = columns[0] != "Metric"  # until 1.6 a percentile was a row
             for column, cell in zip(columns[1:], row[1:], strict=True):
                 metric, share = (column, row[0]) if down else (row[0], column)
-                _put(percentiles, metric, share, cell)
-    pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
-    return Summary(numbers=_numbers(pairs), percentiles=percentiles)
+                _put(load, metric, share, cell)
+    return load
 
 
-def _put(out: dict[str, dict[str, Any]], metric: str, share: str, cell: str) -> None:
-    found, value = _PERCENT.fullmatch(share), _float(cell)
+def _put(load: Load, metric: str, share: str, cell: str) -> None:
+    """A percentile's cell: a latency of a request is in seconds, whatever is said of it."""
+    match, value = _PERCENT.fullmatch(share), plain_number(cell)
     word, _, unit = metric.lower().partition(" (")
     name = _PERCENTILES.get(word)
-    if name and found and value is not None:
-        seconds = unit.startswith("s") and name != "whole"
-        out.setdefault(name, {}).setdefault(f"p{found[1]}", value * 1e3 if seconds else value)
+    if name and match and value is not None:
+        seconds = unit.startswith("s") or name == "whole"
+        load.setdefault(f"{name} p{match[1]}", value * 1e3 if seconds else value)
 
 
-def _sweep(text: str) -> list[Summary]:
+def _sweep(text: str) -> list[Load]:
     """The rows of the table of several concurrencies, whose header is broken over lines."""
-    if "Conc." not in text or "TTFT" not in text:
-        return []
     head: list[str] = []
-    out: list[Summary] = []
-    for row in _rows(text):
+    loads: list[Load] = []
+    for row in _rows(text) if "Conc." in text and "TTFT" in text else ():
         if row and re.fullmatch(r"\d+", row[0]) and len(row) == len(head):
-            numbers = _numbers(zip(head, row, strict=True))
-            if "speed" in numbers and "concurrency" in numbers:
-                out.append(Summary(numbers=numbers))
+            load = _numbers(zip(head, row, strict=True))
+            loads += [load] if {"speed", "concurrency"} <= load.keys() else []
         elif len(row) == len(head) and not _has_names(head):
             head = [f"{above} {cell}".strip() for above, cell in zip(head, row, strict=True)]
         else:
             head = row
-    return out
-
-
-def _by_load(text: str) -> list[Summary]:
-    """The loads of the three tables since 1.14: throughput in one, a metric a row in the next."""
-    if "Gen/s" not in text or "Conc." not in text:
-        return []
-    out: dict[tuple[str, str], dict[str, Any]] = {}
-    percentiles: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    head: list[str] = []
-    at = ("", "")
-    for row in _rows(text):
-        if row[0] == "Conc.":
-            head = row
-        elif len(row) != len(head):
-            head = []
-        elif head[:3] == _OVERVIEW and "Gen/s" in head:
-            cells = dict(zip(head, row, strict=True))
-            made = {"concurrency": _float(row[0]), "rate": _float(row[1]), "total": _float(row[2]),
-                    "speed": _float(cells["Gen/s"])}  # fmt: skip
-            passed = _float(cells.get("Success", "").rstrip("%"))
-            if (total := made["total"]) is not None and passed is not None:
-                done = float(round(total * passed / 100))
-                made |= {"done": done, "failed": total - done}
-            out[row[0], row[1]] = {name: v for name, v in made.items() if v is not None}
-        elif head[:3] == _METRICS:
-            at = (row[0], row[1]) if row[0] else at
-            cells = dict(zip(head, row, strict=True))
-            if at in out:
-                for name, value in _numbers([(row[2], cells.get("avg"))]).items():
-                    out[at].setdefault(name, value)
-                for share in ("p50", "p99"):
-                    _put(
-                        percentiles.setdefault(at, {}),
-                        row[2],
-                        f"{share[1:]}%",
-                        cells.get(share, ""),
-                    )
-    return [
-        Summary(numbers=numbers, percentiles=percentiles.get(at, {}))
-        for at, numbers in out.items()
-        if "speed" in numbers
-    ]
+    return loads
 
 
 def _has_names(head: list[str]) -> bool:
     return {"conc.", "gen. toks/s"} <= {" ".join(cell.lower().split()) for cell in head}
 
 
-def _run(doc: Document, one: Summary, part: str) -> BenchmarkRun:
-    get = one.get
-    whole, first = get("whole"), get("first")
-    streamed = not (whole and first and first >= STREAMED * whole * 1e3)
-    token, notes = get("token"), []
-    if get("package") is not None and _counts_first(one):
-        token = _after_first(one)
-        notes.append("TPOT from the means of latency, TTFT and tokens: this release counts the "
-                     "first token's wait in")  # fmt: skip
-    if not streamed:
+def _by_load(text: str) -> list[Load]:
+    """The loads of the three tables since 1.14: throughput in one, a metric a row in the next."""
+    loads: dict[tuple[str, str], Load] = {}
+    head: list[str] = []
+    at = ("", "")
+    for row in _rows(text) if "Gen/s" in text and "Conc." in text else ():
+        if row[0] == "Conc.":
+            head = row
+        elif len(row) != len(head):
+            head = []
+        elif head[:3] == _OVERVIEW and "Gen/s" in head:
+            cells = dict(zip(head, row, strict=True))
+            names = {"concurrency": "Conc.", "rate": "Rate", "total": "Num", "speed": "Gen/s"}
+            load = {
+                name: number
+                for name, column in names.items()
+                if (number := plain_number(cells[column])) is not None
+            }
+            passed = plain_number(cells.get("Success", "").rstrip("%"))
+            if "total" in load and passed is not None:
+                load["done"] = float(round(load["total"] * passed / 100))
+                load["failed"] = load["total"] - load["done"]
+            loads[row[0], row[1]] = load
+        elif head[:3] == _METRICS:
+            at = (row[0], row[1]) if row[0] else at
+            cells = dict(zip(head, row, strict=True))
+            if at in loads:
+                loads[at] = _numbers([(row[2], cells.get("avg"))]) | loads[at]
+                for share in ("50", "99"):
+                    _put(loads[at], row[2], f"{share}%", cells.get(f"p{share}", ""))
+    return [load for load in loads.values() if "speed" in load]
+
+
+def _run(doc: Document, load: Load, part: str) -> BenchmarkRun:
+    set_numbers = {name: value for name, value in load.items() if value or name in _ZEROS}
+    run = LAYOUT.run(doc, set_numbers, part)
+    first, whole = run.ttft_ms and run.ttft_ms.mean, run.e2e_ms and run.e2e_ms.mean
+    more: dict[str, Any] = {}
+    notes = []
+    after = mean_after_first(run.e2e_ms, run.ttft_ms, run.output_tokens)
+    if whole and first and first >= STREAMED * whole:
+        more = dict.fromkeys(("ttft_ms", "tpot_ms", "itl_ms"))
         notes = ["the answers did not stream: neither TTFT nor TPOT is known"]
-    per_step = get("per_step")
-    drafted = per_step if per_step and per_step > DRAFTED else None
-    if drafted:
+    elif load.get("package mean") and after and _counts_first(run, after):
+        stated = run.tpot_ms or after
+        more["tpot_ms"] = stated.model_copy(update={"mean": after.mean})
+        notes = [f"{BY_MEANS}this release counts the first token's wait in"]
+    per_step = load.get("per_step", 0.0)
+    if per_step > DRAFTED:
+        more["acceptance"] = Acceptance(length=per_step)
         notes.append("tokens per step are those of a streamed chunk")
-    done, failed = one.numbers.get("done"), one.numbers.get("failed")
     model = None if doc.values else _MODEL.search(doc.text)
-    return BenchmarkRun(
-        file=doc.name,
-        format=FORMAT,
-        part=part,
-        sha256=doc.sha256,
-        client="evalscope perf",
-        model=(model[1] or model[2]) if model else None,
-        concurrency=get("concurrency"),
-        request_rate=get("rate"),
-        requests=None if done is None else round(done),
-        failed=None if failed is None else round(failed),
-        input_tokens=get("prompt"),
-        output_tokens=get("answer"),
-        duration_s=get("duration"),
-        output_tok_s=get("speed"),
-        ttft_ms=_latency(one, "first", first) if streamed else None,
-        tpot_ms=_latency(one, "token", token) if streamed else None,
-        itl_ms=_latency(one, "chunk", get("chunk") or get("package")) if streamed else None,
-        e2e_ms=_latency(one, "whole", whole, 1e3),
-        acceptance=Acceptance(length=drafted) if drafted else None,
-        notes=tuple(notes),
-    )
+    more["model"] = (model[1] or model[2]) if model else None
+    return run.model_copy(update=more | {"notes": tuple(notes)})
 
 
-def _counts_first(one: Summary) -> bool:
+def _counts_first(run: BenchmarkRun, after: Latency) -> bool:
     """Whether the stated time per token is nearer to the whole latency over all tokens."""
-    token, after, tokens = one.get("token"), _after_first(one), one.get("answer")
-    if token is None or after is None or not tokens:
+    token, whole, tokens = run.tpot_ms, run.e2e_ms, run.output_tokens
+    if token is None or whole is None or not tokens:
         return False
-    return abs(token - (one.get("whole") or 0) * 1e3 / tokens) < abs(token - after)
-
-
-def _after_first(one: Summary) -> float | None:
-    """The mean time per token after the first, ms."""
-    return after_first((one.get("whole") or 0) * 1e3, one.get("first"), one.get("answer"))
-
-
-def _latency(one: Summary, name: str, mean: float | None, scale: float = 1.0) -> Latency | None:
-    found: Mapping[str, float | None] = one.percentiles.get(name, {})
-    p99 = found.get("p99") or one.get(f"{name}99")
-    stated = {"p50": found.get("p50"), "p90": found.get("p90"), "p99": p99, "mean": mean}
-    return Latency.from_statistics(
-        **{key: None if value is None else value * scale for key, value in stated.items()}
-    )
+    stated, mean, other = (one.mean or 0.0 for one in (token, whole, after))
+    return abs(stated - mean / tokens) < abs(stated - other)

@@ -9,73 +9,76 @@ own tokenizer. "Overall output throughput" is of the server.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
 
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.run import (
-    MAX_MS,
-    MAX_VALUES,
-    BenchmarkRun,
-    Count,
-    Foreign,
-    Latency,
-    Number,
-    after_first,
-    finite,
+from advisor.readers.results.fields import (
+    BY_MEANS,
+    Layout,
+    Row,
+    floats_at,
+    list_at,
+    mean_after_first,
+    numbered,
+    part_at,
 )
+from advisor.readers.results.run import BenchmarkRun
 
 FORMAT = "llmperf"
 _SPEED = "results_mean_output_throughput_token_per_s"
-_NAMES = ("ttft_s", "end_to_end_latency_s", "number_input_tokens", "number_output_tokens")
+LAYOUT = Layout(  # the JSON's names, those of the printed blocks
+    format=FORMAT,
+    client="llmperf",
+    fields={
+        "model": "model",
+        "concurrency": "num_concurrent_requests",
+        "temperature": "additional_sampling_params_temperature",
+        "requests": "results_num_completed_requests",
+        "failed": "results_number_errors",
+        "input_tokens": ("results_number_input_tokens_mean", "number_input_tokens > mean"),
+        "output_tokens": ("results_number_output_tokens_mean", "number_output_tokens > mean"),
+        "output_tok_s": _SPEED,
+    },
+    times={
+        "ttft_ms": ("results_ttft_s_{}", "ttft_s > {}"),
+        "e2e_ms": ("results_end_to_end_latency_s_{}", "end_to_end_latency_s > {}"),
+    },
+    words={"mean": "mean", "sd": "stddev"}
+    | {share: (f"quantiles_{share}", share) for share in ("p50", "p90", "p99")},
+    ms=1e3,
+)
+_AGGREGATED = "aggregated_metrics"
+GENAI = Layout(
+    format="genai-bench",
+    client="genai-bench",
+    fields={
+        "dataset": f"{_AGGREGATED} > scenario",
+        "concurrency": f"{_AGGREGATED} > num_concurrency",
+        "requests": f"{_AGGREGATED} > num_completed_requests",
+        "failed": f"{_AGGREGATED} > num_error_requests",
+        "duration_s": f"{_AGGREGATED} > run_duration",  # s, whatever the unit of the rest
+        "input_tokens": f"{_AGGREGATED} > stats > num_input_tokens > mean",
+        "output_tokens": f"{_AGGREGATED} > stats > num_output_tokens > mean",
+        "output_tok_s": f"{_AGGREGATED} > mean_output_throughput_tokens_per_s",
+    },
+    times={
+        f"{name}_ms": f"{_AGGREGATED} > stats > {key} > {{}}"
+        for name, key in (("ttft", "ttft"), ("tpot", "tpot"), ("e2e", "e2e_latency"))
+    },
+    words={"mean": "mean", "p50": "p50", "p90": "p90", "p99": "p99", "sd": "stddev"},
+    ms=1e3,
+)
 _OVERALL = re.compile(r"^Overall Output Throughput: ([0-9.]+)[ \t]*$", re.M)
-_DONE = re.compile(r"^Number Of Completed Requests: (\d+)[ \t]*$", re.M)
-_ERRORS = re.compile(r"^Number Of Errored Requests: (\d+)[ \t]*$", re.M)
-_ABOUT = re.compile(r"Results for token benchmark for (\S{1,200}) queried with")
+_LINES = {
+    "results_num_completed_requests": re.compile(
+        r"^Number Of Completed Requests: (\d+)[ \t]*$", re.M
+    ),
+    "results_number_errors": re.compile(r"^Number Of Errored Requests: (\d+)[ \t]*$", re.M),
+    "model": re.compile(r"Results for token benchmark for (\S{1,200}) queried with"),
+    _SPEED: _OVERALL,
+}
 _BLOCK = re.compile(r"^([a-z_]{4,60})[ \t]*\n((?:[ \t]*\w{3,6} = [0-9.e+-]+[ \t]*\n?){1,20})", re.M)
 _SHARE = re.compile(r"(\w{3,6}) = ([0-9.e+-]+)")
-
-
-class Shares(Foreign):
-    """One metric over the requests, in its own unit."""
-
-    mean: Number = None
-    p50: Number = None
-    p90: Number = None
-    p99: Number = None
-    stddev: Number = None
-
-    def latency(self, scale: float = 1e3, values: Iterable[float] = ()) -> Latency | None:
-        """As a time, ms: from seconds, or by another factor. With those of each request."""
-        stated = {"mean": self.mean, "p50": self.p50, "p90": self.p90, "p99": self.p99,
-                  "sd": self.stddev}  # fmt: skip
-        kept = tuple(value * scale for value in values)
-        known = {name: v and v * scale for name, v in stated.items()}
-        return Latency.from_statistics(**known, values=kept)
-
-
-class Summary(Foreign):
-    """What is read of a run."""
-
-    model: str | None = None
-    num_concurrent_requests: Number = None
-    additional_sampling_params_temperature: Number = None
-    speed: Number = None
-    done: Number = None
-    errors: Number = None
-    shares: dict[str, Shares] = {}
-
-
-class Aggregate(Foreign):
-    """What is read of genai-bench's `aggregated_metrics`."""
-
-    scenario: str | None = None
-    num_concurrency: Number = None
-    run_duration: Number = None  # seconds, whatever the unit of the rest
-    mean_output_throughput_tokens_per_s: Number
-    num_completed_requests: Count = None
-    num_error_requests: Count = None
-    stats: dict[str, Shares] = {}
 
 
 def matches(doc: Document) -> bool:
@@ -85,102 +88,44 @@ def matches(doc: Document) -> bool:
     return _OVERALL.search(doc.text) is not None and "end_to_end_latency_s" in doc.text
 
 
-def _is_genai(row: dict[str, Any]) -> bool:
-    made = row.get("aggregated_metrics")
-    return isinstance(made, dict) and "mean_output_throughput_tokens_per_s" in made
+def _is_genai(row: Row) -> bool:
+    return "mean_output_throughput_tokens_per_s" in part_at(row, _AGGREGATED)
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per summary. Raises Unreadable where no request has finished."""
     if doc.values:
         return [
-            _genai_run(doc, row, part) if _is_genai(row) else _run(doc, _from_json(row), part)
+            _genai_run(doc, row, part) if _is_genai(row) else _run(doc, row, part)
             for part, row in doc.parts()
         ]
-    ends = [found.end() for found in _OVERALL.finditer(doc.text)]
+    ends = [line.end() for line in _OVERALL.finditer(doc.text)]
     texts = [doc.text[a:b] for a, b in zip([0, *ends], [*ends[1:], len(doc.text)], strict=False)]
-    many = len(texts) > 1
-    return [
-        _run(doc, _from_text(text), f"run {i}" if many else "") for i, text in enumerate(texts, 1)
-    ]
+    return [_run(doc, _from_text(text), part) for part, text in numbered(texts)]
 
 
-def _from_json(row: dict[str, Any]) -> Summary:
-    words = {"mean": "mean", "stddev": "stddev"} | {
-        name: f"quantiles_{name}" for name in ("p50", "p90", "p99")
-    }
-    return Summary.model_validate(
-        {
-            **row, "speed": row[_SPEED], "done": row.get("results_num_completed_requests"),
-            "errors": row.get("results_number_errors"),
-            "shares": {
-                name: {ours: row.get(f"results_{name}_{theirs}") for ours, theirs in words.items()}
-                for name in _NAMES
-            },
-        }
-    )  # fmt: skip
+def _from_text(text: str) -> Row:
+    lines = {name: match[1] for name, line in _LINES.items() if (match := line.search(text))}
+    return lines | {name: dict(_SHARE.findall(rows)) for name, rows in _BLOCK.findall(text)}
 
 
-def _from_text(text: str) -> Summary:
-    about, done, errors = _ABOUT.search(text), _DONE.search(text), _ERRORS.search(text)
-    speed = _OVERALL.search(text)
-    return Summary.model_validate(
-        {
-            "model": about[1] if about else None, "speed": speed[1] if speed else None,
-            "done": done[1] if done else None, "errors": errors[1] if errors else None,
-            "shares": {
-                name: dict(_SHARE.findall(rows))
-                for name, rows in _BLOCK.findall(text)
-                if name in _NAMES
-            },
-        }
-    )  # fmt: skip
-
-
-def _run(doc: Document, made: Summary, part: str) -> BenchmarkRun:
-    empty = Shares()
-    first, whole, prompt, answer = (made.shares.get(name, empty) for name in _NAMES)
-    if not made.speed:
+def _run(doc: Document, row: Row, part: str) -> BenchmarkRun:
+    run = LAYOUT.run(doc, row, part)
+    if not run.output_tok_s:
         raise Unreadable(f"{doc.name}: {FORMAT}: no request has finished")
-    tpot = after_first(
-        whole.mean and whole.mean * 1e3, first.mean and first.mean * 1e3, answer.mean
-    )
-    done, errors = finite(made.done), finite(made.errors)
-    return BenchmarkRun(
-        file=doc.name, format=FORMAT, part=part, sha256=doc.sha256, client="llmperf",
-        model=made.model, concurrency=made.num_concurrent_requests,
-        temperature=made.additional_sampling_params_temperature,
-        requests=None if done is None else round(done),
-        failed=None if errors is None else round(errors),
-        input_tokens=prompt.mean, output_tokens=answer.mean, output_tok_s=made.speed,
-        ttft_ms=first.latency(), tpot_ms=Latency.from_statistics(mean=tpot),
-        e2e_ms=whole.latency(),
-        notes=("TPOT from the means of latency, TTFT and tokens: llmperf's own counts the first "
-               "token's wait in",) if tpot else (),
-    )  # fmt: skip
+    tpot = mean_after_first(run.e2e_ms, run.ttft_ms, run.output_tokens)
+    note = f"{BY_MEANS}llmperf's own counts the first token's wait in"
+    return run.model_copy(update={"tpot_ms": tpot, "notes": (note,) if tpot else ()})
 
 
-def _genai_run(doc: Document, row: dict[str, Any], part: str) -> BenchmarkRun:
-    made = Aggregate.model_validate(row["aggregated_metrics"])
-    if not made.mean_output_throughput_tokens_per_s:
-        raise Unreadable(f"{doc.name}: genai-bench: no request has finished")
+def _genai_run(doc: Document, row: Row, part: str) -> BenchmarkRun:
     scale = 1.0 if row.get("_time_unit") == "ms" else 1e3
-    each = row.get("individual_request_metrics")
-    requests = [one for one in each if isinstance(one, dict)] if isinstance(each, list) else []
-
-    def time(name: str) -> Latency | None:
-        values = [
-            v for one in requests if isinstance(v := one.get(name), int | float) and 0 <= v < MAX_MS
-        ]
-        return made.stats.get(name, Shares()).latency(scale, values[:MAX_VALUES])
-
-    empty = Shares()
-    return BenchmarkRun(
-        file=doc.name, format="genai-bench", part=part, sha256=doc.sha256, client="genai-bench",
-        concurrency=made.num_concurrency, dataset=made.scenario,
-        requests=made.num_completed_requests, failed=made.num_error_requests,
-        input_tokens=made.stats.get("num_input_tokens", empty).mean,
-        output_tokens=made.stats.get("num_output_tokens", empty).mean,
-        duration_s=made.run_duration, output_tok_s=made.mean_output_throughput_tokens_per_s,
-        ttft_ms=time("ttft"), tpot_ms=time("tpot"), e2e_ms=time("e2e_latency"),
-    )  # fmt: skip
+    requests = list_at(row, "individual_request_metrics")
+    values = {
+        name: [v for one in requests for v in floats_at({"v": [one.get(key)]}, "v", scale)]
+        for name, key in (("ttft_ms", "ttft"), ("tpot_ms", "tpot"), ("e2e_ms", "e2e_latency"))
+    }
+    run = replace(GENAI, ms=scale).run(doc, row, part, values)
+    if not run.output_tok_s:
+        raise Unreadable(f"{doc.name}: genai-bench: no request has finished")
+    return run

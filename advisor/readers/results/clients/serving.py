@@ -1,0 +1,204 @@
+"""The serving benchmarks of vLLM and SGLang: `vllm bench serve --save-result`, its rows of CSV as
+`vllm bench sweep` and spreadsheets hold them, and `sglang.benchmark.serving --output-file`.
+
+Neither the engine's version nor the hardware is in vLLM's file, and k only as the number of draft
+positions, where it was given by `--metadata`, or as a sweep's own `speculative_config`. A file
+without acceptance is a run without speculation or a server whose /metrics could not be reached: the
+two look alike, but in a sweep that sets speculation.
+
+SGLang divides its inter-token latency by the tokens of each chunk. `accept_length` counts the bonus
+token and is null where the server is not SGLang. A TTFT of 0 says that the answers did not stream:
+the times per token then hold the prompt's as well, and are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from advisor.readers.results.document import Document
+from advisor.readers.results.fields import (
+    Layout,
+    Row,
+    floats_at,
+    list_at,
+    number_at,
+    numbered,
+    part_at,
+    text_at,
+)
+from advisor.readers.results.run import Acceptance, BenchmarkRun, EngineName, Latency
+from advisor.readers.results.tables import has_table, table_records
+
+FORMAT = "serving-benchmark"
+# the file's names, then the labels that are printed
+LAYOUT = Layout(
+    format="vllm-bench-serve",
+    client="vllm bench serve",
+    fields={
+        "date": "date",
+        "engine_version": ("engine_version", "vllm_version", "version"),
+        "model": ("model_id", "server_info > model_path", "model"),
+        "hardware": ("hardware", "gpu", "hw"),
+        "method": ("method", "spec_method"),
+        "k": ("k", "num_speculative_tokens", "spec_tokens", "server_info > speculative_num_steps"),
+        "seed": "seed",
+        "dataset": "dataset_name",
+        "concurrency": (
+            "max_concurrency", "maximum request concurrency", "max request concurrency",
+            "max reqeuest concurrency",  # as SGLang 0.4 writes it
+        ),
+        "request_rate": ("request_rate", "request rate configured (rps)", "traffic request rate"),
+        "requests": ("completed", "successful requests"),
+        "failed": ("failed", "failed requests"),
+        "duration_s": ("duration", "benchmark duration (s)"),
+        "output_tok_s": ("output_throughput", "output token throughput (tok/s)"),
+    },
+    totals={
+        "input_tokens": ("total_input_tokens", "total input tokens"),
+        "output_tokens": ("total_output_tokens", "total generated tokens"),
+    },
+    times={
+        "ttft_ms": ("{}_ttft_ms", "{} ttft (ms)"),
+        "tpot_ms": ("{}_tpot_ms", "{} tpot (ms)"),
+        "itl_ms": ("{}_itl_ms", "{} itl (ms)"),
+        "e2e_ms": (
+            "{}_e2el_ms", "{}_e2e_latency_ms", "{} e2el (ms)", "{} e2e latency (ms)",
+        ),
+    },
+    words={"mean": "mean", "p50": "median", "p90": "p90", "p99": "p99", "sd": "std"},
+    acceptance={
+        "length": ("spec_decode_acceptance_length", "acceptance length", "accept length"),
+        "rate": ("spec_decode_acceptance_rate", "acceptance rate (%)"),
+        "by_position": "spec_decode_per_position_acceptance_rates",
+        "drafts": ("spec_decode_num_drafts", "drafts"),
+        "draft_tokens": ("spec_decode_draft_tokens", "draft tokens"),
+        "accepted_tokens": ("spec_decode_accepted_tokens", "accepted tokens"),
+    },
+    scale={"rate": 0.01},
+)  # fmt: skip
+SGLANG = replace(LAYOUT, format="sglang-bench-serving", client="sglang.benchmark.serving")
+ENGINES: dict[str, EngineName] = {"sglang": "sglang", "vllm": "vllm"}
+_COMPATIBLE = ("vllm", "vllm-chat", "openai", "openai-chat", None)
+_COLUMNS = {"completed", "duration", "request_throughput", "output_throughput", "mean_ttft_ms"}
+_SWEPT = ("speculative_config", "speculative-config")  # columns of a sweep over servers
+_LISTS = {  # a table holds them as text
+    "input_lens", "output_lens", "ttfts", "itls", "latencies", "errors", "generated_texts",
+    "spec_decode_per_position_acceptance_rates",
+}  # fmt: skip
+
+
+def matches(doc: Document) -> bool:
+    """Whether the document is a saved result of one of the two."""
+    if not doc.values:
+        return has_table(doc.text, _COLUMNS)
+    return bool(doc.objects) and all(_of_vllm(row) or _of_sglang(row) for row in doc.objects)
+
+
+def _of_vllm(row: Row) -> bool:
+    return (
+        {"completed", "duration", "request_throughput", "output_throughput"} <= row.keys()
+        and ("tokenizer_id" in row or "endpoint_type" in row)
+        and "total_throughput" not in row
+    )
+
+
+def _of_sglang(row: Row) -> bool:
+    return (
+        {"backend", "completed", "duration", "output_throughput"} <= row.keys()
+        and bool({"total_throughput", "input_throughput"} & row.keys())  # the second since 2025
+        and "tokenizer_id" not in row  # vLLM's of 2024 has the second too
+    )
+
+
+def read(doc: Document) -> list[BenchmarkRun]:
+    """Return one run per result."""
+    if doc.values:
+        return [
+            _vllm_run(doc, row, part) if _of_vllm(row) else _sglang_run(doc, row, part)
+            for part, row in doc.parts()
+        ]
+    rows = [
+        {n: v for n, v in row.items() if (v or n in _SWEPT) and n not in _LISTS}
+        for row in table_records(doc.text, _COLUMNS)
+        if row.get("completed")  # not what a page has below the table
+    ]
+    return [_vllm_run(doc, row, part) for part, row in numbered(rows, "row")]
+
+
+def _vllm_run(doc: Document, row: Row, part: str) -> BenchmarkRun:
+    values = _values(row)
+    run = LAYOUT.run(doc, row, part, values)
+    backend = text_at(row, ("backend", "endpoint_type"))
+    is_vllm = backend == "vllm" or (run.acceptance is not None and backend in _COMPATIBLE)
+    positions = len(run.acceptance.by_position) if run.acceptance else 0
+    swept = _swept(row)
+    # statistics that were not asked for follow from the requests
+    times = {
+        name: measured.model_copy(update=time.model_dump(exclude_none=True))
+        for name in values
+        if (measured := Latency.of(values[name])) and (time := getattr(run, name))
+    }
+    return run.model_copy(
+        update={
+            "engine": "vllm" if is_vllm else None,
+            "k": run.k if run.k is not None else positions or swept.get("k"),
+            "method": run.method or swept.get("method"),
+            **times,
+        }
+    )
+
+
+def _values(row: Row) -> dict[str, list[float]]:
+    """The times of each request, ms, which are saved in seconds."""
+    pairs = zip(list_at(row, "itls", list), list_at(row, "output_lens", int), strict=False)
+    return {
+        "ttft_ms": floats_at(row, "ttfts", 1e3),
+        "tpot_ms": [
+            sum(g for g in gaps if isinstance(g, int | float)) * 1e3 / (n - 1)
+            for gaps, n in pairs
+            if n > 1 and gaps
+        ],
+        "e2e_ms": floats_at(row, "latencies", 1e3),
+    }
+
+
+def _swept(row: Row) -> dict[str, Any]:
+    """Method and k of a sweep's setting, "none" where it left speculation out."""
+    name = next((name for name in _SWEPT if name in row), None)
+    if name is None:
+        return {}
+    try:
+        config = json.loads(row[name]) if isinstance(row[name], str) and row[name] else row[name]
+    except (ValueError, RecursionError):
+        return {}
+    if not config:
+        return {"k": 0, "method": "none"}
+    k = config.get("num_speculative_tokens") if isinstance(config, dict) else None
+    word = config.get("method") if isinstance(config, dict) else None
+    return {
+        "k": k if isinstance(k, int) and 0 < k <= 128 else None,
+        "method": word if isinstance(word, str) else None,
+    }
+
+
+def _sglang_run(doc: Document, row: Row, part: str) -> BenchmarkRun:
+    backend = text_at(row, "backend") or ""
+    engine = next((name for word, name in ENGINES.items() if backend.startswith(word)), None)
+    # exactly 1 without draft steps: a server that does not speculate
+    steps = number_at(row, "server_info > speculative_num_steps")
+    length = number_at(row, "accept_length")
+    drafted = length is not None and (length > 1 or (length == 1 and bool(steps)))
+    streamed = row.get("mean_ttft_ms") != 0
+    return SGLANG.run(
+        doc, row, part or text_at(row, "tag") or "", _values(row) if streamed else None,
+        engine=engine,
+        engine_version=text_at(part_at(row, "server_info"), "version")
+        if engine == "sglang" else None,
+        acceptance=Acceptance(length=length) if drafted else None,
+        notes=("inter-token latency is per token, not per chunk",),
+    ).model_copy(
+        update={} if streamed else dict.fromkeys(("ttft_ms", "tpot_ms", "itl_ms"))
+        | {"notes": ("the answers did not stream: no TTFT, TPOT and ITL",)}
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""The engine of the clients' files: a client declares where each field of a run stands, in what
+unit, and this reads it. Printed tables and lines are brought to the same form first: a label and
+its value.
+
+A place is the keys down to a value, joined by " > "; several places are alternatives, the first
+that holds a value counts. Times are places with "{}" for the client's word of a statistic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from advisor.readers.results.document import Document
+from advisor.readers.results.run import (
+    Acceptance,
+    BenchmarkRun,
+    EngineName,
+    Kind,
+    Latency,
+    Number,
+    after_first,
+    finite,
+    per_request,
+)
+
+Place = str | tuple[str, ...]
+Row = Mapping[str, Any]
+TEXTS = frozenset(
+    ("client_version", "date", "engine_version", "model", "method", "hardware", "dataset")
+)
+COUNTS = frozenset(("k", "slots", "seed", "requests", "failed", "repeats"))
+# unit -> factor to ms; percent to a share
+UNITS = {
+    "s": 1e3, "sec": 1e3, "s/token": 1e3, "ms": 1.0, "ms/token": 1.0, "us": 1e-3, "ns": 1e-6,
+    "%": 0.01, "percent": 0.01,
+}  # fmt: skip
+BY_MEANS = "TPOT from the means of latency, TTFT and tokens: "
+_NUMBERS = TypeAdapter(dict[str, Number])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one client writes a run: the places of its fields, and what holds of all its files."""
+
+    format: str
+    client: str
+    fields: Mapping[str, Place]
+    totals: Mapping[str, Place] = field(default_factory=dict)  # over all requests
+    times: Mapping[str, Place] = field(default_factory=dict)
+    words: Mapping[str, Place] = field(default_factory=dict)  # statistic -> the client's word
+    acceptance: Mapping[str, Place] = field(default_factory=dict)
+    scale: Mapping[str, float] = field(default_factory=dict)  # field -> factor to the run's unit
+    ms: float = 1.0  # factor of the times to ms
+    engine: EngineName | None = None
+    kind: Kind = "serving"
+    notes: tuple[str, ...] = ()
+
+    def run(
+        self, doc: Document, row: Row, part: str = "", values: Row | None = None, **known: Any
+    ) -> BenchmarkRun:
+        """A row as a run; `values` are times of each request, ms, `known` what the row does not
+        state in so many words. Raises ValidationError for a value that is no number.
+        """
+        fields: dict[str, Any] = {}
+        for name, place in self.fields.items():
+            fields[name] = text_at(row, place) if name in TEXTS else self.number(row, name)
+        for name, place in self.totals.items():
+            fields[name] = per_request(number_at(row, place), fields.get("requests"))
+        for name in self.times:
+            fields[name] = self.time(row, name, (values or {}).get(name, ()))
+        if self.acceptance:
+            fields["acceptance"] = self.accepted(row)
+        about = {"kind": self.kind, "engine": self.engine, "notes": self.notes}
+        return BenchmarkRun(
+            file=doc.name, sha256=doc.sha256, format=self.format, client=self.client, part=part,
+            **(about | fields | known),
+        )  # fmt: skip
+
+    def number(self, row: Row, name: str) -> float | None:
+        """A field's number in the run's unit."""
+        value = number_at(row, self.fields[name], self.scale.get(name, 1.0))
+        return round(value) if value is not None and name in COUNTS else value
+
+    def time(self, row: Row, name: str, values: Iterable[float] = ()) -> Latency | None:
+        """A time, ms: its statistics as stated, else those of the values."""
+        stated: dict[str, Any] = {}
+        for statistic, words in self.words.items():
+            places = tuple(
+                place.format(word) for place in _each(self.times[name]) for word in _each(words)
+            )
+            value = number_at(row, places, self.ms * self.scale.get(name, 1.0))
+            if value is not None:
+                stated[statistic] = value
+        measured = Latency.of(values)
+        if not stated:
+            return measured
+        return Latency.from_statistics(**stated, values=measured.values if measured else ())
+
+    def accepted(self, row: Row) -> Acceptance | None:
+        """What was accepted of the drafts; None where neither length nor rate is stated."""
+        stated: dict[str, Any] = {
+            name: number_at(row, place, self.scale.get(name, 1.0))
+            for name, place in self.acceptance.items()
+            if name != "by_position"
+        }
+        if stated.get("length") is None and stated.get("rate") is None:
+            return None
+        rates = value_at(row, self.acceptance.get("by_position", ()))
+        return Acceptance(**stated, by_position=rates or ())
+
+
+def _each(place: Place) -> tuple[str, ...]:
+    return (place,) if isinstance(place, str) else place
+
+
+def value_at(row: Any, place: Place) -> Any:
+    """The first value at one of the places; None where none is set."""
+    for keys in _each(place):
+        value = row
+        for key in keys.split(" > "):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if value is not None and value != "":
+            return value
+    return None
+
+
+def number_at(row: Any, place: Place, scale: float = 1.0) -> float | None:
+    """The first number at one of the places. Raises ValidationError, which names the place."""
+    for keys in _each(place):
+        value = finite(value_at(row, keys))
+        if value is not None and not isinstance(value, bool):
+            (number,) = _NUMBERS.validate_python({keys: value}).values()
+            return None if number is None else number * scale
+    return None
+
+
+def text_at(row: Any, place: Place) -> str | None:
+    """A name at one of the places."""
+    value = value_at(row, place)
+    return str(value) if isinstance(value, str | int | float) and value != "" else None
+
+
+def part_at(row: Any, *places: str) -> dict[str, Any]:
+    """The mapping at the first of the places that has one; else an empty one."""
+    values = (value_at(row, place) for place in places)
+    return next((value for value in values if isinstance(value, dict)), {})
+
+
+def list_at(row: Any, place: Place, kind: Any = dict) -> list[Any]:
+    """The items of a list that are of a kind; none where there is no list."""
+    value = value_at(row, place)
+    return [item for item in value if isinstance(item, kind)] if isinstance(value, list) else []
+
+
+def floats_at(row: Any, place: Place, scale: float = 1.0) -> list[float]:
+    """The numbers of a list, by a factor."""
+    return [v * scale for v in list_at(row, place, float | int)]
+
+
+def in_our_unit(metric: Row, unit: str, default: float = 1.0) -> dict[str, Any]:
+    """A metric's statistics in ms or as a share, by the unit that stands under the name `unit`."""
+    factor = UNITS.get(str(metric.get(unit, "")).lower(), default)
+    return {
+        name: value * factor
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else value
+        for name, value in metric.items()
+    }
+
+
+def mean_after_first(
+    whole: Latency | None, first: Latency | None, tokens: float | None
+) -> Latency | None:
+    """The time per token after the first, from the means; None where one is missing."""
+    mean = after_first(whole.mean, first.mean, tokens) if whole and first else None
+    return Latency.from_statistics(mean=mean)
+
+
+def numbered(rows: Iterable[Any], word: str = "run") -> Iterator[tuple[str, Any]]:
+    """Each row with the name of its part, empty where it is the only one."""
+    rows = list(rows)
+    for number, row in enumerate(rows, 1):
+        yield f"{word} {number}" if len(rows) > 1 else "", row
+
+
+def plain_number(text: Any) -> float | None:
+    """A printed number without commas between thousands; None where it is none."""
+    match = re.fullmatch(r"-?[0-9][0-9,]*(?:\.[0-9]*)?(?:[eE][+-]?\d+)?", str(text).strip())
+    return float(match[0].replace(",", "")) if match else None
