@@ -41,6 +41,7 @@ UNITS = {
 }  # fmt: skip
 BY_MEANS = "TPOT from the means of latency, TTFT and tokens: "
 _NUMBERS = TypeAdapter(dict[str, Number])
+_LISTS = TypeAdapter(dict[str, list[float]])
 
 
 @dataclass(frozen=True)
@@ -157,9 +158,10 @@ def list_at(row: Any, place: Place, kind: Any = dict) -> list[Any]:
     return [item for item in value if isinstance(item, kind)] if isinstance(value, list) else []
 
 
-def floats_at(row: Any, place: Place, scale: float = 1.0) -> list[float]:
-    """The numbers of a list, by a factor."""
-    return [v * scale for v in list_at(row, place, float | int)]
+def floats_at(row: Any, place: str, scale: float = 1.0) -> list[float]:
+    """The numbers of a list, by a factor; none where there is no list. Raises ValidationError."""
+    values = _LISTS.validate_python({place: value_at(row, place) or []})[place]
+    return [value * scale for value in values]
 
 
 def in_our_unit(metric: Row, unit: str, default: float = 1.0) -> dict[str, Any]:

@@ -43,8 +43,9 @@ _ENGINES: dict[str, EngineName] = {
 BY_CHUNK = f"{BY_MEANS}inference-perf's own is between chunks"
 
 
-_STATISTICS: dict[str, Place] = {"mean": "mean", "p50": ("p50", "median"), "p90": "p90", "p99": "p99",
-               "sd": "stddev"}  # fmt: skip
+_STATISTICS: dict[str, Place] = {
+    "mean": "mean", "p50": ("p50", "median"), "p90": "p90", "p99": "p99", "sd": "stddev",
+}  # fmt: skip
 LLM_D = Layout(
     format="llm-d-benchmark",
     client="llm-d-benchmark",

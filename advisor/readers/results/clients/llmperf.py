@@ -16,9 +16,9 @@ from advisor.readers.results.fields import (
     BY_MEANS,
     Layout,
     Row,
-    floats_at,
     list_at,
     mean_after_first,
+    number_at,
     numbered,
     part_at,
 )
@@ -122,7 +122,7 @@ def _genai_run(doc: Document, row: Row, part: str) -> BenchmarkRun:
     scale = 1.0 if row.get("_time_unit") == "ms" else 1e3
     requests = list_at(row, "individual_request_metrics")
     values = {
-        name: [v for one in requests for v in floats_at({"v": [one.get(key)]}, "v", scale)]
+        name: [v for one in requests if (v := number_at(one, key, scale)) is not None]
         for name, key in (("ttft_ms", "ttft"), ("tpot_ms", "tpot"), ("e2e_ms", "e2e_latency"))
     }
     run = replace(GENAI, ms=scale).run(doc, row, part, values)

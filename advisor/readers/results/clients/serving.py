@@ -152,14 +152,11 @@ def _vllm_run(doc: Document, row: Row, part: str) -> BenchmarkRun:
 
 def _values(row: Row) -> dict[str, list[float]]:
     """The times of each request, ms, which are saved in seconds."""
-    pairs = zip(list_at(row, "itls", list), list_at(row, "output_lens", int), strict=False)
+    gaps = [floats_at({"itls": gaps}, "itls", 1e3) for gaps in list_at(row, "itls", list)]
+    pairs = zip(gaps, floats_at(row, "output_lens"), strict=False)
     return {
         "ttft_ms": floats_at(row, "ttfts", 1e3),
-        "tpot_ms": [
-            sum(g for g in gaps if isinstance(g, int | float)) * 1e3 / (n - 1)
-            for gaps, n in pairs
-            if n > 1 and gaps
-        ],
+        "tpot_ms": [sum(each) / (count - 1) for each, count in pairs if count > 1 and each],
         "e2e_ms": floats_at(row, "latencies", 1e3),
     }
 
