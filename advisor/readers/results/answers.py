@@ -10,135 +10,93 @@ time after the first token over the tokens after it.
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import Field
-
 from advisor.readers.results.document import Document
-from advisor.readers.results.run import (
-    Acceptance,
-    BenchmarkRun,
-    Count,
-    Foreign,
-    Latency,
-    Number,
-    finite,
-)
+from advisor.readers.results.fields import Layout, Row, number_at, numbered, part_at
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
 FORMAT = "llama-server-answer"
-_VLLM = {"speculative_decoding", "generation_time_ms"}
-
-
-class Timings(Foreign):
-    """The `timings` object of an answer."""
-
-    prompt_n: Count = None
-    cache_n: Count = None
-    prompt_ms: Number = None
-    predicted_n: Count
-    predicted_per_token_ms: Number = None
-    predicted_per_second: float = Field(gt=0, le=1e9)
-    draft_n: Count = None
-    draft_n_accepted: Count = None
-
-
-class Speculation(Foreign):
-    """vLLM's `metrics.speculative_decoding` of an answer."""
-
-    mean_acceptance_length: Number = None
-    num_spec_steps: Count = None
-    num_draft_tokens: Count = None
-    num_accepted_draft_tokens: Count = None
-    num_spec_tokens: Count = None
-
-
-class Times(Foreign):
-    """vLLM's other `metrics` of an answer."""
-
-    time_to_first_token_ms: Number = None
-    queue_time_ms: Number = None
-    generation_time_ms: Number = None
-    mean_itl_ms: Number = None
+LLAMA = Layout(
+    format=FORMAT, client="one request", engine="llama-server", kind="log",
+    fields={
+        "model": "model", "depth_tokens": "timings > cache_n",
+        "output_tokens": "timings > predicted_n", "request_tok_s": "timings > predicted_per_second",
+    },
+    times={
+        "tpot_ms": "timings > predicted_per_token_ms{}", "ttft_ms": "timings > prompt_ms{}",
+    },
+    words={"mean": ""},
+    notes=("TTFT is the time of the prompt in the server, without the queue",),
+)  # fmt: skip
+VLLM = Layout(
+    format="vllm-answer", client="one request", engine="vllm", kind="log",
+    fields={
+        "model": "model", "k": "metrics > speculative_decoding > num_spec_tokens",
+        "input_tokens": "usage > prompt_tokens", "output_tokens": "usage > completion_tokens",
+    },
+    times={"tpot_ms": "metrics > mean_itl_ms{}", "ttft_ms": "metrics > time_to_first_token_ms{}"},
+    words={"mean": ""},
+)  # fmt: skip
+_METRICS = {"speculative_decoding", "generation_time_ms"}
 
 
 def matches(doc: Document) -> bool:
     """Whether the document holds answers of llama-server with timings, or of vLLM with drafts."""
     rows = [_whole(row) for row in doc.objects]
-    return bool(rows) and all(_timings(row) or _metrics(row) for row in rows)
+    return bool(rows) and all(_is_llama(row) or _is_vllm(row) for row in rows)
 
 
-def _whole(row: dict[str, Any]) -> dict[str, Any]:
-    """The answer of an event that was captured."""
-    inner = row.get("data")
-    return inner if isinstance(inner, dict) and "timings" not in row else row
+def _whole(row: Row) -> Row:
+    """The answer of an event that was captured; timings alone as those of an answer."""
+    if "timings" not in row:
+        row = part_at(row, "data") or row
+    return {"timings": row} if "timings" not in row and "prompt_per_second" in row else row
 
 
-def _metrics(row: dict[str, Any]) -> dict[str, Any]:
-    """vLLM's metrics of an answer; empty where it has none."""
-    found = row.get("metrics")
-    return found if isinstance(found, dict) and "choices" in row and found.keys() & _VLLM else {}
+def _is_llama(row: Row) -> bool:
+    return "predicted_per_second" in part_at(row, "timings")
 
 
-def _drafts(row: dict[str, Any]) -> dict[str, Any]:
-    found = _metrics(row).get("speculative_decoding")
-    return found if isinstance(found, dict) else {}
-
-
-def _timings(row: dict[str, Any]) -> dict[str, Any]:
-    """The timings of an answer; empty where it has none."""
-    found = row.get("timings", row if "prompt_per_second" in row else None)
-    return found if isinstance(found, dict) and "predicted_per_second" in found else {}
+def _is_vllm(row: Row) -> bool:
+    return "choices" in row and bool(part_at(row, "metrics").keys() & _METRICS)
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per answer."""
-    rows = [_whole(row) for row in doc.objects]
     return [
-        _of_vllm(doc, row, part) if _metrics(row) else _of_llama(doc, row, part)
-        for i, row in enumerate(rows, 1)
-        for part in (f"answer {i}" if len(rows) > 1 else "",)
+        _of_vllm(doc, row, part) if _is_vllm(row) else _of_llama(doc, row, part)
+        for part, row in numbered(map(_whole, doc.objects), "answer")
     ]
 
 
-def _model(row: dict[str, Any]) -> str | None:
-    found = row.get("model")
-    return found if isinstance(found, str) else None
-
-
-def _of_vllm(doc: Document, row: dict[str, Any], part: str) -> BenchmarkRun:
-    made, times = Speculation.model_validate(_drafts(row)), Times.model_validate(_metrics(row))
-    first, token = times.time_to_first_token_ms, times.mean_itl_ms
-    raw = row.get("usage")
-    usage: dict[str, Any] = raw if isinstance(raw, dict) else {}
-    return BenchmarkRun(
-        file=doc.name, format="vllm-answer", kind="log", sha256=doc.sha256, engine="vllm",
-        part=part, client="one request", model=_model(row), concurrency=1, requests=1,
-        k=made.num_spec_tokens,
-        input_tokens=finite(usage.get("prompt_tokens")),
-        output_tokens=finite(usage.get("completion_tokens")),
-        acceptance=Acceptance.from_counts(
-            made.num_spec_steps, made.num_draft_tokens, made.num_accepted_draft_tokens
-        ),
-        request_tok_s=1e3 / token if token else None,
-        tpot_ms=Latency.from_statistics(mean=token) if token else None,
-        ttft_ms=Latency.from_statistics(mean=first + (times.queue_time_ms or 0)) if first else None,
-        notes=()
-        if token
-        else ("this answer of vLLM says what was accepted, not how long it took",),
+def _of_vllm(doc: Document, row: Row, part: str) -> BenchmarkRun:
+    drafts, drafted, accepted = (
+        number_at(row, f"metrics > speculative_decoding > {name}")
+        for name in ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens")
+    )
+    run = VLLM.run(
+        doc, row, part, concurrency=1, requests=1,
+        acceptance=Acceptance.from_counts(drafts, drafted, accepted),
     )  # fmt: skip
+    token, first = run.value("tpot"), run.value("ttft")
+    queue = number_at(row, "metrics > queue_time_ms") or 0.0
+    note = "this answer of vLLM says what was accepted, not how long it took"
+    return run.model_copy(
+        update={
+            "request_tok_s": 1e3 / token if token else None,
+            "tpot_ms": run.tpot_ms if token else None,
+            "ttft_ms": Latency(mean=first + queue) if first else None,
+            "notes": () if token else (note,),
+        }
+    )
 
 
-def _of_llama(doc: Document, row: dict[str, Any], part: str) -> BenchmarkRun:
-    made = Timings.model_validate(_timings(row))
-    return BenchmarkRun(
-        file=doc.name, format=FORMAT, kind="log", sha256=doc.sha256, engine="llama-server",
-        part=part, client="one request", model=_model(row), concurrency=1, requests=1,
-        method=None if made.draft_n else "none",
-        input_tokens=(made.prompt_n or 0) + (made.cache_n or 0) or None,
-        depth_tokens=made.cache_n, output_tokens=made.predicted_n,
-        request_tok_s=made.predicted_per_second,
-        tpot_ms=Latency.from_statistics(mean=made.predicted_per_token_ms),
-        ttft_ms=Latency.from_statistics(mean=made.prompt_ms),
-        acceptance=Acceptance.from_counts(None, made.draft_n, made.draft_n_accepted),
-        notes=("TTFT is the time of the prompt in the server, without the queue",),
+def _of_llama(doc: Document, row: Row, part: str) -> BenchmarkRun:
+    prompt, cached, drafted, accepted = (
+        number_at(row, f"timings > {name}")
+        for name in ("prompt_n", "cache_n", "draft_n", "draft_n_accepted")
+    )
+    return LLAMA.run(
+        doc, row, part, concurrency=1, requests=1, method=None if drafted else "none",
+        input_tokens=(prompt or 0) + (cached or 0) or None,
+        acceptance=Acceptance.from_counts(None, drafted, accepted),
     )  # fmt: skip

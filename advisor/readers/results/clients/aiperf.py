@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from advisor.readers.results import exposition
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.fields import (
     Layout,
@@ -184,26 +185,20 @@ def _run(doc: Document, row: Row, config: Row, old: bool, part: str = "") -> Ben
 
 def _server_metrics(doc: Document) -> BenchmarkRun:
     """AIPerf's `server_metrics_export.json`: the server's counters over the measured phase."""
-    totals: dict[str, float] = {}
-    at: dict[int, float] = {}
-    engines: list[Any] = []
-    for name, metric in part_at(doc.object, "metrics").items():
-        prefix, _, rest = str(name).partition(":")
-        engines += [{"llamacpp": "llama-server"}.get(prefix, prefix)]
-        key = rest.removesuffix("_total")
-        for total, position in _series(metric):
-            totals[key] = totals.get(key, 0.0) + total
-            if key.endswith("accepted_tokens_per_pos"):
-                at[position] = at.get(position, 0.0) + total
-    names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
-    drafts, drafted, accepted = (totals.get(f"spec_decode_{name}") for name in names)
-    positions = [at.get(i, 0.0) for i in range(min(len(at), 64))]
-    known = ("vllm", "sglang", "llama-server")
+    lines = [
+        f'{name}{{position="{position}"}} {total}'
+        for name, metric in part_at(doc.object, "metrics").items()
+        for total, position in _series(metric)
+    ]
+    counters = exposition.scrape("\n".join(lines), doc.name)
+    drafts, drafted, accepted = (
+        counters.counters.get(name) for name in ("drafts", "draft_tokens", "accepted")
+    )
     return BenchmarkRun(
         file=doc.name, format=FORMAT, kind="counters", part="server metrics", sha256=doc.sha256,
         client="aiperf", client_version=text_at(doc.object, "aiperf_version"),
-        engine=next((name for name in engines if name in known), None), k=len(positions) or None,
-        acceptance=Acceptance.from_counts(drafts, drafted, accepted, positions),
+        engine=counters.engine, k=len(counters.positions) or None,
+        acceptance=Acceptance.from_counts(drafts, drafted, accepted, counters.positions),
     )  # fmt: skip
 
 
