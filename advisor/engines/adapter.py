@@ -145,10 +145,14 @@ class Adapter(LaunchReader):
             if value is None or value == field.skip or name in given:
                 continue
             if self.catalogue.option(name, version) is None:
-                since = self.catalogue.since(name)
-                raise AdvisorError(f"{self.name} {version} has no {name}: it is known from {since}")
+                raise self.lacks(name, self.catalogue.since(name), version)
             rows.append((name, field.write(value)))
         return rows
+
+    def lacks(self, what: str, since: str | None, version: str | None) -> AdvisorError:
+        """The error for what a release does not have."""
+        known = f"it is known from {since}" if since else "no catalogued release has it"
+        return AdvisorError(f"{self.name} {version or self.newest} has no {what}: {known}")
 
     def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
         raise NotImplementedError

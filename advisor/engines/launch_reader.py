@@ -28,6 +28,7 @@ class LaunchReader(Writer):
 
     # what stands before the options on a command line
     ENTRY: ClassVar[re.Pattern[str]] = lazy_re(r"$^")
+    IMAGES: ClassVar[tuple[str, ...]] = ()  # the engine's own repositories
 
     # ------------------------------------------------------------ versions
 
@@ -175,7 +176,10 @@ class LaunchReader(Writer):
         )
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
-        return None
+        """The image that is none of the engine's own; None for those and where none is named."""
+        image = (container.image or "") if container is not None else ""
+        own = not image or image.removeprefix("docker.io/").startswith(self.IMAGES)
+        return None if own else image
 
 
 def _short(words: str) -> str:

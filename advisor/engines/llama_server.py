@@ -24,6 +24,7 @@ from advisor.engines.arguments.fields import (
     depth,
     drop,
     drop_if,
+    flag_of,
     integer,
     last,
     switch,
@@ -68,6 +69,7 @@ class LlamaServerAdapter(Adapter):
         "--host": Field("host", text),
         "--port": Field("port", integer),
     }
+    IMAGES = ("ghcr.io/ggml-org/llama.cpp", "ghcr.io/ggerganov/llama.cpp")
     COUNTS: ClassVar[Mapping[str, Bounds]] = {
         **{CTX: (0, COUNT[1]), SLOTS: (-1, COUNT[1])},
         **dict.fromkeys((N_MAX, OLD_N_MAX, MOD_N_MAX), DEPTH),
@@ -113,8 +115,7 @@ class LlamaServerAdapter(Adapter):
         image = (container.image or "").lower() if container is not None else ""
         if self._engine == "ik_llama.cpp" or "ik_llama" in image:
             return "ik_llama.cpp"
-        official = ("ghcr.io/ggml-org/llama.cpp", "ghcr.io/ggerganov/llama.cpp")
-        return image if image and not image.startswith(official) else None
+        return super()._fork(version_text, container)
 
     # ------------------------------------------------------------ reading
 
@@ -323,7 +324,7 @@ class LlamaServerAdapter(Adapter):
         drafts = plan.method not in ("none", "ngram") and not k_given
         if drafts and launch.engine_version is not None and before and before != after:
             name = N_MAX if self.catalogue.option(N_MAX, target) else OLD_N_MAX
-            moved.append(Flag(name=name, raw=name, value=str(before)))
+            moved.append(flag_of(name, str(before)))
             notes.append(f"{name} {before} made explicit: the default became {after}")
         return moved, list(launch.env), notes
 

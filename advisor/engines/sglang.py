@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
+from advisor.domain.nouns import AdvisorError, EnvVar, Flag, Launch, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.engines import names
 from advisor.engines.adapter import Adapter
@@ -24,8 +24,11 @@ from advisor.engines.arguments.fields import (
     Field,
     Value,
     depth,
+    drop,
+    flag_of,
     human_integer,
     integer,
+    last,
     number,
     text,
     write_number,
@@ -42,27 +45,16 @@ TIERS_SINCE = "0.5.14"  # tiers by batch size and k = 0; before, one list of ste
 HEADS = ("mtp", "eagle", "eagle3")  # what SGLang adapts
 SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
 ALGORITHMS = {
-    "mtp": "NEXTN",
-    "eagle": "EAGLE",
-    "eagle3": "EAGLE3",
-    "draft_model": "STANDALONE",
-    "ngram": "NGRAM",
-}
-ALGORITHMS |= {"dflash": "DFLASH", "dspark": "DSPARK"}
-METHODS = {algorithm: method for method, algorithm in ALGORITHMS.items()} | {
-    "MTP": "mtp",
-    "FROZEN_KV_MTP": "mtp",
-}
+    "mtp": "NEXTN", "eagle": "EAGLE", "eagle3": "EAGLE3", "draft_model": "STANDALONE",
+    "ngram": "NGRAM", "dflash": "DFLASH", "dspark": "DSPARK",
+}  # fmt: skip
+METHODS = {algorithm: method for method, algorithm in ALGORITHMS.items()}
+METHODS |= {"MTP": "mtp", "FROZEN_KV_MTP": "mtp"}
 UNMODELLED = ("UNO",)  # the server knows it, this program does not
-BLOCKS = (
-    "ngram",
-    "dflash",
-    "dspark",
-)  # drafted at once: only the number of tokens to verify is said (z-lab/dflash, README)
-AUTO_OWN_MTP, AUTO_OTHER = (
-    3,
-    7,
-)  # k of the server's own choice: (steps 3, topk 1, tokens 4), else (5, 4, 8)
+# drafted at once: only the number of tokens to verify is said (z-lab/dflash, README)
+BLOCKS = ("ngram", "dflash", "dspark")
+# k of the server's own choice: (steps 3, topk 1, tokens 4), else (5, 4, 8)
+AUTO_OWN_MTP, AUTO_OTHER = 3, 7
 
 
 class SglangAdapter(Adapter):
@@ -90,14 +82,8 @@ class SglangAdapter(Adapter):
         "--host": Field("host", text),
         "--port": Field("port", integer),
     }
+    IMAGES = ("lmsysorg/sglang", "rocm/sgl-dev", "nvcr.io/nvidia/sglang")
     COUNTS: ClassVar[Mapping[str, Bounds]] = {STEPS: DEPTH, TOKENS: DEPTH}
-
-    def _fork(self, version_text: str | None, container: Container | None) -> str | None:
-        image = (container.image or "") if container is not None else ""
-        official = ("lmsysorg/sglang", "rocm/sgl-dev", "nvcr.io/nvidia/sglang")
-        return (
-            image if image and not image.removeprefix("docker.io/").startswith(official) else None
-        )
 
     # ------------------------------------------------------------ reading
 
@@ -116,13 +102,12 @@ class SglangAdapter(Adapter):
             value = _take(extra, name)
             if value is not None:
                 nouns["mamba_strategy"] = value
-        word = _last(extra, ALGORITHM)
+        word = last(extra, ALGORITHM)
         if word is None:
             return
         method = METHODS.get(word.upper())
-        if (
-            method is None and "${" not in word
-        ):  # NONE, a plugin's own, or one that is not there: nothing that is judged
+        if method is None and "${" not in word:
+            # NONE, a plugin's own, or one that is not there: nothing that is judged
             if word.upper() == "NONE":
                 _take(extra, ALGORITHM)
             return
@@ -144,7 +129,7 @@ class SglangAdapter(Adapter):
         """Draft tokens beyond the bonus token; steps and topk that say more than k stay in
         `extra`.
         """
-        steps, topk, tokens = (depth(_last(extra, name)) for name in (STEPS, TOPK, TOKENS))
+        steps, topk, tokens = (depth(last(extra, name)) for name in (STEPS, TOPK, TOKENS))
         if tokens is not None:
             k = max(tokens - 1, 0)
         elif steps is not None:
@@ -237,9 +222,7 @@ class SglangAdapter(Adapter):
     def _algorithm(self, method: str, version: str | None) -> str:
         since = (self.catalogue.notes.get("methods_since") or {}).get(method)
         if since and not self.catalogue.at_least(version, since):
-            raise AdvisorError(
-                f"sglang {version} has no path for the method '{method}': it is known from {since}"
-            )
+            raise self.lacks(f"path for the method '{method}'", since, version)
         return ALGORITHMS[method]
 
     def _usable(self, name: str, version: str | None) -> bool:
@@ -247,7 +230,7 @@ class SglangAdapter(Adapter):
         return option is not None and not option.removed
 
     def _write_model(self, model: str) -> tuple[Flag, ...]:
-        return (Flag(name="--model-path", raw="--model-path", value=model),)
+        return (flag_of("--model-path", model),)
 
     # ------------------------------------------------------------ migration
 
@@ -272,7 +255,7 @@ class SglangAdapter(Adapter):
             at_target = plan.model_copy(update={"engine_version": target})
             if plan.mamba_strategy is None and self.needs_extra_buffer(at_target):
                 name = next(n for n in STRATEGIES if self._usable(n, target))
-                flags.append(Flag(name=name, raw=name, value="extra_buffer"))
+                flags.append(flag_of(name, "extra_buffer"))
                 notes.append(
                     f"{name} extra_buffer added: sglang {target} refuses MTP with radix cache on "
                     f"a hybrid without it"
@@ -291,24 +274,18 @@ class SglangAdapter(Adapter):
             return flag
         new = "--cuda-graph-backend-decode"
         notes.append(f"--disable-cuda-graph is now {new} disabled")
-        return Flag(name=new, raw=new, value="disabled")
-
-
-def _last(extra: Extras, name: str) -> str | None:
-    return next(
-        (value for key, value in reversed(extra) if key == name and value is not None), None
-    )
+        return flag_of(new, "disabled")
 
 
 def _take(extra: Extras, name: str) -> str | None:
-    value = _last(extra, name)
+    value = last(extra, name)
     if value is not None:
-        extra[:] = [row for row in extra if row[0] != name]
+        drop(extra, name)
     return value
 
 
 def _take_switch(extra: Extras, name: str, nouns: dict[str, Value], noun: str) -> None:
     """An off-switch that is on means the noun is False; one that is off says nothing."""
-    if any(row == (name, None) for row in extra):
-        extra[:] = [row for row in extra if row[0] != name]
+    if (name, None) in extra:
+        drop(extra, name)
         nouns[noun] = False

@@ -21,23 +21,25 @@ class EngineTraits(NamedTuple):
     """One engine's habits. Sources: its own documentation and the parsers of its releases."""
 
     name: Engine
-    port: int  # where the launches that we write listen
     default_port: int  # where it listens unless told
-    health: str  # path that answers once the model is loaded
-    listens_locally: bool  # on 127.0.0.1 alone unless --host says otherwise
     pool: Literal["paged", "slots"]  # KV in pages that requests share, or a fixed part per slot
-    states_in_pool: bool  # recurrent states live in pages of the KV pool
-    replicas: bool  # tensor parallel ranks and replicas of them; else layers spread over devices
-    replicas_wait: bool  # replicas of a mixture of experts wait for each other in every step
-    gguf: bool  # loads GGUF files
     k_range: tuple[int, ...]  # draft tokens to try; beyond, published sweeps only lose
-    schedules_k: str | None  # the first release that takes a k per batch size
-    memory_share: bool  # takes a share of the accelerator's memory as an option
-    outside_share: bool  # activations, graphs and drafter come on top of that share
-    running: tuple[int, int] | None  # requests at once unless told: without and with speculation
-    quantizes_at_load: tuple[str, ...]  # quantisations it makes of 16 bit weights while loading
-    runs_repository_code: bool  # asks for consent before it runs code of a repository
     cache_types: tuple[str, ...]  # KV data types below 16 bit, the usual first
+    port: int = 8000  # where the launches that we write listen
+    health: str = "/health"  # path that answers once the model is loaded
+    listens_locally: bool = False  # on 127.0.0.1 alone unless --host says otherwise
+    states_in_pool: bool = False  # recurrent states live in pages of the KV pool
+    replicas: bool = False  # tensor parallel ranks, replicas of them; else layers are spread
+    replicas_wait: bool = False  # those of a mixture of experts wait for each other every step
+    gguf: bool = False  # loads GGUF files
+    schedules_k: str | None = None  # the first release that takes a k per batch size
+    memory_share: bool = False  # takes a share of the accelerator's memory as an option
+    outside_share: bool = False  # activations, graphs and drafter come on top of that share
+    running: tuple[int, int] | None = (
+        None  # requests at once unless told: without, with speculation
+    )
+    quantizes_at_load: tuple[str, ...] = ()  # made of 16 bit weights while loading
+    runs_repository_code: bool = False  # asks for consent before it runs code of a repository
     writable: bool = True  # launches are written for it
     shm: str | None = None  # shared memory that its workers need in a container
     api_key_env: str | None = None  # variable that holds the key which requests must carry
@@ -60,20 +62,10 @@ _LLAMA = EngineTraits(
     name="llama-server",
     port=8080,
     default_port=8080,
-    health="/health",
     listens_locally=True,
     pool="slots",
-    states_in_pool=False,
-    replicas=False,
-    replicas_wait=False,
     gguf=True,
     k_range=(1, 2, 3, 4, 5, 6),
-    schedules_k=None,
-    memory_share=False,
-    outside_share=False,
-    running=None,
-    quantizes_at_load=(),
-    runs_repository_code=False,
     cache_types=("q8_0",),
     api_key_env="LLAMA_API_KEY",
     caches=("huggingface", "llama.cpp"),
@@ -86,20 +78,14 @@ _LLAMA = EngineTraits(
 _TRAITS: dict[Engine, EngineTraits] = {
     "vllm": EngineTraits(
         name="vllm",
-        port=8000,
         default_port=8000,
-        health="/health",
-        listens_locally=False,
         pool="paged",
         states_in_pool=True,
         replicas=True,
         replicas_wait=True,
-        gguf=False,
         k_range=(1, 2, 3, 4, 5),
         schedules_k="0.24",
         memory_share=True,
-        outside_share=False,
-        running=None,
         quantizes_at_load=("fp8",),
         runs_repository_code=True,
         cache_types=("fp8", "fp8_e4m3"),
@@ -122,15 +108,10 @@ _TRAITS: dict[Engine, EngineTraits] = {
     ),
     "sglang": EngineTraits(
         name="sglang",
-        port=8000,
         default_port=30000,
-        health="/health",
         listens_locally=True,
         pool="paged",
-        states_in_pool=False,
         replicas=True,
-        replicas_wait=False,
-        gguf=False,
         k_range=(1, 2, 3, 4),
         schedules_k="0.5.14",
         memory_share=True,

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
+from advisor.domain.nouns import Container, EnvVar, Flag, Launch, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments import speculative_json as spec
@@ -22,6 +22,7 @@ from advisor.engines.arguments.fields import (
     Extras,
     Field,
     Value,
+    flag_of,
     human_integer,
     integer,
     number,
@@ -37,9 +38,10 @@ SHORTHAND = {
     "--spec-model": "model",
     "--spec-tokens": "num_speculative_tokens",
 }
-LEGACY = {"--speculative-model": "model", "--num-speculative-tokens": "num_speculative_tokens"}
-LEGACY |= {"--speculative-draft-tensor-parallel-size": "draft_tensor_parallel_size"}
-LEGACY |= {
+LEGACY = {
+    "--speculative-model": "model",
+    "--num-speculative-tokens": "num_speculative_tokens",
+    "--speculative-draft-tensor-parallel-size": "draft_tensor_parallel_size",
     "--ngram-prompt-lookup-max": "prompt_lookup_max",
     "--ngram-prompt-lookup-min": "prompt_lookup_min",
 }
@@ -74,6 +76,7 @@ class VllmAdapter(Adapter):
         "--host": Field("host", text),
         "--port": Field("port", integer),
     }
+    IMAGES = ("vllm/vllm-openai", "vllm-openai-rocm", "nvcr.io/nvidia/vllm")
     COUNTS: ClassVar[Mapping[str, Bounds]] = {f"{CONFIG}.num_speculative_tokens": DEPTH}
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
@@ -81,15 +84,7 @@ class VllmAdapter(Adapter):
         words = f"{image} {version_text or ''}".lower()
         if "ascend" in words:
             return "vllm-ascend"
-        official = (
-            "vllm/vllm-openai",
-            "vllm-openai-rocm",
-            "vllm/vllm-openai-rocm",
-            "nvcr.io/nvidia/vllm",
-        )
-        if image and not image.removeprefix("docker.io/").startswith(official):
-            return image
-        return None
+        return super()._fork(version_text, container)
 
     # ------------------------------------------------------------ reading
 
@@ -136,38 +131,21 @@ class VllmAdapter(Adapter):
             if self._is_consumed(name)
         }
         config = {key: value for key, value in config.items() if value is not None}
-        method = self.catalogue.json_field("SpeculativeConfig", "method", version)
-        choices = (method or {}).get("choices") or ()
-        if "method" in config and config["method"] not in choices:
-            raise AdvisorError(
-                self._too_old(
-                    f"the method '{config['method']}'",
-                    self._since_method(config["method"]),
-                    version,
-                )
-            )
-        if plan.k_schedule and spec.SCHEDULE not in self.catalogue.json_fields(
-            "SpeculativeConfig", version
-        ):
-            since = next(
-                v
-                for v in self.versions
-                if spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", v)
-            )
-            raise AdvisorError(self._too_old("a k schedule per batch size", since, version))
+        if "method" in config and config["method"] not in self._methods(version):
+            word = config["method"]
+            since = next((v for v in self.versions if word in self._methods(v)), None)
+            raise self.lacks(f"path for the method '{word}'", since, version)
+        if plan.k_schedule and not self._schedules(version):
+            since = next(filter(self._schedules, self.versions))
+            raise self.lacks("path for a k schedule per batch size", since, version)
         return config
 
-    def _since_method(self, method: str) -> str | None:
-        for version in self.versions:
-            field = self.catalogue.json_field("SpeculativeConfig", "method", version) or {}
-            if method in (field.get("choices") or ()):
-                return version
-        return None
+    def _methods(self, version: str | None) -> Sequence[str]:
+        field = self.catalogue.json_field("SpeculativeConfig", "method", version) or {}
+        return field.get("choices") or ()
 
-    def _too_old(self, what: str, since: str | None, version: str | None) -> str:
-        return f"vllm {version or self.newest} has no path for {what}: " + (
-            f"it is known from {since}" if since else "no catalogued release has it"
-        )
+    def _schedules(self, version: str | None) -> bool:
+        return spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", version)
 
     # ------------------------------------------------------------ checks and migration
 
@@ -204,9 +182,7 @@ class VllmAdapter(Adapter):
                 and var.value
                 and self.catalogue.env(var.name, target) is None
             ):
-                flags.append(
-                    Flag(name="--attention-backend", raw="--attention-backend", value=var.value)
-                )
+                flags.append(flag_of("--attention-backend", var.value))
                 notes.append(
                     "VLLM_ATTENTION_BACKEND is no longer read: --attention-backend takes its value"
                 )
@@ -218,13 +194,7 @@ class VllmAdapter(Adapter):
                 self.catalogue.default("--gpu-memory-utilization", v) for v in (source, target)
             )
             if before != after:
-                flags.append(
-                    Flag(
-                        name="--gpu-memory-utilization",
-                        raw="--gpu-memory-utilization",
-                        value=str(before),
-                    )
-                )
+                flags.append(flag_of("--gpu-memory-utilization", str(before)))
                 notes.append(
                     f"--gpu-memory-utilization {before} made explicit: the default became {after}"
                 )
@@ -243,8 +213,8 @@ class VllmAdapter(Adapter):
             return list(flags)
         config = {words[flag.name]: spec.scalar(flag.value) for flag in old}
         notes.append(f"{', '.join(flag.raw for flag in old)} are keys of {CONFIG}")
-        made = Flag(name=CONFIG, raw=CONFIG, value=json.dumps(config, separators=(",", ":")))
-        return [*(flag for flag in flags if flag not in old), made]
+        written = flag_of(CONFIG, json.dumps(config, separators=(",", ":")))
+        return [*(flag for flag in flags if flag not in old), written]
 
     def _keep_prefix_caching(
         self, launch: Launch, target: str, flags: list[Flag], notes: list[str]
@@ -260,11 +230,9 @@ class VllmAdapter(Adapter):
         after = self.effective_prefix_caching(plan.model_copy(update={"engine_version": target}))
         if before is not None and after is not None and before != after:
             value = None if before else "false"
-            raw = (
-                self.catalogue.spelling("--enable-prefix-caching", target, not before)
-                or "--enable-prefix-caching"
-            )
-            flags.append(Flag(name="--enable-prefix-caching", raw=raw, value=value))
+            name = "--enable-prefix-caching"
+            raw = self.catalogue.spelling(name, target, not before) or name
+            flags.append(Flag(name=name, raw=raw, value=value))
             notes.append(
                 f"{raw} made explicit: the default for this model became {'on' if after else 'off'}"
             )

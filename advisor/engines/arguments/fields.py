@@ -8,6 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from advisor.domain.nouns import Flag
 from advisor.domain.question import LIMITS
 
 Value = Any
@@ -87,6 +88,11 @@ def write_switch(value: bool) -> str | None:
 def write_number(value: float) -> str:
     """Return the shortest text of the number."""
     return f"{value:g}"
+
+
+def flag_of(name: str, value: str | None) -> Flag:
+    """An option as it is written under its canonical name."""
+    return Flag(name=name, raw=name, value=value)
 
 
 def last(extra: Extras, name: str) -> str | None:

@@ -7,81 +7,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.domain.nouns import Flag
-from advisor.engines.arguments.fields import Extras
+from advisor.engines.arguments.fields import Extras, flag_of
 
 STAGE = "--spec-stage"
-TYPES = {
-    "mtp": "draft-mtp",
-    "eagle3": "draft-eagle3",
-    "draft_model": "draft-simple",
-    "dflash": "draft-dflash",
-}
-
-
-TYPES |= {"dspark": "draft-dspark", "ngram": "ngram-mod"}
-
-
-WORDS = {word: method for method, word in TYPES.items()}
-
-
-WORDS |= {
-    "mtp": "mtp",
-    "nextn": "mtp",
-    "draft": "draft_model",
-    "eagle3": "eagle3",
-    "dflash": "dflash",
+TYPES = {  # method -> the word that is written
+    "mtp": "draft-mtp", "eagle3": "draft-eagle3", "draft_model": "draft-simple",
+    "dflash": "draft-dflash", "dspark": "draft-dspark", "ngram": "ngram-mod",
+}  # fmt: skip
+WORDS = {word: method for method, word in TYPES.items()} | {
+    "mtp": "mtp", "nextn": "mtp", "draft": "draft_model", "eagle3": "eagle3", "dflash": "dflash",
     "dspark": "dspark",
-}
-
-
-LOAD_MODES = {
-    ("--mmap", False): "mmap",
-    ("--mmap", True): "none",
-    ("--mlock", False): "mlock",
-    ("--mlock", True): "",
-}
-
-
-LOAD_MODES |= {("--direct-io", False): "dio", ("--direct-io", True): ""}
-
-
+}  # fmt: skip
+LOAD_MODES = {  # option, negated -> mode; "" where it is the default
+    ("--mmap", False): "mmap", ("--mmap", True): "none", ("--mlock", False): "mlock",
+    ("--mlock", True): "", ("--direct-io", False): "dio", ("--direct-io", True): "",
+}  # fmt: skip
 # ik_llama.cpp's options that mainline does not have (its README and PRs 417, 932, 1744): read,
 # never written
-IK_SWITCHES = frozenset(
-    {
-        "-mtp",
-        "--multi-token-prediction",
-        "-fmoe",
-        "--fused-moe",
-        "-rtr",
-        "--run-time-repack",
-        "-ger",
-        "-mqkv",
-        "--merge-qkv",
-    }
-) | {
-    "-khad",
-    "-vhad",
-    "--k-cache-hadamard",
-    "--v-cache-hadamard",
-    "--defer-experts",
-    "--parallel-tool-calls",
-}
-
-
-IK_VALUES = frozenset(
-    {
-        "-amb",
-        "-mla",
-        "--mla-use",
-        "-draft",
-        "--draft-params",
-        "-sas",
-        "-cuda",
-        "--draft-max",
-        "--draft-min",
-    }
-) | {STAGE, "--recurrent-ckpt-mode"}
+IK_SWITCHES = frozenset((
+    "-mtp", "--multi-token-prediction", "-fmoe", "--fused-moe", "-rtr", "--run-time-repack", "-ger",
+    "-mqkv", "--merge-qkv", "-khad", "-vhad", "--k-cache-hadamard", "--v-cache-hadamard",
+    "--defer-experts", "--parallel-tool-calls",
+))  # fmt: skip
+IK_VALUES = frozenset((
+    STAGE,
+    "-amb", "-mla", "--mla-use", "-draft", "--draft-params", "-sas", "-cuda", "--draft-max",
+    "--draft-min", "--recurrent-ckpt-mode",
+))  # fmt: skip
 
 
 def load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
@@ -105,7 +57,7 @@ def load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
     else:
         mode = next(iter(words))
     notes.append(f"--mmap/--mlock/--direct-io are now --load-mode {mode}")
-    return [*kept, Flag(name="--load-mode", raw="--load-mode", value=mode)]
+    return [*kept, flag_of("--load-mode", mode)]
 
 
 def speculation_words(value: str | None) -> tuple[list[str], dict[str, str]]:

@@ -28,34 +28,14 @@ VLLM_NAMES = {
     "--reasoning-parser": (("vllm.reasoning",), "_REASONING_PARSERS_TO_REGISTER"),
 }
 LOAD_FORMATS = ("vllm/model_executor/model_loader/__init__.py", "LoadFormats")
-VLLM_CONFIGS = [
-    "SpeculativeConfig",
-    "CompilationConfig",
-    "CacheConfig",
-    "SchedulerConfig",
-    "ModelConfig",
-    "ParallelConfig",
-    "KVTransferConfig",
-    "KVEventsConfig",
-    "AttentionConfig",
-    "MambaConfig",
-    "KernelConfig",
-    "StructuredOutputsConfig",
-    "LoadConfig",
-    "ObservabilityConfig",
-    "EPLBConfig",
-    "PassConfig",
-    "ReasoningConfig",
-    "OffloadConfig",
-    "UVAOffloadConfig",
-    "PrefetchOffloadConfig",
-    "MultiModalConfig",
-    "LoRAConfig",
-    "PoolerConfig",
-    "WeightTransferConfig",
-    "ProfilerConfig",
+VLLM_CONFIGS = (
+    "SpeculativeConfig", "CompilationConfig", "CacheConfig", "SchedulerConfig", "ModelConfig",
+    "ParallelConfig", "KVTransferConfig", "KVEventsConfig", "AttentionConfig", "MambaConfig",
+    "KernelConfig", "StructuredOutputsConfig", "LoadConfig", "ObservabilityConfig", "EPLBConfig",
+    "PassConfig", "ReasoningConfig", "OffloadConfig", "UVAOffloadConfig", "PrefetchOffloadConfig",
+    "MultiModalConfig", "LoRAConfig", "PoolerConfig", "WeightTransferConfig", "ProfilerConfig",
     "VllmConfig",
-]
+)  # fmt: skip
 
 
 def plain(value: object) -> Any:
