@@ -85,11 +85,8 @@ class Catalogue(Records):
                 name, _, dotted = name.partition(".")
         abbreviated = False
         if name not in table:
-            full = (
-                self._complete(name, key)
-                if self.style == "argparse" and name.startswith("--")
-                else None
-            )
+            prefix = self.style == "argparse" and name.startswith("--")
+            full = self._complete(name, key) if prefix else None
             if full is None:
                 return None
             name, abbreviated = full, True
@@ -119,24 +116,16 @@ class Catalogue(Records):
         option = self.option(name, version)
         if option is None or option.removed:
             return None
-        off = self._negations(name)
+        record = self._records[name]
+        off = frozenset(record.get("neg", ()))
         wanted = [flag for flag in option.flags if (flag in off) == negated]
-        if (
-            negated
-        ):  # the oldest spelling is hidden in new releases but still parsed, and valid in most
-            return next(
-                (
-                    flag
-                    for flag in (*self._hidden(name, version), *wanted)
-                    if flag.startswith("--no-")
-                ),
-                None,
-            ) or (wanted[0] if wanted else None)
+        first = wanted[0] if wanted else None
+        if negated:  # the oldest spelling is hidden in new releases but still parsed, valid in most
+            hidden = (self._state(record, version) or {}).get("hidden") or ()
+            return next((flag for flag in (*hidden, *wanted) if flag.startswith("--no-")), first)
         if name in wanted:
             return name
-        return next(
-            (flag for flag in wanted if flag.startswith("--")), wanted[0] if wanted else None
-        )
+        return next((flag for flag in wanted if flag.startswith("--")), first)
 
     def since(self, name: str) -> str | None:
         """The first catalogued release that knows this spelling."""
@@ -154,9 +143,8 @@ class Catalogue(Records):
         """
         if version is not None and self._knows(name, version):
             return None
-        gone = (self.notes.get("removed_before") or {}).get(name)
-        successor = (self.notes.get("successors") or {}).get(name) or {}
-        if gone is not None:
+        gone, successor = self._note("removed_before", name), self._note("successors", name)
+        if gone:
             return Removal(None, gone.get("use"), gone["message"], gone.get("source", ""))
         alive = [version for version in self.versions if self._knows(name, version)]
         if (
@@ -166,7 +154,7 @@ class Catalogue(Records):
         ):
             return None
         first_without = self.versions[self._order[alive[-1]] + 1]
-        use = successor.get("use") or (self._records.get(name) or {}).get("successor")
+        use = self._successor(name, successor)
         message = successor.get("message") or f"{name} is gone since {first_without}" + (
             f": use {use}" if use else ""
         )
@@ -181,23 +169,18 @@ class Catalogue(Records):
         """What to look at in place of a deprecated or removed spelling, if it exists at the
         release.
         """
-        row = (
-            (self.notes.get("successors") or {}).get(name)
-            or (self.notes.get("removed_before") or {}).get(name)
-            or {}
-        )
-        use = row.get("use") or (self._records.get(name) or {}).get("successor")
+        row = self._note("successors", name) or self._note("removed_before", name)
+        use = self._successor(name, row)
         return use if use and self._at(use, version) else None
 
     def replacement(self, name: str, version: str | None = None) -> tuple[str, str | None] | None:
         """(spelling, fixed value or None to keep the value) that says the same at the release; None
         if nothing does.
         """
-        row = (self.notes.get("successors") or {}).get(name)
-        if row is None:
-            gone = (self.notes.get("removed_before") or {}).get(name) or {}
-            row = gone if gone.get("same_value") or gone.get("value") else {}
-        use = row.get("use") or (self._records.get(name) or {}).get("successor")
+        row, gone = self._note("successors", name), self._note("removed_before", name)
+        if not row and (gone.get("same_value") or gone.get("value")):
+            row = gone
+        use = self._successor(name, row)
         return (use, row.get("value")) if use and self._at(use, version) else None
 
     def predecessor(self, name: str, version: str | None = None) -> str | None:
@@ -210,6 +193,16 @@ class Catalogue(Records):
         ]
         old += [key for key, record in self._records.items() if record.get("successor") == name]
         return next((key for key in old if self._at(key, version)), None)
+
+    def _note(self, table: str, name: str) -> Mapping[str, Any]:
+        """What the hand-kept notes say of a spelling; empty where they say nothing."""
+        row: Mapping[str, Any] = (self.notes.get(table) or {}).get(name) or {}
+        return row
+
+    def _successor(self, name: str, row: Mapping[str, Any]) -> str | None:
+        """The spelling to use instead: of the notes, else of the parser."""
+        use: str | None = row.get("use") or (self._records.get(name) or {}).get("successor")
+        return use
 
     def _at(self, name: str, version: str | None) -> bool:
         option = self.find(name, version)
@@ -310,13 +303,6 @@ class Catalogue(Records):
             return False
         option = self.option(entry[0], version)
         return option is not None and not option.removed
-
-    def _negations(self, name: str) -> frozenset[str]:
-        return frozenset(self._records[name].get("neg", ()))
-
-    def _hidden(self, name: str, version: str | None) -> tuple[str, ...]:
-        state = self._state(self._records[name], version)
-        return tuple(state.get("hidden") or ()) if state else ()
 
 
 def image(catalogue: Catalogue, version: str, hardware: object = None) -> str | None:

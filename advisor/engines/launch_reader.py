@@ -6,8 +6,8 @@ What it does not know: what the options mean (the adapters).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypedDict, Unpack
 
 from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch
 from advisor.domain.patterns import lazy_re
@@ -21,6 +21,16 @@ from advisor.engines.arguments.reading import (
 )
 from advisor.engines.base import Token, VersionMatch
 from advisor.engines.writer import Writer
+
+
+class About(TypedDict, total=False):
+    """Where a launch stands, and what is known of its release and container."""
+
+    version_text: str | None
+    container: Container | None
+    file: str
+    line: int
+    form: str
 
 
 class LaunchReader(Writer):
@@ -54,28 +64,14 @@ class LaunchReader(Writer):
     # ------------------------------------------------------------ reading
 
     def read(
-        self,
-        tokens: Sequence[Token],
-        env: Sequence[EnvVar] = (),
-        *,
-        version_text: str | None = None,
-        container: Container | None = None,
-        file: str = "",
-        line: int = 0,
-        form: str = "command",
+        self, tokens: Sequence[Token], env: Sequence[EnvVar] = (), **about: Unpack[About]
     ) -> Launch:
         """A Launch of arguments as the engine's process would see them; a leading program name is
         skipped.
         """
-        version = self.resolve_version(version_text)
-        reader = self._reader(version)
-        set_flags, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
-        walk = (walk_llama if self.STYLE == "llama" else walk_argparse)(
-            self._arguments(tokens), reader
-        )
-        return self._launch(
-            set_flags, walk, rest, version, version_text, container, file, line, form
-        )
+        walk = walk_llama if self.STYLE == "llama" else walk_argparse
+        arguments = self._arguments(tokens)
+        return self._launch(lambda reader: walk(arguments, reader), env, about)
 
     def read_mapping(
         self,
@@ -83,21 +79,14 @@ class LaunchReader(Writer):
         env: Sequence[EnvVar] = (),
         *,
         origin: str = "yaml",
-        version_text: str | None = None,
-        container: Container | None = None,
-        file: str = "",
-        line: int = 0,
-        form: str = "config",
+        **about: Unpack[About],
     ) -> Launch:
         """A Launch of keys and values: `vllm serve --config` YAML, INI presets, Python keyword
         arguments.
         """
-        version = self.resolve_version(version_text)
-        reader = self._reader(version)
-        set_flags, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
-        walk = Walk(mapping_flags(items, reader, origin), (), ())
+        about = {"form": "config", **about}
         return self._launch(
-            set_flags, walk, rest, version, version_text, container, file, line, form
+            lambda reader: Walk(mapping_flags(items, reader, origin), (), ()), env, about
         )
 
     def _reader(self, version: VersionMatch) -> Reader:
@@ -111,37 +100,25 @@ class LaunchReader(Writer):
         return list(tokens)
 
     def _launch(
-        self,
-        first: tuple[Flag, ...],
-        walk: Walk,
-        env: tuple[EnvVar, ...],
-        version: VersionMatch,
-        version_text: str | None,
-        container: Container | None,
-        file: str,
-        line: int,
-        form: str,
+        self, walk_with: Callable[[Reader], Walk], env: Sequence[EnvVar], about: About
     ) -> Launch:
+        version_text, container = about.get("version_text"), about.get("container")
+        version = self.resolve_version(version_text)
+        reader = self._reader(version)
+        first, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
+        walk = walk_with(reader)
         flags = first + walk.flags
         notes = list(walk.notes)
         if version.note:
             notes.append(version.note)
-        model = next(
-            (
-                f.value
-                for name in self.MODEL_FLAGS
-                for f in reversed(flags)
-                if f.name == name and f.value
-            ),
-            None,
-        )
+        named = {flag.name: flag.value for flag in flags if flag.value}  # the last one counts
+        model = next((named[name] for name in self.MODEL_FLAGS if name in named), None)
         left = list(walk.positionals)
         if model is None and left and self.STYLE == "argparse" and not left[0].text.startswith("$"):
             token = left.pop(0)
             model = token.text
             flags = (self._model_flag(token), *flags)
         notes += [f"the argument '{_short(token.text)}' was not read" for token in left]
-        strays = tuple(map(self.stray, left))
         return Launch(
             engine=self.engine,
             engine_version=version.version,
@@ -150,13 +127,13 @@ class LaunchReader(Writer):
             fork=self._fork(version_text, container),
             model=model,
             flags=flags,
-            env=env,
+            env=rest,
             container=container,
-            file=file,
-            line=line or (walk.flags[0].line if walk.flags else 0),
-            form=form,
+            file=about.get("file", ""),
+            line=about.get("line", 0) or (walk.flags[0].line if walk.flags else 0),
+            form=about.get("form", "command"),
             notes=tuple(notes),
-            strays=strays,
+            strays=tuple(map(self.stray, left)),
         )
 
     def stray(self, token: Token) -> Flag:

@@ -39,39 +39,38 @@ def resolve_release(engine: str, versions: Sequence[str], text: str | None) -> V
     release is read as the nearest catalogued one but not pinned; all else is unknown.
     """
     if not text:
-        return VersionMatch(None, False, "")
+        return _unread("")
     asked = text.strip()
     found = _RELEASE.match(asked)
     if found is None:
-        return VersionMatch(None, False, f"'{asked}' pins no {engine} release")
+        return _unread(f"'{asked}' pins no {engine} release")
     base, post, pre, rest = found.groups()
     if pre or (rest and _UNFIXED.search(rest)):
-        return VersionMatch(
-            None, False, f"'{asked}' is a pre-release or development build, not a {engine} release"
-        )
+        return _unread(f"'{asked}' is a pre-release or development build, not a {engine} release")
     if base in versions:
         note = f"{asked} is read as {engine} {base}" if post else ""
         return VersionMatch(base, True, note)
     return _neighbour(engine, versions, asked, parts(base))
 
 
+def _unread(note: str) -> VersionMatch:
+    return VersionMatch(None, False, note)
+
+
 def _neighbour(
     engine: str, versions: Sequence[str], asked: str, wanted: tuple[int, ...]
 ) -> VersionMatch:
     if wanted > parts(versions[-1]):
-        return VersionMatch(
-            None,
-            False,
-            f"{engine} {asked} is newer than the catalogue, which ends at {versions[-1]}",
+        return _unread(
+            f"{engine} {asked} is newer than the catalogue, which ends at {versions[-1]}"
         )
     if wanted < parts(versions[0]) and parts(versions[0])[:2] != wanted[:2]:
         note = f"{engine} {asked} {OLDER}, which begins at {versions[0]}"
         return VersionMatch(None, False, note, too_old=True)
     same = [v for v in versions if parts(v)[:2] == wanted[:2]]
     if len(same) == 1:
-        return VersionMatch(
-            same[0], True, f"{engine} {asked} is read as {same[0]}, its minor release"
-        )
+        note = f"{engine} {asked} is read as {same[0]}, its minor release"
+        return VersionMatch(same[0], True, note)
     below = [v for v in versions if parts(v) <= wanted]
     near = below[-1] if below else versions[0]
     return VersionMatch(near, False, f"{engine} {asked} is not catalogued; read as {near}")
@@ -91,7 +90,7 @@ Row = Mapping[str, Any]
 def resolve_build(rows: Sequence[Row], text: str | None) -> tuple[VersionMatch, str | None]:
     """(version match, second snapshot whose options count as known too)."""
     if not text:
-        return VersionMatch(None, False, ""), None
+        return _unread(""), None
     asked = text.strip().lower()
     for row in rows:
         if asked == row["id"]:
@@ -111,8 +110,8 @@ def resolve_build(rows: Sequence[Row], text: str | None) -> tuple[VersionMatch, 
         note = (
             f"the commit {commit[1][:9]} is not in the build table: give its build number (bNNNN)"
         )
-        return VersionMatch(None, False, note), None
-    return VersionMatch(None, False, f"'{text}' pins no llama.cpp build"), None
+        return _unread(note), None
+    return _unread(f"'{text}' pins no llama.cpp build"), None
 
 
 def name_build(asked: str | None, match: VersionMatch, version: str | None) -> str | None:
@@ -137,9 +136,8 @@ def _build(rows: Sequence[Row], number: int, text: str) -> tuple[VersionMatch, s
         note = f"{text} is older than the catalogue, which begins at {rows[0]['id']}"
         return VersionMatch(None, False, note, too_old=True), None
     if number > rows[-1]["build"]:
-        return VersionMatch(
-            None, False, f"{text} is newer than the catalogue, which ends at b{rows[-1]['build']}"
-        ), None
+        end = rows[-1]["build"]
+        return _unread(f"{text} is newer than the catalogue, which ends at b{end}"), None
     at = max(index for index, row in enumerate(rows) if row["from"] <= number)
     row = rows[at]
     if number == row.get("build"):
@@ -160,11 +158,8 @@ def _semantic(
     """The newest snapshot of that version or of the last one before it."""
     known = [(index, _numbers(str(row["base"]))) for index, row in enumerate(rows) if "base" in row]
     if wanted > known[-1][1]:
-        return VersionMatch(
-            None,
-            False,
-            f"llama.cpp {text} is newer than the catalogue, which ends at {rows[-1]['id']}",
-        ), None
+        end = rows[-1]["id"]
+        return _unread(f"llama.cpp {text} is newer than the catalogue, which ends at {end}"), None
     at = max((index for index, base in known if base <= wanted), default=known[0][0] - 1)
     exact = any(base == wanted for _, base in known)
     found, later = str(rows[at]["id"]), at + 1 < len(rows)

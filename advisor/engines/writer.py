@@ -101,31 +101,18 @@ class Writer:
         return flag.origin == "env" and flag.value is None and takes_value
 
     def _words(self, flag: Flag, version: str | None) -> tuple[str, ...]:
-        if flag.origin == "env":
-            spelling = (
-                self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
-            )
-        elif flag.origin == "cli":
-            spelling = flag.raw or flag.name
-        else:
-            spelling = (
-                self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
-            )
+        off = flag.value == "false"
+        spelling = flag.raw or flag.name
+        if flag.origin != "cli":
+            spelling = self.catalogue.spelling(flag.name, version, off) or flag.name
         option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
-        if flag.value is None or (
-            flag.value == "false" and option is not None and option.takes_value is False
-        ):
+        if flag.value is None or (off and option is not None and option.takes_value is False):
             return (spelling,)
         if option is not None and option.many:
-            return (
-                spelling,
-                *(_ITEM.findall(flag.value) if flag.unresolved else flag.value.split(" ")),
-            )
-        if (
-            self.STYLE == "argparse"
-            and flag.value.startswith("-")
-            and not re.fullmatch(r"-\d+(\.\d+)?", flag.value)
-        ):
+            items = _ITEM.findall(flag.value) if flag.unresolved else flag.value.split(" ")
+            return (spelling, *items)
+        number = re.fullmatch(r"-\d+(\.\d+)?", flag.value)
+        if self.STYLE == "argparse" and flag.value.startswith("-") and not number:
             return (f"{spelling}={flag.value}",)
         return (spelling, flag.value)
 

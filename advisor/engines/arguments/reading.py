@@ -22,10 +22,8 @@ TRUE = frozenset({"1", "true", "on", "yes", "enabled"})
 FALSE = frozenset({"0", "false", "off", "no", "disabled"})
 
 
-TRUTHS = (TRUE | FALSE) - {
-    "0",
-    "1",
-}  # what a switch is given by mistake; a number may be another option's
+# what a switch is given by mistake; a number may be another option's
+TRUTHS = (TRUE | FALSE) - {"0", "1"}
 
 
 class Walk(NamedTuple):
@@ -52,29 +50,19 @@ class Reader(NamedTuple):
         all releases.
         """
         for version in (self.version, self.also):
-            found = (
-                self.catalogue.match(name, version)
-                if version is not None or self.version is None
-                else None
-            )
-            if found is not None:
-                return found, not found.option.removed
-        if self.version is None:
-            loose = self.catalogue.match(name.replace("_", "-"), None)
-            return loose, False
-        found = self.catalogue.match(name, None) or self.catalogue.match(
-            name.replace("_", "-"), None
-        )
-        return found, False
+            if version is not None or self.version is None:
+                match = self.catalogue.match(name, version)
+                if match is not None:
+                    return match, not match.option.removed
+        dashed = name.replace("_", "-")
+        return self.catalogue.match(name, None) or self.catalogue.match(dashed, None), False
 
     def took_many(self, name: str) -> bool:
         """Whether an option that no catalogued release has took several values: as its successor
         does.
         """
         gone = self.catalogue.replacement("--" + name.lstrip("-").replace("_", "-"), None)
-        option = (
-            self.catalogue.find(gone[0], None) if gone is not None and gone[1] is None else None
-        )
+        option = self.catalogue.find(gone[0], None) if gone and gone[1] is None else None
         return option is not None and option.many
 
 

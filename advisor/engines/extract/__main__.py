@@ -76,28 +76,19 @@ def read(
     engine: str, version: str, sdist: str | None = None, binary: Path | None = None
 ) -> dict[str, Any]:
     """All that the catalogue holds of one release, from the release itself."""
-    if binary is not None:
-        rows = llama.of_binary(binary)
-        return {
-            "engine": engine,
-            "options": rows,
-            "json_configs": {},
-            "env": llama.environment(rows),
-        }
     folder = releases.cache()
-    if sdist is not None:
-        rows = llama.of_sources(releases.sources(folder, Path(sys.executable), sdist))
-        return {
-            "engine": engine,
-            "options": rows,
-            "json_configs": {},
-            "env": llama.environment(rows),
-        }
+    if binary is not None or sdist is not None:
+        rows = (
+            llama.of_binary(binary)
+            if binary is not None
+            else llama.of_sources(releases.sources(folder, Path(sys.executable), sdist or ""))
+        )
+        env = llama.environment(rows)
+        return {"engine": engine, "options": rows, "json_configs": {}, "env": env}
     python = releases.environment(folder)
-    found: dict[str, Any] = releases.probe(
-        python, "dump", engine, releases.unpack(folder, python, engine, version)
-    )[0]
-    return found
+    wheel = releases.unpack(folder, python, engine, version)
+    release: dict[str, Any] = releases.probe(python, "dump", engine, wheel)[0]
+    return release
 
 
 if __name__ == "__main__":

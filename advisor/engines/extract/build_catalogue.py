@@ -2,7 +2,6 @@
 intervals per option.
 
     python -m advisor.engines.extract vllm 0.34.0  # adds one release, from its wheel
-    python -m advisor.engines.extract.build_catalogue --from DIR  # all of DIR/ENGINE/RELEASE.json
     python -m advisor.engines.extract.build_catalogue --notes  # puts *_notes.yaml back in
 
 A record holds what the last release with the option says; `was` lists, newest first, what was
@@ -52,35 +51,19 @@ class Release(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the catalogues of all engines and return the exit status."""
+    """Refresh the hand-kept notes in the catalogues of all engines and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m advisor.engines.extract.build_catalogue", description=__doc__
     )
-    parser.add_argument(
-        "--from",
-        dest="source",
-        type=Path,
-        help="folder with one sub-folder of catalogues per engine",
-    )
-    parser.add_argument("--notes", action="store_true", help="refresh only the hand-kept notes")
+    parser.add_argument("--notes", action="store_true", required=True, help="refresh the notes")
     parser.add_argument("--out", type=Path, default=knowledge_dir() / "engines")
-    options = parser.parse_args(argv)
-    if options.source is None and not options.notes:
-        parser.error("give --from DIR or --notes")
+    folder = parser.parse_args(argv).out
     for engine in ENGINES:
-        hot_path = options.out / f"{engine}.json"
-        notes = load_notes(options.out / f"{engine}_notes.yaml")
-        if options.source is not None:
-            hot, cold = build(engine, options.source / engine, notes)
-            (options.out / f"{engine}_cold.json").write_text(dump(cold), encoding="utf-8")
-        else:
-            hot = json.loads(hot_path.read_text(encoding="utf-8"))
-            hot["notes"], hot["notes_sha256"] = notes
-        hot_path.write_text(dump(hot), encoding="utf-8")
-        print(
-            f"{engine}: {len(hot['options'])} options, {len(hot['versions'])} releases, "
-            f"{hot_path.stat().st_size} bytes"
-        )
+        path = folder / f"{engine}.json"
+        hot = json.loads(path.read_text(encoding="utf-8"))
+        hot["notes"], hot["notes_sha256"] = load_notes(folder / f"{engine}_notes.yaml")
+        path.write_text(dump(hot), encoding="utf-8")
+        print(f"{engine}: {len(hot['options'])} options, {len(hot['versions'])} releases")
     return 0
 
 
@@ -92,17 +75,6 @@ def load_notes(path: Path) -> Notes:
 
     text = path.read_bytes()
     return yaml.safe_load(text) or {}, hashlib.sha256(text).hexdigest()
-
-
-def build(engine: str, folder: Path, notes: Notes) -> tuple[Record, Record]:
-    """(hot, cold) of the single catalogues in a folder."""
-    names = notes[0].get("snapshots") or {}
-    raws = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-    return _compile(
-        engine,
-        [_release(raw, names.get(raw["version"], raw["version"]), notes[0]) for raw in raws],
-        notes,
-    )
 
 
 def with_release(folder: Path, engine: str, raw: Mapping[str, Any]) -> dict[Path, str]:

