@@ -175,15 +175,13 @@ class LlamaServerAdapter(Adapter):
         methods = [
             WORDS.get(word) or ("ngram" if word.startswith("ngram") else None) for word in words
         ]
-        method = next((m for m in methods if m not in (None, "ngram")), None) or next(
-            (m for m in methods if m), None
-        )
+        drafters = [method for method in methods if method not in (None, "ngram")]
+        method = next((m for m in (*drafters, *methods) if m), None)
         if method is None:
             counts = [depth(last(extra, name)) for name in (N_MAX, OLD_N_MAX)]
-            if asked := next((count for count in counts if count), None):
-                nouns["k"] = (
-                    asked  # a count without a type drafts nothing, but it is what the file asks for
-                )
+            # a count without a type drafts nothing, but it is what the file asks for
+            if k := next((count for count in counts if count), None):
+                nouns["k"] = k
             return
         nouns["method"] = method
         if len(words) == 1 and written is not None and not inline and TYPES.get(method) == words[0]:
@@ -276,9 +274,8 @@ class LlamaServerAdapter(Adapter):
         if word in types:
             if TYPE not in given:
                 rows.append((TYPE, word))
-        elif not (
-            plan.method == "draft_model" and plan.draft_model
-        ):  # older builds draft with any -md
+        # older builds draft with any -md
+        elif not (plan.method == "draft_model" and plan.draft_model):
             raise AdvisorError(
                 f"llama-server {version} has no path for the method '{plan.method}': "
                 f"{self._type_since(word)}"

@@ -9,7 +9,7 @@ by, which no single pair of runs can show.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from advisor.knowledge import store as knowledge
@@ -24,6 +24,15 @@ WIDTH = 1.96  # of the 95 % interval outside which arms differ
 TOLERANCE = 0.05  # relative difference in load or lengths above which arms are not comparable
 SAME_LENGTH = 0.1  # the same of lengths up to which two runs of one arm are repeats
 FEW_REQUESTS = 8
+_LOAD_LABELS = {
+    "concurrency": "concurrency", "request_rate": "request rate", "input_tokens": "prompt tokens",
+    "depth_tokens": "cached tokens", "output_tokens": "output tokens",
+}  # fmt: skip
+_LABELS = {
+    "model": "model", "engine": "engine", "engine_version": "engine version", "client": "client",
+    "client_version": "client version", "dataset": "prompts", "hardware": "hardware",
+    "slots": "slots", "temperature": "temperature", "kind": "kind of result",
+}  # fmt: skip
 
 
 class Gain(NamedTuple):
@@ -168,49 +177,26 @@ def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
     are.
     """
     out = []
-    for name, label in (
-        ("concurrency", "concurrency"),
-        ("request_rate", "request rate"),
-        ("input_tokens", "prompt tokens"),
-        ("depth_tokens", "cached tokens"),
-        ("output_tokens", "output tokens"),
-    ):
+    for name, label in _LOAD_LABELS.items():
         a, b = getattr(off, name), getattr(on, name)
         if (a or b) and (a is None) != (b is None) and name in ("concurrency", "request_rate"):
             out.append(f"{label} is stated for one run only")
         elif a and b and abs(math.log(a / b)) > TOLERANCE:
             out.append(f"{label} {a:g} and {b:g}")
-    for name, label in (
-        ("model", "model"),
-        ("engine", "engine"),
-        ("engine_version", "engine version"),
-        ("client", "client"),
-        ("client_version", "client version"),
-        ("dataset", "prompts"),
-        ("hardware", "hardware"),
-        ("slots", "slots"),
-        ("temperature", "temperature"),
-        ("kind", "kind of result"),
-    ):
+    for name, label in _LABELS.items():
         a, b = getattr(off, name), getattr(on, name)
         if a is not None and b is not None and a != b:
             out.append(f"{label} {a} and {b}")
     for run, which in ((off, "first"), (on, "second")):
-        if (
-            run.failed
-            and run.requests is not None
-            and run.failed / (run.failed + run.requests) > TOLERANCE
-        ):
-            out.append(
-                f"{run.failed} of {run.failed + run.requests} requests failed in the {which} run"
-            )
+        total = (run.failed or 0) + (run.requests or 0)
+        if run.failed and run.requests is not None and run.failed / total > TOLERANCE:
+            out.append(f"{run.failed} of {total} requests failed in the {which} run")
     return out
 
 
 def unlike(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
     """Why two arms with their repeats are no A/B: runs of one seed are compared with each other,
-    since another seed is other
-    prompts; empty where they are one.
+    since another seed is other prompts; empty where they are one.
     """
     both = [(a, b) for a in off for b in on]
     paired = [(a, b) for a, b in both if a.seed is not None and a.seed == b.seed]
@@ -302,20 +288,15 @@ def weak_points(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list
     """What keeps a comparable A/B from saying more: few requests, TTFT against throughput, random
     prompts.
     """
-    checks: tuple[Callable[[BenchmarkRun], str | None], ...] = (
-        lambda run: (
-            f"only {run.requests} requests" if (run.requests or 99) < FEW_REQUESTS else None
-        ),
-        lambda run: (
+    runs = (*off, *on)
+    points = [f"only {r.requests} requests" for r in runs if (r.requests or 99) < FEW_REQUESTS]
+    if any("random" in (run.dataset or "") for run in runs):
+        points.append(
             "random prompts draft unlike text: accepted length and gain are those of noise"
-            if "random" in (run.dataset or "")
-            else None
-        ),
-        lambda run: (
-            f"{run.slots} slots for {run.concurrency:g} concurrent requests: the rest waited"
-            if run.slots and run.concurrency and run.concurrency > run.slots
-            else None
-        ),
-    )
-    found = [said for check in checks for run in (*off, *on) if (said := check(run))]
-    return list(dict.fromkeys(found))
+        )
+    points += [
+        f"{run.slots} slots for {run.concurrency:g} concurrent requests: the rest waited"
+        for run in runs
+        if run.slots and run.concurrency and run.concurrency > run.slots
+    ]
+    return list(dict.fromkeys(points))

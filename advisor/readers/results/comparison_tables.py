@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency
@@ -101,7 +100,7 @@ def _tables(text: str) -> Iterator[list[Cells]]:
     for number, line in enumerate(lines[:MOST_ROWS]):
         for mark in (",", "\t", ";") if "|" not in line and len(line) < MOST_LINE else ():
             head = [cell.strip().strip('"') for cell in line.split(mark)]
-            if 2 <= len(head) <= MOST_COLUMNS and _fields(head) & SPEEDS:
+            if 2 <= len(head) <= MOST_COLUMNS and {_field(title)[0] for title in head} & SPEEDS:
                 rows = csv.reader(lines[number + 1 : number + MOST_ROWS], delimiter=mark)
                 kept = [row for row in rows if len(row) == len(head)]
                 yield [head, *([plain_cell(cell, mark) for cell in row] for row in kept)]
@@ -138,10 +137,6 @@ def _field(title: str) -> tuple[str, float]:
         if pattern.fullmatch(plain) or (name == "speed" and pattern.fullmatch(f"{plain} {inside}")):
             return name, 1e3 if inside in ("s", "sec", "seconds") else 1.0
     return NAME, 1.0
-
-
-def _fields(titles: Sequence[str]) -> set[str]:
-    return {_field(title)[0] for title in titles}
 
 
 def _rows_of(rows: Sequence[Cells]) -> list[Arm]:
@@ -248,20 +243,16 @@ def _runs(doc: Document, arm: Arm) -> Iterator[BenchmarkRun]:
             input_tokens=at("prompt", i), output_tokens=at("answer", i),
             output_tok_s=at("speed", i), request_tok_s=each,
             output_tok_s_sd=arm.sd.get("speed"),
-            ttft_ms=_time(at("ttft", i)), tpot_ms=_time(tpot), itl_ms=_time(at("itl", i)),
+            tpot_ms=Latency.from_statistics(mean=tpot),
+            ttft_ms=Latency.from_statistics(mean=at("ttft", i)),
+            itl_ms=Latency.from_statistics(mean=at("itl", i)),
             acceptance=_acceptance(arm, at("length", i), at("rate", i)), notes=tuple(notes),
         )  # fmt: skip
 
 
 def _method(arm: Arm) -> str | None:
-    if arm.drafts is False:
-        return "none"
-    found = _DRAFTS.search(arm.name.lower())
-    return _METHODS.get(found[1]) if found else None
-
-
-def _time(value: float | None) -> Latency | None:
-    return Latency.from_statistics(mean=value)
+    word = _DRAFTS.search(arm.name.lower())
+    return "none" if arm.drafts is False else _METHODS.get(word[1]) if word else None
 
 
 def _acceptance(arm: Arm, length: float | None, rate: float | None) -> Acceptance | None:
@@ -273,5 +264,5 @@ def _acceptance(arm: Arm, length: float | None, rate: float | None) -> Acceptanc
         length, rate = (rate, None) if is_length else (length, rate / 100)
     length = length if length is not None and 1 <= length <= (arm.k or MOST_DRAFTS) + 1 else None
     rate = rate if rate is not None and 0 <= rate <= 1 else None
-    made: Mapping[str, Any] = {"length": length, "rate": rate}
-    return Acceptance(**made) if length is not None or rate is not None else None
+    stated = length is not None or rate is not None
+    return Acceptance(length=length, rate=rate) if stated else None

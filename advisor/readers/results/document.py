@@ -22,9 +22,7 @@ from advisor.domain.files import number_problem, read_bytes_safely
 from advisor.domain.printable import printable
 
 MAX_BYTES = 64 * 2**20
-
 MAX_DEPTH = 64
-
 _JSON_LINE = re.compile(r"^(?:\{\s*\"|\[\s*\{)", re.M)
 
 
@@ -92,14 +90,13 @@ def find_inside(doc: Document) -> Document | None:
     line of its own. None where it has neither, or that is broken.
     """
     fenced = in_fences(doc.text) if not doc.values else ""
-    found = _JSON_LINE.search(doc.text) if not doc.values else None
-    parts = [fenced] if fenced else [doc.text[found.start() :]] if found else []
-    for text in parts:
-        try:
-            return Document(doc.name, text, doc.sha256, _json_values(doc.name, text, tail=True))
-        except Unreadable:
-            return None
-    return None
+    line = _JSON_LINE.search(doc.text) if not doc.values else None
+    text = fenced or (doc.text[line.start() :] if line else "")
+    try:
+        values = _json_values(doc.name, text, tail=True)
+    except Unreadable:
+        return None
+    return Document(doc.name, text, doc.sha256, values) if text else None
 
 
 def _json_values(name: str, text: str, tail: bool = False) -> tuple[Any, ...]:
@@ -130,13 +127,10 @@ def _json_values(name: str, text: str, tail: bool = False) -> tuple[Any, ...]:
 def _json_problem(text: str, error: Exception) -> str:
     if not isinstance(error, json.JSONDecodeError):
         return "JSON nested too deeply"
-    cut = error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated")
     where = f"line {error.lineno}, column {error.colno}"
-    return (
-        f"the JSON is cut off at {where}; was the benchmark stopped?"
-        if cut
-        else f"broken JSON at {where}"
-    )
+    if error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"):
+        return f"the JSON is cut off at {where}; was the benchmark stopped?"
+    return f"broken JSON at {where}"
 
 
 def _too_deep(text: str) -> bool:
@@ -157,13 +151,9 @@ def _too_deep(text: str) -> bool:
 
 
 MOST_PASSES = 4  # prefixes within prefixes: kubectl's time, compose's service, vLLM's process
-
 SHARE = 0.8  # of the lines must carry a prefix before it is taken off
-
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-
 _PREFIXES = (
     re.compile(r"> ?"),  # quoted in a reply
     re.compile(rf"{_TIME}[ \t]"),  # kubectl logs --timestamps, docker logs -t
@@ -176,7 +166,6 @@ _PREFIXES = (
     re.compile(r"\([A-Za-z]\w{0,30}(?: [\w=-]{1,30})? pid=\d+\) "),  # vLLM's processes
     re.compile(r"\[(?:pod/)?[\w./-]{1,120}\] (?=\S)"),  # kubectl logs --prefix
 )
-
 _NO_TEXT = {
     b"PK\x03\x04": "a zip archive (or a spreadsheet): unpack it, or save it as CSV",
     b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it first",
@@ -188,7 +177,6 @@ _NO_TEXT = {
     b"SQLite format 3\x00": "a database: give the summary beside it (of evalscope "
     "benchmark_summary.json)",
 }
-
 _LOG_FIELDS = {  # of a line's JSON: its text, and a field that is always beside it
     "log": "stream", "MESSAGE": "__REALTIME_TIMESTAMP", "line": "timestamp",
     "message": "@timestamp", "textPayload": "insertId",

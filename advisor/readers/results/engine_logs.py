@@ -16,99 +16,70 @@ from collections.abc import Iterable
 from typing import Any
 
 from advisor.readers.results.document import Document
-from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
 FORMAT = "engine-log"
-
 VLLM, SGLANG, LLAMA = "vllm-log", "sglang-log", "llama-server-log"
-
 _VLLM_SPEC = re.compile(
     r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?),.{0,400}?Accepted: "
     r"(\d+) tokens, Drafted: "
     r"(\d+) tokens, "
     r"Per-position acceptance rate: ([0-9., ]+?), Avg Draft acceptance rate: "
 )
-
 _VLLM_SPEED = re.compile(
     r"(?:Engine (\d+): )?Avg prompt throughput: [0-9.]+ tokens/s, Avg generation throughput: "
     r"([0-9]+(?:\.[0-9]*)?) tokens/s, "
     r"Running: (\d+) reqs"
 )
-
 # releases before 0.8.5: no acceptance length
 _VLLM_RATE = re.compile(
     r"(?:SpecDecoding|Speculative) metrics: Draft acceptance rate: [0-9.]+%?, "
     r"(?:Accepted|Number of accepted tokens): (\d+)(?: tokens)?, "
     r"(?:Drafted|Number of draft tokens): (\d+)"
 )
-
 # releases before 0.8: cumulative
 _VLLM_TOTALS = re.compile(
     r"Speculative metrics: Draft acceptance rate: [0-9.]+, System efficiency: [0-9.]+, Number of "
     r"speculative tokens: (\d+), Number of accepted tokens: (\d+), Number of draft tokens: (\d+), "
     r"Number of emitted tokens: (\d+)"
 )
-
 _VLLM_COUNTS = re.compile(r"Accepted:\s+(\d+) tokens,\s+Drafted:\s+(\d+) tokens")
-
 # a line that was cut or wrapped
 _VLLM_LENGTH = re.compile(r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?)")
-
 _VLLM = (_VLLM_SPEC, _VLLM_SPEED, _VLLM_TOTALS, _VLLM_RATE, _VLLM_LENGTH)
-
 _SGLANG = re.compile(
     r"Decode batch(?: \[\d+\])?[,.].{0,20}?#running-req: (\d+),"
     r".{0,400}?gen throughput \(token/s\): ([0-9]+(?:\.[0-9]*)?)"
 )
-
 _SGLANG_MARKS = ("Decode batch", "gen throughput (token/s):")
-
 _SGLANG_RANK = re.compile(r"\bDP(\d+)\b")
-
 _SGLANG_RAY = re.compile(r"\(SGLangEngine pid=(\d+)")
-
 _ACCEPT_LEN = re.compile(r"accept(?:ed)? len(?:gth)?: ([0-9]+(?:\.[0-9]*)?)")
-
 _LLAMA_SPEED = re.compile(
     r"(?<!prompt )\beval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) (?:tokens|runs)\b"
     r"(?:\s+\(\s*([0-9]+(?:\.[0-9]*)?) ms per token)?"
 )
-
 # in progress: the mean since the first token, of a request whose end is not in the log
 _LLAMA_SO_FAR = re.compile(
     r"task (\d+) \| n_(?:gen|decoded) =\s*(\d+), tg =\s*([0-9]+(?:\.[0-9]*)?) t/s"
 )
-
 _LLAMA_PROMPT = re.compile(r"prompt eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) tokens")
-
 _LLAMA_DRAFT = re.compile(
     r"draft acceptance(?: rate)? = ([0-9]+(?:\.[0-9]*)?) \(\s*(\d+) accepted /\s*(\d+) generated\)"
     r"(?:, mean (?:acceptance length|len) =\s*([0-9]+(?:\.[0-9]*)?))?(?:, acceptance rate "
     r"per position = "
     r"\(([0-9., ]+)\))?"
 )
-
 _LLAMA_STATS = re.compile(
     r"statistics\s+(draft-[\w-]+|mtp|eagle3?|ngram[-_][\w-]+)[:\s].{0,200}?#gen drafts =\s*(\d+), "
     r"#acc drafts =\s*\d+, #gen tokens =\s*(\d+), "
     r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = "
     r"\(([0-9., ]+)\))?"
 )
-
 _LLAMA_BUILD = re.compile(r"\bbuild(?:_info)?:?\s+b?(\d{4,6})\b")
-
 _LLAMA_SLOTS = re.compile(
     r"n_slots = (\d+)|initializing,? n_slots = (\d+)|initializing slots, n_slots = (\d+)"
 )
-
-
-class Lines(Foreign):
-    """The numbers found in a log, one entry a line."""
-
-    drafts: list[float] = []
-    accepted: list[int] = []
-    drafted: list[int] = []
-    positions: list[list[float]] = []
 
 
 def matches(doc: Document) -> bool:
@@ -133,8 +104,8 @@ def _floats(text: str | None) -> list[float]:
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    kept = list(values)
-    return sum(kept) / len(kept) if kept else None
+    values = list(values)
+    return sum(values) / len(values) if values else None
 
 
 def _run(doc: Document, form: str, **more: Any) -> BenchmarkRun:
@@ -142,25 +113,38 @@ def _run(doc: Document, form: str, **more: Any) -> BenchmarkRun:
 
 
 def _vllm(doc: Document) -> BenchmarkRun:
-    found = Lines()
-    for length, accepted, drafted, rates in _VLLM_SPEC.findall(doc.text):
-        row = _floats(rates)
-        found.accepted.append(int(accepted))
-        found.drafted.append(int(drafted))
-        found.drafts.append(
-            int(accepted) / (float(length) - 1) if float(length) > 1 else int(drafted) / len(row)
-        )
-        found.positions.append(row)
+    windows = [
+        (float(length), int(accepted), int(drafted), _floats(rates))
+        for length, accepted, drafted, rates in _VLLM_SPEC.findall(doc.text)
+    ]
+    rows = [rates for *_, rates in windows]
+    steps = [
+        accepted / (length - 1) if length > 1 else drafted / max(len(rates), 1)
+        for length, accepted, drafted, rates in windows
+    ]
+    drafted, accepted = sum(row[2] for row in windows), sum(row[1] for row in windows)
     totals = _VLLM_TOTALS.findall(doc.text)
-    k = max((len(row) for row in found.positions), default=int(totals[-1][0]) if totals else 0)
+    k = max(map(len, rows), default=int(totals[-1][0]) if totals else 0)
+    printed = _weighted(steps, drafted, accepted, rows) if drafted and any(steps) else None
     return _run(
         doc,
         VLLM,
         engine="vllm",
         **({"k": k or None} | start_of(doc.text)),
         **_speeds(_VLLM_SPEED.findall(doc.text), "means of the printed windows of about 10 s"),
-        acceptance=_weighted_acceptance(found, k) or _rough_acceptance(doc.text),
+        acceptance=printed or _rough_acceptance(doc.text),
     )
+
+
+def _weighted(
+    steps: list[float], drafted: int, accepted: int, rows: list[list[float]]
+) -> Acceptance | None:
+    """The acceptance of lines with so many steps and rates by position each."""
+    at = [
+        sum(count * row[i] for count, row in zip(steps, rows, strict=True) if i < len(row))
+        for i in range(max(map(len, rows), default=0))
+    ]
+    return Acceptance.from_counts(sum(steps), drafted, accepted, at)
 
 
 def _speeds(lines: Iterable[tuple[str, str, str]], note: str) -> dict[str, Any]:
@@ -192,19 +176,6 @@ def _speeds(lines: Iterable[tuple[str, str, str]], note: str) -> dict[str, Any]:
         "repeats": max(map(len, kept.values()), default=0) or None,
         "notes": tuple(notes),
     }
-
-
-def _weighted_acceptance(found: Lines, k: int) -> Acceptance | None:
-    drafts = sum(found.drafts)
-    if not sum(found.drafted) or not drafts:
-        return None
-    at = [
-        sum(
-            w * row[i] for w, row in zip(found.drafts, found.positions, strict=True) if i < len(row)
-        )
-        for i in range(k)
-    ]
-    return Acceptance.from_counts(drafts, sum(found.drafted), sum(found.accepted), at)
 
 
 def _rough_acceptance(text: str) -> Acceptance | None:
@@ -302,9 +273,8 @@ def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
         last = kept[-1]
         drafts, drafted, accepted = (int(n) for n in last.group(2, 3, 4))
         rates = _floats(last[6])
-        return Acceptance.from_counts(drafts, drafted, accepted, [r * drafts for r in rates]), len(
-            rates
-        ) or None
+        counts = [rate * drafts for rate in rates]
+        return Acceptance.from_counts(drafts, drafted, accepted, counts), len(rates) or None
     if not lines:
         return None, None
     accepted, drafted = sum(int(row[1]) for row in lines), sum(int(row[2]) for row in lines)
@@ -312,12 +282,7 @@ def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
     if len(steps) < len(lines):  # old lines without a length: only the rate is known
         return Acceptance.from_counts(None, drafted, accepted), None
     rows = [_floats(row[4]) for row in lines]
-    k = max(len(row) for row in rows)
-    at = [
-        sum(w * row[i] for w, row in zip(steps, rows, strict=True) if i < len(row))
-        for i in range(k)
-    ]
-    return Acceptance.from_counts(sum(steps), drafted, accepted, at), k or None
+    return _weighted(steps, drafted, accepted, rows), max(map(len, rows)) or None
 
 
 _START = re.compile(
@@ -331,19 +296,14 @@ _VERSION = re.compile(r"vLLM (?:API server )?version v?(\d+\.\d+\.\d+)")
 
 def start_of(text: str) -> dict[str, Any]:
     """Fields of a run that the start of the engine states; what is not printed is left out."""
-    found: dict[str, Any] = {}
-    if version := _VERSION.search(text):
-        found["engine_version"] = version[1]
-    start = _START.search(text)
+    version, start = _VERSION.search(text), _START.search(text)
+    fields: dict[str, Any] = {"engine_version": version[1]} if version else {}
     if start is None:
-        return found
-    found |= {"model": start[2]} | ({"engine_version": start[1]} if start[1] else {})
+        return fields
+    fields |= {"model": start[2]} | ({"engine_version": start[1]} if start[1] else {})
     if start[3] == "None":
-        return found | {"method": "none"}
+        return fields | {"method": "none"}
     method = re.search(r"method='(\w+)'", start[3])
     tokens = re.search(r"num_spec_tokens=(\d{1,3})\b", start[3])
-    if method:
-        found["method"] = method[1]
-    if tokens:
-        found["k"] = int(tokens[1])
-    return found
+    fields |= {"method": method[1]} if method else {}
+    return fields | ({"k": int(tokens[1])} if tokens else {})

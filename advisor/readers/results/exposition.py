@@ -29,49 +29,37 @@ _NUMBER = re.compile(r"[0-9.]+(?:e[+-]?\d+)?")
 _WORD = re.compile(r"[\w./:@+-]{1,200}")
 _BAR = re.compile(r"\}\s*\|\s*")  # as Grafana's and Prometheus' pages are pasted
 _ENGINE: dict[str, Literal["vllm", "sglang", "llama-server"]] = {
-    "vllm": "vllm",
-    "sglang": "sglang",
-    "llamacpp": "llama-server",
-}
+    "vllm": "vllm", "sglang": "sglang", "llamacpp": "llama-server",
+}  # fmt: skip
 _NAMES = {  # our name -> the engines' names, `_total` left out
     "drafts": ("vllm:spec_decode_num_drafts", "llamacpp:spec_decode_num_drafts"),
     "draft_tokens": ("vllm:spec_decode_num_draft_tokens", "llamacpp:spec_decode_num_draft_tokens"),
     "accepted": (
-        "vllm:spec_decode_num_accepted_tokens",
-        "llamacpp:spec_decode_num_accepted_tokens",
+        "vllm:spec_decode_num_accepted_tokens", "llamacpp:spec_decode_num_accepted_tokens",
     ),
     "prompt_tokens": ("vllm:prompt_tokens", "sglang:prompt_tokens", "llamacpp:prompt_tokens"),
     "output_tokens": (
-        "vllm:generation_tokens",
-        "sglang:generation_tokens",
-        "llamacpp:tokens_predicted",
+        "vllm:generation_tokens", "sglang:generation_tokens", "llamacpp:tokens_predicted",
     ),
     "requests": (
-        "vllm:request_success",
-        "sglang:num_requests",
-        "vllm:time_to_first_token_seconds_count",
-        "sglang:time_to_first_token_seconds_count",
+        "vllm:request_success", "sglang:num_requests",
+        "vllm:time_to_first_token_seconds_count", "sglang:time_to_first_token_seconds_count",
     ),
-}
+}  # fmt: skip
 _GAUGES = {
     "running": (
-        "vllm:num_requests_running",
-        "sglang:num_running_reqs",
-        "llamacpp:requests_processing",
+        "vllm:num_requests_running", "sglang:num_running_reqs", "llamacpp:requests_processing",
     ),
     "waiting": ("vllm:num_requests_waiting", "sglang:num_queue_reqs", "llamacpp:requests_deferred"),
     "kv_usage": ("vllm:kv_cache_usage_perc", "sglang:token_usage", "llamacpp:kv_cache_usage_ratio"),
     "accept_length": ("sglang:spec_accept_length",),
     "gen_throughput": ("sglang:gen_throughput",),
-}
-_HISTOGRAMS = {
-    "ttft": ("vllm:time_to_first_token_seconds", "sglang:time_to_first_token_seconds"),
-    "tpot": (
-        "vllm:request_time_per_output_token_seconds",
-        "sglang:request_time_per_output_token_seconds",
-    ),
-    "itl": ("vllm:inter_token_latency_seconds", "sglang:inter_token_latency_seconds"),
-    "e2e": ("vllm:e2e_request_latency_seconds", "sglang:e2e_request_latency_seconds"),
+}  # fmt: skip
+_HISTOGRAMS = {  # of vLLM and SGLang alike
+    "ttft": "time_to_first_token_seconds",
+    "tpot": "request_time_per_output_token_seconds",
+    "itl": "inter_token_latency_seconds",
+    "e2e": "e2e_request_latency_seconds",
 }
 
 
@@ -171,21 +159,17 @@ def _engine_lines(text: str) -> str:
 
 
 def _pick(values: Mapping[str, float], names: Mapping[str, Iterable[str]]) -> dict[str, float]:
-    found = {
-        name: next((values[k] for k in keys if k in values), None) for name, keys in names.items()
-    }
-    return {
-        name: value for name, value in found.items() if value is not None and math.isfinite(value)
-    }
+    stated = {name: [values[key] for key in keys if key in values] for name, keys in names.items()}
+    return {name: row[0] for name, row in stated.items() if row and math.isfinite(row[0])}
 
 
 def _sums(values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    out = {}
-    for name, keys in _HISTOGRAMS.items():
-        for key in keys:
-            if values.get(f"{key}_count") and f"{key}_sum" in values:
-                out[name] = (values[f"{key}_sum"], values[f"{key}_count"])
-    return out
+    return {
+        name: (values[f"{key}_sum"], values[f"{key}_count"])
+        for name, metric in _HISTOGRAMS.items()
+        for key in (f"vllm:{metric}", f"sglang:{metric}")
+        if values.get(f"{key}_count") and f"{key}_sum" in values
+    }
 
 
 def between(first: Scrape, last: Scrape) -> Scrape:
@@ -218,7 +202,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
 
 
 def run_of(
-    made: Scrape,
+    metrics: Scrape,
     file: str,
     sha256: str = "",
     seconds: float | None = None,
@@ -227,44 +211,32 @@ def run_of(
     """A scrape, or the difference of two, as a run; `seconds` between two scrapes make a
     throughput.
     """
-    counters, length = made.counters, made.gauges.get("accept_length")
+    counters, length = metrics.counters, metrics.gauges.get("accept_length")
     acceptance = None
     if "accepted" in counters:  # a query may have asked for the drafts alone
         acceptance = Acceptance.from_counts(
-            counters.get("drafts"),
-            counters.get("draft_tokens"),
-            counters["accepted"],
-            made.positions,
-        )
+            counters.get("drafts"), counters.get("draft_tokens"), counters["accepted"],
+            metrics.positions,
+        )  # fmt: skip
     if acceptance is None and length is not None and length >= 1:
         acceptance = Acceptance(length=length)
-    requests = counters.get("requests")
-    tokens = counters.get("output_tokens")
-    counts = made.engine is None or made.engine in engines_with("counts_drafts")
+    requests, tokens = counters.get("requests"), counters.get("output_tokens")
+    times: dict[str, Any] = {f"{name}_ms": _mean(metrics, name) for name in _HISTOGRAMS}
+    counts = metrics.engine is None or metrics.engine in engines_with("counts_drafts")
     return BenchmarkRun(
-        file=file,
-        format=FORMAT,
-        kind="counters",
-        sha256=sha256,
-        client="/metrics",
-        engine=made.engine,
-        model=made.model,
-        k=len(made.positions) or None,
+        file=file, format=FORMAT, kind="counters", sha256=sha256, client="/metrics",
+        engine=metrics.engine, model=metrics.model, k=len(metrics.positions) or None,
         requests=round(requests) if requests else None,
         method=None if acceptance or counters.get("drafts") or not counts else "none",
         input_tokens=per_request(counters.get("prompt_tokens"), requests),
         output_tokens=per_request(tokens, requests),
         duration_s=seconds,
         output_tok_s=tokens / seconds if tokens is not None and seconds else None,
-        ttft_ms=_mean(made, "ttft"),
-        tpot_ms=_mean(made, "tpot"),
-        itl_ms=_mean(made, "itl"),
-        e2e_ms=_mean(made, "e2e"),
-        acceptance=acceptance,
-        notes=notes,
-    )
+        acceptance=acceptance, notes=notes,
+        **times,
+    )  # fmt: skip
 
 
-def _mean(made: Scrape, name: str) -> Latency | None:
-    total, count = made.sums.get(name, (0.0, 0.0))
+def _mean(metrics: Scrape, name: str) -> Latency | None:
+    total, count = metrics.sums.get(name, (0.0, 0.0))
     return Latency.from_statistics(mean=total / count * 1e3) if count else None

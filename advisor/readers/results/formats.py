@@ -50,28 +50,19 @@ KNOWN = (
 
 
 # files that lie beside a result, and results without tokens: marks (keys, or words of the text)
-_KIN: tuple[tuple[frozenset[str], str], ...] = (
+_ASK_SUMMARY = "give benchmark_summary.json of the same folder"
+_NO_TOKENS = "measure with the engine's own benchmark (advisor bench plan)"
+_KIN: tuple[tuple[set[str], str], ...] = (
+    ({"Percentiles", "TTFT (ms)"}, f"evalscope's percentiles have no means: {_ASK_SUMMARY}"),
     (
-        frozenset(("Percentiles", "TTFT (ms)")),
-        "evalscope's percentiles have no means: give benchmark_summary.json of the same folder",
+        {"dataset", "parallel", "max_tokens", "total_timeout"},
+        f"the options of a run of evalscope: {_ASK_SUMMARY}",
     ),
+    ({"n_samples", "last_window_s", "rows"}, f"evalscope's throughput has no load: {_ASK_SUMMARY}"),
+    ({"root_group", "metrics"}, f"k6 counts whole answers, not tokens: {_NO_TOKENS}"),
     (
-        frozenset(("dataset", "parallel", "max_tokens", "total_timeout")),
-        "the options of a run of evalscope: give benchmark_summary.json of the same folder",
-    ),
-    (
-        frozenset(("n_samples", "last_window_s", "rows")),
-        "evalscope's throughput has no load: give benchmark_summary.json of the same folder",
-    ),
-    (
-        frozenset(("root_group", "metrics")),
-        "k6 counts whole answers, not tokens: measure with the engine's own benchmark "
-        "(advisor bench plan)",
-    ),
-    (
-        frozenset(("Request Count", "Average Response Time")),
-        "locust counts whole answers, not tokens: measure with the engine's own benchmark "
-        "(advisor bench plan)",
+        {"Request Count", "Average Response Time"},
+        f"locust counts whole answers, not tokens: {_NO_TOKENS}",
     ),
 )
 
@@ -79,13 +70,13 @@ _KIN: tuple[tuple[frozenset[str], str], ...] = (
 def _kin(doc: Document) -> str:
     """What a file is that no reader takes, where that is known; else empty."""
     names = set(doc.objects[0]) if doc.objects else set(re.split(r"[,\n]", doc.text[:400]))
-    return next((said for marks, said in _KIN if marks <= names), "")
+    return next((what for marks, what in _KIN if marks <= names), "")
 
 
 def readers_of(doc: Document) -> list[ModuleType]:
     """The readers that take a document: none or one. What people wrote themselves comes last."""
     taken = [reader for reader in READERS if reader.matches(doc)]
-    return taken or [one for one in (comparison_tables,) if one.matches(doc)]
+    return taken or ([comparison_tables] if comparison_tables.matches(doc) else [])
 
 
 def read_document(doc: Document) -> list[BenchmarkRun]:

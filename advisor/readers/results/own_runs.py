@@ -91,35 +91,25 @@ def parse(doc: Document) -> RunFile:
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return the run. Raises Unreadable where no request finished."""
-    made = parse(doc)
-    header, good = made.header, [r for r in made.records if r.error is None and r.output_tokens > 0]
+    file = parse(doc)
+    header, good = file.header, [r for r in file.records if r.error is None and r.output_tokens > 0]
     if not good:
         raise Unreadable(f"{doc.name}: no request of this run has finished")
     seconds = busy_seconds(good)
     tokens = sum(r.output_tokens for r in good)
     inputs = [r.input_tokens for r in good if r.input_tokens]
     known: Any = header.engine if header.engine in ENGINES else None
-    acceptance = _acceptance(made)
+    acceptance = _acceptance(file)
     counted = len(acceptance.by_position) if acceptance else 0  # where nobody said k
     return [
         BenchmarkRun(
-            file=doc.name,
-            format=FORMAT,
-            part=f"{header.arm}, seed {header.seed}",
-            sha256=doc.sha256,
-            client="advisor bench run",
-            date=header.date,
-            engine=known,
-            engine_version=header.engine_version,
-            model=header.model,
-            method=header.method,
+            file=doc.name, format=FORMAT, sha256=doc.sha256, client="advisor bench run",
+            part=f"{header.arm}, seed {header.seed}", date=header.date, engine=known,
+            engine_version=header.engine_version, model=header.model, method=header.method,
             k=header.k or counted or (0 if header.method == "none" else None),
-            slots=header.slots,
-            concurrency=header.concurrency,
+            slots=header.slots, concurrency=header.concurrency, seed=header.seed,
             dataset=f"{header.workload}:{header.prompts_sha256[:12]}",
-            seed=header.seed,
-            requests=len(good),
-            failed=len(made.records) - len(good),
+            requests=len(good), failed=len(file.records) - len(good),
             input_tokens=sum(inputs) / len(inputs) if inputs else None,
             output_tokens=tokens / len(good),
             duration_s=seconds,
@@ -134,7 +124,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
             e2e_ms=Latency.of((r.end_s - r.start_s) * 1e3 for r in good),
             acceptance=acceptance,
         )
-    ]
+    ]  # fmt: skip
 
 
 def busy_seconds(records: list[Record]) -> float:
@@ -155,8 +145,8 @@ def tpots(records: list[Record]) -> list[float]:
     ]
 
 
-def _acceptance(made: RunFile) -> Acceptance | None:
-    rows = made.counters
+def _acceptance(file: RunFile) -> Acceptance | None:
+    rows = file.counters
     drafts, drafted = (sum(getattr(r, n) or 0 for r in rows) for n in ("drafts", "draft_tokens"))
     accepted = sum(r.accepted or 0 for r in rows)
     width = max((len(r.positions) for r in rows), default=0)
@@ -164,7 +154,7 @@ def _acceptance(made: RunFile) -> Acceptance | None:
     counted = Acceptance.from_counts(drafts or None, drafted or None, accepted or None, at)
     lengths = [r.accept_length for r in rows if r.accept_length and r.accept_length >= 1]
     if counted or not lengths:
-        return counted or _of_answers(made.records)
+        return counted or _of_answers(file.records)
     return Acceptance(length=sum(lengths) / len(lengths))
 
 
@@ -172,7 +162,7 @@ def _of_answers(records: Sequence[Record]) -> Acceptance | None:
     """From what llama-server says of its drafts in each answer: every step after the first token
     emits one token of the model and those accepted.
     """
-    told = [r for r in records if r.draft_tokens and r.accepted_tokens is not None]
-    accepted = sum(r.accepted_tokens or 0 for r in told)
-    steps = sum(max(r.output_tokens - 1 - (r.accepted_tokens or 0), 1) for r in told)
-    return Acceptance.from_counts(steps, sum(r.draft_tokens or 0 for r in told), accepted)
+    rows = [r for r in records if r.draft_tokens and r.accepted_tokens is not None]
+    accepted = sum(r.accepted_tokens or 0 for r in rows)
+    steps = sum(max(r.output_tokens - 1 - (r.accepted_tokens or 0), 1) for r in rows)
+    return Acceptance.from_counts(steps, sum(r.draft_tokens or 0 for r in rows), accepted)
