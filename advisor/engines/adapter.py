@@ -205,10 +205,14 @@ class Adapter(LaunchReader):
         """Why the release's parser would refuse these arguments, as far as the catalogue knows;
         empty if accepted.
         """
-        tokens = self._arguments([Token(arg) for arg in argv])
-        return parsing.problems(
-            self.catalogue, [token.text for token in tokens], version, self.check_value
-        )
+        launch = self.read([Token(arg) for arg in argv], version_text=version)
+        strays = [f"{self.name} {version} does not know {flag.value}" for flag in launch.strays]
+        named = [flag for flag in launch.flags if flag.raw]
+        return tuple(
+            line
+            for flag in named
+            for line in parsing.problems(self.catalogue, flag, version, self.check_value)
+        ) + tuple(strays)
 
     def check_value(self, name: str, value: str, version: str) -> str | None:
         """Engine's own check of one value (JSON options): what is wrong, or None."""

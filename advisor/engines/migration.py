@@ -12,12 +12,16 @@ from advisor.engines.catalogue import Catalogue
 
 
 def move_flags(
-    catalogue: Catalogue, flags: Sequence[Flag], target: str, kept: Container[str], notes: list[str]
+    catalogue: Catalogue,
+    flags: Sequence[Flag],
+    target: str,
+    model: Container[str],
+    notes: list[str],
 ) -> tuple[Flag, ...]:
     """The flags as the release `target` spells them, in their order. What it cannot say is dropped
-    and noted in `notes`; flags named in `kept` (the model's) stay.
+    and noted in `notes`; flags named in `model` stay.
     """
-    moved = [_flag(catalogue, flag, target, kept, notes) for flag in flags]
+    moved = [_flag(catalogue, flag, target, model, notes) for flag in flags]
     seen: set[str] = set()
     last: list[Flag] = []
     # a rename may meet the new spelling: the last one wins, as in the engines
@@ -29,9 +33,9 @@ def move_flags(
 
 
 def _flag(
-    catalogue: Catalogue, flag: Flag, target: str, kept: Container[str], notes: list[str]
+    catalogue: Catalogue, flag: Flag, target: str, model: Container[str], notes: list[str]
 ) -> Flag | None:
-    if flag.raw == "" and flag.name in kept:
+    if flag.raw == "" and flag.name in model:
         return flag
     base, dot, key = flag.name.partition(".")
     option = catalogue.option(base, target)
@@ -49,8 +53,8 @@ def _flag(
         )
         return None
     raw = flag.raw
-    found = catalogue.match(raw, target) if flag.origin == "cli" else None
-    if found is None or found.option.name != base or found.negated != negated or found.abbreviated:
+    match = catalogue.match(raw, target) if flag.origin == "cli" else None
+    if match is None or match.option.name != base or match.negated != negated or match.abbreviated:
         raw = catalogue.spelling(base, target, negated) or base
         if flag.origin == "cli" and flag.raw != raw and flag.raw.startswith("-"):
             notes.append(f"{flag.raw} is written {raw}")

@@ -45,8 +45,8 @@ class Records:
     def _config(self, name: str) -> dict[str, dict[str, Any]]:
         if name in self._configs:
             return self._configs[name]
-        found: dict[str, dict[str, Any]] = self._cold["json_configs"].get(name, {})
-        return found
+        matches: dict[str, dict[str, Any]] = self._cold["json_configs"].get(name, {})
+        return matches
 
     def json_field(
         self, config: str, name: str, version: str | None = None
@@ -111,14 +111,14 @@ class Records:
         spellings = self._sorted[key]
         start = bisect_left(spellings, name)
         table = self._table(key)
-        found: list[str] = []
+        matches: list[str] = []
         for spelling in spellings[start:]:
             if not spelling.startswith(name):
                 break
-            if found and table[spelling] != table[found[0]]:
+            if matches and table[spelling] != table[matches[0]]:
                 return None
-            found.append(spelling)
-        return found[0] if found else None
+            matches.append(spelling)
+        return matches[0] if matches else None
 
     def candidates(self, name: str, version: str | None) -> list[str]:
         """All spellings that a prefix could mean (argparse refuses it if they are several)."""

@@ -154,4 +154,4 @@ def gguf_engine(engine: str | None) -> bool:
 
 def engines_with(trait: str) -> tuple[Engine, ...]:
     """The engines for which a trait holds, by its name."""
-    return tuple(name for name, held in _TRAITS.items() if getattr(held, trait))
+    return tuple(name for name, row in _TRAITS.items() if getattr(row, trait))

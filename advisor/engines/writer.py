@@ -16,7 +16,7 @@ from advisor.engines.catalogue import Catalogue
 from advisor.engines.records import Style
 
 # what is not known is one item, also with blanks in it: ${(seq 1 64)}
-_ITEM = lazy_re(r"(?:\$\{[^{}]*\}|\S)+")
+ITEM = lazy_re(r"(?:\$\{[^{}]*\}|\S)+")
 
 
 class Writer:
@@ -109,7 +109,7 @@ class Writer:
         if flag.value is None or (off and option is not None and option.takes_value is False):
             return (spelling,)
         if option is not None and option.many:
-            items = _ITEM.findall(flag.value) if flag.unresolved else flag.value.split(" ")
+            items = ITEM.findall(flag.value) if flag.unresolved else flag.value.split(" ")
             return (spelling, *items)
         number = re.fullmatch(r"-\d+(\.\d+)?", flag.value)
         if self.STYLE == "argparse" and flag.value.startswith("-") and not number:

@@ -34,10 +34,10 @@ class Field(NamedTuple):
 
     def read(self, value: str | None) -> Value:
         """The noun's value. Raises ValueError if the text has none, or none that a plan holds."""
-        found = self.parse(value)
-        if self.bounds is not None and not within(found, self.bounds):
+        parsed = self.parse(value)
+        if self.bounds is not None and not within(parsed, self.bounds):
             raise ValueError(value)
-        return found
+        return parsed
 
 
 def within(value: float, bounds: Bounds) -> bool:
@@ -59,13 +59,13 @@ def integer(value: str | None) -> int:
 
 def human_integer(value: str | None) -> int:
     """128k is 128000, 128K is 131072, 1.5m is 1500000: as vLLM reads them."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgG]?)", text(value).strip())
-    if found is None:
+    parsed = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgG]?)", text(value).strip())
+    if parsed is None:
         raise ValueError(value)
     scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}[
-        found[2]
+        parsed[2]
     ]
-    return int(Fraction(found[1]) * scale)
+    return int(Fraction(parsed[1]) * scale)
 
 
 def number(value: str | None) -> float:
@@ -117,13 +117,13 @@ def drop_if(extra: Extras, name: str, test: Callable[[str | None], bool]) -> Non
 def whole(value: str | None) -> int | None:
     """A whole number, or None where the text is none, or one that no server counts to."""
     try:
-        found = int(value) if value is not None else None
+        parsed = int(value) if value is not None else None
     except ValueError:
         return None
-    return found if found is None or abs(found) <= COUNT[1] else None
+    return parsed if parsed is None or abs(parsed) <= COUNT[1] else None
 
 
 def depth(value: str | None) -> int | None:
     """A number of draft tokens, or None where the text is none."""
-    found = whole(value)
-    return found if found is None or found >= DEPTH[0] else None
+    parsed = whole(value)
+    return parsed if parsed is None or parsed >= DEPTH[0] else None

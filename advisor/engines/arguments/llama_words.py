@@ -39,17 +39,17 @@ IK_VALUES = frozenset((
 def load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
     """--mmap, --no-mmap, --mlock, --direct-io -> --load-mode."""
     words: set[str] = set()
-    kept = []
+    others = []
     for flag in flags:
         if flag.name in ("--mmap", "--mlock", "--direct-io"):
             words.add(LOAD_MODES[flag.name, flag.value == "false"])
         else:
-            kept.append(flag)
+            others.append(flag)
     words.discard("")
     if not words:
-        if len(kept) != len(flags):
+        if len(others) != len(flags):
             notes.append("--no-mlock or --no-direct-io dropped: it is the default")
-        return list(kept)
+        return list(others)
     if "dio" in words:
         mode = "dio"
     elif "mlock" in words:
@@ -57,7 +57,7 @@ def load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
     else:
         mode = next(iter(words))
     notes.append(f"--mmap/--mlock/--direct-io are now --load-mode {mode}")
-    return [*kept, flag_of("--load-mode", mode)]
+    return [*others, flag_of("--load-mode", mode)]
 
 
 def speculation_words(value: str | None) -> tuple[list[str], dict[str, str]]:

@@ -6,109 +6,35 @@ from collections.abc import Callable, Sequence
 
 from advisor.domain.nouns import AdvisorError, Flag
 from advisor.domain.patterns import lazy_re
-from advisor.engines.base import Match, Option
+from advisor.engines.base import Option
 from advisor.engines.catalogue import Catalogue
+from advisor.engines.writer import ITEM
 
-_NEGATIVE = lazy_re(r"-\d+$|-\d*\.\d+$")
 _HUMAN = lazy_re(r"(\d+(?:\.\d+)?[kKmMgGtT]?|-1)$")
 Check = Callable[[str, str, str], "str | None"]
 
 
-def problems(
-    catalogue: Catalogue, args: Sequence[str], version: str, check: Check
-) -> tuple[str, ...]:
-    """What the parser would refuse, one sentence each. `args` come without the program's name."""
-    return tuple(
-        (_llama if catalogue.style == "llama" else _argparse)(catalogue, args, version, check)
-    )
-
-
-def _looks_like_flag(arg: str) -> bool:
-    return len(arg) > 1 and arg.startswith("-") and not _NEGATIVE.match(arg) and " " not in arg
-
-
-def _argparse(catalogue: Catalogue, args: Sequence[str], version: str, check: Check) -> list[str]:
-    found: list[str] = []
-    at, positionals = 0, 0
-    while at < len(args):
-        arg = args[at]
-        at += 1
-        if not _looks_like_flag(arg):
-            positionals += 1
-            continue
-        name, equals, inline = arg.partition("=")
-        match = catalogue.match(name, version)
-        if match is None:
-            found.append(_unknown(catalogue, name, version))
-            while at < len(args) and not _looks_like_flag(args[at]):
-                at += 1
-            continue
-        values, at = _values(args, at, match, inline if equals else None)
-        found += _match_problems(match, name, bool(equals), values)
-        key = match.option.name + (f".{match.dotted}" if match.dotted else "")
-        found += [wrong for wrong in (check(key, value, version) for value in values) if wrong]
-    if positionals > (1 if catalogue.engine == "vllm" else 0):
-        found.append(f"{positionals} positional arguments")
-    return found
-
-
-def _values(
-    args: Sequence[str], at: int, match: Match, inline: str | None
-) -> tuple[list[str], int]:
-    """(the values that belong to an option, where to go on)."""
-    if inline is not None:
-        return [inline], at
-    single = 0 if match.option.takes_value is False and not match.dotted else 1
-    limit = len(args) if match.option.many else min(at + single, len(args))
-    stop = at
-    while stop < limit and not _looks_like_flag(args[stop]):
-        stop += 1
-    return list(args[at:stop]), stop
-
-
-def _match_problems(match: Match, name: str, inline: bool, values: Sequence[str]) -> list[str]:
-    if match.dotted:
-        return []
-    if match.option.takes_value is False and inline:
-        return [f"{name} takes no value"]
-    if match.option.takes_value is True and not values:
-        return [f"{name} expects a value"]
-    return [problem for value in values for problem in _value(match.option, value)]
-
-
-def _llama(catalogue: Catalogue, args: Sequence[str], version: str, check: Check) -> list[str]:
-    found: list[str] = []
-    at = 0
-    while at < len(args):
-        name = args[at]
-        at += 1
-        match = catalogue.match(name, version) if name.startswith("-") else None
-        if match is None:
-            found.append(_unknown(catalogue, name, version))
-            while at < len(args) and not args[at].startswith("-"):
-                at += 1
-            continue
-        if match.option.removed:
-            found.append(f"{name} has been removed from {catalogue.engine} {version}")
-        if match.option.takes_value is False:
-            continue
-        if at >= len(args):
-            found.append(f"{name} expects a value")
-            continue
-        found += _value(match.option, args[at])
-        wrong = check(match.option.name, args[at], version)
-        if wrong:
-            found.append(wrong)
-        at += 1
-    return found
+def problems(catalogue: Catalogue, flag: Flag, version: str, check: Check) -> list[str]:
+    """What the release's parser would refuse of a flag as it was read, one sentence each."""
+    match = catalogue.match(flag.raw, version)
+    if match is not None and match.option.removed:
+        return [f"{flag.raw} has been removed from {catalogue.engine} {version}"]
+    if match is None or not flag.known:
+        return [_unknown(catalogue, flag.raw, version)]
+    option = match.option
+    if not match.dotted and option.takes_value is False:
+        return [f"{flag.raw} takes no value"] if flag.value not in (None, "false") else []
+    if flag.value is None:
+        optional = match.dotted or option.takes_value is None
+        return [] if optional else [f"{flag.raw} expects a value"]
+    values = ITEM.findall(flag.value) if option.many else [flag.value]
+    wrong = [] if match.dotted else [line for value in values for line in _value(option, value)]
+    return [*wrong, *(line for value in values if (line := check(flag.name, value, version)))]
 
 
 def _unknown(catalogue: Catalogue, name: str, version: str) -> str:
-    several = (
-        catalogue.candidates(name, version)
-        if catalogue.style == "argparse" and name.startswith("--")
-        else []
-    )
+    prefix = catalogue.style == "argparse" and name.startswith("--")
+    several = catalogue.candidates(name, version) if prefix else []
     if len(several) > 1:
         return f"{name} is ambiguous in {catalogue.engine} {version}: {', '.join(several[:4])}"
     return f"{catalogue.engine} {version} does not know {name}"
@@ -116,8 +42,6 @@ def _unknown(catalogue: Catalogue, name: str, version: str) -> str:
 
 def _value(option: Option, value: str) -> list[str]:
     """Type and choice errors of one value."""
-    if option.takes_value is False:
-        return []
     wrong = None
     kind = option.type
     if option.choices and option.name != "--spec-type":

@@ -110,8 +110,8 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
         if token.text == "--":
             continue
         name, equals, inline = token.text.partition("=")
-        found, known = reader.match(name)
-        if found is None:
+        match, known = reader.match(name)
+        if match is None:
             packed = _packed_flag(token, reader)
             if packed is not None:
                 flags.append(packed)
@@ -119,27 +119,27 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
         if equals:
             values = [token._replace(text=inline)]
         else:
-            values, at = _values_after(tokens, at, name, found, reader)
-        if found is not None and found.option.takes_value is False and not found.dotted:
+            values, at = _values_after(tokens, at, name, match, reader)
+        if match is not None and match.option.takes_value is False and not match.dotted:
             switch = "" if equals else name
             if equals and inline.lower() in TRUTHS:
                 seen.notes.append(f"{SWITCH_VALUE} {name} is followed by '{inline}'")
-        flags.append(make_flag(token, name, found, known, values))
+        flags.append(make_flag(token, name, match, known, values))
     return seen.walk()
 
 
 def _values_after(
-    tokens: Sequence[Token], at: int, name: str, found: Match | None, reader: Reader
+    tokens: Sequence[Token], at: int, name: str, match: Match | None, reader: Reader
 ) -> tuple[list[Token], int]:
     """The values of an option that follow it from `at` on, and where the next option is."""
     values: list[Token] = []
-    if found is not None and not found.dotted and found.option.takes_value is False:
+    if match is not None and not match.dotted and match.option.takes_value is False:
         return values, at
-    many = reader.took_many(name) if found is None else found.option.many and not found.dotted
+    many = reader.took_many(name) if match is None else match.option.many and not match.dotted
     while at < len(tokens) and not is_flag(tokens[at]) and (many or not values):
         values.append(tokens[at])
         at += 1
-    while found is None and at < len(tokens) and _NUMBER.match("-" + tokens[at].text):
+    while match is None and at < len(tokens) and _NUMBER.match("-" + tokens[at].text):
         at += 1  # more numbers of an option that is not known
     return values, at
 
@@ -149,10 +149,10 @@ def _packed_flag(token: Token, reader: Reader) -> Flag | None:
     short = re.match(r"(-[A-Za-z]+)(\d+)$", token.text)
     if short is None:
         return None
-    found, known = reader.match(short[1])
-    if found is None:
+    match, known = reader.match(short[1])
+    if match is None:
         return None
-    return make_flag(token, short[1], found, known, [token._replace(text=short[2])])
+    return make_flag(token, short[1], match, known, [token._replace(text=short[2])])
 
 
 def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
@@ -169,35 +169,35 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
             switch = ""
             continue
         name, equals, inline = token.text.partition("=")
-        found, known = reader.match(name)
-        own = found is None and name in reader.switches | reader.valued
+        match, known = reader.match(name)
+        own = match is None and name in reader.switches | reader.valued
         values: list[Token] = []
         if equals:
             values, known = [token._replace(text=inline)], False
         elif name in reader.switches:
             pass
-        elif found is None or found.option.takes_value is not False:
+        elif match is None or match.option.takes_value is not False:
             follows = tokens[at] if at < len(tokens) else None
             if follows is not None and (
                 not is_flag(follows)
-                or (found is not None and not _is_option(found, follows, reader))
+                or (match is not None and not _is_option(match, follows, reader))
             ):
                 values = [follows]
                 at += 1
         switch = (
-            name if found is not None and found.option.takes_value is False and not equals else ""
+            name if match is not None and match.option.takes_value is False and not equals else ""
         )
-        flags.append(make_flag(token, name, found, known or own, values))
+        flags.append(make_flag(token, name, match, known or own, values))
     return seen.walk()
 
 
-def _is_option(found: Match, follows: Token, reader: Reader) -> bool:
+def _is_option(match: Match, follows: Token, reader: Reader) -> bool:
     """Whether what follows is an option of its own: the value was forgotten (a bare -fa)."""
-    return reader.match(follows.text)[0] is not None or found.option.type == "int"
+    return reader.match(follows.text)[0] is not None or match.option.type == "int"
 
 
 def make_flag(
-    token: Token, name: str, found: Match | None, known: bool, values: Sequence[Token]
+    token: Token, name: str, match: Match | None, known: bool, values: Sequence[Token]
 ) -> Flag:
     """One Flag of a name token and its value tokens. A switch that is on has the value None, one
     that is off "false".
@@ -207,10 +207,10 @@ def make_flag(
     value: str | None = None
     if values:
         value = last.text if len(values) == 1 else " ".join(v.text for v in values)
-    if found is not None:
-        canonical = found.option.name + (f".{found.dotted}" if found.dotted else "")
-        if found.option.takes_value is False and not found.dotted:
-            value = switch_value(value, found.negated)
+    if match is not None:
+        canonical = match.option.name + (f".{match.dotted}" if match.dotted else "")
+        if match.option.takes_value is False and not match.dotted:
+            value = switch_value(value, match.negated)
     span = value_span = None
     first = values[0].span if values else None
     if first is not None and last.span is not None and last.span.end >= first.start:
@@ -286,24 +286,24 @@ def mapping_flags(
     """
     flags: list[Flag] = []
     for key, value in items:
-        found, known, name = None, False, key.text
+        match, known, name = None, False, key.text
         for name in _key_spellings(key.text):
-            found, known = reader.match(name)
-            if found is not None and (origin == "yaml" or not found.abbreviated):
+            match, known = reader.match(name)
+            if match is not None and (origin == "yaml" or not match.abbreviated):
                 break  # the engine puts YAML's keys on its command line, which takes prefixes
         else:
-            found, known = None, False
-        if found is None and key.text.startswith("LLAMA_ARG_"):
+            match, known = None, False
+        if match is None and key.text.startswith("LLAMA_ARG_"):
             made, _ = env_flags([_as_env(key, value)], reader)
             flags += [flag.model_copy(update={"origin": origin}) for flag in made]
             if made:
                 continue
         if origin == "ini" and reader.catalogue.style == "llama" and "_" in key.text:
             known = False  # a preset's keys are compared as they stand
-        made_flag = make_flag(
-            key, name if found is not None else key.text, found, known, [value] if value else []
+        flag = make_flag(
+            key, name if match is not None else key.text, match, known, [value] if value else []
         )
-        flags.append(made_flag.model_copy(update={"origin": origin, "raw": key.text}))
+        flags.append(flag.model_copy(update={"origin": origin, "raw": key.text}))
     return tuple(flags)
 
 

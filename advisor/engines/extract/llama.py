@@ -24,10 +24,10 @@ _END = (
 
 def of_binary(binary: Path) -> list[Row]:
     """The options of a built server."""
-    told = subprocess.run(
+    help_text = subprocess.run(
         [str(binary), "--help"], capture_output=True, text=True, timeout=60, check=True
     )
-    return of_help(told.stdout)
+    return of_help(help_text.stdout)
 
 
 def of_help(text: str) -> list[Row]:
@@ -43,20 +43,22 @@ def of_help(text: str) -> list[Row]:
             head, rest = (line[:COLUMN], line[COLUMN:]) if beside else (line, "")
             entries.append((head.rstrip(), rest.strip()))
         elif entries and line.strip():
-            head, told = entries[-1]
-            entries[-1] = (head, f"{told}\n{line.strip()}")
-    return [_of_entry(head, told) for head, told in entries]
+            head, help_text = entries[-1]
+            entries[-1] = (head, f"{help_text}\n{line.strip()}")
+    return [_of_entry(head, help_text) for head, help_text in entries]
 
 
-def _of_entry(head: str, told: str) -> Row:
+def _of_entry(head: str, help_text: str) -> Row:
     words = re.split(r",\s+|\s+", head)
     flags = []
     while words and words[0].startswith("-"):
         flags.append(words.pop(0).rstrip(","))
     value = " ".join(word for word in words if word)
-    env = re.search(r"\(env: (\w+)\)", told)
-    default = re.search(r"\(default: ([^)]*)\)|default: '?([^'\s,)]+)'?", told.replace("\n", " "))
-    allowed = re.search(r"allowed values: ([^\n(]*)", told)
+    env = re.search(r"\(env: (\w+)\)", help_text)
+    default = re.search(
+        r"\(default: ([^)]*)\)|default: '?([^'\s,)]+)'?", help_text.replace("\n", " ")
+    )
+    allowed = re.search(r"allowed values: ([^\n(]*)", help_text)
     choices = None
     if allowed:
         choices = [word.strip() for word in allowed[1].split(",") if word.strip()]
@@ -71,7 +73,7 @@ def _of_entry(head: str, told: str) -> Row:
         choices,
         (default[1] or default[2] or "").strip(" '") if default else None,
         env[1] if env else None,
-        told,
+        help_text,
     )
 
 
@@ -111,7 +113,7 @@ def _of_definition(part: str) -> Row | None:
     value = hint[1] if hint and not re.match(r'\s*"[^"]*"\s*,?\s*\[', rest) else None
     if re.match(r"\s*common_speculative_all_types_str\(\)", rest):
         value = "TYPES"
-    told = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', rest.split("[](")[0]))
+    help_text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', rest.split("[](")[0]))
     env = re.search(r'set_env\("(\w+)"\)', tail)
     choices = (
         TYPES
@@ -121,8 +123,8 @@ def _of_definition(part: str) -> Row | None:
         else None
     )
     kind = "flag" if not value else "int" if re.search(r"int value", rest) else "str"
-    told += " has been removed" if "arg_removed" in rest else ""
-    return _row(flags, kind, 1 if value else 0, choices, None, env[1] if env else None, told)
+    help_text += " has been removed" if "arg_removed" in rest else ""
+    return _row(flags, kind, 1 if value else 0, choices, None, env[1] if env else None, help_text)
 
 
 def _row(
@@ -132,9 +134,9 @@ def _row(
     choices: list[str] | None,
     default: str | None,
     env: str | None,
-    told: str,
+    help_text: str,
 ) -> Row:
-    removed = "has been removed" in told
+    removed = "has been removed" in help_text
     return {
         "flags": flags,
         "dest": max(flags, key=len).lstrip("-").replace("-", "_"),
@@ -142,7 +144,7 @@ def _row(
         "default": default,
         "choices": choices,
         "nargs": nargs,
-        "deprecated": removed or bool(re.search(r"\bdeprecated\b", told, re.I)),
+        "deprecated": removed or bool(re.search(r"\bdeprecated\b", help_text, re.I)),
         "removed": removed,
         "env": env,
     }

@@ -78,10 +78,10 @@ def matches(doc: Document) -> bool:
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per arm and repeat. Raises Unreadable where no arm says what it drafted."""
-    made = [run for arm in _arms(doc.text) for run in _runs(doc, arm)]
-    if not made:
+    runs = [run for arm in _arms(doc.text) for run in _runs(doc, arm)]
+    if not runs:
         raise Unreadable(f"{doc.name}: no row of the table says how many tokens were drafted")
-    return made
+    return runs
 
 
 def _arms(text: str) -> Iterator[Arm]:

@@ -246,7 +246,7 @@ def _whole_lines(text: str) -> str:
     for line in text.split("\n"):
         if re.fullmatch(r"={20,}\s*", line):
             border += 1
-            held: list[str] = []
+            broken: list[str] = []
             continue
         if border:
             parts, border = border, 0
@@ -254,10 +254,10 @@ def _whole_lines(text: str) -> str:
             parts = 0
             out.append(line)
             continue
-        held.append(line.strip())
-        if len(held) == parts:
-            out.append(" ".join(held))
-            held = []
+        broken.append(line.strip())
+        if len(broken) == parts:
+            out.append(" ".join(broken))
+            broken = []
     return "\n".join(out)
 
 
