@@ -11,7 +11,7 @@ time after the first token over the tokens after it.
 from __future__ import annotations
 
 from advisor.readers.results.document import Document
-from advisor.readers.results.fields import Layout, Row, number_at, numbered, part_at
+from advisor.readers.results.fields import Layout, Row, number_at, part_at, parts_of
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
 FORMAT = "llama-server-answer"
@@ -64,7 +64,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per answer."""
     return [
         _of_vllm(doc, row, part) if _is_vllm(row) else _of_llama(doc, row, part)
-        for part, row in numbered(map(_whole, doc.objects), "answer")
+        for part, row in parts_of(map(_whole, doc.objects), "answer")
     ]
 
 

@@ -125,7 +125,9 @@ def _vllm(doc: Document) -> BenchmarkRun:
     drafted, accepted = sum(row[2] for row in windows), sum(row[1] for row in windows)
     totals = _VLLM_TOTALS.findall(doc.text)
     k = max(map(len, rows), default=int(totals[-1][0]) if totals else 0)
-    printed = _weighted(steps, drafted, accepted, rows) if drafted and any(steps) else None
+    printed = (
+        _acceptance_of_lines(steps, drafted, accepted, rows) if drafted and any(steps) else None
+    )
     return _run(
         doc,
         VLLM,
@@ -136,7 +138,7 @@ def _vllm(doc: Document) -> BenchmarkRun:
     )
 
 
-def _weighted(
+def _acceptance_of_lines(
     steps: list[float], drafted: int, accepted: int, rows: list[list[float]]
 ) -> Acceptance | None:
     """The acceptance of lines with so many steps and rates by position each."""
@@ -282,7 +284,7 @@ def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
     if len(steps) < len(lines):  # old lines without a length: only the rate is known
         return Acceptance.from_counts(None, drafted, accepted), None
     rows = [_floats(row[4]) for row in lines]
-    return _weighted(steps, drafted, accepted, rows), max(map(len, rows)) or None
+    return _acceptance_of_lines(steps, drafted, accepted, rows), max(map(len, rows)) or None
 
 
 _START = re.compile(

@@ -75,7 +75,7 @@ class Layout:
         for name in self.times:
             fields[name] = self.time(row, name, (values or {}).get(name, ()))
         if self.acceptance:
-            fields["acceptance"] = self.accepted(row)
+            fields["acceptance"] = self.acceptance_of(row)
         about = {"kind": self.kind, "engine": self.engine, "notes": self.notes}
         return BenchmarkRun(
             file=doc.name, sha256=doc.sha256, format=self.format, client=self.client, part=part,
@@ -102,7 +102,7 @@ class Layout:
             return measured
         return Latency.from_statistics(**stated, values=measured.values if measured else ())
 
-    def accepted(self, row: Row) -> Acceptance | None:
+    def acceptance_of(self, row: Row) -> Acceptance | None:
         """What was accepted of the drafts; None where neither length nor rate is stated."""
         stated: dict[str, Any] = {
             name: number_at(row, place, self.scale.get(name, 1.0))
@@ -183,7 +183,7 @@ def mean_after_first(
     return Latency.from_statistics(mean=mean)
 
 
-def numbered(rows: Iterable[Any], word: str = "run") -> Iterator[tuple[str, Any]]:
+def parts_of(rows: Iterable[Any], word: str = "run") -> Iterator[tuple[str, Any]]:
     """Each row with the name of its part, empty where it is the only one."""
     rows = list(rows)
     for number, row in enumerate(rows, 1):

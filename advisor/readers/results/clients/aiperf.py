@@ -19,8 +19,8 @@ from advisor.readers.results.fields import (
     Row,
     in_our_unit,
     list_at,
-    numbered,
     part_at,
+    parts_of,
     plain_number,
     text_at,
 )
@@ -75,7 +75,7 @@ def matches(doc: Document) -> bool:
         export = isinstance(speed, dict) and "unit" in speed and "request_latency" in row
         return export or _is_server_metrics(row)
     listed = "Output Token Throughput" in doc.text and has_table(doc.text, _CSV_HEAD)
-    return not doc.values and (listed or bool(_printed(doc.text)))
+    return not doc.values and (listed or bool(_tables(doc.text)))
 
 
 def _is_server_metrics(row: Row) -> bool:
@@ -90,14 +90,14 @@ def read(doc: Document) -> list[BenchmarkRun]:
         config = part_at(doc.object, "input_config")
         genai = "aiperf_version" not in doc.object and _find(config, ("service_kind",))
         return [_run(doc, doc.object, config, bool(genai))]
-    if rows := _printed(doc.text):
+    if rows := _tables(doc.text):
         options, old = _options(doc.text), "NVIDIA GenAI-Perf" in doc.text
-        return [_run(doc, row, options, old, part) for part, row in numbered(rows, "table")]
+        return [_run(doc, row, options, old, part) for part, row in parts_of(rows, "table")]
     old = not has_table(doc.text, {*_CSV_HEAD, "std"})
     return [_run(doc, _metrics(table_cells(doc.text, _CSV_HEAD)), {}, old)]
 
 
-def _printed(text: str) -> list[dict[str, Any]]:
+def _tables(text: str) -> list[dict[str, Any]]:
     """The metrics of each printed table that has a speed or a latency; tables of further metrics
     belong to the one before them.
     """

@@ -18,7 +18,7 @@ from advisor.readers.results.fields import (
     BY_MEANS,
     Layout,
     mean_after_first,
-    numbered,
+    parts_of,
     plain_number,
 )
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
@@ -101,7 +101,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     loads = [load for load in loads if load.get("speed")]
     if not loads:
         raise Unreadable(f"{doc.name}: {FORMAT}: no output throughput is stated")
-    return [_run(doc, load, part) for part, load in numbered(loads)]
+    return [_run(doc, load, part) for part, load in parts_of(loads)]
 
 
 def _numbers(rows: Iterable[tuple[Any, Any]]) -> Load:

@@ -22,8 +22,8 @@ from advisor.readers.results.fields import (
     Layout,
     list_at,
     number_at,
-    numbered,
     part_at,
+    parts_of,
     plain_number,
 )
 from advisor.readers.results.run import BenchmarkRun, Latency
@@ -147,7 +147,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     report = doc.object if doc.values else _from_yaml(doc)
     return [
         _run(doc, row | {"report": report}, part)
-        for part, row in numbered(report["benchmarks"], "benchmark")
+        for part, row in parts_of(report["benchmarks"], "benchmark")
     ]
 
 
@@ -210,7 +210,7 @@ def _of_tables(doc: Document) -> list[BenchmarkRun]:
         )
     return [
         run.model_copy(update={"part": part and f"{part} ({run.part})"})
-        for part, run in numbered(runs, "benchmark")
+        for part, run in parts_of(runs, "benchmark")
     ]
 
 

@@ -19,8 +19,8 @@ from advisor.readers.results.fields import (
     list_at,
     mean_after_first,
     number_at,
-    numbered,
     part_at,
+    parts_of,
 )
 from advisor.readers.results.run import BenchmarkRun
 
@@ -101,7 +101,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
         ]
     ends = [line.end() for line in _OVERALL.finditer(doc.text)]
     texts = [doc.text[a:b] for a, b in zip([0, *ends], [*ends[1:], len(doc.text)], strict=False)]
-    return [_run(doc, _from_text(text), part) for part, text in numbered(texts)]
+    return [_run(doc, _from_text(text), part) for part, text in parts_of(texts)]
 
 
 def _from_text(text: str) -> Row:

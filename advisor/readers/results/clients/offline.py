@@ -18,7 +18,7 @@ from advisor.readers.results.fields import (
     Row,
     floats_at,
     number_at,
-    numbered,
+    parts_of,
     plain_number,
     value_at,
 )
@@ -158,6 +158,6 @@ def _printed_throughputs(doc: Document) -> Iterator[BenchmarkRun]:
 
 def _printed_latencies(doc: Document) -> Iterator[BenchmarkRun]:
     about = engine_logs.start_of(doc.text)
-    for part, (line, below) in numbered(pieces(doc.text, _LATENCY)):
+    for part, (line, below) in parts_of(pieces(doc.text, _LATENCY)):
         row = {"avg_latency": line[1], "percentiles": dict(_SHARE.findall(below))}
         yield LATENCY.run(doc, row, part, **about)

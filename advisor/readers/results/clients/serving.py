@@ -24,8 +24,8 @@ from advisor.readers.results.fields import (
     floats_at,
     list_at,
     number_at,
-    numbered,
     part_at,
+    parts_of,
     text_at,
 )
 from advisor.readers.results.run import Acceptance, BenchmarkRun, EngineName, Latency
@@ -124,7 +124,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
         for row in table_records(doc.text, _COLUMNS)
         if row.get("completed")  # not what a page has below the table
     ]
-    return [_vllm_run(doc, row, part) for part, row in numbered(rows, "row")]
+    return [_vllm_run(doc, row, part) for part, row in parts_of(rows, "row")]
 
 
 def _vllm_run(doc: Document, row: Row, part: str) -> BenchmarkRun:

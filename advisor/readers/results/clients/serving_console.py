@@ -16,7 +16,7 @@ from typing import Any
 from advisor.readers.results.clients.serving import ENGINES, LAYOUT
 from advisor.readers.results.comparison_tables import drafts_of
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.fields import BY_MEANS, mean_after_first, numbered
+from advisor.readers.results.fields import BY_MEANS, mean_after_first, parts_of
 from advisor.readers.results.run import BenchmarkRun
 from advisor.readers.results.tables import bare_cell, grid_tables
 
@@ -60,7 +60,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     runs: list[BenchmarkRun] = []
     above = doc.text[: starts[0]]
     texts = [doc.text[a:b] for a, b in zip(starts, [*starts[1:], len(doc.text)], strict=True)]
-    for part, text in numbered(texts):
+    for part, text in parts_of(texts):
         try:
             block = _block(doc, text, titled)
         except Unreadable:

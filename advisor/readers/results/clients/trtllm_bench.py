@@ -15,8 +15,8 @@ from advisor.readers.results.fields import (
     Layout,
     Row,
     number_at,
-    numbered,
     part_at,
+    parts_of,
     plain_number,
     text_at,
 )
@@ -99,7 +99,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
         _from_text(doc.text[head:start], doc.text[start:end])
         for head, start, end in zip(heads, starts, [*starts[1:], len(doc.text)], strict=False)
     ]
-    return [_run(doc, report, part) for part, report in numbered(reports)]
+    return [_run(doc, report, part) for part, report in parts_of(reports)]
 
 
 def _next_head(text: str, start: int) -> int:
