@@ -141,7 +141,9 @@ def _vllm(doc: Document) -> BenchmarkRun:
 def _acceptance_of_lines(
     steps: list[float], drafted: int, accepted: int, rows: list[list[float]]
 ) -> Acceptance | None:
-    """The acceptance of lines with so many steps and rates by position each."""
+    """The acceptance of lines with so many steps and rates by position each; None without drafts."""
+    if not drafted or not any(steps):
+        return None
     at = [
         sum(count * row[i] for count, row in zip(steps, rows, strict=True) if i < len(row))
         for i in range(max(map(len, rows), default=0))
