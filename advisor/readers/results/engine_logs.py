@@ -141,7 +141,7 @@ def _vllm(doc: Document) -> BenchmarkRun:
 def _acceptance_of_lines(
     steps: list[float], drafted: int, accepted: int, rows: list[list[float]]
 ) -> Acceptance | None:
-    """The acceptance of lines with so many steps and rates by position each; None without drafts."""
+    """The acceptance of lines with so many steps and rates by position each; None without any."""
     if not drafted or not any(steps):
         return None
     at = [
