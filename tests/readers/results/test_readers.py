@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from advisor.readers.results import exposition
 from advisor.readers.results.document import Unreadable, load, parse
+from advisor.readers.results.fields import number_at
 from advisor.readers.results.formats import READERS, read_document, read_results, readers_of
 from advisor.readers.results.run import BenchmarkRun
 
@@ -468,6 +469,21 @@ def test_impossible_values_are_named() -> None:
     row = json.loads((FILES / "vllm-serve-on.json").read_text()) | {"output_throughput": "fast"}
     with pytest.raises(Unreadable, match=r"output_throughput: .*got 'fast'"):
         read_document(parse("bad.json", json.dumps(row).encode()))
+
+
+@pytest.mark.parametrize(
+    ("row", "value"),
+    [
+        ({"old": "3.5", "new": {"rate": 2}}, 2.0),
+        ({"old": "3.5", "new": {"rate": "N/A"}}, 3.5),
+        ({"old": "3.5", "new": [2]}, 3.5),
+        ({"old": "", "new": {"rate": True}}, None),
+        ({}, None),
+    ],
+)
+def test_a_number_is_the_first_of_its_places_that_has_one(row: object, value: object) -> None:
+    assert number_at(row, ("new > rate", "old")) == value
+    assert number_at(row, ("new > rate", "old"), 1e3) == (value and value * 1e3)
 
 
 @settings(max_examples=150)
