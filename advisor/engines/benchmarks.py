@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from advisor.domain.nouns import LLM, Plan
 from advisor.domain.shell import shell_words
+from advisor.engines.traits import traits
 from advisor.engines.versions import parts
-
-DEFAULT_PORT = {"vllm": 8000, "sglang": 30000, "llama-server": 8080, "ik_llama.cpp": 8080}
 
 # What opens /metrics, without which nobody counts what was accepted; vLLM's is open by itself
 METRICS_FLAG = {
@@ -56,7 +55,7 @@ def command(
     prompt = int(getattr(request, "ctx_tokens", None) or 2048)
     output = int(getattr(request, "output_tokens", None) or 512)
     count = prompts or max(4 * concurrency, 16)
-    port = plan.port or DEFAULT_PORT[plan.engine]
+    port = plan.port or traits(plan.engine).default_port
     model = plan.served_model_name or plan.model or "MODEL"
     load = ["--dataset-name", "random", "--random-input-len", str(prompt)]
     load += ["--random-output-len", str(output), "--num-prompts", str(count)]

@@ -20,7 +20,7 @@ def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
     if advice.candidate is None or advice.launch_on is None:
         raise AdvisorError("there is nothing to compare: no way to draft is known for this setting")
     facts, plan = advice.facts, advice.plan
-    port = plan.port or benchmarks.DEFAULT_PORT[plan.engine]
+    port = plan.port or traits(plan.engine).default_port
     concurrency = facts.concurrency or 1
     return BenchPlan(
         hardware=advice.request.hardware,
