@@ -69,18 +69,12 @@ class Port(Frozen):
     probe: str = ""  # livenessProbe, healthcheck, Service ...; "" where it is published
     line: int = 0
     span: Span | None = None
-    path: str = ""  # what an HTTP probe asks for
-    path_span: Span | None = None
-    key: bool = False  # a header goes with it
 
 
 class Mount(Frozen):
     """A path of a container at which something of the host stands."""
 
     path: str
-    span: Span | None = None
-    source: str = ""  # of the host, or a volume's name, where it stands beside the path
-    mode: str = ""  # ro, z ...
 
 
 class Devices(Frozen):
@@ -132,7 +126,6 @@ class Container(Frozen):
     chart: str = ""  # whose keys describe the server, where it is known
     image_line: int = 0
     image_span: Span | None = None
-    user: str | None = None  # who runs the server, by name or number
     name: str = ""  # service / unit / preset name
 
 

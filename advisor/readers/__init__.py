@@ -14,7 +14,6 @@ from advisor.readers.images import diffusion_note
 from advisor.readers.launches import LaunchMaker
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import Redactor
-from advisor.readers.slips import check_releases
 from advisor.readers.source import Source, decode, open_source
 
 __all__ = ["FileRead", "read_bytes", "read_path", "read_source", "read_text"]
@@ -64,11 +63,6 @@ def read_source(source: Source, form: str | None = None, *, version: str | None 
         reader(form or form_of(source.name, source.text))(reading)
     except RecursionError:
         reading.note("the file refers to itself too deeply; the rest of it was not read")
-    secure = any(one.around is not None and one.around.secure for one in reading.found)
-    if secure or (reading.found and "http://" in source.text):
-        reader("clients")(reading)
-    if reading.found and "install" in source.text and "=" in source.text:
-        check_releases(reading)
     launches = _known_launches(LaunchMaker(reading).launches(), reading)
     return FileRead(source, reading.form, launches, tuple(reading.notes), reading.redactor)
 

@@ -27,9 +27,10 @@ from advisor.readers.programs import (
     SHELLS,
     base_name,
     engine_start,
+    likely_module,
+    likely_serve,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.slips import module_slip
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE,
@@ -97,7 +98,7 @@ def read_command(
                 or (first == len(words) and reading.form == "python")
             ):
                 return False
-            module_slip(words, first, reading)
+            _check_start(words, first, reading)
             begin = words[i].first() if words[i].first() >= 0 else at
             fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None
             reading.add(
@@ -126,6 +127,41 @@ def read_command(
         i += 1
     _other_engine(words, reading)
     return False
+
+
+_MODULE = lazy_re(r"(?:vllm|sglang)(?:\.[\w-]+)+(?<!\.py)")
+
+
+def _check_start(words: list[Mapped], first: int, reading: Reading) -> None:
+    """Say where the words before an engine's arguments start nothing: a misspelt command or module,
+    a module without -m.
+    """
+    word, text = words[first - 1], words[first - 1].text
+    before = base_name(words[first - 2]) if first > 1 else ""
+    if base_name(word) == "vllm":
+        after = words[first].span() if first < len(words) else None
+        quote = reading.source.text[after[0] - 1 : after[0]] if after else ""
+        lead = f"serve{quote}, {quote}" if quote in ("'", '"') and quote else "serve "
+        said = "vllm needs its command: serve comes before the options"
+        reading.slip(said, after[0] if after else word.first(), after and after[0], lead)
+        return
+    if text in ("vllm-serve", "vllm_serve") or (
+        likely_serve(text) and before in ("vllm", "sglang")
+    ):
+        meant = "serve" if likely_serve(text) else "vllm serve"
+        said = f"there is no command '{text}': {meant} is meant"
+    elif not _MODULE.fullmatch(text):
+        return
+    elif before != "-m" and before.startswith("python"):
+        meant = f"-m {text}"
+        said = f"Python takes '{text}' for a file: a module is given with -m"
+    else:
+        dashed = text.replace("-", "_")
+        meant = likely_module(dashed) or dashed
+        said = f"Python has no module '{text}'; '{meant}' is meant"
+    if meant != text:
+        place = word.span()
+        reading.slip(said, word.first(), place and place[1], meant)
 
 
 _NAMES_A_PROGRAM = lazy_re(r"--[\w-]*(?:bin|binary|server|exe|executable|program|path)$")

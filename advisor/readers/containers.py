@@ -9,8 +9,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines.base import PASSED_ENV
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
-from advisor.readers.form_checks import image_slips, in_one_word, starts_nothing, tag_slip
-from advisor.readers.images import engine_of_image, fork_of_image, is_official
+from advisor.readers.images import engine_of_image, fork_of_image, is_official, split_image
 from advisor.readers.programs import (
     BYSTANDERS,
     ENGINE_TEXT,
@@ -110,15 +109,14 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     start.
     """
     around, env = ran.around, ran.env
-    tag_slip(around, reading)
+    check_tag(around, reading)
     words = [*(ran.entrypoint or []), *ran.args]
-    if words and around.kind in ("compose", "kubernetes") and in_one_word(words[0], reading):
-        words = [*split_words(words[0]), *words[1:]]
-    if words and len(words) == 2 and base_name(words[0]) in SHELLS and " " in words[1].text.strip():
-        words = _with_c(words, ran, reading)
+    if words and around.kind in ("compose", "kubernetes") and _is_one_word(words[0]):
+        words = [*_split_item(words[0], reading), *words[1:]]
     before = len(reading.found)
     if words and reading.command(words, env, scope=_inside(ran), around=around, at=at, depth=depth):
-        image_slips(around, words, not ran.entrypoint, reading.found[before:], reading)
+        if not ran.entrypoint and len(reading.found) == before + 1:
+            _check_serve(around, words, reading)
         return True
     if words and _starts_something_else(words[0], bool(ran.entrypoint)):
         return False
@@ -139,9 +137,7 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         return False
     passed: list[Mapped] = []
     if not words or not is_official(image):
-        if worker := _WORKER.search(image) is not None:
-            _check_worker(env, reading)
-        passed = _from_env(engine, env, words, worker)
+        passed = _from_env(engine, env, words, _WORKER.search(image) is not None)
         words = [*words, *passed]
     if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
         return False
@@ -151,9 +147,65 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         # the image's entrypoint is the command: a second one is taken for the model's name
         found.strays = [word for word in given[: len(given) - len(words)] if word.text != "--"]
     if not ran.entrypoint:
-        starts_nothing(around, engine, given, reading)
+        _check_command(around, engine, given, reading)
     reading.add(found)
     return True
+
+
+# the tags of these images begin with v
+_WITH_V = lazy_re(r"(?:docker\.io/)?(?:vllm/vllm-openai|lmsysorg/sglang)")
+
+
+def check_tag(around: Surroundings, reading: Reading) -> None:
+    """Say where the tag of an engine's image lacks its `v`: no registry has such a tag."""
+    name, tag = split_image(around.image_text())
+    if around.image is None or tag is None or not _WITH_V.fullmatch(name):
+        return
+    if re.match(r"\d+\.\d+\.\d+(?:[.-]|$)", tag):
+        whole = around.tag or around.image
+        at = whole.first() + (0 if around.tag is not None else len(name) + 1)
+        end = at + len(tag) if reading.source.text.startswith(tag, at) else None
+        reading.slip(f"{name} has no tag {tag}: v{tag} is meant", at, end, f"v{tag}")
+
+
+def _is_one_word(first: Mapped) -> bool:
+    """Whether the first item of a list is a program with its arguments, which no shell splits."""
+    return " " in first.text and "\n" not in first.text and bool(ENGINE_TEXT.match(first.text))
+
+
+def _split_item(item: Mapped, reading: Reading) -> list[Mapped]:
+    """The words of such an item, which is noted."""
+    words, place, text = split_words(item), item.span(), reading.source.text
+    said = f"the container looks for a program called '{item.text[:60]}'"
+    quote = text[place[0] - 1 : place[0]] if place else ""
+    if place and quote in ("'", '"') and "[" in text[: place[0]].rpartition("\n")[2]:
+        listed = ", ".join(f"{quote}{word.text}{quote}" for word in words)
+        reading.slip(said, place[0] - 1, place[1] + 1, listed)
+    else:
+        reading.slip(said, item.first(), text="each word as an item of its own")
+    return words
+
+
+def _check_serve(around: Surroundings, words: list[Mapped], reading: Reading) -> None:
+    """`vllm serve` given to an image that starts it itself."""
+    name = around.image_text()
+    if [word.text for word in words[:2]] != ["vllm", "serve"] or not is_official(name):
+        return
+    if engine_of_image(name) == "vllm":
+        said = f"{name} starts `vllm serve` itself: given again, it counts as the model"
+        place = words[1].span()
+        reading.slip(said, words[0].first(), place and place[1])
+
+
+def _check_command(
+    around: Surroundings, engine: str, words: list[Mapped], reading: Reading
+) -> None:
+    """Options given to an image that starts no server by itself; a chart may add its command."""
+    command, image = traits(engine).image_command, around.image_text()
+    if command and words and words[0].text.startswith("-") and is_official(image):
+        said = f"{image} starts no server by itself: its command begins with {command}"
+        supplied = around.chart or reading.form in ("helm-values", "helmrelease")
+        reading.slip(said, words[0].first(), text=f"{command} before it", stops=not supplied)
 
 
 def _engine_of(image: str, words: list[Mapped], ran: ContainerRun) -> str | None:
@@ -161,24 +213,6 @@ def _engine_of(image: str, words: list[Mapped], ran: ContainerRun) -> str | None
     engine: str | None = engine_of_image(image) if image else None
     given = image or (words and words[0].text.startswith("-"))
     return engine_by_options(words) if engine is None and not ran.entrypoint and given else engine
-
-
-def _with_c(words: list[Mapped], ran: ContainerRun, reading: Reading) -> list[Mapped]:
-    """A shell that is given a script as its only argument takes it for a file's name."""
-    place = words[0].span()
-    if not ran.entrypoint or place is None or not ENGINE_TEXT.search(words[1].text):
-        return words
-    text = reading.source.text
-    quote = text[place[1] : place[1] + 1]
-    flow = quote in ("'", '"') and text[place[0] - 1 : place[0]] == quote
-    said = f"{words[0].text} takes its first argument for a file: -c comes before a script"
-    if flow:
-        reading.slip(
-            said, place[0] - 1, place[1] + 1, f"{quote}{words[0].text}{quote}, {quote}-c{quote}"
-        )
-    else:
-        reading.slip(said, words[0].first(), text="-c before the script")
-    return [words[0], synthetic("-c", words[0].first()), words[1]]
 
 
 # subcommands of an engine's program that start no server
@@ -236,24 +270,6 @@ def engine_by_options(words: list[Mapped]) -> str | None:
     }
     best = max((len(names.intersection(signs.split())), engine) for engine, signs in _SIGNS.items())
     return best[1] if best[0] >= 2 else None
-
-
-def _check_worker(env: Env, reading: Reading) -> None:
-    """Variables that RunPod's worker does not pass on, but for a slip: each option of vLLM has one
-    in capitals.
-    """
-    from difflib import get_close_matches  # start-up: only for that image
-
-    known = engines.get("vllm").catalogue
-    names = [one[2:].replace("-", "_").upper() for one in known.names() if one.startswith("--")]
-    for name, item in env.items():
-        near = get_close_matches(name, names, 1, 0.88) if "_" in name else []
-        if name in names or name in _MODEL_NAMES or not near:
-            continue
-        if known.find(f"--{name.lower().replace('_', '-')}", None) is None:
-            written = reading.source.text.startswith(name, item.at)
-            said = f"the worker reads no variable {name}; {near[0]} is meant"
-            reading.slip(said, item.at, item.at + len(name) if written else None, near[0], False)
 
 
 def _from_env(engine: str, env: Env, words: list[Mapped], worker: bool = False) -> list[Mapped]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
-from advisor.readers.slips import respell
 from advisor.readers.syntax.mapped import join, literal
-from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
@@ -158,42 +155,3 @@ def _ask_pod(
     elif resources is None:
         block = f'\n{indent}resources:\n{indent}  limits:\n{indent}    nvidia.com/gpu: "{{n}}"'
         around.request = _end(node, reading), block
-
-
-def check_resources(resources: Node | None, document: Node, reading: Reading) -> None:
-    """The names of the resources of a container, and their numbers in an operator's own kind."""
-    for key in ("limits", "requests"):
-        if resources is not None and (given := resources.get(key)):
-            respell(given, "limits", reading)
-    if "." in (document.get("apiVersion") or document).text:  # an operator's own kind
-        check_devices(resources, reading)
-
-
-def check_devices(resources: Node | None, reading: Reading) -> None:
-    """A device cannot be asked for and limited differently; the larger number is taken for the one
-    that is meant.
-    """
-    if resources is None or resources.kind != "map":
-        return
-    limits, requests = resources.get("limits"), resources.get("requests")
-    for key, value in limits.entries() if limits is not None else []:
-        if (
-            "/" not in key.text
-            or "gpu" not in key.text
-            or value.kind != "scalar"
-            or to_fill(value.text, named=True)
-        ):
-            continue
-        if not re.fullmatch(r"\d+", value.text):
-            said = f"{key.text} takes a whole number of devices, not '{value.text}'"
-            reading.slip(said, value.start, text="a whole number")
-        asked = requests.get(key.text) if requests is not None else None
-        if asked is not None and not to_fill(asked.text) and asked.text != value.text:
-            said = f"{key.text} has {asked.text} under requests and {value.text} under limits"
-            few, many = sorted((asked, value), key=lambda one: (len(one.text), one.text))
-            quote = few.style if few.style in ("'", '"') else ""
-            reading.slip(said, few.start, few.end, f"{quote}{many.text}{quote}")
-    for key, value in requests.entries() if requests is not None else []:
-        if key.text == "nvidia.com/gpu" and (limits is None or limits.get(key.text) is None):
-            said = f"{key.text} stands under requests alone: a device must stand under limits"
-            reading.slip(said, value.start, text=f"{key.text} under limits too")

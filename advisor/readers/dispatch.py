@@ -36,7 +36,6 @@ READERS = {
     "yaml": f"{_FORMS}settings_yaml:read_yaml",
     "script": f"{_FORMS}scripts:read_script",
     # parts of a file
-    "clients": "advisor.readers.addresses:check_clients",
     "command": "advisor.readers.command:read_command",
     "shell": "advisor.readers.syntax.shell:Shell",
     "inside": f"{_FORMS}documents:read_inside",

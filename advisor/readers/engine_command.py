@@ -10,12 +10,9 @@ from advisor.readers.images import fork_of_image
 from advisor.readers.syntax.mapped import HOLE, Mapped
 
 _PUBLISHED = lazy_re(r"(?:^|:)(\d{1,5})(?:/tcp)?$")
-_HOST_PORT = lazy_re(r"(?:^|:)(\d{1,5}):\d{1,5}(?:/tcp)?$")
 _TARGET = lazy_re(r"(?:dst|target|destination)=([^,]+)")
 _COLON = lazy_re(":(?=[/~$\ue000])")
-_ADDRESS = lazy_re(
-    r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d{1,5}))?(/[\w./-]*)?"
-)
+_ADDRESS = lazy_re(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d{1,5}))?")
 _IK_LLAMA = lazy_re(r"ik[-_]?llama")
 # llama-server options of ik_llama.cpp that mainline never had
 _IK_OPTIONS = """
@@ -62,59 +59,37 @@ class Surroundings:
         self.rollout_surge: bool | None = None
         self.rollout_default = False
         self.host = False  # the container uses the host's network
-        self.headers: set[str] = set()  # probes that send a header
-        self.secure: dict[str, Mapped] = {}  # probes by TLS, and where they say so
-        # of the container; the probe that asks there, and for what
-        self.ports: list[tuple[Mapped, str, Mapped | None]] = []
-        self.published: list[str | None] = []  # ports of the host; None: a variable's
-        self.user: str | None = None
+        self.ports: list[tuple[Mapped, str]] = []  # of the container, and the probe that asks there
         self.chart = ""
-        self.binds: list[tuple[str, str]] = []  # source and mode of each mount
         self.mounts: list[Mapped] | None = []  # None where not all are known
         self.labels: dict[str, str] = {}  # of a pod
-        self.service_links = True  # of Kubernetes: a Service's address in the environment
         self.port_names: dict[str, Mapped] = {}
 
-    def publish(self, said: Mapped) -> None:
+    def publish(self, port: Mapped) -> None:
         """The container's side of `8000:8000`, `127.0.0.1:8000:8000/tcp`; a bare `8000` is both."""
-        found = _PUBLISHED.search(said.text)
-        if found is not None:
-            self.ports.append((said.part(*found.span(1)), "", None))
-        host = _HOST_PORT.search(said.text)
-        self.published.append(host[1] if host else None if said.has_hole else "")
+        number = _PUBLISHED.search(port.text)
+        if number is not None:
+            self.ports.append((port.part(*number.span(1)), ""))
 
-    def mount(self, said: Mapped) -> None:
+    def mount(self, volume: Mapped) -> None:
         """The container's side of `./models:/models:ro`; `type=bind,src=.,dst=/models` too."""
         if self.mounts is None:
             return
-        if "=" in said.text and (found := _TARGET.search(said.text)):
-            self.mounts.append(said.part(*found.span(1)))
-            self.binds.append(("", "ro" if re.search(r"\b(?:ro|readonly)\b", said.text) else ""))
-            return
-        if said.has_hole and HOLE.sub("", said.text).strip(":") == "":
+        if "=" in volume.text and (target := _TARGET.search(volume.text)):
+            self.mounts.append(volume.part(*target.span(1)))
+        elif volume.has_hole and HOLE.sub("", volume.text).strip(":") == "":
             self.mounts = None
-            return
-        target, colon = said, _COLON.search(said.text)
-        source = mode = ""
-        if colon is not None:
-            rest = said.part(colon.end(), len(said))
-            end = rest.text.find(":")
-            source, mode = said.text[: colon.start()], rest.text[end + 1 :] if end >= 0 else ""
-            target = rest.part(0, end) if end >= 0 else rest
-        self.mounts.append(target)
-        self.binds.append((source, mode))
+        else:
+            colon = _COLON.search(volume.text)
+            inside = volume.part(colon.end() if colon else 0, len(volume))
+            end = inside.text.find(":") if colon else -1
+            self.mounts.append(inside.part(0, end) if end >= 0 else inside)
 
     def ask(self, text: Mapped, probe: str) -> None:
-        """The address of this machine that a check of health calls."""
-        if "Authorization" in text.text or " -H" in text.text:
-            self.headers.add(probe)
-        for found in _ADDRESS.finditer(text.text):
-            if found[1] is None:
-                continue
-            if found[0].startswith("https"):
-                self.secure[probe] = text.part(found.start(), found.start() + len("https"))
-            path = text.part(*found.span(2)) if found[2] else None
-            self.ports.append((text.part(*found.span(1)), probe, path))
+        """The port of this machine that a check of health calls."""
+        for address in _ADDRESS.finditer(text.text):
+            if address[1] is not None:
+                self.ports.append((text.part(*address.span(1)), probe))
 
     def image_text(self) -> str:
         """Return the image with its tag, "" where there is no image."""

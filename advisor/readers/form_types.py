@@ -1,16 +1,16 @@
-"""Keys and values of a compose service and of Kubernetes objects, by the types that their own
-schemas give them (knowledge/rules/form_types.json): a key that the tool does not know or that
-stands in the wrong place, and a value of another kind than the key takes. Each is kept for SD136;
-a misspelt key is read as it was meant.
+"""Keys and values of the forms around a command, by tables: the keys that a tool knows
+(knowledge/rules/forms.json), and the types that the schemas of compose and Kubernetes give them
+(knowledge/rules/form_types.json). What the tool refuses is noted for SD136; a misspelt key is read
+as it was meant.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import alternatives, lazy_re
@@ -21,71 +21,152 @@ if TYPE_CHECKING:
     from advisor.readers.reading import Reading
     from advisor.readers.syntax.yamlnodes import Node
 
-TOOLS = {"compose": "docker compose", "kubernetes": "Kubernetes"}
-NEAR = 0.75
-MAX_KEYS, MAX_DEPTH = 200, 14
+TOOLS = {
+    "compose": "docker compose",
+    "compose file": "docker compose",
+    "kubernetes": "Kubernetes",
+    "kubernetes document": "Kubernetes",
+    "systemd": "systemd",
+    "quadlet": "Quadlet",
+    "production-stack": "the chart",
+    "production-stack model": "the chart",
+    "limits": "the device plugin",
+    "docker run": "docker run",
+}
+# How near a misspelt key is to the one that was meant. A resource may have any name: only one that
+# is a letter away from the usual is misspelt.
+CUTOFF, CUTOFF_OF_RESOURCE = 0.8, 0.95
+MAX_KEYS, MAX_DEPTH = 200, 14  # no service or container that a person wrote has more
 _INT = lazy_re(r"[-+]?\d[\d_]*|0[xo][\da-fA-F]+")
 _NUMBER = lazy_re(r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|\.inf|\.nan)", re.I)
 _TRUTH = lazy_re(r"true|false", re.I)
-_OLD_TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
-# Go's time.ParseDuration, and the days and weeks that compose adds
-_DURATION = lazy_re(r"0|(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d|w))+")
-_SIZE = lazy_re(r"-1|\d+(?:\.\d+)? ?(?:[kmgtp]i?b?|b)?", re.I)  # docker/go-units RAMInBytes
-_QUANTITY = lazy_re(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[KMGTPE]i|[numkMGTPE]|[eE][-+]?\d+)?")
-_AMOUNT = lazy_re(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)\.?")
-_COUNT = lazy_re(r"-?\d+|all")
-_WHOLE = lazy_re(r"\s*(\d+)(?:\.0*|\s*s(?:ec(?:onds?)?)?)?\s*")
+_OLD_TRUTH = lazy_re(r"true|false|yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
+_NO_TEXT = lazy_re(r"null|~", re.I)
 _OBJECT = lazy_re(r"\{([^}]+)\}")
-
-Types = dict[str, dict[str, str]]
+_SECONDS = lazy_re(r"(\d+)(?:\.0*| ?s(?:ec(?:onds?)?)?)")  # where a whole number must stand
+_AMOUNT = lazy_re(r"(\d+(?:\.\d+)?) *([A-Za-z]*)")
+_FORMATS = {
+    # docker/go-units RAMInBytes
+    "size": (lazy_re(r"-1|\d+(?:\.\d+)? ?(?:[kmgtp]i?b?|b)?", re.I), "a size, such as 16gb"),
+    # Go's time.ParseDuration, and the days and weeks that compose adds
+    "duration": (
+        lazy_re(r"0|(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h|d|w))+"),
+        "a time with its unit, such as 30s or 10m",
+    ),
+    "quantity": (
+        lazy_re(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[KMGTPE]i|[numkMGTPE]|[eE][-+]?\d+)?"),
+        "a quantity, such as 16Gi, 500m or 2",
+    ),
+    "count": (lazy_re(r"-?\d+|all"), "a number, or all"),
+}
+_SPOKEN = {
+    "text": "text",
+    "int": "a whole number",
+    "number": "a number",
+    "bool": "true or false",
+    "[text]": "a list of texts",
+}
 
 
 @cache
-def _data() -> dict[str, dict[str, object]]:
-    data: dict[str, dict[str, object]] = json.loads(read_data("knowledge/rules/form_types.json"))
+def _table(name: str) -> dict[str, dict[str, Any]]:
+    data: dict[str, dict[str, Any]] = json.loads(read_data(f"knowledge/rules/{name}.json"))
     return data
 
 
 @cache
-def types(form: str) -> Types:
-    """Object -> key -> what the key takes: `text`, `int|text`, `[text]`, `{Probe}`, `map<text>`,
-    `enum:restart`.
-    """
-    found: Types = _data()[form]["value"]  # type: ignore[assignment]
-    return found
+def keys(form: str) -> frozenset[str]:
+    """The keys that a form has; empty for a form that is not listed."""
+    return frozenset(_table("forms")["keys"].get(form, {}).get("value", ()))
 
 
-@cache
-def words(name: str) -> tuple[str, ...]:
-    """The few words that a key takes."""
-    row: dict[str, list[str]] = _data()["words"][name]  # type: ignore[assignment]
-    return tuple(row["value"])
+def nearest_key(written: str, known: Collection[str], cutoff: float = CUTOFF) -> str | None:
+    """The key that a misspelt one was to be: the nearest but for case and dashes."""
+    from difflib import get_close_matches  # start-up: only for a key that is unknown
+
+    folded = {re.sub("[-_]", "", key).lower(): key for key in known}
+    matches = get_close_matches(re.sub("[-_]", "", written).lower(), folded, 1, cutoff)
+    return folded[matches[0]] if matches else None
 
 
-@cache
-def needs_of(name: str) -> tuple[str, ...]:
-    """The keys without which an object of Kubernetes is refused."""
-    row: dict[str, str] = _data()["required"]["value"]  # type: ignore[assignment]
-    return tuple(row.get(name, "").split())
+def misspelt_key(written: str, form: str) -> str | None:
+    """The key that was meant; None for a right one, or one that resembles none."""
+    if written in keys(form) or written.startswith("x-"):
+        return None
+    return nearest_key(written, keys(form), CUTOFF_OF_RESOURCE if form == "limits" else CUTOFF)
+
+
+def respell(node: Node, form: str, reading: Reading) -> None:
+    """Read the misspelt keys of a mapping as they were meant."""
+    present = {key.text for key, _ in node.pairs}
+    for key, _ in node.pairs[:MAX_KEYS]:
+        meant = misspelt_key(key.text, form) if key.kind == "scalar" else None
+        if meant is not None and meant not in present:
+            note_key(key.text, meant, form, key.start, reading)
+            key.text = meant
+            node.forget()
+
+
+def note_key(written: str, meant: str, form: str, at: int, reading: Reading) -> None:
+    """Note a misspelt key at an offset."""
+    end = at + len(written) if reading.source.text.startswith(written, at) else None
+    reading.slip(f"{TOOLS[form]} knows no key '{written}'; '{meant}' is meant", at, end, meant)
+
+
+def text_items(items: list[Node], form: str, reading: Reading) -> list[Node]:
+    """The items of a list of arguments, with those taken apart that are no text."""
+    texts: list[Node] = []
+    for item in items:
+        parts = [part for part in _parts(item, reading) if part.kind == "scalar"]
+        texts += parts
+        truth = _OLD_TRUTH if form == "kubernetes" else _TRUTH
+        plain = item.kind == "scalar" and not item.style
+        odd = plain and any(one.fullmatch(item.text) for one in (_NUMBER, _INT, truth, _NO_TEXT))
+        if form in ("compose", "kubernetes") and parts and (odd or item.kind != "scalar"):
+            _note_item(item, parts, TOOLS[form], reading)
+    return texts
+
+
+def _parts(item: Node, reading: Reading) -> list[Node]:
+    """What an item holds; JSON that lost its quotes is one text, as it stands."""
+    if item.kind == "map" and reading.source.text[item.start : item.start + 1] == "{":
+        whole = type(item)("scalar", item.start)
+        end = max((part.end for pair in item.pairs for part in pair), default=item.start)
+        whole.end = reading.source.text.find("}", end) + 1 or end
+        whole.text = reading.source.text[item.start : whole.end]
+        return [whole]
+    return [part for pair in item.pairs for part in pair] or item.items or [item]
+
+
+def _note_item(item: Node, parts: list[Node], tool: str, reading: Reading) -> None:
+    """Note an argument that YAML takes for something else than text; one part gets quotes."""
+    text = reading.source.text
+    written = [text[part.start : part.end] for part in parts]
+    kind = {"map": "a mapping", "seq": "a list"}.get(item.kind, "no text")
+    said = f"an argument must be text for {tool}: '{' '.join(written)[:60]}' is {kind}"
+    if len(parts) == 1 and item.kind != "seq":
+        quote = "'" if '"' in written[0] else '"'
+        reading.slip(said, item.start, parts[0].end, f"{quote}{written[0]}{quote}")
+    elif item.kind == "map" and written[0].startswith("-"):
+        reading.slip(said, item.start, parts[-1].end, " ".join(written))
+    else:
+        reading.slip(said, item.start, text="each of them as a text")
 
 
 class Checker:
     """Checks the mappings of one document."""
 
-    def __init__(self, form: str, reading: Reading, whole: bool = False) -> None:
-        self.whole = whole  # nothing of the document is left out
-        self.form, self.reading = form, reading
-        self.types = types(form)
-        self.tool = TOOLS[form]
+    def __init__(self, form: str, reading: Reading) -> None:
+        self.form, self.reading, self.tool = form, reading, TOOLS[form]
+        # object -> key -> what it takes: `int|text`, `[text]`, `{Probe}`, `map<text>`, `enum:x`
+        self.types: dict[str, dict[str, str]] = _table("form_types")[form]["value"]
 
     def check(self, node: Node, name: str, depth: int = 0) -> None:
         """A mapping and what it holds, as an object of this name."""
         known = self.types.get(name)
         if node.kind != "map" or known is None or depth > MAX_DEPTH or not self.reading.step():
             return
-        self._respell(node, known, name)
-        if self.whole:
-            self._lacks(node, name)
+        self._check_keys(node, known)
         for key, value in node.pairs[:MAX_KEYS]:
             wanted = known.get(key.text) if key.kind == "scalar" else None
             if wanted is not None:
@@ -97,14 +178,12 @@ class Checker:
             if (value := node.get(key)) is not None:
                 wanted = self.types[name][key]
                 items = value.items if wanted[0] == "[" else [value]
-                if all(one.kind == "map" for one in items):
+                if all(item.kind == "map" for item in items):
                     self._value(key, value, wanted, 0)
 
-    # ---------------------------------------------------------------- keys
-
-    def _respell(self, node: Node, known: dict[str, str], name: str) -> None:
-        given = {key.text for key, _ in node.pairs}
-        strange = [
+    def _check_keys(self, node: Node, known: dict[str, str]) -> None:
+        present = {key.text for key, _ in node.pairs}
+        unknown = [
             key
             for key, _ in node.pairs[:MAX_KEYS]
             if key.kind == "scalar"
@@ -113,69 +192,16 @@ class Checker:
             and not key.text.startswith("x-")
             and not to_fill(key.text)
         ]
-        if 2 * len(strange) > len(given) and len(strange) > 2:
+        if 2 * len(unknown) > len(present) and len(unknown) > 2:
             return  # another kind of mapping
-        for key in strange:
-            near = _near(key.text, known) or self._only(strange, node, name)
-            if near is not None and near.lower() not in {
-                one.lower() for one in given if one != key.text
-            }:
-                said = f"{self.tool} knows no key '{key.text}'; '{near}' is meant"
-                self._slip(said, key, near)
-                key.text = near
-                node.forget()
+        for key in unknown:
+            meant = nearest_key(key.text, known)
+            if meant is None or meant in present:
+                self.reading.slip(f"{self.tool} knows no key '{key.text}' here", key.start)
             else:
-                home = self._home(key.text, name)
-                said = f"{self.tool} knows no key '{key.text}' here" + (
-                    f": it belongs {home}" if home else ""
-                )
-                self._stray(key, said, home)
-
-    def _only(self, strange: list[Node], node: Node, name: str) -> str | None:
-        """The one key that the object lacks, for the one key that it does not know."""
-        given = {key.text for key, _ in node.pairs if key.kind == "scalar"}
-        missing = [one for one in needs_of(name) if one not in given] if self.whole else []
-        return missing[0] if len(strange) == len(missing) == 1 else None
-
-    def _lacks(self, node: Node, name: str) -> None:
-        """Keys without which the object is refused."""
-        if "<<" in (given := {key.text for key, _ in node.pairs if key.kind == "scalar"}):
-            return
-        for one in needs_of(name):
-            if one not in given and not any(to_fill(key) for key in given):
-                said = f"{self.tool} refuses this without the key '{one}'"
-                self.reading.slip(said, node.start, text=f"{one} too")
-
-    def _stray(self, key: Node, said: str, home: str) -> None:
-        """A key that means nothing here: its line goes, where the value stands in it."""
-        text = self.reading.source.text
-        start = text.rfind("\n", 0, key.start) + 1
-        end = text.find("\n", key.start) + 1 or len(text)
-        rest = text[end:].split("\n", 1)[0]
-        deep = len(rest) - len(rest.lstrip())
-        alone = not text[start : key.start].strip() and (deep <= key.start - start or not rest)
-        if alone and not home and not rest.lstrip().startswith("-"):
-            self.reading.slip(said, start, end)
-        else:
-            self.reading.slip(said, key.start, text="it where it belongs" if home else "")
-
-    def _home(self, key: str, name: str) -> str:
-        """Where a key that stands in the wrong place belongs, among the objects around it."""
-        for other, keys in self.types.items():
-            if key in keys and (
-                f"{{{name}}}" in "".join(keys.values())
-                or any(f"{{{other}}}" in one for one in self.types[name].values())
-            ):
-                return f"under {other}"
-        return ""
-
-    def _slip(self, said: str, node: Node, text: str, stops: bool = True) -> None:
-        place = (
-            scalar(node, self.reading.source).span() if node.kind == "scalar" else None
-        )  # quotes stand around it
-        self.reading.slip(said, place[0] if place else node.start, place and place[1], text, stops)
-
-    # ---------------------------------------------------------------- values
+                note_key(key.text, meant, self.form, key.start, self.reading)
+                key.text = meant
+                node.forget()
 
     def _value(self, key: str, node: Node, wanted: str, depth: int) -> None:
         if wanted == "any" or node.is_null:
@@ -184,14 +210,19 @@ class Checker:
         if node.kind == "map":
             self._mapping(key, node, kinds, depth)
         elif node.kind == "seq":
-            self._sequence(key, node, kinds, depth)
+            inner = next((kind for kind in kinds if kind.startswith("[")), None)
+            if inner is None:
+                self._wrong(key, node, kinds, "a list")
+            elif key not in ("command", "args", "entrypoint"):  # looked at where they are read
+                for item in node.items[:MAX_KEYS]:
+                    self._value(key, item, inner[1:-1], depth + 1)
         else:
             self._scalar(key, node, kinds)
 
     def _mapping(self, key: str, node: Node, kinds: Sequence[str], depth: int) -> None:
         for kind in kinds:
-            if found := _OBJECT.fullmatch(kind):
-                self.check(node, found[1], depth + 1)
+            if inner := _OBJECT.fullmatch(kind):
+                self.check(node, inner[1], depth + 1)
                 return
             if kind.startswith("map<"):
                 for _, value in node.pairs[:MAX_KEYS]:
@@ -201,148 +232,87 @@ class Checker:
         if "map" not in kinds:
             self._wrong(key, node, kinds, "a mapping")
 
-    def _sequence(self, key: str, node: Node, kinds: Sequence[str], depth: int) -> None:
-        inner = next((kind for kind in kinds if kind.startswith("[")), None)
-        if inner is None:
-            self._wrong(key, node, kinds, "a list")
-            return
-        texts = key in ("command", "args", "entrypoint")  # each item is looked at where it is read
-        for item in node.items[:MAX_KEYS]:
-            if not texts and not item.is_null:
-                self._value(key, item, inner[1:-1], depth + 1)
-
     def _scalar(self, key: str, node: Node, kinds: Sequence[str]) -> None:
-        text = node.text
+        text, plain = node.text, node.style is None
         if to_fill(text, named=not any(":" in kind for kind in kinds)):
             return
-        plain = node.style is None
         number = plain and _NUMBER.fullmatch(text) is not None
-        truth = plain and (
-            _TRUTH.fullmatch(text) is not None
-            or (self.form == "kubernetes" and _OLD_TRUTH.fullmatch(text) is not None)
-        )
+        truths = _OLD_TRUTH if self.form == "kubernetes" else _TRUTH
+        truth = plain and truths.fullmatch(text) is not None
         for kind in kinds:
-            if kind == "text" and not number and not truth:
-                return
-            if (kind == "number" and number) or (kind == "bool" and truth):
-                return
-            if kind == "int" and plain and _INT.fullmatch(text):
+            mode, _, table = kind.partition(":")
+            if table:
+                self._word(key, node, table, only_near=mode == "near")
                 return
             if kind in _FORMATS:
-                self._check_format(key, node, kind)
+                pattern, what = _FORMATS[kind]
+                if not pattern.fullmatch(text.strip()):
+                    meant = _with_unit(kind, text)
+                    said = f"{self.tool} does not read {key} '{text}': it takes {what}"
+                    self._slip(said, node, meant) if meant else self.reading.slip(
+                        said, node.start, text=what
+                    )
                 return
-            if kind.startswith(("enum:", "near:")):
-                self._word(key, node, kind)
+            if (
+                (kind == "text" and not number and not truth)
+                or (kind == "number" and number)
+                or (kind == "bool" and truth)
+                or (kind == "int" and plain and _INT.fullmatch(text))
+            ):
                 return
-        self._wrong(key, node, kinds, self._kind_of(node, bool(number), bool(truth)))
+        is_now = "a number" if number else "a truth value" if truth else f"the text '{text}'"
+        self._wrong(key, node, kinds, is_now)
 
-    @staticmethod
-    def _kind_of(node: Node, number: bool, truth: bool) -> str:
-        return "a number" if number else "a truth value" if truth else f"the text '{node.text}'"
-
-    def _check_format(self, key: str, node: Node, kind: str) -> None:
-        """A size, a duration, a quantity."""
-        pattern, what = _FORMATS[kind]
-        if kind == "size" and re.fullmatch(r"[0-9]{1,4}", node.text) and 0 < int(node.text) < 1024:
-            said = f"{key} {node.text} is {node.text} bytes: a unit is missing"
-            self._slip(said, node, f"{node.text}g")
-            return
-        if pattern.fullmatch(node.text.strip()):
-            return
-        meant = _likely(kind, node.text)
-        said = f"{self.tool} does not read {key} '{node.text}': it takes {what}"
-        if meant:
-            self._slip(said, node, meant)
-        else:
-            self.reading.slip(said, node.start, text=what)
-
-    def _word(self, key: str, node: Node, kind: str) -> None:
+    def _word(self, key: str, node: Node, table: str, only_near: bool) -> None:
+        """A word that is none of the few that a key takes; `only_near` where it may be another."""
         from difflib import get_close_matches  # start-up: only for a word that is unknown
 
-        mode, _, name = kind.partition(":")
-        listed = words(name)
+        listed: list[str] = _table("form_types")["words"][table]["value"]
         word = node.text.partition(":")[0] if self.form == "compose" else node.text
         if not word or word in listed:
             return
-        folded = {one.lower(): one for one in listed}
-        near = get_close_matches(word.lower().replace("_", "-"), folded, 1, NEAR)
-        if not near and (mode == "near" or to_fill(word, named=True)):
-            return
-        given = ", ".join(listed)
-        said = f"{key} takes no '{word}'; " + (
-            f"'{folded[near[0]]}' is meant" if near else f"it takes {given}"
-        )
-        if near:
-            self._slip(said, node, folded[near[0]] + node.text[len(word) :])
-        else:
-            self.reading.slip(said, node.start, text=f"one of {given}")
+        folded = {known.lower(): known for known in listed}
+        matches = get_close_matches(word.lower().replace("_", "-"), folded, 1, 0.75)
+        if matches:
+            meant = folded[matches[0]]
+            said = f"{key} takes no '{word}'; '{meant}' is meant"
+            self._slip(said, node, meant + node.text[len(word) :])
+        elif not only_near and not to_fill(word, named=True):
+            what = ", ".join(listed)
+            self.reading.slip(f"{key} takes no '{word}'; it takes {what}", node.start)
 
     def _wrong(self, key: str, node: Node, kinds: Sequence[str], is_now: str) -> None:
-        """A value of another kind, with what the file should hold where that is plain."""
-        whole = "|".join(kinds)
-        what = _SPOKEN.get(kinds[0], "a list" if whole.startswith("[") else "a mapping")
-        if kinds[0] == "null":
-            what = _SPOKEN.get(kinds[1], what)
+        """A value of another kind; a number where text must stand gets quotes."""
+        wanted = kinds[1] if kinds[0] == "null" else kinds[0]
+        what = _SPOKEN.get(wanted, "a list" if wanted.startswith("[") else "a mapping")
         said = f"{key} takes {what} for {self.tool}, not {is_now}"
-        if node.kind != "scalar":
+        meant = None
+        if node.kind == "scalar" and "text" in kinds:
+            meant = f'"{node.text}"'
+        elif node.kind == "scalar" and "[text]" in kinds:
+            meant = f"[{node.text}]"
+        elif "int" in kinds and (number := _SECONDS.fullmatch(node.text)):
+            meant = number[1]
+        if meant is not None and node.style is None:
+            self.reading.slip(said, node.start, node.end, meant)
+        else:
             self.reading.slip(said, node.start, text=f"{key} as {what}")
-            return
-        text, start, end, meant = node.text, node.start, node.end, None
-        if "text" in kinds and "'" not in text:
-            meant = f'"{text}"'
-        elif whole == "[text]" and "\n" not in text:
-            meant = f'["{text}"]' if " " in text else f"[{text}]"
-        elif "int" in kinds and (whole_number := _WHOLE.fullmatch(text)):
-            meant = whole_number[1]
-        elif whole == "bool":
-            meant = _TRUTHS.get(text.lower())
-        meant = None if node.style in ("|", ">") else meant
-        self.reading.slip(said, start, end if meant else None, meant or f"{key} as {what}")
+
+    def _slip(self, said: str, node: Node, meant: str) -> None:
+        """Note a scalar, within its quotes, that something else is meant for."""
+        start, end = scalar(node, self.reading.source).span() or (node.start, None)
+        self.reading.slip(said, start, end, meant)
 
 
-_FORMATS = {
-    "size": (_SIZE, "a number with a unit, such as 16gb"),
-    "duration": (_DURATION, "a time with its unit, such as 30s or 10m"),
-    "quantity": (_QUANTITY, "a quantity, such as 16Gi, 500m or 2"),
-    "count": (_COUNT, "a number, or all"),
-}
-_TRUTHS = {"yes": "true", "on": "true", "1": "true", "true": "true"}
-_TRUTHS |= {"no": "false", "0": "false", "false": "false"}
-_SPOKEN = {
-    "text": "text",
-    "int": "a whole number",
-    "number": "a number",
-    "bool": "true or false",
-    "[text]": "a list of texts",
-}
-
-
-def _near(given: str, known: dict[str, str]) -> str | None:
-    """The key that a misspelt one was to be."""
-    from difflib import get_close_matches  # start-up: only for a key that is unknown
-
-    folded = {re.sub("[-_]", "", one).lower(): one for one in known}
-    near = get_close_matches(re.sub("[-_]", "", given).lower(), folded, 1, NEAR)
-    if near:
-        return folded[near[0]]
-    longer = [one for one in known if one.lower().startswith(given.lower())]
-    return longer[0] if len(longer) == 1 and len(given) > 4 else None
-
-
-def _likely(kind: str, text: str) -> str | None:
-    """A size, a time or a quantity as it was most likely meant; None where it could be anything."""
-    found = _AMOUNT.fullmatch(text.strip().replace(",", ""))
-    if found is None:
-        words = {"one": "1", "two": "2", "four": "4", "eight": "8"}
-        return words.get(text.strip().lower()) if kind == "count" else None
-    number, unit = found[1], found[2].lower()
-    if kind == "duration":
-        one = next((u for u in ("ms", "s", "m", "h", "d") if unit[: len(u)] == u), None)
-        return number + ("s" if not unit else one or "") if not unit or one else None
-    if kind == "count" or not unit or unit[0] not in "kmgtp":
+def _with_unit(kind: str, text: str) -> str | None:
+    """A time, a size or a quantity with the unit that the tool reads; None where none is plain."""
+    amount = _AMOUNT.fullmatch(text.strip())
+    number, unit = (amount[1], amount[2].lower()) if amount else ("", "")
+    if kind == "duration" and number and (not unit or unit[0] in "smhd"):
+        return number + (unit[:1] or "s")
+    if unit[:1] not in tuple("kmgtp") or kind not in ("size", "quantity"):
         return None
-    binary = unit[1:2] == "i" or "ib" in unit
-    if kind == "quantity":
-        letter = "k" if unit[0] == "k" and not binary else unit[0].upper()
-        return number + letter + ("i" if binary else "")
-    return f"{number}{unit[0]}b"
+    if kind == "size":
+        return f"{number}{unit[0]}b"
+    letter = "k" if unit == "kb" else unit[0].upper()
+    return f"{number}{letter}{'i' if unit[1:2] == 'i' else ''}"

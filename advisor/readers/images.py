@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 from advisor.domain.nouns import Engine, Flag, Launch
 from advisor.domain.patterns import lazy_re
-from advisor.domain.versions import release
 from advisor.engines.names import answer, row
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
-from advisor.knowledge.rule_data import table
 
 _OFFICIAL: tuple[tuple[str, Engine], ...] = (
     (r"vllm/vllm-openai(-[a-z0-9]+)*", "vllm"),
@@ -117,71 +114,6 @@ def counts_for(image: str, engine: str) -> bool:
     return (
         named == engine or (named, engine) == ("llama-server", "ik_llama.cpp")
     ) and not _PRODUCTS.search(name)
-
-
-@lru_cache(maxsize=256)
-def likely_release(engine: str, asked: str) -> str | None:
-    """The release that was meant, where the engine has none of that number: the same digits with
-    the points elsewhere, else the last of the same minor release. None for a release that exists,
-    is newer than the list or older than it, or that resembles none.
-    """
-    row = table("compatibility")["releases"].get(engine)
-    known: list[str] = row["value"].split() if row else []  # the newest first
-    wanted = release(asked)
-    if not known or wanted is None or asked in known or asked.endswith(".0.0"):
-        return None
-    newest, oldest = release(known[0]) or (), release(known[-1]) or ()
-    digits = re.sub(r"\D", "", asked)
-    for one in known:
-        if digits == re.sub(r"\D", "", one) and one.count(".") >= asked.count("."):
-            return one
-    if wanted > newest or wanted < oldest:
-        return None
-    minor = [one for one in known if (release(one) or ())[:2] == wanted[:2]]
-    return next((one for one in minor if (release(one) or ()) <= wanted), None)
-
-
-_TAGGED = lazy_re(r"v?(\d+)\.(\d+)(?:\.(\d+))?((?:\.?(?:post|rc|dev)\d+)?(?:[.-][\w.-]+)?)")
-_LLAMA_TAG = lazy_re(
-    r"(?:server|full|light)(?:-(?:cuda\d*|rocm|vulkan|intel|musa|openvino|s390x))?"
-    r"(?:-b\d+)?"
-)
-_PARTS = lazy_re(r"server|full|light|cuda\d{0,2}(?!\d)|rocm|vulkan|intel|musa|openvino|b?\d{4,6}")
-
-
-def likely_tag(name: str, tag: str) -> str | None:
-    """The tag that was meant, where the given one is none."""
-    if name.endswith("llama.cpp"):
-        if _LLAMA_TAG.fullmatch(tag):
-            return None
-        parts = _PARTS.findall(tag)
-        kind = next((one for one in parts if one in ("server", "full", "light")), None)
-        build = next((one for one in parts if one.lstrip("b").isdigit()), None)
-        rest = [one for one in parts if one not in (kind, build)]
-        if len(rest) > 1 or (kind is None and build is None) or len("".join(parts)) < len(tag) - 4:
-            return None
-        number = f"b{build.lstrip('b')}" if build else None
-        right = "-".join(one for one in (kind or "server", *rest, number) if one)
-        return right if right != tag else None
-    if (four := re.fullmatch(r"v?(\d+\.\d+\.\d+)(?:\.\d+)+", tag)) is not None:
-        known = table("compatibility")["releases"].get(engine_of_image(name) or "", {})
-        is_made = tag.removeprefix("v") in known.get("value", "").split()
-        return None if is_made else f"v{four[1]}"
-    found = _TAGGED.fullmatch(tag)
-    if found is None:
-        loose = re.fullmatch(r"[vV]?[-_.]?(\d+(?:[._-]\d+){1,2})[._-]?", tag)
-        plain = re.sub("[_-]", ".", loose[1]) if loose else ""
-        return f"v{plain}{'.0' if plain.count('.') == 1 else ''}" if plain else None
-    version, end = f"{found[1]}.{found[2]}.{found[3] or 0}", found[4]
-    if re.match(r"\.?(?:rc|dev)", end):
-        return None
-    post = re.match(r"\.?(post\d+)", end)
-    asked = f"{found[1]}.{found[2]}" + (f".{found[3]}" if found[3] else "")
-    asked += f".{post[1]}" if post else ""
-    if (near := likely_release(engine_of_image(name) or "", asked)) is not None:
-        version, end = near, end[post.end() :] if post else end
-    right = f"v{version}{end}"
-    return right if right != tag else None
 
 
 def version_in(tag: str | None) -> str | None:

@@ -292,16 +292,10 @@ class LaunchMaker:
             budget_probe=around.budget_probe,
             rollout_surge=around.rollout_surge,
             rollout_default=around.rollout_default,
-            ports=tuple(self._port(*one, one[1] in around.headers) for one in around.ports)
-            if not around.host
-            else (),
+            ports=() if around.host else tuple(self._port(*port) for port in around.ports),
             mounts=None
             if around.mounts is None
-            else tuple(
-                Mount(path=one.display(), span=_place(one), source=show(bind[0]), mode=bind[1])
-                for one, bind in zip(around.mounts, around.binds, strict=True)
-            ),
-            user=around.user,
+            else tuple(Mount(path=mount.display()) for mount in around.mounts),
             chart=around.chart,
             kind=around.kind,
             name=around.name,
@@ -309,15 +303,12 @@ class LaunchMaker:
             image_span=_place(where) if where is not None else None,
         )
 
-    def _port(self, number: Mapped, probe: str, path: Mapped | None, key: bool) -> Port:
+    def _port(self, number: Mapped, probe: str) -> Port:
         return Port(
             number=int(number.text),
             probe=probe,
             line=self.source.place(number.first())[0],
             span=_place(number),
-            path=path.text if path is not None else "",
-            path_span=_place(path) if path is not None else None,
-            key=key,
         )
 
 

@@ -537,36 +537,10 @@ def test_a_class_of_another_library_is_no_engine() -> None:
         assert len(read_text(f"{line}\nllm = LLM(model='Qwen/Qwen3-8B')\n", "app.py").launches) == 1
 
 
-def test_every_kind_of_kubernetes_stands_beside_a_server() -> None:
-    server = """apiVersion: v1
-kind: Pod
-metadata: {name: m}
-spec:
-  containers:
-  - {name: m, image: "vllm/vllm-openai:v0.25.1", args: ["--model", "Qwen/Qwen3-8B"]}
-"""
-    for kind in ("ServiceAccount", "ReplicationController", "LimitRange", "PersistentVolume"):
-        text = f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: m}}\n---\n{server}"
-        assert not validate(text=text, name="a.yaml", select=("SD136",)).findings, kind
-    text = server.replace("kind: Pod", "kind: Podd")
-    assert validate(text=text, name="a.yaml", select=("SD136",)).findings
-
-
 def test_options_of_another_backend_are_no_vllm() -> None:
     text = "- name: m\n  backend: {}\n  engine_args: {{max_num_seqs: 8, max_model_len: 4096}}\n"
     assert read_text(text.format("vllm-cpp"), "index.yaml").launches == ()
     assert len(read_text(text.format("cuda12-vllm"), "index.yaml").launches) == 1
-
-
-def test_a_port_of_a_server_that_is_built_here_is_not_known() -> None:
-    text = """services:
-  app: {image: app, environment: ["VLLM_BASE_URL=http://vllm:8001/v1"]}
-  vllm:
-    build: {context: ./vllm}
-    ports: ["8001:8001"]
-    environment: ["VLLM_MODEL=meta-llama/Llama-3.2-3B-Instruct"]
-"""
-    assert not validate(text=text, name="compose.yml", select=("SD136",)).findings
 
 
 def test_what_a_program_of_its_own_fills_in_is_not_known() -> None:
@@ -603,26 +577,6 @@ spec:
 """
     assert read_text(text, "a.yaml").launches == ()
     assert len(read_text(text.replace("semantic-router/dashboard", "vllm-omni"), "a").launches) == 1
-
-
-def test_a_service_may_select_a_pod_that_runs_no_engine() -> None:
-    pod = """apiVersion: v1
-kind: Pod
-metadata: {{name: {0}, labels: {{role: {0}}}}}
-spec:
-  containers:
-  - {{name: c, image: "{1}", args: ["--model", "Qwen/Qwen3-8B"]}}
-"""
-    service = """apiVersion: v1
-kind: Service
-metadata: {name: s}
-spec: {selector: {role: router}, ports: [{port: 80, targetPort: 8000}]}
-"""
-    server = pod.format("routers", "vllm/vllm-openai:v0.25.1")
-    both = "---\n".join((server, pod.format("router", "router:1"), service))
-    assert not validate(text=both, name="a.yaml", select=("SD136",)).findings
-    alone = "---\n".join((server, service))
-    assert validate(text=alone, name="a.yaml", select=("SD136",)).findings
 
 
 def test_an_operator_places_each_of_its_servers() -> None:
@@ -715,39 +669,12 @@ spec:
     assert errors(alone.replace("LeaderWorkerSet", "Server"), "a.yaml")
 
 
-def test_a_patch_of_kustomize_says_a_part() -> None:
-    text = """apiVersion: apps/v1
-kind: Deployment
-metadata: {name: vllm}
-spec:
-  template:
-    spec:
-      containers:
-        - name: vllm
-          args: [--model=Qwen/Qwen3-8B, --max-model-len=8192, --max-num-seqs=8]
-"""
-    assert not errors(text, "patch.yaml")
-    assert errors(
-        text.replace("args:", "image: vllm/vllm-openai:v0.28.0\n          args:"), "a.yaml"
-    )
-
-
 def test_an_image_that_the_reader_is_to_fill_in() -> None:
     text = (
         "docker run --rm --entrypoint /usr/bin/llama-server my/llama-server@sha256:PIN_YOUR_DIGEST "
         "-m /models/a.gguf --port 8080\n"
     )
     assert not errors(text, "a.sh")
-
-
-def test_an_address_in_a_variable_of_a_shell() -> None:
-    text = """vllm serve Qwen/Qwen3-8B --port 8000 &
-base_url="http://127.0.0.1:8000"
-curl "$base_url/v1/models"  # of the OpenAI API
-"""
-    assert not errors(text, "a.sh")
-    client = 'import openai\nopenai.OpenAI(base_url="http://127.0.0.1:8000")\n'
-    assert errors(f"import os\nos.system('vllm serve Qwen/Qwen3-8B --port 8000')\n{client}", "a.py")
 
 
 def test_a_value_from_outside_within_quotes() -> None:

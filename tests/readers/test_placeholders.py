@@ -37,17 +37,9 @@ spec:
         args: [--model, Qwen/Qwen3-8B]
         resources: {limits: {nvidia.com/gpu: "COUNT"}}
 """
-UNIT = "[Service]\nExecStart=BIN/llama-server -m /srv/q.gguf\n"
 # the file, its text with PLACE, and a plain word that is refused there ("": any is taken)
 PLACES = {
-    "image": ("a.sh", "docker run --gpus all --ipc=host PLACE vllm serve Qwen/Qwen3-8B", "a//b"),
-    "source": ("a.sh", DOCKER.format("-v PLACE/m:/m"), "models"),
-    "target": ("a.sh", DOCKER.format("-v /m:PLACE"), "m"),
-    "port": ("a.sh", DOCKER.format("-p PLACE:8000"), "eight"),
-    "container": ("a.sh", DOCKER.format("--name PLACE"), "-"),
-    "memory": ("a.sh", DOCKER.format("--shm-size PLACE"), "much"),
     "devices": ("a.sh", DOCKER.format("-e CUDA_VISIBLE_DEVICES=PLACE"), "first"),
-    "restart": ("a.sh", DOCKER.format("-d --restart PLACE"), "allways"),
     "model": ("a.sh", "vllm serve PLACE", ""),
     "owner": ("a.sh", "vllm serve PLACE/Qwen3-8B", ""),
     "number": ("a.sh", SERVE + "--max-model-len PLACE", "long"),
@@ -67,13 +59,8 @@ PLACES = {
     "layers": ("a.sh", LLAMA + "-ngl PLACE", "many"),
     "context": ("a.sh", LLAMA + "-c PLACE", "long"),
     "cache type": ("a.sh", LLAMA + "-ctk PLACE", "tiny"),
-    "compose port": ("a.yaml", COMPOSE.replace("SAID", 'ports: ["PLACE:8000"]'), "eight"),
-    "compose volume": ("a.yaml", COMPOSE.replace("SAID", 'volumes: ["PLACE/m:/m"]'), "models"),
-    "compose name": ("a.yaml", COMPOSE.replace("SAID", 'container_name: "PLACE"'), "-"),
     "compose memory": ("a.yaml", COMPOSE.replace("SAID", 'shm_size: "PLACE"'), "much"),
-    "object": ("a.yaml", DEPLOYMENT.replace("NAMED", "PLACE").replace("COUNT", "1"), "a_B"),
     "GPUs": ("a.yaml", DEPLOYMENT.replace("NAMED", "a").replace("COUNT", "PLACE"), "two"),
-    "program": ("a.service", UNIT.replace("BIN", "PLACE"), "bin"),
     "Quadlet": (
         "a.container",
         "[Container]\nImage=docker.io/vllm/vllm-openai:v0.25.1\nPublishPort=PLACE:8000\n"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import islice
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, container_command, engine_by_options
@@ -92,15 +91,6 @@ _ARGUMENTS = lazy_re(
 _CUT = frozenset(("&&", "||", "|", ";", "{", "}", "then", "do", "else"))
 
 
-_MAKEFILE = lazy_re(r"(?:^|[/\\])(?:gnu)?makefile$|\.mk$", re.I)
-# a rule of make, and a command below it
-_RECIPE = lazy_re(
-    r"^[A-Za-z][\w.-]*:(?!=)[^\n]*\n( {2,8})(?=[@-]?[a-z][\w./-]* [\w./$-])"
-    r"(?!\w+[ \t]*[:?+]?=|(?:else|endif|if\w+|include|define)\b)",
-    re.M,
-)
-
-
 def read_anywhere(reading: Reading) -> None:
     """Every server that the text starts, as far as no language is needed to see it."""
     source = reading.source.text
@@ -108,10 +98,6 @@ def read_anywhere(reading: Reading) -> None:
     reading.form = "text"
     if not _MAY.search(code):
         return
-    if _MAKEFILE.search(reading.source.name) and ".RECIPEPREFIX" not in source:
-        for found in islice(_RECIPE.finditer(source), 50):
-            said = "make takes a line of a recipe by its tab: spaces end it with an error"
-            reading.slip(said, found.start(1), found.end(1), "\t")
     reading.values = set_once(source, _mark)
     text = _texts(Mapped(code, range(len(code))), reading)
     env: Env = {

@@ -32,8 +32,6 @@ _CONDITION = lazy_re(
     re.I,
 )
 _SET = lazy_re(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
-_SPACED = lazy_re(r"\s*@?set\s+(?!/)([A-Za-z_]\w*)(\s+=\s*)(?=\S)", re.I)
-_USED = lazy_re(r"%(?=([a-z_]\w*)%)")  # a percent sign may end one name and begin the next
 _PERCENT = lazy_re(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LOOPED = lazy_re(r"%%(?:~[a-zA-Z$:]{0,9})?([A-Za-z])(?![A-Za-z])")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
@@ -47,18 +45,12 @@ def read_batch(reading: Reading) -> None:
     """Commands of a Windows script in order."""
     reading.form = "batch"
     scope, env = Scope(), dict[str, EnvItem]()
-    used = set(_USED.findall(reading.source.text.lower()))
     for whole in logical_lines(reading.source.text, "^"):
         if not reading.step():
             return
         text = whole.text.strip()
         if not text or text.startswith(("::", "#")) or re.match(r"@?rem\b", text, re.I):
             continue
-        if spaced := _SPACED.match(whole.text):
-            at, end = whole.pos[spaced.start(2)], whole.pos[spaced.end(2) - 1] + 1
-            said = f"cmd takes the space for a part of the name: %{spaced[1]}% stays empty"
-            if at >= 0 and spaced[1].lower() in used:
-                reading.slip(said, at, end, "=")
         line = _default_assignment(whole, scope)
         line, conditional = _without_condition(line)
         if found := _SET.match(line.text):
@@ -239,16 +231,3 @@ def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
         before = len(reading.found)
         read_command(words, reading, env, at=line.first())
         reading.run_at(before, line.first())
-        if len(reading.found) > before:
-            for raw in words_of(line, keep=True):
-                _single_quotes(raw, reading)
-
-
-def _single_quotes(raw: Mapped, reading: Reading) -> None:
-    """A word in single quotes, which cmd leaves where they are."""
-    text, place = raw.text, raw.span()
-    if len(text) < 3 or text[0] != "'" or text[-1] != "'":
-        return
-    inner = re.sub(r'(?<!\\)"', r'\\"', text[1:-1])
-    said = f"cmd knows no single quotes: the server gets them as a part of {text[:40]}"
-    reading.slip(said, raw.first(), place[1] if place else None, f'"{inner}"')

@@ -4,24 +4,15 @@ as list or text.
 
 from __future__ import annotations
 
-from itertools import islice
-
-from advisor.domain.patterns import lazy_re
-from advisor.readers.addresses import check_siblings
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.devices import ASKS, ask_devices
-from advisor.readers.docker_run import name_slip, port_slip, volume_slip
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
-from advisor.readers.form_relations import check_services
-from advisor.readers.form_types import Checker
+from advisor.readers.form_types import Checker, text_items
 from advisor.readers.reading import Reading
-from advisor.readers.slips import check_quotes, text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, literal
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
-
-_NO_DEFAULT = lazy_re(r"(?<!\$)\$\{[A-Za-z_]\w*:(?![-+?])(?=[\w./])")
 
 
 def read_compose(document: Node, reading: Reading) -> None:
@@ -30,17 +21,9 @@ def read_compose(document: Node, reading: Reading) -> None:
     services = document.get("services")
     if services is None:
         return
-    check_services(document, services, reading)
-    for found in islice(_NO_DEFAULT.finditer(reading.source.text), 50):
-        line = reading.source.text.rfind("\n", 0, found.start()) + 1
-        if "#" not in reading.source.text[line : found.start()]:
-            said = f"docker compose does not read {found[0]}...}}: a default is written with :-"
-            reading.slip(said, found.end() - 1, found.end(), ":-")
     for key, service in services.entries():
         if service.kind == "map" and reading.step():
             _read_service(key, service, services, reading)
-    if reading.found and len(services.pairs) > 1:
-        check_siblings(document, services, reading)
 
 
 def _field(service: Node, services: Node, name: str) -> Node | None:
@@ -115,9 +98,7 @@ def _environment(node: Node | None, reading: Reading, scope: Scope) -> Env:
             env[key.text] = EnvItem(None if value.is_null else known, key.start)
     for item in node.items:
         if item.kind == "scalar":
-            written = scalar(item, reading.source)
-            check_quotes(written, reading)
-            add_env(env, interpolate(written, scope))
+            add_env(env, interpolate(scalar(item, reading.source), scope))
     return env
 
 
@@ -134,9 +115,6 @@ def _surroundings(
 
     if service.get("extends") is not None:
         around.mounts, around.whole = None, False
-    if (called := service.get("container_name")) is not None and called.kind == "scalar":
-        name_slip(interpolate(scalar(called, reading.source), scope), reading)
-    around.user = plain("user")
     ipc, shm = plain("ipc"), plain("shm_size")
     around.ipc_host = None if ipc is None else ipc == "host"
     around.shm_bytes = size_bytes(shm) if shm else None
@@ -146,19 +124,12 @@ def _surroundings(
     for one in ports.items if ports is not None else []:
         number = one.get("target") if one.kind == "map" else one
         if number is not None and number.kind == "scalar":
-            said = interpolate(scalar(number, reading.source), scope)
-            if one.kind == "scalar":
-                port_slip(said, "docker compose", reading)
-            around.publish(said)
-            if one.kind == "map" and (host := one.get("published")) is not None:
-                around.published[-1:] = [host.text]
+            around.publish(interpolate(scalar(number, reading.source), scope))
     _health(around, _field(service, services, "healthcheck"), reading, scope)
     for name in ("volumes", "tmpfs"):
         mounts = _field(service, services, name)
         for one in mounts.items if mounts is not None else []:
             target = one.get("target") if one.kind == "map" else one
-            if target is not None and target is one and name == "volumes":
-                volume_slip(scalar(one, reading.source), "docker compose", reading)
             if target is not None and target.kind == "scalar":
                 around.mount(interpolate(scalar(target, reading.source), scope))
         if mounts is not None and any("/dev/shm" in item.text for item in [*mounts.items, mounts]):

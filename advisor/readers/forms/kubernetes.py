@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 
 from advisor.domain.patterns import lazy_re
-from advisor.readers.containers import ContainerRun, container_command
-from advisor.readers.devices import check_resources
+from advisor.readers.containers import ContainerRun, check_tag, container_command
 from advisor.readers.engine_command import EngineCommand, Surroundings
-from advisor.readers.form_checks import tag_slip
-from advisor.readers.form_relations import attach_services, check_workload
-from advisor.readers.form_types import Checker
+from advisor.readers.form_types import Checker, respell
 from advisor.readers.forms.llmkube import kserve_word, model_service, option_words, read_llmkube
 from advisor.readers.forms.pods import (
+    attach_services,
     environment,
     image_of,
     is_own,
     mapping_words,
-    pod_labels,
     pod_of,
     repository_name,
     words_of,
@@ -25,7 +22,6 @@ from advisor.readers.forms.pods import (
 from advisor.readers.forms.recipes import read_scripts, read_task, task_of_ecs
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.reading import Reading
-from advisor.readers.slips import check_word, respell
 from advisor.readers.syntax.mapped import Mapped, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
@@ -67,60 +63,20 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             read_containers(
                 document, reading, _KIND.get(name, "kubernetes" if name else "helm-values")
             )
-    attach_services(documents, pod_labels(documents), reading)
+    attach_services(documents, reading)
 
 
-_VERSIONS = {
-    "Deployment": "apps/v1",
-    "StatefulSet": "apps/v1",
-    "DaemonSet": "apps/v1",
-    "ReplicaSet": "apps/v1",
-    "Job": "batch/v1",
-    "CronJob": "batch/v1",
-    "Pod": "v1",
-    "Service": "v1",
-}
-# kinds of operators, and the versions in which they have been
-_OPERATORS = {
-    ("serving.kserve.io", "InferenceService"): ("v1beta1",),
-    ("serving.kserve.io", "ServingRuntime"): ("v1alpha1",),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("v1",),
-    ("ray.io", "RayService"): ("v1", "v1alpha1"),
-    ("ray.io", "RayCluster"): ("v1", "v1alpha1"),
-}
-_OLD = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "batch/v1beta1")
+_OWN_KINDS = (
+    *("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod", "Service"),
+)
 
 
 def _check_object(document: Node, reading: Reading) -> None:
-    """Kind, version and keys of a document of Kubernetes' own."""
+    """Keys and types of an object of Kubernetes' own."""
     respell(document, "kubernetes document", reading)
-    version, kind = document.get("apiVersion"), document.get("kind")
-    if version is None or kind is None:
-        return
-    group, _, number = version.text.partition("/")
-    given = _OPERATORS.get((group, kind.text))
-    if given is not None and number and number not in given and not number.startswith("$"):
-        said = f"{group} has no {kind.text} in '{number}': it is {given[0]}"
-        reading.slip(said, version.start, version.end, f"{group}/{given[0]}")
-    if "." in version.text:
-        return
-    if version.text in ("v1", "apps/v1", "batch/v1"):
-        check_word(kind, "kind", reading, only_near=True)
-    name = next((one for one in _VERSIONS if one.lower() == kind.text.lower()), None)
-    if name is None:
-        return
-    if version.text != _VERSIONS[name]:
-        gone = " any more" if version.text in _OLD else ""
-        said = f"Kubernetes has no {name} in '{version.text}'{gone}: it is {_VERSIONS[name]}"
-        reading.slip(said, version.start, version.end, _VERSIONS[name])
-    pods = document.path("spec.template.spec.containers")
-    patch = document.path("spec.selector") is None and any(
-        one.get("image") is None for one in (pods.items if pods is not None else [])
-    )  # of kustomize: what it does not say stands elsewhere
-    whole = document.path("metadata.name") is not None and not patch
-    Checker("kubernetes", reading, whole).check(document, name)
-    if name != "Service":
-        check_workload(document, reading)
+    kind = document.get("kind")
+    if kind is not None and kind.text in _OWN_KINDS and is_own(document):
+        Checker("kubernetes", reading).check(document, kind.text)
 
 
 def read_containers(document: Node, reading: Reading, kind: str) -> None:
@@ -132,10 +88,8 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             return
         if id(node) in taken:
             continue
-        if kind == "kubernetes" and not is_own(document) and _is_list(node.get("containers")):
-            Checker("kubernetes", reading).check_parts(node, "PodSpec", ("volumes",))
-        if kind == "kubernetes" and node.get("image") is not None and node.get("name") is not None:
-            check_resources(node.get("resources"), document, reading)
+        if kind == "kubernetes":
+            _check_parts(node, document, reading)
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
             respell(node, "production-stack model", reading)
@@ -166,6 +120,16 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
                 _config_data(data, reading)
 
 
+def _check_parts(node: Node, document: Node, reading: Reading) -> None:
+    """Volumes of an operator's pod, and the names of a container's resources."""
+    if not is_own(document) and _is_list(node.get("containers")):
+        Checker("kubernetes", reading).check_parts(node, "PodSpec", ("volumes",))
+    if node.get("image") is not None and node.get("name") is not None:
+        for key in ("limits", "requests"):
+            if (resources := node.path(f"resources.{key}")) is not None:
+                respell(resources, "limits", reading)
+
+
 def _is_list(node: Node | None) -> bool:
     return node is not None and node.kind == "seq" and bool(node.items)
 
@@ -192,8 +156,6 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
         return
     if entrypoint and entrypoint[0].text.startswith("-"):
         # `command` of Ansible, Nomad, ECS: what follows the image's entrypoint
-        if is_own(document) and kind == "kubernetes" and not args:
-            _note_command(node, entrypoint[0], reading)
         args = [*entrypoint, *args]
         entrypoint = None
     source = node.get("storageUri", "modelUri")
@@ -226,14 +188,6 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
         reading,
         start.start if start is not None else node.start,
     )
-
-
-def _note_command(node: Node, first: Mapped, reading: Reading) -> None:
-    """`command` takes the place of the image's entrypoint: its first item is a program."""
-    key = next((key for key, _ in node.pairs if key.text == "command"), None)
-    if key is not None:
-        said = f"the container looks for a program called '{first.text[:60]}': args is meant"
-        reading.slip(said, key.start, key.end, "args")
 
 
 # ---------------------------------------------------------------- kinds with their own words
@@ -319,7 +273,7 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
         around.tag = (
             scalar(tag, reading.source) if tag is not None and tag.kind == "scalar" else None
         )
-    tag_slip(around, reading)
+    check_tag(around, reading)
     reading.add(
         EngineCommand(
             "vllm", words, environment(node.get("env"), reading), node.start, reading.form, around

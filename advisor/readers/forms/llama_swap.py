@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 
 from advisor.domain.patterns import lazy_re
-from advisor.readers.addresses import check_proxy
 from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, Surroundings
@@ -23,24 +22,12 @@ from advisor.readers.forms.settings_yaml import (
     read_settings,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.slips import note_key
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _MACRO = lazy_re(r"\$\{([\w.-]+)\}")
 _COMMENT_LINE = lazy_re(r"^[ \t]*#[^\n]*(?:\n|$)", re.M)
-# keys of whole numbers, of the file and of a model
-_COUNTS = frozenset(
-    (
-        "startPort",
-        "healthCheckTimeout",
-        "globalTTL",
-        "ttl",
-        "concurrencyLimit",
-        "metricsMaxInMemory",
-    )
-)
 _GIVEN = frozenset(("PORT", "MODEL_ID", "PID"))
 
 
@@ -59,7 +46,7 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
     reading.form = "llama-swap"
     models = document.get("models")
     if models is not None:
-        _check_keys(document, models, reading)
+        _check_aliases(models, reading)
     shared = _macros(document.get("macros"), reading)
     for key, model in models.entries() if models is not None else []:
         command = model.get("cmd")
@@ -83,21 +70,10 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
         for found in reading.found[before:]:
             if found.around is not None:
                 found.around.name = key.text
-        proxy = model.get("proxy")
-        if len(reading.found) == before + 1 and (proxy is None or proxy.kind == "scalar"):
-            told = scalar(proxy, reading.source) if proxy is not None else EMPTY
-            check_proxy(reading.found[before], expand_macros(told, macros, 0), line, reading)
 
 
-def _check_keys(document: Node, models: Node, reading: Reading) -> None:
-    """Numbers that are texts, and aliases that two models have."""
-    counts = [(key, value) for key, value in document.entries() if key.text in _COUNTS]
-    for _, model in models.entries():
-        counts += [(key, value) for key, value in model.entries() if key.text in _COUNTS]
-    for key, value in counts:
-        if value.style in ("'", '"') and value.text.isdigit():
-            said = f"llama-swap takes a number for {key.text}, not a text in quotes"
-            reading.slip(said, value.start, value.end, value.text)
+def _check_aliases(models: Node, reading: Reading) -> None:
+    """Aliases that two models have."""
     seen: dict[str, str] = {}
     for key, model in models.entries():
         listed = model.get("aliases")
@@ -136,7 +112,8 @@ def _misspelt(name: str, at: int, macros: dict[str, Mapped], reading: Reading) -
     near = get_close_matches(name, [*macros, *_GIVEN], 1, 0.75)
     if not near or at < 0 or name in _GIVEN:
         return None
-    note_key(name, near[0], "llama-swap", at + len("${"), reading, "macro")
+    said, start = f"llama-swap knows no macro '{name}'; '{near[0]}' is meant", at + len("${")
+    reading.slip(said, start, start + len(name), near[0])
     return macros.get(near[0])
 
 

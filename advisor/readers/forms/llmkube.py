@@ -9,7 +9,6 @@ import re
 from advisor import engines
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Surroundings
-from advisor.readers.form_relations import near_name
 from advisor.readers.forms.pods import (
     environment,
     image_of,
@@ -193,21 +192,12 @@ def option_words(key: Node, value: Node, engine: str, reading: Reading) -> list[
 
 # ---------------------------------------------------------------- llm-d's chart and KServe's server
 
-# how the chart makes the command of a container
-_MODEL_COMMANDS = ("vllmServe", "imageDefault", "custom")
-
 
 def model_service(node: Node, document: Node, reading: Reading) -> list[Mapped]:
     """What llm-d's chart adds to a container: the model of `modelArtifacts`, the parallelism of its
     role.
     """
     words: list[Mapped] = []
-    told = node.get("modelCommand")
-    if told is not None and told.text and told.text not in _MODEL_COMMANDS:
-        near = near_name(told.text, list(_MODEL_COMMANDS))
-        said = f"the chart knows no modelCommand '{told.text}'"
-        listed = "one of " + ", ".join(_MODEL_COMMANDS)
-        reading.slip(said, told.start, told.end if near else None, near or listed)
     model = document.path("modelArtifacts.name") or document.path("modelArtifacts.uri")
     if model is not None and model.kind == "scalar":
         words += [synthetic("--model", model.start), repository_name(scalar(model, reading.source))]

@@ -10,10 +10,8 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import add_env
 from advisor.readers.devices import ask_resources
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
-from advisor.readers.form_relations import near_name
-from advisor.readers.images import is_official
+from advisor.readers.form_types import text_items
 from advisor.readers.reading import Reading
-from advisor.readers.slips import text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join, synthetic
 from advisor.readers.syntax.scope import closing_index
 from advisor.readers.syntax.templates import fill_templates
@@ -136,18 +134,6 @@ def _dependent(word: Mapped, env: Env) -> Mapped:
     return join((*parts, word.part(done, len(word))))
 
 
-def pod_labels(documents: list[Node]) -> list[dict[str, str]]:
-    """The labels of the pods of a file, whatever runs in them."""
-    found = []
-    for document in documents:
-        labels = document.path("spec.template.metadata.labels")
-        if labels is None and (kind := document.get("kind")) is not None and kind.text == "Pod":
-            labels = document.path("metadata.labels")
-        if labels is not None:
-            found.append({key.text: value.text for key, value in labels.entries()})
-    return found
-
-
 def is_own(document: Node) -> bool:
     """Whether a document is an object of Kubernetes' own, and of no operator or chart."""
     version = document.get("apiVersion")
@@ -162,9 +148,6 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
             around.shm_volume = True
             if size is not None and size.kind == "scalar":
                 around.shm_bytes = size_bytes(size.text)
-        links = mapping.get("enableServiceLinks")
-        if links is not None and links.truth is False:
-            around.service_links = False
         host_ipc = mapping.get("hostIPC")
         if host_ipc is not None and host_ipc.truth:
             around.ipc_host = True
@@ -174,7 +157,6 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
     if size is not None and size.kind == "scalar":
         around.shm_bytes = size_bytes(size.text)
     ask_resources(around, node, document, reading)
-    _check_user(around, node, document, reading)
     around.startup_budget_s, around.budget_probe = _probe_budget(node)
     mounts = node.get("volumeMounts")
     for one in mounts.items if mounts is not None else []:
@@ -244,55 +226,32 @@ def _add_probes(around: Surroundings, node: Node, reading: Reading, kserve: bool
     if kserve and len(numbers) == 1 and ports is not None and re.fullmatch(r"\d{1,5}", numbers[0]):
         asked = ports.items[0].get("containerPort")
         if asked is not None:  # where KServe sends requests
-            around.ports.append((scalar(asked, reading.source), "Service", None))
+            around.ports.append((scalar(asked, reading.source), "Service"))
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        if node.path(f"{probe}.httpGet.httpHeaders") is not None:
-            around.headers.add(probe)
-        scheme = node.path(f"{probe}.httpGet.scheme")
-        if scheme is not None and scheme.text == "HTTPS":
-            around.secure[probe] = scalar(scheme, reading.source)
         asked = node.path(f"{probe}.httpGet.port") or node.path(f"{probe}.tcpSocket.port")
-        if asked is not None and asked.kind == "scalar" and asked.text and asked.text not in named:
-            _port_name(asked, probe, named, numbers[0] if len(numbers) == 1 else "", reading)
         asked = named.get(asked.text, asked) if asked is not None else None
         if asked is not None and re.fullmatch(r"\d{1,5}", asked.text):
-            path = node.path(f"{probe}.httpGet.path")
-            plain = path is not None and path.kind == "scalar" and path.text
-            around.ports.append(
-                (
-                    scalar(asked, reading.source),
-                    probe,
-                    scalar(path, reading.source) if path is not None and plain else None,
-                )
-            )
+            around.ports.append((scalar(asked, reading.source), probe))
 
 
-def _check_user(around: Surroundings, node: Node, document: Node, reading: Reading) -> None:
-    """An image that runs as root, where the pod allows no root."""
-    pod = document.path("spec.template.spec.securityContext") or document.path(
-        "spec.securityContext"
-    )
-    given = [one for one in (node.get("securityContext"), pod) if one is not None]
-    rule = next((found for one in given if (found := one.get("runAsNonRoot")) is not None), None)
-    if rule is None or rule.truth is not True or not is_own(document):
-        return
-    if any(one.get("runAsUser") is not None for one in given) or not is_official(
-        around.image_text()
-    ):
-        return
-    said = "the image runs as root: Kubernetes does not start it with runAsNonRoot"
-    reading.slip(said, rule.start, text="runAsUser with a number other than 0 beside it")
-
-
-def _port_name(
-    asked: Node, probe: str, named: dict[str, Node], number: str, reading: Reading
-) -> None:
-    """A probe that asks for a port by a name that none has; `number` is the only port's."""
-    if not re.fullmatch(r"[a-z][a-z0-9-]*", asked.text):
-        return
-    near = near_name(asked.text, list(named)) or number
-    said = f"the {probe} asks for a port '{asked.text}', and the container has no such name"
-    reading.slip(said, asked.start, asked.end if near else None, near or "the port's number")
+def attach_services(documents: list[Node], reading: Reading) -> None:
+    """To each pod that a Service of the file selects, the port to which the Service sends."""
+    for document in documents:
+        kind, selector = document.get("kind"), document.path("spec.selector")
+        ports = document.path("spec.ports")
+        if kind is None or kind.text != "Service" or selector is None or ports is None:
+            continue
+        labels = {key.text: value.text for key, value in selector.entries()}
+        for command in reading.found:
+            around = command.around
+            if around is None or not labels.items() <= around.labels.items():
+                continue
+            for port in ports.items:
+                target = port.get("targetPort") or port.get("port")
+                if target is not None and target.kind == "scalar":
+                    number = around.port_names.get(target.text) or scalar(target, reading.source)
+                    if re.fullmatch(r"\d{1,5}", number.text):
+                        around.ports.append((number, "Service"))
 
 
 def _number(node: Node, name: str, default: float) -> float:

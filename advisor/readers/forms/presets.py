@@ -17,8 +17,6 @@ from advisor.readers.syntax.words import split_words
 
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
 _PAIR = lazy_re(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
-_SPACED = lazy_re(r"(?m)^[ \t]*(?:export[ \t]+)?([A-Z_][A-Z0-9_]*)([ \t]+=[ \t]*|=[ \t]+)(?=\S)")
-_COLON = lazy_re(r"^[ \t]*([a-z][a-z-]+)([ \t]*:[ \t]+)(?=[\w./-]+[ \t]*\r?$)", re.M)
 _COMMAND = lazy_re(r"command[ \t]*=[ \t]*([^\n]*(?:\n(?:[ \t]+[^\s][^\n]*|[;#][^\n]*))*)")
 _UNREMARKED = lazy_re(
     r"^(?![ \t]*[;#])[^\n]*(?:\n|$)", re.M
@@ -86,10 +84,6 @@ def read_presets(reading: Reading) -> None:
     above come first.
     """
     reading.form = "ini"
-    for found in _COLON.finditer(reading.source.text):
-        if engines.get("llama-server").catalogue.find(f"--{found[1]}", None) is not None:
-            said = f"a preset parts key and value with =: '{found[1]}:' is no key"
-            reading.slip(said, *found.span(2), " = ")
     shared: list[Pair] = []
     own: list[tuple[Mapped, list[Pair]]] = []
     for name, pairs in sections(reading.source.text):
@@ -188,9 +182,6 @@ def read_env_file(reading: Reading) -> None:
     ):
         for key, value in pairs:
             env[key.text] = EnvItem(value, key.first())
-    for spaced in _SPACED.finditer(reading.source.text) if env else ():
-        said = f"docker refuses a file of variables with spaces around the = of {spaced[1]}"
-        reading.slip(said, *spaced.span(2), "=", stops=False)
     if any(name.startswith("LLAMA_ARG_") for name in env):
         at = next(item.at for name, item in env.items() if name.startswith("LLAMA_ARG_"))
         reading.add(EngineCommand("llama-server", [], env, at, "env"))

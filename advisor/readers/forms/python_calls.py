@@ -12,18 +12,12 @@ import re
 from advisor.domain.patterns import lazy_re, parse_module
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
+from advisor.readers.forms.modal import attach_functions
 from advisor.readers.forms.presets import Pair
-from advisor.readers.forms.python_checks import (
-    check_environment,
-    check_guard,
-    check_words,
-    host,
-)
 from advisor.readers.programs import engine_start, likely_module
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, fill_format, join, literal, synthetic
 from advisor.readers.syntax.python_nodes import (
-    check_sampling,
     dotted_name,
     first_name,
     is_list_sum,
@@ -120,12 +114,7 @@ class Program(PythonValues):
                 and is_text(node)
             ):
                 self.command_text(node)
-        if self.reading.found:
-            check_guard(self, self.sglang)
-            check_environment(self, nodes)
-            check_words(self, nodes)
-            host(self, nodes)
-            check_sampling(self.tree, self.reading, self.at)
+        attach_functions(self, nodes)
 
     def _assignments(self, nodes: list[ast.AST]) -> None:
         """Names and environment variables that the program sets."""
@@ -256,18 +245,14 @@ class Program(PythonValues):
             id(node) in self.joined
         ):  # the shell takes the line apart anew: "--reasoning-parser qwen3" is two words there
             words = split_words(join([part for word in words for part in (word, literal(" ", -2))]))
-        if (
-            words
-            and (
-                _CLI.search(" ".join(word.text for word in words[:6]))
-                or any(
-                    engine_start(words, i) or likely_module(words[i + 1].text)
-                    for i in range(min(6, len(words) - 1))
-                )
+        if words and (
+            _CLI.search(" ".join(word.text for word in words[:6]))
+            or any(
+                engine_start(words, i) or likely_module(words[i + 1].text)
+                for i in range(min(6, len(words) - 1))
             )
-            and read_command(words, self.reading, self.env, at=self.at(node))
         ):
-            self.check_numbers(node)
+            read_command(words, self.reading, self.env, at=self.at(node))
 
     def command_text(self, node: ast.expr) -> None:
         """`os.system("vllm serve ...")` and f-strings like it."""

@@ -6,18 +6,14 @@ stand beside it, and once for all `replicas`.
 from __future__ import annotations
 
 import re
-from itertools import islice
 
 from advisor.domain.patterns import lazy_re
-from advisor.readers.addresses import check_task_port
 from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.forms.pods import environment, image_of
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.slips import check_requirement
 from advisor.readers.syntax.mapped import Mapped, join, synthetic
 from advisor.readers.syntax.scope import Scope
-from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _ARGUMENTS = lazy_re(r"args|extraArgs|extra_args|command|entrypoint")
@@ -29,13 +25,6 @@ _SCRIPTS = ("commands", "script", "run")
 _VARIABLES = ("env", "envs", "environment", "variables")
 _DOUBLED = lazy_re(r"'\{\{[ \t]*\"")  # of a JSON text that `str.format` is to make
 MAX_LINES = 500
-_DSTACK = lazy_re(r"\$\{?(DSTACK_[A-Z_]+)")
-# https://dstack.ai/docs/reference/environment-variables
-_DSTACK_SETS = (
-    *("DSTACK_RUN_NAME", "DSTACK_REPO_ID", "DSTACK_GPUS_NUM", "DSTACK_NODES_NUM"),
-    *("DSTACK_GPUS_PER_NODE", "DSTACK_NODE_RANK", "DSTACK_MASTER_NODE_IP", "DSTACK_NODES_IPS"),
-    *("DSTACK_MPI_HOSTFILE", "DSTACK_WORKING_DIR", "DSTACK_JOB_ID", "DSTACK_RUN_ID"),
-)
 _KEY = lazy_re(
     r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args"
     r"|entrypoint|serve)s?$",
@@ -52,11 +41,6 @@ def read_scripts(
     A list of texts (`script:` of a pipeline, `runcmd:` of cloud-init) is read as the lines of one
     script, the `content:` of a file and a text with code blocks each by its own form.
     """
-    setup = node.get("setup")  # of SkyPilot, which starts no server
-    if setup is not None and setup.kind == "scalar" and "install" in setup.text:
-        text = scalar(setup, reading.source)
-        for line in re.finditer(r"(?:uv|pip3?)[ \t][^\n]*", text.text):
-            check_requirement(split_words(text.part(*line.span()), dollars=False), reading)
     for key, value in node.entries():
         if value.kind == "seq":
             _script_lines(key, value, env, reading, around)
@@ -182,25 +166,8 @@ def read_task(node: Node, reading: Reading) -> list[Node]:
         around = Surroundings(kind="recipe")
         image_of(around, holder if holder.get("image") is not None else node, reading)
         own = environment(holder.get(*_VARIABLES), reading) if holder is not node else {}
-        before = len(reading.found)
         read_scripts(holder, {**shared, **own}, reading, around)
-        if len(reading.found) > before and "$DSTACK_" in reading.source.text.replace("{", ""):
-            _own_variables(reading)
-        if (kind := node.get("type")) is not None and kind.text == "service":  # of dstack
-            check_task_port(node.get("port"), reading.found[before:], reading)
     return holders
-
-
-def _own_variables(reading: Reading) -> None:
-    """A variable of dstack's that it does not set, but for a slip."""
-    from difflib import get_close_matches  # start-up: only for a task of dstack
-
-    for found in islice(_DSTACK.finditer(reading.source.text), 100):
-        if found[1] not in _DSTACK_SETS and (
-            near := get_close_matches(found[1], _DSTACK_SETS, 1, 0.85)
-        ):
-            said = f"dstack sets no {found[1]}: {near[0]} is meant"
-            reading.slip(said, found.start(1), found.end(1), near[0])
 
 
 def _has_script(node: Node) -> bool:
@@ -216,7 +183,7 @@ def _has_script(node: Node) -> bool:
 
 
 def task_of_ecs(around: Surroundings, node: Node, reading: Reading) -> None:
-    """Ports, memory and GPUs of a container of a task definition, and values that are no texts."""
+    """Ports, memory and GPUs of a container of a task definition."""
     around.kind = "ecs"
     shared = node.path("linuxParameters.sharedMemorySize")  # in MiB
     if shared is not None and re.fullmatch(r"\d{1,7}", shared.text):
@@ -225,24 +192,11 @@ def task_of_ecs(around: Surroundings, node: Node, reading: Reading) -> None:
     for one in mapped.items if mapped is not None else []:
         port = one.get("containerPort")
         if port is not None and re.fullmatch(r"\d{1,5}", port.text):
-            around.ports.append((scalar(port, reading.source), "", None))
+            around.ports.append((scalar(port, reading.source), ""))
     wanted = node.get("resourceRequirements")
     for one in wanted.items if wanted is not None else []:
         kind, count = one.get("type"), one.get("value")
         if kind is None or kind.text != "GPU" or count is None:
             continue
-        if re.match(r"[A-Za-z]+$", count.text):
-            said = f"a task definition takes a number of GPUs, not '{count.text}'"
-            reading.slip(said, count.start, text="a number in quotes")
-        elif count.text.isdigit():
+        if count.text.isdigit():
             around.gpus, around.asked = count.text, [scalar(count, reading.source)]
-    texts = [one for key in ("command", "entryPoint") for one in _items(node.get(key))]
-    texts += [v for one in _items(node.get("environment")) if (v := one.get("value")) is not None]
-    for one in texts:
-        if one.kind == "scalar" and one.style is None and not one.is_null:
-            said = f"a task definition takes texts alone here, and {one.text} is none"
-            reading.slip(said, one.start, one.end, f'"{one.text}"')
-
-
-def _items(node: Node | None) -> list[Node]:
-    return node.items if node is not None else []

@@ -14,12 +14,12 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import engines_with
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, Surroundings
+from advisor.readers.form_types import misspelt_key, respell
 from advisor.readers.forms.pods import environment
 from advisor.readers.forms.presets import Pair
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.slips import check_signs, likely_key, respell, text_for_switch
 from advisor.readers.syntax.mapped import (
     HOLE_OPEN,
     Mapped,
@@ -28,6 +28,7 @@ from advisor.readers.syntax.mapped import (
     placeholders_to_holes,
     synthetic,
 )
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.templates import set_once
 from advisor.readers.syntax.yamlnodes import Node, compose_all, scalar
 
@@ -50,6 +51,8 @@ _LLAMA = frozenset(_LLAMA_KEYS.split())
 
 # what a program notes of the server's release beside its options
 _OF_RELEASE = lazy_re(r"(?:vllm|sglang|engine)[-_](?:release|version|image|tag|commit)$")
+_SWITCHES = dict.fromkeys(("yes", "true", "on", "1", "enable", "enabled"), "true")
+_SWITCHES |= dict.fromkeys(("no", "false", "off", "0", "disable", "disabled"), "false")
 NEAR = 0.85  # a misspelt option is as near as that to the one that was meant
 
 
@@ -130,7 +133,7 @@ def read_settings(
     reading.form = "config-yaml"
     pairs = [one for one in option_pairs(document, reading) if not _OF_RELEASE.match(one[0].text)]
     for key, value in document.entries():
-        text_for_switch(key, value, engine, reading)
+        _check_switch(key, value, engine, reading)
     if pairs:
         around = around or Surroundings(kind="config-yaml")
         at = pairs[0][0].first()
@@ -139,6 +142,20 @@ def read_settings(
                 engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml"
             )
         )
+
+
+def _check_switch(key: Node, value: Node, engine: str, reading: Reading) -> None:
+    """A switch with a text or a number: the words `--switch text` reach the parser."""
+    if value.kind != "scalar" or value.is_null or to_fill(value.text):
+        return
+    if value.truth is not None and value.style not in ("'", '"'):
+        return
+    name = f"--{key.text.lstrip('-').replace('_', '-')}"
+    option = engines.get(engine).catalogue.find(name, None)
+    if option is not None and option.takes_value is False and not value.text.startswith("--"):
+        said = f"{key.text} is a switch: '{value.text}' becomes an argument of its own"
+        meant = _SWITCHES.get(value.text.lower())
+        reading.slip(said, value.start, value.end if meant else None, meant or "true or false")
 
 
 def option_pairs(document: Node, reading: Reading) -> list[Pair]:
@@ -247,8 +264,6 @@ def _ray_model(model: Node, reading: Reading) -> None:
         pairs = [(synthetic("model", source.start), scalar(source, reading.source)), *pairs]
     if not pairs:
         return
-    if (kind := model.get("accelerator_type")) is not None and kind.kind == "scalar":
-        check_signs(kind, "accelerator_type", reading)
     around = Surroundings(kind="ray-serve", name=name.text if name is not None else "")
     env = environment(model.path("runtime_env.env_vars"), reading)
     reading.add(
@@ -293,7 +308,7 @@ def read_yaml(reading: Reading) -> None:
             _argument_list(document, reading)
         elif document.kind == "map":
             if document.get("services") is None and any(
-                _holds_images(v) and likely_key(key.text, "compose file") == "services"
+                _holds_images(v) and misspelt_key(key.text, "compose file") == "services"
                 for key, v in document.pairs
             ):
                 respell(document, "compose file", reading)

@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import html
 import re
-from itertools import pairwise
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, add_env, container_command, engine_by_options
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
-from advisor.readers.form_checks import check_directive, check_type, programs
+from advisor.readers.form_types import misspelt_key, note_key
 from advisor.readers.reading import Reading
-from advisor.readers.slips import check_text, keys, likely_key, note_key
 from advisor.readers.syntax.cut_off import options_behind
 from advisor.readers.syntax.mapped import (
     Mapped,
@@ -30,29 +28,12 @@ from advisor.readers.syntax.words import split_words
 _SECTIONS = {"service": "Service", "container": "Container", "unit": "Unit", "install": "Install"}
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
 _KEY = lazy_re(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
-_FOLDERS = ("WorkingDirectory", "Environment")
-# what people call keys of a Quadlet, after compose and podman
-_MEANT = {
-    "Command": "Exec",
-    "Cmd": "Exec",
-    "Args": "Exec",
-    "Env": "Environment",
-    "EnvFile": "EnvironmentFile",
-    "Device": "AddDevice",
-    "Devices": "AddDevice",
-    "Port": "PublishPort",
-    "Ports": "PublishPort",
-    "Publish": "PublishPort",
-    "Volumes": "Volume",
-    "Name": "ContainerName",
-    "Shm": "ShmSize",
-}
 _VARIABLE = lazy_re(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
 
 
 def read_unit(reading: Reading) -> None:
     """The commands that a unit starts."""
-    entries = [_respell(*entry, reading) for entry in _entries(reading.source.text, reading)]
+    entries = [_respell(*entry, reading) for entry in _entries(reading.source.text)]
     env: Env = {}
     for section, key, value in entries:
         if key == "Environment" and section in ("Service", "Container"):
@@ -66,90 +47,23 @@ def read_unit(reading: Reading) -> None:
     else:
         reading.form = "systemd"
     for section, key, value in entries:
-        check_directive(section, key, value, reading)
-        if section == "Service" and key in ("Restart", "Type"):
-            check_text(value, key, reading)
         if section == "Service" and key == "ExecStart" and value.text and reading.step():
             lead = re.match(r"[@\-:+!]*", value.text)
             line = placeholders_to_holes(value.part(lead.end() if lead else 0, len(value)))
             words = _words(line, known)
             before = len(reading.found)
-            for part in programs(words):
-                read_command(
-                    part,
-                    reading,
-                    env,
-                    scope=Scope(known),
-                    around=Surroundings(kind="systemd"),
-                    at=value.first(),
-                )
-            if len(reading.found) > before:
-                _check_starts(entries, words, reading)
+            read_command(
+                words,
+                reading,
+                env,
+                scope=Scope(known),
+                around=Surroundings(kind="systemd"),
+                at=value.first(),
+            )
             for one in reading.found[before:]:
                 one.said = one.said or options_behind(
                     literal(reading.source.text), max(value.pos) + 1, reading
                 )
-
-
-def _check_starts(
-    entries: list[tuple[str, str, Mapped]], words: list[Mapped], reading: Reading
-) -> None:
-    """More commands than a service of this type starts, and one that leaves its container alone."""
-    kind = _kind(entries)
-    if kind is not None:
-        place = kind.span()
-        check_type(kind.text.strip(), reading, kind.first(), place and place[1])
-    once = kind is not None and kind.text.strip() == "oneshot"
-    starts = [
-        value for section, key, value in entries if (section, key) == ("Service", "ExecStart")
-    ]
-    starts = starts[
-        max((n for n, one in enumerate(starts, 1) if not one.text.strip()), default=0) :
-    ]
-    if len(starts) > 1 and not once:
-        said = "systemd refuses more than one ExecStart, but for Type=oneshot"
-        reading.slip(said, starts[1].first(), text="one of them, or ExecStartPre for the others")
-    _check_sandbox(entries, words, reading)
-    given = {key for section, key, _ in entries if section == "Service"}
-    detached = next((one for one in words[:12] if one.text in ("-d", "--detach", "-itd")), None)
-    if detached is None or once or "RemainAfterExit" in given or "PIDFile" in given:
-        return
-    if kind is None or kind.text.strip() in ("simple", "exec"):
-        place = detached.span()
-        said = f"with {detached.text} the command ends at once, and systemd takes the service for "
-        said += "ended" + (": ExecStop follows" if "ExecStop" in given else "")
-        reading.slip(said, detached.first(), place[1] if place else None, stops="ExecStop" in given)
-
-
-def _check_sandbox(
-    entries: list[tuple[str, str, Mapped]], words: list[Mapped], reading: Reading
-) -> None:
-    """What the unit closes to the server, and needs: home folders, ports below 1024."""
-    told = {key: value for section, key, value in entries if section == "Service"}
-    home = told.get("ProtectHome")
-    if home is not None and home.text.strip().lower() in ("yes", "true", "tmpfs"):
-        paths = [
-            *(one.text for one in words),
-            *(one.text for s, k, one in entries if k in _FOLDERS),
-        ]
-        inside = next((one for one in paths if re.search(r"(?:^|=)/(?:home|root)/", one)), None)
-        if inside is not None:
-            said = f"ProtectHome hides {inside.rpartition('=')[2][:60]} from the service"
-            reading.slip(said, home.first(), home.first() + len(home.text.strip()), "no")
-    user = told.get("User")
-    port = next((b for a, b in pairwise(words) if a.text == "--port"), None)
-    if user is None or user.text.strip() in ("root", "0") or port is None:
-        return
-    low = re.fullmatch(r"[0-9]{1,4}", port.text) and 0 < int(port.text) < 1024
-    if low and "AmbientCapabilities" not in told:
-        said = f"port {port.text} is open to root alone, and the unit runs as {user.text.strip()}"
-        what = "a port above 1023, or AmbientCapabilities="  # setcap and sysctl open it too
-        reading.slip(said, port.first(), text=what, stops=False)
-
-
-def _kind(entries: list[tuple[str, str, Mapped]]) -> Mapped | None:
-    """The unit's Type=."""
-    return next((v for section, key, v in entries if (section, key) == ("Service", "Type")), None)
 
 
 def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[str, str, Mapped]:
@@ -161,19 +75,13 @@ def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[s
             reading.slip(said, at, at + len(section), meant)
         section = meant
     form = {"Service": "systemd", "Container": "quadlet"}.get(section)
-    near = likely_key(key, form) if form is not None else None
-    if form == "quadlet" and near is None and key not in keys(form):
-        near = _MEANT.get(key)
-        if near is None:
-            start = reading.source.text.rfind(key, 0, max(0, value.first()))
-            said = f"Quadlet knows no key '{key}' and makes no unit"
-            reading.slip(said, start, text="a key of the section [Container]")
-    if form is None or near is None:
+    meant = misspelt_key(key, form) if form is not None else None
+    if form is None or meant is None:
         return section, key, value
     at = reading.source.text.rfind(key, 0, max(0, value.first()))
     if at >= 0:
-        note_key(key, near, form, at, reading)
-    return section, near, value
+        note_key(key, meant, form, at, reading)
+    return section, meant, value
 
 
 def _words(value: Mapped, known: dict[str, Mapped]) -> list[Mapped]:
@@ -211,10 +119,9 @@ def _specifiers(value: Mapped, known: dict[str, Mapped]) -> Mapped:
     return join((*parts, value.part(done, len(value))))
 
 
-def _entries(text: str, reading: Reading) -> list[tuple[str, str, Mapped]]:
+def _entries(text: str) -> list[tuple[str, str, Mapped]]:
     """(section, key, value) with continued lines joined by one space; comments inside a
-    continuation are dropped. A backslash above the next key is said, and read as if it were not
-    there.
+    continuation are dropped.
     """
     result: list[tuple[str, str, Mapped]] = []
     section, at = "", 0
@@ -233,12 +140,6 @@ def _entries(text: str, reading: Reading) -> list[tuple[str, str, Mapped]]:
             if not found:
                 continue
             key, offset = found.group(1), found.end()
-        elif (found := _KEY.match(body)) and found.group(1) in keys("systemd"):
-            end = text.rfind("\\", 0, start) + 1
-            said = f"the backslash makes {found.group(1)}= on the next line a part of the command"
-            reading.slip(said, len(text[: end - 1].rstrip(" \t")), end)
-            result.append((section, key, join(parts[:-1])))
-            key, parts, offset = found.group(1), [], found.end()
         else:
             offset = 0
         more = body.endswith("\\")

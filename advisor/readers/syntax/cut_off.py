@@ -7,8 +7,6 @@ The shell then starts the server without them and takes the next line for a comm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import CUT_OFF
 from advisor.readers.containers import engine_by_options
@@ -18,9 +16,6 @@ from advisor.readers.images import engine_of_image, is_official
 from advisor.readers.programs import RUNTIMES
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _REMARK = lazy_re(r"(?:^|(?<=[ \t;&|]))#")
 _OPTION = lazy_re(r"[ \t]*(--[A-Za-z][\w.-]*|-[A-Za-z]{1,6})(?=[ \t=]|\r?$)")
@@ -97,49 +92,6 @@ def _note(names: list[str], first: int, cause: str, reading: Reading) -> str:
         f"{CUT_OFF} {', '.join(names[:MAX_NAMED])}{more} from line "
         f"{reading.source.place(first)[0]} on: {cause}"
     )
-
-
-# programs that stay in the foreground as the server that they start
-_HOLDS = lazy_re(
-    r"(?:[A-Za-z_]\w*=\S*\s+)*(?:(?:exec|nohup|env|sudo|srun|numactl\s\S+|uv\s+run)\s+)*"
-    r"\S*(?:vllm|sglang|llama-server|python[\d.]*)\s"
-)
-_ASKS = lazy_re(r"\b(?:curl|wget)\b[^\n]{0,500}?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])[:/]")
-
-
-def note_foreground(
-    root: Node, source: Mapped, found: list[EngineCommand], reading: Reading
-) -> None:
-    """A server in the foreground, and below it in the same script what asks it: that is reached
-    when the server has ended.
-    """
-    starts = {one.at for one in found if one.around is None or one.around.kind != "docker-run"}
-    for number, node in enumerate(root.children):
-        text = source.part(node.start_byte, node.end_byte)
-        if text.first() not in starts or not _HOLDS.match(text.text):
-            continue
-        behind = root.children[number + 1 :]
-        if behind and behind[0].type == "&":
-            return
-        below = (one for one in behind if one.is_named and one.type != "comment")
-        asks = next(
-            (
-                one
-                for one in below
-                if one.type not in ("function_definition", "variable_assignment")
-                and _ASKS.search(source.text[one.start_byte : one.end_byte])
-                and not source.text.startswith(("echo", "printf"), one.start_byte)
-            ),
-            None,
-        )
-        last = source.part(node.end_byte - 1, node.end_byte).span()
-        if asks is not None and last is not None:
-            line = reading.source.place(source.pos[asks.start_byte])[0]
-            said = (
-                f"the server stays in the foreground: line {line} asks it only after it has ended"
-            )
-            reading.slip(said, last[1], last[1], " &", stops=False)
-        return
 
 
 _IMAGE = lazy_re(r"[\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?")

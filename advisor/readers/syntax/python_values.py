@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable
 
-from advisor.domain.patterns import lazy_re
 from advisor.readers.engine_command import Env
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.grown_lists import GrownLists
@@ -35,10 +34,6 @@ from advisor.readers.syntax.python_nodes import (
 # what they are given, as an argument is spelt
 _SAME = ("int", "float", "str", "json.dumps", "Path", "pathlib.Path")
 _FALLBACKS = ("getenv", "get", "environ.get")
-# what starts a process with a list of words; and what makes texts of a list first
-_STARTS = lazy_re(r"\bsubprocess\b|\bPopen\b|create_subprocess_exec|\bexecvp?e?\(")
-_LOST_COMMA = lazy_re(r"(\"--?[\w-]+\"|'--?[\w-]+')\s*(?=[\"'])")
-_AS_TEXT = lazy_re(r"map\(\s*str\b|\bstr\(\w+\)\s+for\b|list2cmdline")
 # characters that names which stand for each other may add up to, and the same for each step
 MAX_WORK = 4_000_000
 STEP = 20
@@ -247,58 +242,6 @@ class PythonValues:
         found = self.reading.source.text.find(value, at, at + len(value) + 6) if value else -1
         value = value.replace(HOLE_OPEN, "?").replace(HOLE_CLOSE, "?")
         return literal(value, found) if found >= 0 else synthetic(value, at)
-
-    def check_numbers(self, node: ast.expr) -> None:
-        """Numbers in a list of arguments: a process is started with texts alone."""
-        text = self.reading.source.text
-        if not isinstance(node, ast.List) or not _STARTS.search(text) or _AS_TEXT.search(text):
-            return
-        for item in node.elts:
-            if lost := _LOST_COMMA.match(text, self.at(item)):
-                said = f"a comma is missing after {lost[1]}: Python joins the two texts"
-                self.reading.slip(said, lost.end(1), lost.end(1), ",")
-            value = self.follow(item)
-            name = item.id if isinstance(item, ast.Name) else ""
-            number = (
-                isinstance(value, ast.Constant)
-                and isinstance(value.value, int | float)
-                and not isinstance(value.value, bool)
-                and value is (self.names.get(name) if name else item)
-            )
-            if not number and not (name and self.is_number(name, node)):
-                continue
-            at = self.at(item)
-            found = re.match(r"[\w.]+", text[at : at + 40])
-            written = found[0] if found is not None else name
-            said = f"a process is started with texts alone, and {written} is a number"
-            meant = f"str({name})" if name else f'"{written}"'
-            self.reading.slip(said, at, at + len(written), meant)
-
-    def is_number(self, name: str, inside: ast.expr) -> bool:
-        """Whether a name is a parameter that the function around a place calls a number, and that
-        nothing sets anew.
-        """
-        if not self.worth(len(self.reading.source.text)):
-            return False
-        around = [
-            one
-            for one in ast.walk(self.tree)
-            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
-            and one.lineno <= inside.lineno <= (one.end_lineno or 0)
-        ]
-        if not around:
-            return False
-        own = max(around, key=lambda one: one.lineno)
-        given = [*own.args.posonlyargs, *own.args.args, *own.args.kwonlyargs]
-        said = next((one.annotation for one in given if one.arg == name), None)
-        return (
-            isinstance(said, ast.Name)
-            and said.id in ("int", "float")
-            and not any(
-                isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store)
-                for one in ast.walk(own)
-            )
-        )
 
     def plain(self, node: ast.expr, depth: int = 0) -> object:
         """Return the expression as dicts, lists and constants, None where it is not known."""

@@ -14,12 +14,10 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.programs import ENGINE_TEXT
-from advisor.readers.slips import check_requirement
 from advisor.readers.syntax import control_flow
 from advisor.readers.syntax.cut_off import (
     LOOSE_END,
     cut_container,
-    note_foreground,
     options_after_blanks,
     options_behind,
 )
@@ -88,8 +86,6 @@ class Shell(ShellState):
             )
         root = parse(self.source.text)
         self.block(root)
-        if not self.depth and len(self.reading.found) > before:
-            note_foreground(root, self.source, self.reading.found[before:], self.reading)
         for name in list(self.functions):
             if name not in self.called:
                 self.call(name, None)
@@ -162,8 +158,6 @@ class Shell(ShellState):
         first = words[0].text
         if first in self.functions and self.nesting < MAX_NESTING:
             return self.call(first, words[1:])
-        if first in ("pip", "pip3", "uv"):
-            check_requirement(words, self.reading)
         builtin = BUILTINS.get(first)
         if builtin is not None:
             return builtin(self, words[1:], at)

@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Edit, Fix, Port
-from advisor.knowledge.rule_data import table
 from advisor.readers.images import is_official
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import env, flag, flags
@@ -12,21 +11,6 @@ DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
 KILLS = ("livenessProbe", "startupProbe")
 DEAD_ENDS = (*KILLS, "readinessProbe", "Service", "web_server")
 ALONE = ("127.0.0.1", "localhost", "::1")
-PATHS = table("compatibility")["health_paths"]
-USUAL = (
-    "/healthz",
-    "/livez",
-    "/readyz",
-    "/ready",
-    "/live",
-    "/status",
-    "/healthcheck",
-    "/health-check",
-    "/api/health",
-)
-# paths that an API key locks; those of llama-server for health and models are open
-LOCKED = {"vllm": ("/v1",), "sglang": ("/v1", "/get_", "/model_info", "/server_info", "/generate")}
-MOVED = ("--root-path", "--fastapi-root-path", "--api-prefix")
 
 
 @rule(
@@ -36,17 +20,14 @@ MOVED = ("--root-path", "--fastapi-root-path", "--api-prefix")
         "https://docs.docker.com/reference/compose-file/services/#ports",
         "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
         "the engines' own parsers (defaults of --host and --port), catalogued by release",
-        "vllm-project/vllm vllm/entrypoints/openai/api_server.py",
-        "sgl-project/sglang python/sglang/srt/entrypoints/http_server.py",
-        "ggml-org/llama.cpp tools/server/README.md",
     ),
 )
 def port_not_reached(case: Case) -> Iterator[Hit]:
-    """A port, an address or a path at which the server does not answer.
+    """A port or an address at which the server does not answer.
 
     Why: nobody reaches the server through a port of the container on which nothing listens, or
     where it listens on the container's own loopback address; a liveness or startup probe that asks
-    there, or for a path that the server does not have, kills it again and again.
+    there kills it again and again.
     Bad:
         services:
           vllm:
@@ -62,8 +43,6 @@ def port_not_reached(case: Case) -> Iterator[Hit]:
     """
     yield from ports(case)
     yield from hosts(case)
-    yield from paths(case)
-    yield from key_paths(case)
 
 
 def ports(case: Case) -> Iterator[Hit]:
@@ -149,55 +128,4 @@ def hosts(case: Case) -> Iterator[Hit]:
             fix=add_fix(case, beside, "--host", "0.0.0.0", what)
             if beside is not None
             else Fix(text=what),
-        )
-
-
-def key_paths(case: Case) -> Iterator[Hit]:
-    """A probe without a key of a path that asks for one."""
-    container = case.launch.container
-    key = flag(case, "--api-key") is not None or any(
-        one.name == "VLLM_API_KEY" for one in case.launch.env
-    )
-    if container is None or not key or case.plan.engine not in LOCKED:
-        return
-    for asked in container.ports:
-        if not asked.probe or not asked.path.startswith(LOCKED[case.plan.engine]) or asked.key:
-            continue
-        edits: tuple[Edit, ...] = ()
-        if asked.path_span is not None:
-            place = asked.path_span
-            edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text="/health"),)
-        yield Hit(
-            f"the {asked.probe} asks for {asked.path} without the API key: the answer is 401",
-            line=asked.line,
-            severity=None if asked.probe == "healthcheck" else "error",
-            fix=Fix(text="Ask for /health, which needs no key.", edits=edits),
-        )
-
-
-def paths(case: Case) -> Iterator[Hit]:
-    """Paths that the server does not have."""
-    from difflib import get_close_matches  # start-up: only where a path is asked for
-
-    container = case.launch.container
-    if container is None or case.launch.fork is not None or flag(case, *MOVED) is not None:
-        return
-    known = PATHS[case.plan.engine]["value"]
-    for asked in container.ports:
-        path = asked.path.rstrip("/") or "/"
-        if not asked.path or path in known or path == "/":
-            continue
-        near = get_close_matches(path, known, 1, 0.75)
-        if not near and path not in USUAL:
-            continue
-        meant = near[0] if near else "/health"
-        edits: tuple[Edit, ...] = ()
-        if asked.path_span is not None:
-            place = asked.path_span
-            edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=meant),)
-        yield Hit(
-            f"the {asked.probe} asks for {asked.path}, which {case.plan.engine} does not have",
-            line=asked.line,
-            severity="error" if asked.probe in KILLS else None,
-            fix=Fix(text=f"Ask for {meant}.", edits=edits),
         )
