@@ -45,7 +45,6 @@ SUFFIXES = (
     ".bat",
     ".nix",
     ".ps1",
-    ".plist",
     ".py",
     ".json",
     ".env",

@@ -18,7 +18,7 @@ from advisor.domain.patterns import lazy_re
 
 _FORMS = "advisor.readers.forms."
 READERS = {
-    "batch": f"{_FORMS}batch:read_batch",
+    "batch": f"{_FORMS}lines:read_batch",
     "compose": f"{_FORMS}compose:read_compose",
     "dockerfile": f"{_FORMS}dockerfile:read_dockerfile",
     "env": f"{_FORMS}presets:read_env_file",
@@ -28,10 +28,9 @@ READERS = {
     "llmkube": f"{_FORMS}llmkube:read_llmkube",
     "mapping": f"{_FORMS}llama_swap:read_mapping",
     "markdown": f"{_FORMS}documents:read_markdown",
-    "plist": f"{_FORMS}systemd:read_plist",
     "python": f"{_FORMS}python_calls:read_python",
     "rst": f"{_FORMS}documents:read_rst",
-    "text": f"{_FORMS}anywhere:read_anywhere",
+    "text": f"{_FORMS}lines:read_any",
     "unit": f"{_FORMS}systemd:read_unit",
     "yaml": f"{_FORMS}settings_yaml:read_yaml",
     "script": f"{_FORMS}scripts:read_script",
@@ -96,7 +95,6 @@ BY_SUFFIX = {
     ".py": "python",
     ".cmd": "batch",
     ".bat": "batch",
-    ".plist": "plist",
     ".ps1": "text",
     ".yaml": "yaml",
     ".yml": "yaml",

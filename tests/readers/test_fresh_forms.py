@@ -16,23 +16,6 @@ def test_a_script_named_after_the_server_is_none() -> None:
     assert len(read_text("./llama-server-vulkan -m a.gguf\n", "a.sh").launches) == 1
 
 
-def test_expressions_in_a_list_of_nix_are_unknown_values() -> None:
-    text = """{ services.vllm.args = [ "serve" inst.model "--port" (toString inst.port)
-      "--gpu-memory-utilization" (toString (inst.share)) "--max-model-len" "8192" ]; }"""
-    (launch,) = read_text(text, "a.nix").launches
-    assert [flag.name for flag in launch.flags if flag.unresolved] == [
-        "--port",
-        "--gpu-memory-utilization",
-    ]
-    assert launch.flag("--max-model-len") is not None
-    assert not validate(text=text, name="a.nix").findings
-
-
-def test_a_name_beside_the_servers_is_no_command() -> None:
-    text = 'llama-server = ap pkgs.llama-cpp "llama-server" "Run llama-server";\nx =\n  1;\n'
-    assert read_text(text, "flake.nix").launches == ()
-
-
 def test_code_blocks_in_the_text_of_a_notebook() -> None:
     block = ["Run:\n", "```bash\n", "vllm serve Qwen/Qwen3-8B -tp 2\n", "```\n"]
     cells = [{"cell_type": "markdown", "source": block}, {"cell_type": "code", "source": ["x = 1"]}]
@@ -160,17 +143,6 @@ def test_a_conditional_setting_of_a_command_file(line: str) -> None:
     assert launch.strays == ()
     flag = launch.flag("--reasoning")
     assert flag is not None and flag.value == "off"
-
-
-def test_cmdlets_that_name_the_server_start_none() -> None:
-    text = """$c = Get-Command llama-server.exe -ErrorAction SilentlyContinue
-$p = Start-Process C:\\AI\\llama-server.exe -PassThru -WindowStyle Hidden `
-  -ArgumentList @('-hf',"${Repo}:$Quant",'-ngl','0','-c','512') `
-  -RedirectStandardOutput $log -RedirectStandardError "$log.err"
-"""
-    (launch,) = read_text(text, "a.ps1").launches
-    assert [flag.raw for flag in launch.flags] == ["-hf", "-ngl", "-c"]
-    assert launch.strays == ()
 
 
 def test_an_empty_entrypoint_leaves_the_command_to_be_the_program() -> None:
@@ -366,28 +338,6 @@ command: |
     assert found.plan.k == 4
 
 
-def test_a_job_of_launchd() -> None:
-    text = """<plist version="1.0"><dict>
-  <!-- llama-server variant for a sweep -->
-  <key>EnvironmentVariables</key><dict><key>LLAMA_ARG_PORT</key><string>1</string></dict>
-  <key>ProgramArguments</key>
-  <array>
-    <string>__BINARY__</string>
-    <string>--model</string><string>/m/Qwen3.6-27B-MTP-Q4_K_M.gguf</string>
-    <string>-ngl</string><string>999</string> <!-- all -->
-    <string>--spec-type</string><string>draft-mtp</string>
-    <string>--spec-draft-n-max</string><string>2</string>
-    <string>--chat-template-kwargs</string><string>{&quot;a&quot;:1}</string>
-  </array>
-</dict></plist>
-"""
-    for program in ("__BINARY__", "/opt/llama-server"):
-        (found,) = validate(text=text.replace("__BINARY__", program), name="a.plist").launches
-        assert found.launch.engine == "llama-server" and found.plan.k == 2
-        kwargs = found.launch.flag("--chat-template-kwargs")
-        assert kwargs is not None and kwargs.value == '{"a":1}'
-
-
 @pytest.mark.parametrize("value", ["iso3", "ktq2", "turbo3_tcq", "planar3", "tq3_0"])
 def test_a_cache_type_of_a_fork(value: str) -> None:
     text = f"llama-server -m a.gguf -fa on --cache-type-k {value} --cache-type-v {value}\n"
@@ -462,29 +412,6 @@ spec:
     assert read_text(text, "crd.yaml").launches == ()
 
 
-def test_an_expression_in_a_list_of_powershell_is_one_value() -> None:
-    text = """$args = @("--model",(Resolve-Path -LiteralPath $Model).Path,"--gpu-layers","all",
-  "--ctx-size", ($Slots * 4096), "--parallel", "$Slots")
-& $LlamaServer @args
-"""
-    (launch,) = read_text(text, "a.ps1").launches
-    assert launch.strays == ()
-    assert [flag.raw for flag in launch.flags] == [
-        "--model",
-        "--gpu-layers",
-        "--ctx-size",
-        "--parallel",
-    ]
-
-
-def test_options_that_a_condition_sets_are_not_given_twice() -> None:
-    text = """$args = @("-m", "a.gguf", "--jinja")
-if ($Think) { $args += @("--reasoning", "on") } else { $args += @("--reasoning", "off") }
-& llama-server.exe @args
-"""
-    assert not validate(text=text, name="a.ps1", select=("SD121",)).findings
-
-
 def test_words_in_braces_stand_for_a_value() -> None:
     text = "```sh\nvllm serve {your model directory} --max-num-seqs 4\n{ echo a; }\n```\n"
     (launch,) = read_text(text, "a.md").launches
@@ -506,19 +433,6 @@ start a
 start b
 """
     assert not validate(text=text, name="a.sh", select=("SD306",)).findings
-
-
-def test_a_default_of_a_parameter_ends_before_the_comma() -> None:
-    text = """param(
-  [int]$Port = 39203,
-  [string]$Name = "m"
-)
-$args = @("-m", "a.gguf", "--port", "$Port")
-& llama-server.exe @args
-"""
-    (launch,) = read_text(text, "a.ps1").launches
-    port = launch.flag("--port")
-    assert port is not None and port.value == "39203"
 
 
 def test_a_schema_of_values_gives_no_values() -> None:

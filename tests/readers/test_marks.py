@@ -172,64 +172,6 @@ def test_ellipsis_and_arguments_are_unknown() -> None:
 
 # ---------------------------------------------------------------- PowerShell
 
-POWERSHELL = r"""<#  Starts llama-server.exe with --draft-max
-#>
-param(
-    [string]$Model = "D:\models\Qwen3.6-27B-MTP-Q4_K_M.gguf",
-    [int]$Ctx = 32768
-)
-$Exe = Join-Path $PSScriptRoot 'bin\llama-server.exe'
-if (-not (Test-Path $Exe)) {
-    throw "llama-server.exe not found at '$Exe' - check the path."
-}
-$Env:LLAMA_SET_ROWS = '1'
-$ServerArgs = @(
-    '-m', $Model,      # the model
-    '-c', $Ctx,
-    '-ngl', '99'
-    '--spec-type', 'draft-mtp'
-)
-$ServerArgs += @('--parallel', '1')
-%s
-"""
-
-
-@pytest.mark.parametrize(
-    "start",
-    [
-        "& $Exe @ServerArgs",
-        "& $Exe $ServerArgs",
-        "Start-Process -FilePath $Exe -ArgumentList $ServerArgs -NoNewWindow -Wait",
-    ],
-)
-def test_powershell(start: str) -> None:
-    launch = one(POWERSHELL % start, "run.ps1")
-    assert (
-        launch.engine == "llama-server" and launch.model == r"D:\models\Qwen3.6-27B-MTP-Q4_K_M.gguf"
-    )
-    assert [value(launch, name) for name in ("--ctx-size", "--spec-type", "--parallel")] == [
-        "32768",
-        "draft-mtp",
-        "1",
-    ]
-    assert launch.env_value("LLAMA_SET_ROWS") == "1"
-    assert not {"SD101", "SD102"} & codes(POWERSHELL % start, "run.ps1")
-
-
-def test_start_process_with_inline_arguments() -> None:
-    launch = one(
-        'Start-Process "llama-server.exe" -ArgumentList "-m", "a-MTP-Q4_K_M.gguf", "-c", "4096" '
-        "-WindowStyle Hidden\n",
-        "a.ps1",
-    )
-    assert launch.model == "a-MTP-Q4_K_M.gguf" and value(launch, "--ctx-size") == "4096"
-    launch = one(
-        'Start-Process llama-server.exe -ArgumentList "-m a-MTP-Q4_K_M.gguf -c 4096" '
-        "-WorkingDirectory C:\\x\n",
-        "a.ps1",
-    )
-    assert launch.model == "a-MTP-Q4_K_M.gguf" and value(launch, "--ctx-size") == "4096"
-
 
 # ---------------------------------------------------------------- YAML that holds commands,
 # documents

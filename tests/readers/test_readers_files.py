@@ -51,12 +51,6 @@ EOH
 """
 
 
-def test_nomad() -> None:
-    found = read_text(NOMAD, "llama.nomad")
-    assert sorted(one.model or "" for one in found.launches) == ["/m/a-MTP.gguf", "/m/b.gguf"]
-    assert [one.line for one in found.launches if one.model == "/m/b.gguf"] == [15]
-
-
 @pytest.mark.parametrize(
     "text",
     [

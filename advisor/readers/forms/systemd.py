@@ -1,16 +1,13 @@
-"""systemd units (ExecStart, Environment), Podman Quadlets ([Container] Image, Exec), and the jobs
-of launchd (ProgramArguments).
-"""
+"""systemd units (ExecStart, Environment) and Podman Quadlets ([Container] Image, Exec)."""
 
 from __future__ import annotations
 
-import html
 import re
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
-from advisor.readers.containers import ContainerRun, add_env, container_command, engine_by_options
-from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.containers import ContainerRun, add_env, container_command
+from advisor.readers.engine_command import Env, Surroundings, size_bytes
 from advisor.readers.form_types import misspelt_key, note_key
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.cut_off import options_behind
@@ -214,39 +211,3 @@ def _podman_args(around: Surroundings, value: Mapped) -> None:
     around.privileged = around.privileged or "--privileged" in text
     around.paths += re.findall(r"--device[= ](\S+)", text)
     around.whole = around.whole and "$" not in text
-
-
-# ---------------------------------------------------------------- launchd, the same of macOS
-
-_COMMENT = lazy_re(r"<!--(?:[^-]|-(?!->)){0,20000}-->")
-_ARGUMENTS = lazy_re(r"<key>ProgramArguments</key>\s{0,200}<array>([^\0]{0,60000}?)</array>")
-_VARIABLES = lazy_re(r"<key>EnvironmentVariables</key>\s{0,200}<dict>([^\0]{0,60000}?)</dict>")
-_STRING = lazy_re(r"<string>([^<]{0,20000})</string>")
-_PAIR = lazy_re(r"<key>([^<]{1,200})</key>\s{0,200}<string>([^<]{0,20000})</string>")
-
-
-def read_plist(reading: Reading) -> None:
-    """Every job of the file."""
-    reading.form = "launchd"
-    text = _COMMENT.sub(lambda found: " " * len(found.group()), reading.source.text)
-    env: Env = {}
-    for variables in _VARIABLES.finditer(text):
-        for pair in _PAIR.finditer(text, *variables.span(1)):
-            value = _text(text, *pair.span(2))
-            env[pair.group(1)] = EnvItem(value, pair.start(1))
-    for arguments in _ARGUMENTS.finditer(text):
-        words = [_text(text, *one.span(1)) for one in _STRING.finditer(text, *arguments.span(1))]
-        if not words or not reading.spend(1 + len(words) // 50):
-            continue
-        at = words[0].first()
-        if reading.command(words, env, at=at):
-            continue
-        engine = engine_by_options(words[1:])  # the program is what an installer fills in
-        if engine is not None:
-            reading.add(EngineCommand(engine, words[1:], env, at, reading.form))
-
-
-def _text(text: str, start: int, end: int) -> Mapped:
-    """The text of an element; one with entities has no places that a fix could edit."""
-    written = text[start:end]
-    return synthetic(html.unescape(written), start) if "&" in written else literal(written, start)

@@ -1,4 +1,4 @@
-"""Servers in forms that have no reader of their own: make, just, PowerShell, Terraform, Nix, ..."""
+"""Servers in texts that are read by lines: make, just, PowerShell, Terraform, Nix."""
 
 from __future__ import annotations
 
@@ -44,39 +44,6 @@ FORMS = {
         "--ctx-size",
         "4096",
     ),
-    "splatting": (
-        "a.ps1",
-        "$a = @('-m', 'a.gguf') # x\n$a += @('-c','4')\n& llama-server @a\n",
-        "llama-server",
-        "a.gguf",
-        "--ctx-size",
-        "4",
-    ),
-    "start-process": (
-        "a.ps1",
-        "Start-Process vllm -ArgumentList 'serve','m','--port','3' -Wait\n",
-        "vllm",
-        "m",
-        "--port",
-        "3",
-    ),
-    "nomad": (
-        "a.nomad",
-        'task "a" {\n config {\n  image = "vllm/vllm-openai:v0.25.1"\n'
-        '  args = ["--model", "m/A", "--port", "${PORT}"]\n }\n}\n',
-        "vllm",
-        "m/A",
-        "--port",
-        "${PORT}",
-    ),
-    "terraform": (
-        "a.tf",
-        'container {\n command = ["vllm", "serve", "m/A",\n   "--max-num-seqs", "4"] # x\n}\n',
-        "vllm",
-        "m/A",
-        "--max-num-seqs",
-        "4",
-    ),
     "heredoc": (
         "a.tf",
         "user_data = <<-EOF\n  #!/bin/sh\n  vllm serve m/A --port 1\nEOF\n",
@@ -84,14 +51,6 @@ FORMS = {
         "m/A",
         "--port",
         "1",
-    ),
-    "nix list": (
-        "a.nix",
-        '{ cmd = [ "vllm" "serve" "m/A" "--port" "3" (f 3) ]; }\n',
-        "vllm",
-        "m/A",
-        "--port",
-        "3",
     ),
     "nix script": (
         "a.nix",
@@ -101,40 +60,6 @@ FORMS = {
         "a.gguf",
         "--ctx-size",
         "4096",
-    ),
-    "nix image": (
-        "a.nix",
-        '{ image = "ghcr.io/ggml-org/llama.cpp:server-cuda-b9300"; cmd = [ "-m" "a.gguf" '
-        '"-c" "1" ]; }\n',
-        "llama-server",
-        "a.gguf",
-        "--ctx-size",
-        "1",
-    ),
-    "nix settings": (
-        "a.nix",
-        '{ services.llama-cpp.settings = {\n hf-repo = "a/b-GGUF";\n ctx-size = 65536;\n'
-        ' spec-type = "draft-mtp"; }; }\n',
-        "llama-server",
-        "a/b-GGUF",
-        "--ctx-size",
-        "65536",
-    ),
-    "program and list": (
-        "a.hcl",
-        'config {\n command = "/usr/bin/llama-server"\n args = ["-m", "a.gguf", "-c", "1"]\n}\n',
-        "llama-server",
-        "a.gguf",
-        "--ctx-size",
-        "1",
-    ),
-    "options alone": (
-        "a.nix",
-        '{ services.llama-cpp.extraFlags = [ "-ngl" "99" "--ctx-size" "8192" "-m" "a.gguf" ]; }\n',
-        "llama-server",
-        "a.gguf",
-        "--ctx-size",
-        "8192",
     ),
     "docker": (
         "Makefile",
@@ -152,7 +77,6 @@ FORMS = {
         "--port",
         "1",
     ),
-    "a text": ("a.tf", 'run = "vllm serve m/A --port 1"\n', "vllm", "m/A", "--port", "1"),
     "a launcher": ("Makefile", "run:\n\tuv run vllm serve m/A\n", "vllm", "m/A", "", ""),
 }
 

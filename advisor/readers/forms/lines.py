@@ -1,0 +1,199 @@
+"""Commands of texts that are read line by line: command files of Windows, and texts whose language
+is not known (make, just, PowerShell, Nix, Terraform).
+
+A line goes on behind a caret, a backslash or a backtick. A name that the text sets to one value
+stands for it, any other is unknown; lists of arguments, which only their language knows, are not
+read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from advisor.domain.patterns import lazy_re
+from advisor.engines.base import CUT_OFF
+from advisor.readers.command import read_command
+from advisor.readers.engine_command import Env, EnvItem
+from advisor.readers.programs import (
+    ENGINE_TEXT,
+    LAUNCHERS,
+    RUNTIMES,
+    SHELLS,
+    base_name,
+    engine_start,
+)
+from advisor.readers.reading import Reading
+from advisor.readers.syntax.mapped import Mapped, hole, join, literal, replace_matches
+
+MAX_LINE, MAX_NAMES, MAX_VALUE = 20_000, 500, 2_000
+_REMARK = lazy_re(
+    r"^[ \t]*(?:#(?!!)|//|::|;|@?rem\b)[^\n]*|[ \t]#[ \t][^\n]*|/\*(?:[^*]|\*(?!/)){0,9000}\*/"
+    r"|<#(?:[^#]|#(?!>)){0,9000}#>",
+    re.M | re.I,
+)
+_CONTINUED = {"batch": lazy_re(r"[ \t](\^|\\)[ \t]*\r?\n"), "text": lazy_re(r"[\\`^][ \t]*\r?\n")}
+_ASSIGNMENT = lazy_re(
+    r"^[ \t]*(?:@?(?:if|for)[ \t][^\n]{0,200}?[ \t(])?"
+    r"(@?set[ \t]+(?:/a[ \t]+)?\"?|\$env:|export[ \t]+|\$)?"
+    r"([A-Za-z_]\w*)[ \t]*[:?]?=(?!=)[ \t]*([^\n]*)",
+    re.M | re.I,
+)
+_MARK = lazy_re(
+    r"%%(?:~[a-zA-Z$:]{0,9})?([A-Za-z])(?![A-Za-z])|\$?\{\{-?[ \t]*([^{}\n]{1,200})\}\}"
+    r"|\$\{([^{}\n]{1,200})\}|\$\(([^()\n]{1,200})\)"
+    r"|%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!"
+    r"|\$(?:env:|script:|global:)?([A-Za-z_]\w*)"
+)
+_CONDITION = lazy_re(
+    r"\s*@?if\s+(?:/i\s+)?(?:not\s+)?(?:defined\s+\S+|exist\s+(?:\"[^\"]*\"|\S+)|errorlevel\s+\d+"
+    r"|(?:\"[^\"]*\"|[^\s\"=]+)\s*(?:==|\s(?:equ|neq|lss|leq|gtr|geq)\s)\s*(?:\"[^\"]*\"|[^\s\"]+))"
+    r"\s+\(?",
+    re.I,
+)
+_WORD = lazy_re(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
+_OPERATOR = lazy_re(r"\s(?:&&|&|\|\|?|;)\s")
+_QUOTED = lazy_re(r"\"[^\"\n]*\"")
+_LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
+_LEAD = lazy_re(r"[@+!-]{1,3}(?=\w)")  # of a recipe of make and just
+_SETS = lazy_re(r"[A-Za-z_]\w*=")
+_WRONG_SIGN = lazy_re(r"(?:\^([ \t]+)|[ \t]\\[ \t]*)\r?\n[ \t]*(-{1,2}[A-Za-z][\w-]*)")
+
+
+def read_batch(reading: Reading) -> None:
+    """A command file of Windows."""
+    _read(reading, "batch")
+
+
+def read_any(reading: Reading) -> None:
+    """A text of no known language."""
+    _read(reading, "text")
+
+
+def _read(reading: Reading, form: str) -> None:
+    reading.form = form
+    source = reading.source.text
+    if not ENGINE_TEXT.search(source):
+        return
+    code = _REMARK.sub(lambda remark: re.sub(r"[^\n]", " ", remark.group()), source)
+    text = Mapped(code, range(len(code)))
+    names, env = _assignments(text)
+    joined = replace_matches(text, _CONTINUED[form], lambda _, at: literal(" ", -2))
+    for line in _lines(joined):
+        if not reading.step():
+            return
+        if len(line) > MAX_LINE:
+            reading.note(f"a line of {len(line)} characters is not read", line.first())
+        else:
+            setting = _ASSIGNMENT.match(line.text)
+            command = form == "text" and setting is not None and not setting[1]
+            if setting is None or (command and ENGINE_TEXT.search(setting[3])):
+                _read_line(line, names, env, reading)
+
+
+def _assignments(text: Mapped) -> tuple[dict[str, Mapped], Env]:
+    """The names that are set to one value and to no other, and the environment."""
+    values: dict[str, Mapped | None] = {}
+    env: Env = {}
+    for found in _ASSIGNMENT.finditer(text.text):
+        lead, name, written = (found[1] or "").lower(), found[2], found[3].rstrip()
+        if "(" in found[0][: found.start(3) - found.start()]:
+            written = written.removesuffix(")")
+        value = text.part(found.start(3), found.start(3) + len(written))
+        if lead.endswith('"'):
+            value = value.part(0, len(value) - 1)
+        key = name.lower()
+        known = values.get(key)
+        if known is not None and known.text and _CONDITION.match(found[0]):
+            continue  # what may be set does not replace what is
+        if len(value) > MAX_VALUE or len(values) > MAX_NAMES:
+            continue
+        same = key not in values or (known is not None and known.text in ("", value.text))
+        values[key] = value if same else None
+        if lead.lstrip("@").startswith(("set", "$env:", "export")):
+            env[name] = EnvItem(_fill(unquote(value), {}), text.pos[found.start(2)])
+    return {name: value for name, value in values.items() if value is not None}, env
+
+
+def _fill(text: Mapped, names: dict[str, Mapped], depth: int = 0) -> Mapped:
+    """The text with the values that it names; what is not known is a hole."""
+
+    def value_of(mark: re.Match[str], at: int) -> Mapped:
+        name = next(group for group in mark.groups() if group).strip()
+        value = names.get(name.lower())
+        if value is None or depth > 3:
+            return hole(name, at)
+        return _fill(value, names, depth + 1)
+
+    return replace_matches(text, _MARK, value_of)
+
+
+def _lines(text: Mapped) -> Iterator[Mapped]:
+    at = 0
+    for raw in text.text.splitlines(keepends=True):
+        yield text.part(at, at + len(raw.rstrip("\r\n")))
+        at += len(raw)
+
+
+def _read_line(line: Mapped, names: dict[str, Mapped], env: Env, reading: Reading) -> None:
+    """The commands of a line, between `&&`, `&` and `|` outside quotes."""
+    while (condition := _CONDITION.match(line.text)) is not None:
+        line = line.part(condition.end(), len(line.text.rstrip().removesuffix(")")))
+    line = _fill(line, names)
+    masked = _QUOTED.sub(lambda text: "x" * len(text.group()), line.text)
+    ends = [*((cut.start(), cut.end()) for cut in _OPERATOR.finditer(masked)), (len(line), 0)]
+    start = 0
+    for end, after in ends:
+        words = words_of(line.part(start, end))
+        while words and words[0].text.lower() in _LEADS:
+            words = words[1:]
+        if words and (lead := _LEAD.match(words[0].text)):
+            words[0] = words[0].part(lead.end(), len(words[0]))
+        start = after
+        before = len(reading.found)
+        starts = words and (reading.form == "batch" or _starts(words))
+        if starts and reading.spend(1 + len(words) // 50):
+            read_command(words, reading, env, at=line.first())
+            reading.run_at(before, line.first())
+        if reading.form == "batch" and len(reading.found) > before:
+            reading.found[before].said = _wrong_sign(line, reading)
+
+
+def _starts(words: list[Mapped]) -> bool:
+    """Whether a line begins with a program that can start a server; prose only names one."""
+    name = base_name(words[0])
+    return (
+        name in SHELLS | RUNTIMES | LAUNCHERS | {"exec", "env"}
+        or _SETS.match(words[0].text) is not None
+        or engine_start(words, 0) is not None
+    )
+
+
+def _wrong_sign(line: Mapped, reading: Reading) -> str:
+    """What to say of a line that a backslash was to continue, or a caret with blanks behind it."""
+    places = [at for at in line.pos if at >= 0]
+    found = _WRONG_SIGN.search(reading.source.text, places[0], places[-1] + 1)
+    if found is None:
+        return ""
+    number = reading.source.place(found.start(2))[0]
+    cause = "spaces follow the ^ above" if found[1] else "cmd goes on with ^, not with \\"
+    return f"{CUT_OFF} {found[2]} from line {number} on: {cause}"
+
+
+def words_of(line: Mapped) -> list[Mapped]:
+    """The words of a line, without their quotes."""
+    return [unquote(line.part(*word.span())) for word in _WORD.finditer(line.text)]
+
+
+def unquote(word: Mapped) -> Mapped:
+    r"""Quotes fall away, `\"` and `""` inside them are a quote."""
+    text = word.text
+    if len(text) >= 2 and text[0] == text[-1] == "'":
+        return word.part(1, len(text) - 1)
+    parts: list[Mapped] = []
+    done = 0
+    for quote in re.finditer(r'\\"|""|"', text):
+        kept = len(quote.group()) == 2 and 0 < quote.start() < len(text) - 2
+        parts += [word.part(done, quote.start()), word.part(quote.end() - kept, quote.end())]
+        done = quote.end()
+    return join((*parts, word.part(done, len(word)))) if done else word
