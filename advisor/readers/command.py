@@ -35,9 +35,7 @@ from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE,
     Mapped,
-    join,
     show,
-    synthetic,
 )
 from advisor.readers.syntax.scope import Scope
 
@@ -76,8 +74,6 @@ def read_command(
     if lead is not None:
         words = [words[0].part(lead.end(), len(words[0])), *words[1:]]
     i = _leading_env(words, own)
-    if around is None or around.image is None:
-        around = _launchers_image(words[i:], around)
     if i < len(words) and base_name(words[i]) in BYSTANDERS:
         _other_engine(words[i:], reading)
         return False
@@ -225,36 +221,8 @@ def _is_prose(engine: str, args: list[Mapped]) -> bool:
     return len(args) >= taken and all(_LETTERS.fullmatch(word.text) for word in args[:taken])
 
 
-_CONTAINED = ("srun", "apptainer", "singularity", "enroot")
-
-
-def _launchers_image(words: list[Mapped], around: Surroundings | None) -> Surroundings | None:
-    """The image that a cluster's launcher runs the command in: `srun --container-image=`,
-    `apptainer exec docker://`.
-    """
-    if not words or base_name(words[0]) not in _CONTAINED:
-        return around
-    for word, following in zip(words, [*words[1:], EMPTY], strict=True):
-        name, equals, _ = word.text.partition("=")
-        image = word.part(len(name) + 1, len(word)) if equals else following
-        if name != "--container-image":
-            image = word.part(9, len(word)) if word.text.startswith("docker://") else EMPTY
-        if image.text:
-            inside = Surroundings(image=_registry(image), kind="slurm")
-            inside.ipc_host = True  # these containers see the host's own /dev/shm
-            return inside
-    return around
-
-
-def _registry(image: Mapped) -> Mapped:
-    """Enroot writes `nvcr.io#nvidia/pytorch:25.01` for the registry's part."""
-    image = image.part(9, len(image)) if image.text.startswith("docker://") else image
-    cut = image.text.find("#")
-    return (
-        image
-        if cut < 0
-        else join((image.part(0, cut), synthetic("/"), image.part(cut + 1, len(image))))
-    )
+_LEAD_WORDS = "env exec sudo command nohup time then do & call @ ! builtin"
+_LEADS = frozenset(_LEAD_WORDS.split())
 
 
 def _leading_env(words: list[Mapped], env: Env) -> int:
@@ -264,21 +232,7 @@ def _leading_env(words: list[Mapped], env: Env) -> int:
         text = words[i].text
         if _ASSIGN.match(text):
             _assign(words[i], env)
-        elif text not in (
-            "env",
-            "exec",
-            "sudo",
-            "command",
-            "nohup",
-            "time",
-            "then",
-            "do",
-            "&",
-            "call",
-            "@",
-            "!",
-            "builtin",
-        ):
+        elif text not in _LEADS:
             break
         i += 1
     return i

@@ -23,34 +23,21 @@ from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 
 _ARGS_NAME = lazy_re(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
-_MODEL_NAMES = (
-    "MODEL_ID",
-    "MODEL",
-    "MODEL_NAME",
-    "MODEL_PATH",
-    "MODEL_REPO",
-    "HF_MODEL",
-    "HF_MODEL_ID",
-    "VLLM_MODEL",
-    "SGLANG_MODEL",
-    "LLM_MODEL",
+_MODEL_NAMES = frozenset(
+    (
+        *("MODEL_ID", "MODEL", "MODEL_NAME", "MODEL_PATH", "MODEL_REPO"),
+        *("HF_MODEL", "HF_MODEL_ID", "VLLM_MODEL", "SGLANG_MODEL", "LLM_MODEL"),
+    )
 )
+_CONTEXT = {
+    "sglang": "--context-length",
+    "vllm": "--max-model-len",
+    "llama-server": "--ctx-size",
+}
 _SAME = {
-    "CONTEXT_LEN": {
-        "sglang": "--context-length",
-        "vllm": "--max-model-len",
-        "llama-server": "--ctx-size",
-    },
-    "CTX_SIZE": {
-        "sglang": "--context-length",
-        "vllm": "--max-model-len",
-        "llama-server": "--ctx-size",
-    },
-    "MAX_CONTEXT": {
-        "sglang": "--context-length",
-        "vllm": "--max-model-len",
-        "llama-server": "--ctx-size",
-    },
+    "CONTEXT_LEN": _CONTEXT,
+    "CTX_SIZE": _CONTEXT,
+    "MAX_CONTEXT": _CONTEXT,
     "MEM_FRACTION": {"sglang": "--mem-fraction-static", "vllm": "--gpu-memory-utilization"},
     "GPU_MEM_UTIL": {"vllm": "--gpu-memory-utilization"},
     "TP": {"sglang": "--tp-size", "vllm": "--tensor-parallel-size"},

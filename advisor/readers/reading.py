@@ -21,7 +21,6 @@ from advisor.readers.secrets import (
 )
 from advisor.readers.source import Source
 from advisor.readers.syntax.mapped import Mapped, show
-from advisor.readers.syntax.templates import fill
 
 if TYPE_CHECKING:
     from advisor.readers.syntax.scope import Scope
@@ -58,7 +57,6 @@ class Reading:
         self.notes: list[str] = list(source.notes)
         self.keys: set[tuple[object, ...]] = set()
         self.steps = 0
-        self.values: dict[str, Mapped] = {}  # what the file's own templates stand for
         self.form = "command"
 
     def note(self, text: str, at: int = -1) -> None:
@@ -112,8 +110,6 @@ class Reading:
 
     def add(self, found: EngineCommand) -> None:
         """Keep a found command, once, up to a bound."""
-        if self.values:
-            fill(found, self.values)
         if gguf_engine(found.engine) and is_ik(found):
             found.engine = "ik_llama.cpp"
         if len(found.words) > MAX_WORDS:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from advisor.lint.validate import validate
@@ -14,13 +12,6 @@ def test_a_script_named_after_the_server_is_none() -> None:
     text = "./llama-server-control-api.sh bounce 192.168.1.100:9090\n"
     assert read_text(text, "a.sh").launches == ()
     assert len(read_text("./llama-server-vulkan -m a.gguf\n", "a.sh").launches) == 1
-
-
-def test_code_blocks_in_the_text_of_a_notebook() -> None:
-    block = ["Run:\n", "```bash\n", "vllm serve Qwen/Qwen3-8B -tp 2\n", "```\n"]
-    cells = [{"cell_type": "markdown", "source": block}, {"cell_type": "code", "source": ["x = 1"]}]
-    (launch,) = read_text(json.dumps({"cells": cells, "nbformat": 4}), "a.ipynb").launches
-    assert launch.model == "Qwen/Qwen3-8B" and launch.form == "document"
 
 
 @pytest.mark.parametrize("guard", ['[ -z "$MODEL" ]', '[[ "$MODEL" == "" ]]'])
@@ -449,12 +440,6 @@ def test_a_class_of_another_library_is_no_engine() -> None:
         assert read_text(text, "app.py").launches == (), line
     for line in ("from vllm import LLM", "from verl.third_party.vllm import LLM"):
         assert len(read_text(f"{line}\nllm = LLM(model='Qwen/Qwen3-8B')\n", "app.py").launches) == 1
-
-
-def test_options_of_another_backend_are_no_vllm() -> None:
-    text = "- name: m\n  backend: {}\n  engine_args: {{max_num_seqs: 8, max_model_len: 4096}}\n"
-    assert read_text(text.format("vllm-cpp"), "index.yaml").launches == ()
-    assert len(read_text(text.format("cuda12-vllm"), "index.yaml").launches) == 1
 
 
 def test_what_a_program_of_its_own_fills_in_is_not_known() -> None:

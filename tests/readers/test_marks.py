@@ -120,15 +120,6 @@ def test_redirections_are_still_redirections() -> None:
     ] and launch.model == "Qwen/Qwen3.6-27B"
 
 
-def test_supervisord_environment() -> None:
-    text = (
-        '[program:vllm]\nenvironment=K="2"\ncommand=vllm serve %(ENV_MODEL)s --port 8000 '
-        '--speculative-config \'{"method":"mtp","num_speculative_tokens":%(ENV_K)s}\'\n'
-    )
-    launch = one(text, "supervisord.conf")
-    assert launch.model is None and value(launch, "--speculative-config") == MTP % 2
-
-
 # ---------------------------------------------------------------- Python
 
 
@@ -208,12 +199,6 @@ def test_documents() -> None:
     )
     assert [launch.form for launch in launches(text, "README.md")] == ["document", "document"]
     assert not {"SD306", "SD101"} & codes(text, "README.md")
-    rst = (
-        "Title\n=====\n\n.. code-block:: bash\n   :linenos:\n\n"
-        "   vllm serve Qwen/Qwen3.6-27B \\\n     --port 1\n\n"
-        "More `text <http://x>`_ about vllm serve --nope.\n"
-    )
-    assert value(one(rst, "a.rst"), "--port") == "1"
 
 
 def test_settings_of_other_programs_are_no_presets() -> None:
@@ -229,15 +214,6 @@ def test_settings_of_other_programs_are_no_presets() -> None:
         ).engine
         == "llama-server"
     )
-
-
-def test_here_strings() -> None:
-    launch = one(
-        'EXTRA="--port 1 --max-num-seqs 4"\nread -r -a X <<< "$EXTRA"\nvllm serve '
-        'Qwen/Qwen3.6-27B "${X[@]}"\n',
-        "a.sh",
-    )
-    assert value(launch, "--max-num-seqs") == "4"
 
 
 def test_a_default_is_no_part_of_a_model_name() -> None:

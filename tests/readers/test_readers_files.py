@@ -5,12 +5,10 @@ Ansible, cluster launchers.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from effort import at_most
 
-from advisor.lint.validate import validate
 from advisor.readers import FileRead, read_text
 
 MTP = '{"method":"mtp","num_speculative_tokens":2}'
@@ -105,48 +103,6 @@ def test_a_command_of_a_notebook() -> None:
     assert flags(found)["--speculative-config"] == MTP
 
 
-def test_the_cells_of_a_notebook_are_one_program() -> None:
-    text = notebook(
-        'MODEL = "Qwen/Qwen3-8B"\n',
-        'if True:\n    !ls\nimport subprocess\nsubprocess.Popen(["vllm", "serve", MODEL, '
-        '"--swap-space", "4"])\n',
-        "%%bash\nllama-server -m a-MTP.gguf --spec-type mtp\n",
-    )
-    assert sorted(read(text, "a.ipynb")) == [
-        ("llama-server", "a-MTP.gguf"),
-        ("vllm", "Qwen/Qwen3-8B"),
-    ]
-
-
-def test_variables_that_commands_of_a_notebook_name() -> None:
-    text = notebook(
-        'MODEL = "org/a"  # small\nPORT = 8000\nTWICE = "a"\n',
-        "TWICE = 'b'\n",
-        f"!vllm serve {{MODEL}} --port $PORT --served-model-name {{TWICE}} --speculative-config "
-        f"'{MTP}'\n",
-    )
-    found = read_text(text, "a.ipynb")
-    assert [one.model for one in found.launches] == ["org/a"] and flags(found)["--port"] == "8000"
-    assert flags(found)["--speculative-config"] == MTP and "TWICE" in (
-        flags(found)["--served-model-name"] or ""
-    )
-
-
-def test_a_line_that_goes_on_with_a_percent_sign_is_python() -> None:
-    text = notebook('import os\nx = (7\n  % 3)\nos.system("vllm serve org/a --swap-space 4")\n')
-    assert read(text, "a.ipynb") == [("vllm", "org/a")]
-
-
-def test_no_fix_edits_the_escaped_text_of_a_notebook(tmp_path: Path) -> None:
-    path = tmp_path / "a.ipynb"
-    path.write_text(
-        notebook('import os\nos.system("vllm serve Qwen/Qwen3-8B --swap-space 4")\n'),
-        encoding="utf-8",
-    )
-    removals = [one for one in validate(str(path)).findings if one.code == "SD102"]
-    assert removals and not any(one.fix.edits for one in removals if one.fix is not None)
-
-
 # ---------------------------------------------------------------- tasks with a script
 
 DSTACK = """
@@ -207,18 +163,6 @@ backend:
 """
 
 
-def test_a_clusters_recipe_has_settings_for_each_kind_of_worker() -> None:
-    found = read_text(RECIPE, "recipe.yaml").launches
-    assert [(one.engine, one.engine_version, len(one.env)) for one in found] == [
-        ("sglang", "0.5.15", 0),
-        ("sglang", "0.5.15", 1),
-    ]
-    assert [any(flag.name == "--speculative-algorithm" for flag in one.flags) for one in found] == [
-        False,
-        True,
-    ]
-
-
 ANSIBLE = """
 - hosts: gpu
   vars:
@@ -232,58 +176,6 @@ ANSIBLE = """
         image: "{{ image }}"
         command: ["--model={{ model }}", "--port={{ port }}", "--max-num-seqs={{ slots }}"]
 """
-
-
-def test_values_of_a_play() -> None:
-    found = read_text(ANSIBLE, "play.yml")
-    assert [(one.model, one.engine_version) for one in found.launches] == [("org/model", "0.25.1")]
-    assert flags(found)["--port"] == "8000" and "slots" in (flags(found)["--max-num-seqs"] or "")
-    twice = ANSIBLE + "- hosts: b\n  vars: {model: other/model}\n"
-    assert "org/model" not in (read_text(twice, "play.yml").launches[0].model or "")
-
-
-def test_a_value_of_several_options_is_several_words(tmp_path: Path) -> None:
-    path = tmp_path / "play.yml"
-    path.write_text(
-        """
-- hosts: gpu
-  vars:
-    options: "--max-num-seqs 8 --swap-space 4"
-    name: "a model"
-    spec: '{"method": "mtp", "num_speculative_tokens": 2}'
-  tasks:
-    - shell: vllm serve org/a {{ options }} --served-model-name "{{ name }}"
-        --speculative-config '{{ spec }}'
-""",
-        encoding="utf-8",
-    )
-    found = read_text(path.read_text(encoding="utf-8"), "play.yml")
-    assert (flags(found)["--max-num-seqs"], flags(found)["--swap-space"]) == ("8", "4")
-    assert flags(found)["--served-model-name"] == "a model"
-    assert json.loads(flags(found)["--speculative-config"] or "")["method"] == "mtp"
-    assert not [one for one in validate(str(path)).findings if one.code in ("SD129", "SD307")]
-
-
-@pytest.mark.parametrize(
-    ("launcher", "version"),
-    [
-        (
-            "srun --nodes=1 --container-image=vllm/vllm-openai:v0.25.1 --container-mounts=/a:/a",
-            "0.25.1",
-        ),
-        ("srun --container-image nvcr.io#vllm/vllm-openai:v0.25.1", "0.25.1"),
-        ("apptainer exec --nv docker://vllm/vllm-openai:v0.25.1", "0.25.1"),
-        ("srun --nodes=1", None),
-    ],
-)
-def test_the_image_of_a_clusters_launcher(launcher: str, version: str | None) -> None:
-    found = read_text(
-        f"{launcher} vllm serve Qwen/Qwen3-8B -tp 4 --max-num-seqs 4\n", "job.sh"
-    ).launches
-    assert [(one.model, one.engine_version) for one in found] == [("Qwen/Qwen3-8B", version)]
-    assert version is None or (
-        found[0].version_pinned and found[0].container is not None and found[0].container.ipc_host
-    )
 
 
 # ---------------------------------------------------------------- documents, Windows, Python,

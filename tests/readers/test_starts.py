@@ -23,15 +23,6 @@ def flags(text: str, name: str = "a.sh") -> dict[str, str | None]:
 # ---------------------------------------------------------------- shell
 
 
-@pytest.mark.parametrize("cards", ["0,1,2,3", "0,1"])
-def test_a_check_of_the_number_of_cards_is_arithmetic(cards: str) -> None:
-    text = (
-        f'G={cards}\nTP=4\nIFS=, read -ra LIST <<< "$G"\nif (( ${{#LIST[@]}} != TP )); then '
-        f"exit 1; fi\nvllm serve m {MTP}\n"
-    )
-    assert read(text) == ([("vllm", "m")] if cards.count(",") == 3 else [])
-
-
 def test_a_server_that_stands_in_one_of_two_places_is_that_server() -> None:
     choice = (
         "B=/usr/bin/my-llama-server\nif [ -x /opt/new/llama-server ]; then "
@@ -108,23 +99,6 @@ def test_a_list_that_is_joined_for_a_message_is_not() -> None:
 # ---------------------------------------------------------------- other notations
 
 
-def test_options_that_an_operators_own_kind_keeps_as_a_mapping() -> None:
-    text = (
-        "apiVersion: x/v1\nkind: ServiceTemplate\nspec:\n  modelId: Qwen/Qwen3.6-27B\n  engine: "
-        "vllm\n  engineArgs:\n"
-        "    max-num-seqs: '16'\n    enforce-eager: true\n"
-        '    speculative-config: \'{"method":"mtp","num_speculative_tokens":2}\'\n'
-    )
-    assert read(text, "a.yaml") == [("vllm", "Qwen/Qwen3.6-27B")]
-    assert flags(text, "a.yaml")["--max-num-seqs"] == "16"
-
-
-def test_settings_of_one_engine_under_its_name() -> None:
-    settings = '    vllm:\n      speculative-config: \'{"method":"mtp"}\'\n'
-    text = f"apiVersion: v1\nkind: ConfigMap\ndata:\n  inference_config.yaml: |\n{settings}"
-    assert [one.engine for one in read_text(text, "a.yaml").launches] == ["vllm"]
-
-
 @pytest.mark.parametrize(
     ("draft", "method"),
     [
@@ -139,19 +113,6 @@ def test_a_method_that_is_not_given_is_told_from_the_drafter_as_the_engine_does(
     given = f'{{"model":"{draft}","num_speculative_tokens":3}}'
     text = f"vllm serve Qwen/Qwen3.6-27B --speculative-config '{given}'\n"
     assert validate(text=text).launches[0].plan.method == method
-
-
-def test_a_table_of_servers_is_read_field_by_field() -> None:
-    table = 'LIST=(\n  "big|a.gguf|--spec-type draft-mtp"\n  "small|b.gguf|"\n)\n'
-    loop = (
-        'for one in "${LIST[@]}"; do\n  IFS="|" read -r name file more <<< "$one"\n  '
-        'llama-server -m "/m/$file" $more &\ndone\n'
-    )
-    launches = read_text(table + loop, "a.sh").launches
-    assert [(one.model, one.flag("--spec-type") is not None) for one in launches] == [
-        ("/m/a.gguf", True),
-        ("/m/b.gguf", False),
-    ]
 
 
 @pytest.mark.parametrize("lead", ['if "%N%"=="" ', "if not defined N "])
@@ -201,10 +162,3 @@ def test_variables_that_a_list_of_texts_sets() -> None:
 def test_a_default_in_parentheses() -> None:
     text = "if not defined N (set N=3)\nllama-server.exe -m a.gguf --spec-draft-n-max %N%\n"
     assert flags(text, "a.bat")["--spec-draft-n-max"] == "3"
-
-
-def test_blanks_around_what_is_read_belong_to_no_field() -> None:
-    assert (
-        flags('read a b <<< "  x.gguf 4096 "\nllama-server -m "$a" -c "$b"\n')["--ctx-size"]
-        == "4096"
-    )

@@ -1,7 +1,5 @@
-"""Documents with code in them, each block read by its own form: Markdown and reStructuredText, and
-Jupyter notebooks, where `!command` and `%%bash` cells are shell, what is left of all code cells is
-one Python program, and the code blocks of the text are read as those of a document. Texts inside
-other files too: a here-document, a ConfigMap's value.
+"""Documents with code in them, each fenced block of Markdown read by its own form; and texts inside
+other files: a here-document, a ConfigMap's value.
 """
 
 from __future__ import annotations
@@ -18,23 +16,13 @@ from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.source import Source
 from advisor.readers.syntax.mapped import (
-    HOLE_CLOSE,
-    HOLE_OPEN,
     Mapped,
-    join,
     literal,
     placeholders_to_holes,
-    synthetic,
 )
-from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _FENCED = lazy_re(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```", re.S | re.M)
 
-_DIRECTIVE = lazy_re(
-    r"^([ \t]*)\.\. (?:code|code-block|sourcecode)::[ \t]*([\w-]*)[ \t]*\n(?:\1[ \t]+:[^\n]*\n)*"
-    r"((?:\1[ \t]+[^\n]*(?:\n|$)|[ \t]*\n)+)",
-    re.M,
-)
 
 _LANGUAGES = (
     "toml html xml css js javascript ts typescript jsx tsx go rust c cpp java diff sql mermaid csv"
@@ -46,19 +34,9 @@ _NO_LAUNCH = frozenset(_LANGUAGES.split())  # what no server is started in
 
 
 def read_markdown(reading: Reading) -> None:
-    """The fenced blocks."""
-    _read_blocks(reading, "markdown")
-
-
-def read_rst(reading: Reading) -> None:
-    """The code directives."""
-    _read_blocks(reading, "rst")
-
-
-def _read_blocks(reading: Reading, form: str) -> None:
-    """Every block that can start a server. They are examples: none runs beside another."""
+    """Every fenced block that can start a server. They are examples: none runs beside another."""
     text = literal(reading.source.text)
-    for found in (_FENCED if form == "markdown" else _DIRECTIVE).finditer(text.text):
+    for found in _FENCED.finditer(text.text):
         if found.group(2).lower() in _NO_LAUNCH:
             continue
         known = len(reading.found)
@@ -84,98 +62,6 @@ def _is_named_only(found: EngineCommand) -> bool:
         and not any(_OPTION.match(word.text) or word.has_hole for word in found.words)
         and not any(name.startswith("LLAMA_ARG_") for name in found.env)
     )
-
-
-_SHELL_CELL = lazy_re(r"\s*%%(?:bash|sh|script\b[^\n]*|system)[^\n]*\n")
-
-_FILE_CELL = lazy_re(r"\s*%%writefile[ \t]+(?:-a[ \t]+)?(\S+)[^\n]*\n")
-
-_ASSIGNED = lazy_re(
-    r"^([A-Za-z_]\w*)[ \t]*=[ \t]*(?:\"([^\"\\\n]*)\"|'([^'\\\n]*)'|(\d[\d.]*))[ "
-    r"\t]*(?:#[^\n]*)?\r?$",
-    re.M,
-)
-
-_NAMED = lazy_re(
-    r"\{([A-Za-z_]\w*)\}"
-)  # IPython puts a variable's value there; anything else in braces stays
-
-_LINE = lazy_re(r"^[ \t]*!((?:\\\r?\n|[^\n])*)(?:\n|\Z)|^[ \t]*%%?[A-Za-z][^\n]*(?:\n|\Z)", re.M)
-
-
-def is_notebook(document: Node) -> bool:
-    """Whether the document is a Jupyter notebook."""
-    cells = document.get("cells")
-    return cells is not None and cells.kind == "seq" and document.get("nbformat") is not None
-
-
-def read_notebook(document: Node, reading: Reading) -> None:
-    """Every code cell in order."""
-    cells, program = document.get("cells"), list[Mapped]()
-    every = cells.items if cells is not None else []
-    texts = [_source(cell, reading) for cell in every if _is(cell, "code")]
-    reading.values = _assignments(texts)
-    for text in texts:
-        if not reading.step():
-            break
-        if (whole := _SHELL_CELL.match(text.text)) is not None:
-            reading.inside(text.part(whole.end(), len(text)), 1, "x.sh")
-        elif (whole := _FILE_CELL.match(text.text)) is not None:
-            reading.inside(text.part(whole.end(), len(text)), 1, whole.group(1))
-        else:
-            program += [*_python(text, reading), synthetic("\n")]
-    reading.inside(join(program), 1, "x.py")
-    for cell in every:
-        if _is(cell, "markdown") and reading.step():
-            reading.inside(_source(cell, reading), 1, "x.md")
-
-
-def _is(cell: Node, wanted: str) -> bool:
-    kind = cell.get("cell_type")
-    return kind is not None and kind.text == wanted
-
-
-def _assignments(texts: list[Mapped]) -> dict[str, Mapped]:
-    """What the cells set to one text or number each, which `!` lines may name."""
-    values: dict[str, set[str]] = {}
-    for text in texts:
-        for found in _ASSIGNED.finditer(text.text):
-            values.setdefault(found.group(1), set()).add(
-                found.group(2) or found.group(3) or found.group(4) or ""
-            )
-    return {
-        name: synthetic(one)
-        for name, given in values.items()
-        if len(given) == 1 and (one := next(iter(given)))
-    }
-
-
-def _source(cell: Node, reading: Reading) -> Mapped:
-    source = cell.get("source")
-    if source is None:
-        return synthetic("")
-    lines = source.items if source.kind == "seq" else [source]
-    text = join([scalar(line, reading.source) for line in lines if line.kind == "scalar"])
-    # with gaps in its places no fix edits it: a notebook's text is escaped as JSON, and an edit is
-    # not
-    return Mapped(text.text, [-1 if number % 2 else at for number, at in enumerate(text.pos)])
-
-
-def _python(text: Mapped, reading: Reading) -> list[Mapped]:
-    """What Python itself runs of a cell; the shell's lines are read on the way, and a `pass` keeps
-    their place.
-    """
-    parts: list[Mapped] = []
-    done = 0
-    for found in _LINE.finditer(text.text):
-        if found.group(1) is not None:
-            line = text.part(*found.span(1))
-            named = _NAMED.sub(lambda one: f"{HOLE_OPEN}{one.group(1)}{HOLE_CLOSE}", line.text)
-            reading.inside(Mapped(named, line.pos), 1, "x.sh")
-        indent = len(found.group()) - len(found.group().lstrip(" \t"))
-        parts += [text.part(done, found.start() + indent), synthetic("pass\n")]
-        done = found.end()
-    return [*parts, text.part(done, len(text))]
 
 
 MAX_TEXT, MAX_DEPTH = 300_000, 4

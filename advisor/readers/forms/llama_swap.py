@@ -11,14 +11,11 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, Surroundings
-from advisor.readers.forms.documents import is_notebook, read_notebook
 from advisor.readers.forms.kubernetes import read_containers
 from advisor.readers.forms.settings_yaml import (
     engine_of_settings,
-    engine_of_settings_under,
     is_ray_serve,
     read_ray_serve,
-    read_recipe,
     read_settings,
 )
 from advisor.readers.reading import Reading
@@ -143,7 +140,6 @@ def expand_macros(
 
 
 _KINDS = (
-    (is_notebook, read_notebook),
     (is_llama_swap, read_llama_swap),
     (is_ray_serve, read_ray_serve),
 )
@@ -158,7 +154,5 @@ def read_mapping(document: Node, reading: Reading) -> None:
     engine = engine_of_settings(document)
     if engine is not None and document.get("image") is None:
         read_settings(document, engine, reading)
-    elif (under := engine_of_settings_under(document)) is not None:
-        read_settings(under[1], under[0], reading)
-    elif not read_recipe(document, reading):
+    else:
         read_containers(document, reading, "helm-values")

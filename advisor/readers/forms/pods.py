@@ -14,7 +14,6 @@ from advisor.readers.form_types import text_items
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join, synthetic
 from advisor.readers.syntax.scope import closing_index
-from advisor.readers.syntax.templates import fill_templates
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
@@ -47,8 +46,6 @@ def image_of(around: Surroundings, node: Node, reading: Reading) -> None:
                 )
     if tag is not None and tag.kind == "scalar" and tag.text:
         around.tag = scalar(tag, reading.source)
-    if reading.values and around.image is not None:
-        around.image = fill_templates(around.image, reading.values)
 
 
 def environment(node: Node | None, reading: Reading) -> Env:

@@ -8,35 +8,25 @@ import re
 
 from advisor import engines
 from advisor.domain.patterns import lazy_re
-from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, fill_supervisor, join, literal, synthetic
-from advisor.readers.syntax.words import split_words
+from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
 _PAIR = lazy_re(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
-_COMMAND = lazy_re(r"command[ \t]*=[ \t]*([^\n]*(?:\n(?:[ \t]+[^\s][^\n]*|[;#][^\n]*))*)")
-_UNREMARKED = lazy_re(
-    r"^(?![ \t]*[;#])[^\n]*(?:\n|$)", re.M
-)  # the lines of a value that are no comments
 _MODEL_KEYS = frozenset(
     (
-        "model",
-        "m",
-        "hf-repo",
-        "hf",
-        "hfr",
-        "hf-file",
-        "hff",
-        "model-url",
-        "mu",
-        "LLAMA_ARG_MODEL",
-        "LLAMA_ARG_HF_REPO",
-        "hf_repo",
-        "docker-repo",
-        "dr",
+        *("model", "m", "hf-repo", "hf", "hfr", "hf-file", "hff"),
+        *(
+            "model-url",
+            "mu",
+            "LLAMA_ARG_MODEL",
+            "LLAMA_ARG_HF_REPO",
+            "hf_repo",
+            "docker-repo",
+            "dr",
+        ),
     )
 )
 _REPOSITORY = lazy_re(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
@@ -95,47 +85,7 @@ def read_presets(reading: Reading) -> None:
     for name, pairs in own or [(literal("*"), [])]:
         if not reading.step():
             return
-        if name.text.startswith("program:"):
-            _read_program(name, pairs, reading)
-        else:
-            preset(name, [*_overridden(shared, pairs), *pairs], reading)
-
-
-def _read_program(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
-    """A program of supervisord: `command=`, continued by deeper lines, and
-    `environment=A="b",C="d"`.
-    """
-    env: Env = {}
-    text = reading.source.text
-    for key, value in pairs:
-        if key.text == "environment" and value is not None:
-            for found in re.finditer(
-                r"([A-Za-z_]\w*)=(\"[^\"\n]*\"|'[^'\n]*'|[^,\s]+)", value.text
-            ):
-                env[found.group(1)] = EnvItem(
-                    _unquote(value.part(found.start(2), found.end(2))),
-                    value.first() + found.start(1),
-                )
-    for key, value in pairs:
-        if key.text != "command" or value is None:
-            continue
-        found_command = _COMMAND.match(text, key.first())
-        if found_command is None:
-            continue
-        start, end = found_command.span(1)
-        command = join(
-            [
-                literal(line.group(), start + line.start())
-                for line in _UNREMARKED.finditer(text[start:end])
-            ]
-        )
-        around = Surroundings(kind="supervisord", name=name.text.partition(":")[2])
-        command = fill_supervisor(
-            command, lambda name: item.value if (item := env.get(name)) is not None else None
-        )
-        read_command(
-            split_words(command, dollars=False), reading, env, around=around, at=value.first()
-        )
+        preset(name, [*_overridden(shared, pairs), *pairs], reading)
 
 
 def _overridden(shared: list[Pair], own: list[Pair]) -> list[Pair]:

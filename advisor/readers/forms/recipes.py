@@ -12,7 +12,7 @@ from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.forms.pods import environment, image_of
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, join, synthetic
+from advisor.readers.syntax.mapped import Mapped, join, literal, replace_matches, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
@@ -23,8 +23,9 @@ _IMAGE = lazy_re(
 )
 _SCRIPTS = ("commands", "script", "run")
 _VARIABLES = ("env", "envs", "environment", "variables")
-_DOUBLED = lazy_re(r"'\{\{[ \t]*\"")  # of a JSON text that `str.format` is to make
 MAX_LINES = 500
+_DOUBLED = lazy_re(r"'\{\{[ \t]*\"")  # of a JSON text that `str.format` is to make
+_NAMED = lazy_re(r"\{\{\s*(\w+)\s*\}\}|\{\{|\}\}|(?<![$\w])\{(\w+)\}")
 _KEY = lazy_re(
     r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args"
     r"|entrypoint|serve)s?$",
@@ -51,7 +52,9 @@ def read_scripts(
             # a folded text is one line to its writer; YAML keeps newlines before deeper lines
             if value.style == ">":
                 whole = Mapped(re.sub(r"\n(?=[ \t])", " ", whole.text), whole.pos)
-            text = _fill(whole, node.get("defaults", "vars", "variables"), reading)
+            defaults = node.get("defaults")  # `{name}` in the text of a recipe
+            filled = defaults is not None or _DOUBLED.search(whole.text)
+            text = _fill(whole, defaults, reading) if filled else whole
             _read_script(text, env, reading, around or _task(node, reading))
         elif "\n" in value.text:
             _read_file(node, key, value, reading)
@@ -117,40 +120,16 @@ def _read_file(node: Node, key: Node, value: Node, reading: Reading) -> None:
 
 
 def _fill(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
-    if "{" not in text.text or (defaults is None and not _DOUBLED.search(text.text)):
-        return text
-    if defaults is None or not re.search(r"\{\{\s*\w+\s*\}\}", text.text):
-        return _format(text, defaults, reading)
-    parts: list[Mapped] = []
-    done = 0
-    for found in re.finditer(r"(?<![$\w])\{\{?\s*(\w+)\s*\}?\}", text.text):
-        value = defaults.get(found.group(1))
-        if value is not None and value.kind == "scalar":
-            parts += [text.part(done, found.start()), scalar(value, reading.source)]
-            done = found.end()
-    return join((*parts, text.part(done, len(text))))
+    """As Python's `str.format` and Jinja fill it; doubled braces stand for single ones."""
 
+    def value_of(mark: re.Match[str], at: int) -> Mapped | None:
+        if mark[0] in ("{{", "}}"):
+            return literal(mark[0][0], at)
+        value = defaults.get(mark[1] or mark[2]) if defaults is not None else None
+        known = value if value is not None and value.kind == "scalar" else None
+        return None if known is None else scalar(known, reading.source)
 
-def _format(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
-    """As Python's `str.format` fills it: `{name}`, and doubled braces for single ones."""
-    doubled = "{{" in text.text
-    parts: list[Mapped] = []
-    done = 0
-    for found in re.finditer(r"\{\{|\}\}|(?<![$\w])\{(\w+)\}", text.text):
-        name = found.group(1)
-        value = defaults.get(name) if name and defaults is not None else None
-        if name and (value is None or value.kind != "scalar"):
-            continue
-        if not name and not doubled:
-            continue
-        parts.append(text.part(done, found.start()))
-        parts.append(
-            scalar(value, reading.source)
-            if value is not None
-            else text.part(found.start(), found.start() + 1)
-        )
-        done = found.end()
-    return join((*parts, text.part(done, len(text))))
+    return replace_matches(text, _NAMED, value_of)
 
 
 def read_task(node: Node, reading: Reading) -> list[Node]:
@@ -177,26 +156,3 @@ def _has_script(node: Node) -> bool:
     return any(
         ENGINE_TEXT.search(one.text) for one in (script, *script.items) if one.kind == "scalar"
     )
-
-
-# ---------------------------------------------------------------- tasks of Amazon ECS
-
-
-def task_of_ecs(around: Surroundings, node: Node, reading: Reading) -> None:
-    """Ports, memory and GPUs of a container of a task definition."""
-    around.kind = "ecs"
-    shared = node.path("linuxParameters.sharedMemorySize")  # in MiB
-    if shared is not None and re.fullmatch(r"\d{1,7}", shared.text):
-        around.shm_bytes = int(shared.text) * 2**20
-    mapped = node.get("portMappings")
-    for one in mapped.items if mapped is not None else []:
-        port = one.get("containerPort")
-        if port is not None and re.fullmatch(r"\d{1,5}", port.text):
-            around.ports.append((scalar(port, reading.source), ""))
-    wanted = node.get("resourceRequirements")
-    for one in wanted.items if wanted is not None else []:
-        kind, count = one.get("type"), one.get("value")
-        if kind is None or kind.text != "GPU" or count is None:
-            continue
-        if count.text.isdigit():
-            around.gpus, around.asked = count.text, [scalar(count, reading.source)]

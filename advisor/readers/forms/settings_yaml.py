@@ -11,7 +11,6 @@ import json
 from advisor import engines
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
-from advisor.engines.traits import engines_with
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, Surroundings
 from advisor.readers.form_types import misspelt_key, respell
@@ -25,11 +24,9 @@ from advisor.readers.syntax.mapped import (
     Mapped,
     join,
     literal,
-    placeholders_to_holes,
     synthetic,
 )
 from advisor.readers.syntax.placeholders import to_fill
-from advisor.readers.syntax.templates import set_once
 from advisor.readers.syntax.yamlnodes import Node, compose_all, scalar
 
 _SGLANG_KEYS = """
@@ -84,42 +81,6 @@ def _is_foreign(names: set[str], engine: str) -> bool:
 
     every = list(known.names())
     return sum(not get_close_matches(one, every, 1, NEAR) for one in strange) > 1
-
-
-def engine_of_settings_under(document: Node) -> tuple[str, Node] | None:
-    """The settings of one engine that stand under its name, as in KAITO's inference_config.yaml."""
-    for name in engines_with("settings_file"):
-        inner = document.get(name)
-        if inner is not None and inner.kind == "map" and engine_of_settings(inner) == name:
-            return name, inner
-    return None
-
-
-def read_recipe(document: Node, reading: Reading) -> bool:
-    """A cluster's recipe (srt-slurm): `backend.<engine>_config` holds the settings of each kind of
-    worker; whether it is one.
-    """
-    backend, found = document.get("backend"), False
-    image = document.path("model.container")
-    for engine in engines_with("settings_file"):
-        workers = (
-            backend.get(f"{engine}_config")
-            if backend is not None and backend.kind == "map"
-            else None
-        )
-        for name, settings in workers.entries() if workers is not None else []:
-            if settings.kind != "map" or engine_of_settings(settings) != engine or backend is None:
-                continue
-            around = Surroundings(kind="recipe", name=name.text)
-            around.image = (
-                scalar(image, reading.source)
-                if image is not None and image.kind == "scalar"
-                else None
-            )
-            env = environment(backend.get(f"{name.text}_environment"), reading)
-            read_settings(settings, engine, reading, around, env)
-            found = True
-    return found
 
 
 def read_settings(
@@ -282,10 +243,6 @@ def read_yaml(reading: Reading) -> None:
             raise
         read_shell(literal(reading.source.text), reading)
         return
-    if "vars:" in reading.source.text and "{{" in reading.source.text:
-        reading.values = set_once(
-            reading.source.text, placeholders_to_holes
-        )  # a playbook's own names
     flattened = [
         item for document in documents if not _is_schema(document) for item in _list_items(document)
     ]

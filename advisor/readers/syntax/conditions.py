@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fnmatch import fnmatchcase
+from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING
 
 from advisor.readers.syntax.mapped import Mapped
-from advisor.readers.syntax.scope import arithmetic
 from advisor.readers.syntax.shell_state import ShellState
 from advisor.readers.syntax.words import split_words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_NUMBERS: dict[str, Callable[[int, int], bool]] = {
+    "-eq": eq,
+    "-ne": ne,
+    "-gt": gt,
+    "-ge": ge,
+    "-lt": lt,
+    "-le": le,
+}
 _EXPRESSIONS = frozenset(("binary_expression", "unary_expression", "parenthesized_expression"))
-_NUMBERS = {"-eq": "==", "-ne": "!=", "-gt": ">", "-ge": ">=", "-lt": "<", "-le": "<="}
 
 
 def condition(shell: ShellState, node: Node, depth: int = 0) -> bool | None:
@@ -34,18 +42,9 @@ def condition(shell: ShellState, node: Node, depth: int = 0) -> bool | None:
     if kind == "test_command" and text.startswith("[ ") and text.endswith("]"):
         inside_text = shell.text(node).part(1, len(text) - 1)
         return _test_words(split_words(inside_text, shell.scope))
-    if kind in ("test_command", "parenthesized_expression", "compound_statement"):
+    if kind in ("test_command", "parenthesized_expression"):
         inside = node.named_children
-        if (
-            text.startswith("((")
-            and len(inside) == 1
-            and inside[0].type in ("variable_name", "number", "simple_expansion")
-        ):
-            number = arithmetic(shell.text(inside[0]).text, shell.scope)
-            return None if number is None else number != 0
-        if kind == "compound_statement" and not text.startswith("(("):
-            return None
-        if len(inside) != 1:
+        if text.startswith("((") or len(inside) != 1:  # arithmetic is not done
             return None
         if inside[0].type in (
             "string",
@@ -139,11 +138,6 @@ def _binary(shell: ShellState, node: Node, depth: int) -> bool | None:
     if operator in ("&&", "||", "-a", "-o"):
         parts = [condition(shell, left, depth + 1), condition(shell, right, depth + 1)]
         return _logic(parts, "&&" if operator in ("&&", "-a") else "||")
-    if operator in ("<", ">", "<=", ">=") or (
-        operator in ("==", "!=") and _is_arithmetic(shell, node)
-    ):
-        one, two = _number(shell, left), _number(shell, right)
-        return None if one is None or two is None else _compare_numbers(one, operator, two)
     if left.type in _EXPRESSIONS or right.type in _EXPRESSIONS:
         return None
     first, second = shell.value(left), shell.value(right)
@@ -158,35 +152,6 @@ def _binary(shell: ShellState, node: Node, depth: int) -> bool | None:
     return compare(first.text, operator, second.text)
 
 
-def _is_arithmetic(shell: ShellState, node: Node) -> bool:
-    """Whether a comparison stands in `(( ))`, where a bare name is a variable and `!=` compares
-    numbers.
-    """
-    outer: Node | None = node
-    while outer is not None and outer.type in _EXPRESSIONS:
-        outer = outer.parent
-    return outer is not None and shell.text(outer).text.startswith("((")
-
-
-def _number(shell: ShellState, node: Node) -> int | None:
-    """One side of an arithmetic comparison: `TP`, `$TP + 1`, `${#LIST[@]}`."""
-    if node.type == "expansion":
-        value = shell.value(node)
-        return int(value.text) if re.fullmatch(r"-?\d{1,12}", value.text) else None
-    return arithmetic(shell.text(node).text, shell.scope)
-
-
-def _compare_numbers(one: int, operator: str, two: int) -> bool:
-    return {
-        "==": one == two,
-        "!=": one != two,
-        ">": one > two,
-        ">=": one >= two,
-        "<": one < two,
-        "<=": one <= two,
-    }[operator]
-
-
 def compare(left: str, operator: str, right: str) -> bool | None:
     """One comparison of known texts."""
     if operator in _NUMBERS:
@@ -194,7 +159,7 @@ def compare(left: str, operator: str, right: str) -> bool | None:
             re.fullmatch(r"\s*-?\d{1,15}\s*", left) and re.fullmatch(r"\s*-?\d{1,15}\s*", right)
         ):
             return None
-        return _compare_numbers(int(left), _NUMBERS[operator], int(right))
+        return _NUMBERS[operator](int(left), int(right))
     if operator in ("=", "==", "!="):
         same = (
             fnmatchcase(left[:2000], right[:2000])

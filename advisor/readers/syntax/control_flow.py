@@ -203,30 +203,20 @@ def for_statement(shell: ShellState, node: Node) -> bool:
 
 
 def while_statement(shell: ShellState, node: Node) -> bool:
-    """A loop that the file does not decide is skipped (it reads arguments), unless it starts an
-    engine.
-
-    `until vllm serve ...; do sleep 5; done` starts it in its condition.
+    """A loop is read once for the engines that it starts; what it sets is not kept (it reads
+    arguments). `until vllm serve ...; do sleep 5; done` starts one in its condition.
     """
     body, test = node.child_by_field_name("body"), node.child_by_field_name("condition")
-    if body is None:
-        return False
-    verdict = condition(shell, test) if test is not None else None
-    if shell.text(node).text.startswith("until"):
-        verdict = None if verdict is None else not verdict
-    if verdict is None or shell.guessing:
-        if test is not None:
-            _run_tested(shell, test)
-        kept = shell.scope
-        shell.scope = kept.copy()
+    if test is not None:
+        _run_tested(shell, test)
+    if body is not None:
+        before = shell.scope
+        shell.scope = before.copy()
         shell.block(body)
-        shell.scope = kept
-        if shell.guessing:  # the words that it reads may have set what is empty so far
-            for name in _names_set(shell, body):
-                if not any(_texts(kept.values.get(name))):
-                    kept.values[name] = hole(name, shell.text(node).first())
-    elif verdict:
-        shell.block(body)
+        shell.scope = before
+        for name in _names_set(shell, body) if shell.guessing else ():
+            if not any(_texts(before.values.get(name))):  # the words that it reads may set it
+                before.values[name] = hole(name, shell.text(node).first())
     return False
 
 

@@ -138,11 +138,8 @@ def join(parts: Iterable[Mapped]) -> Mapped:
 _NAMED = r"(?<![$\w{])\{([A-Za-z][\w-]*,?(?: [\w-]+,?){1,6})\}(?!\})"
 _FOREIGN = lazy_re(f"{ANGLE}|{BRACES}|{_NAMED}|{DOTTED}")
 
-_PERCENT = lazy_re(r"%\((\w+)\)s|%%")
 
 MAX_TEXT = 100_000  # what the values of one text may come to; those beyond it are not known
-
-_FIELD = lazy_re(r"\{\{|\}\}|\{([A-Za-z_][\w.\[\]]*|\d*)(?:![rsa])?(?::[^{}\n]{0,20})?\}")
 
 
 def replace_matches(
@@ -176,19 +173,7 @@ def placeholders_to_holes(text: Mapped) -> Mapped:
     return replace_matches(text, _FOREIGN, as_hole)
 
 
-def fill_supervisor(text: Mapped, known: Callable[[str], Mapped | None]) -> Mapped:
-    """supervisord's `%(ENV_NAME)s` and `%%`; `known` gives a variable's value, None where the file
-    does not set it.
-    """
-
-    def value(found: re.Match[str], at: int) -> Mapped:
-        name = found.group(1)
-        if name is None:
-            return synthetic("%", at)
-        given = known(name.removeprefix("ENV_"))
-        return hole(name.removeprefix("ENV_"), at) if given is None else given
-
-    return replace_matches(text, _PERCENT, value) if "%" in text.text else text
+_FIELD = lazy_re(r"\{\{|\}\}|\{([A-Za-z_][\w.\[\]]*|\d*)(?:![rsa])?(?::[^{}\n]{0,20})?\}")
 
 
 def fill_format(text: Mapped, values: list[Mapped], named: dict[str, Mapped]) -> Mapped:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
-from advisor.domain.patterns import lazy_re, parse_expression
+from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE_CLOSE,
@@ -21,9 +19,6 @@ from advisor.readers.syntax.mapped import (
     join,
     synthetic,
 )
-
-if TYPE_CHECKING:
-    import ast
 
 Value = Mapped | list[Mapped]
 _PARAMETER = lazy_re(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?")
@@ -119,12 +114,6 @@ def _element(scope: Scope, name: str, index: str | None) -> Value | None:
     key = index[1:-1].strip("\"'")
     if key in ("@", "*"):
         return items
-    if key.startswith("$"):
-        named = scope.text(key.strip("${}"))
-        key = "" if named is None else named.text
-    for item in reversed(items):  # an associative array: [key]=value
-        if key and item.text.startswith(f"[{key}]="):
-            return item.part(len(key) + 3, len(item))
     if key.lstrip("-").isdigit() and len(key) < 6 and -len(items) <= int(key) < len(items):
         return items[int(key)]
     return None
@@ -149,55 +138,7 @@ def _operate(
         if not absent:
             return EMPTY if value is None else value
         return hole(name, at) if operator == "?" else expand(argument)
-    if value is None or isinstance(value, list) or value.has_hole:
-        return value if isinstance(value, list) else hole(name, at)
-    return _edit(value, operator, argument, at, expand)
-
-
-def _edit(
-    value: Mapped, operator: str, argument: Mapped, at: int, expand: Callable[[Mapped], Mapped]
-) -> Mapped:
-    """`#`, `%`, `/`, `^`, `,` and `:offset:length` on a known value."""
-    text, pattern = value.text, argument.text
-    if operator in "#%":
-        longest = pattern.startswith(operator)
-        return _strip(
-            value,
-            expand(argument.part(1, len(argument)) if longest else argument).text,
-            operator,
-            longest,
-        )
-    if operator == "/":
-        every = pattern.startswith("/")
-        old, _, new = pattern[1 if every else 0 :].partition("/")
-        if any(char in old for char in "*?[$") or "$" in new:
-            return hole("...", at)
-        if len(text) * max(1, len(new)) > _MAX_TEXT:
-            return hole("...", at)
-        return synthetic(text.replace(old, new) if every else text.replace(old, new, 1), at)
-    if operator in "^,":
-        cased = text.upper() if operator == "^" else text.lower()
-        return synthetic(cased if pattern.startswith(operator) else cased[:1] + text[1:], at)
-    if operator == ":":
-        numbers = [part.strip() for part in pattern.split(":")]
-        if all(re.fullmatch(r"-?\d{1,6}", part) for part in numbers) and len(numbers) <= 2:
-            start, end, _ = slice(int(numbers[0]), None).indices(len(text))
-            if len(numbers) == 2:
-                end = start + int(numbers[1]) if int(numbers[1]) >= 0 else end + int(numbers[1])
-            return value.part(start, max(start, end))
-    return hole("...", at)
-
-
-def _strip(value: Mapped, pattern: str, side: str, longest: bool) -> Mapped:
-    text = value.text
-    if len(text) > 2000:
-        return value
-    cuts = range(len(text) + 1) if (side == "#") != longest else range(len(text), -1, -1)
-    for cut in cuts:
-        piece = text[:cut] if side == "#" else text[cut:]
-        if fnmatchcase(piece, pattern):
-            return value.part(cut, len(text)) if side == "#" else value.part(0, cut)
-    return value
+    return hole(name, at)  # cut or edited: `${NAME##*/}`
 
 
 def _length(value: Value) -> int:
@@ -274,42 +215,3 @@ def closing_index(text: str, start: int) -> int:
                 return i
         i += 1
     return -1 if quote == "" else text.find(closer, start)
-
-
-def arithmetic(text: str, scope: Scope) -> int | None:
-    """The value of `$((...))` over integers; None if it is not known."""
-    if len(text) > 200:
-        return None
-
-    def number(found: re.Match[str]) -> str:
-        value = scope.text(found.group(1))
-        return value.text if value is not None and re.fullmatch(r"\d{1,12}", value.text) else "?"
-
-    try:
-        filled = re.sub(r"\$?\{?\b([A-Za-z_]\w*)\}?", number, text).strip()
-        return _compute(parse_expression(filled), 0)
-    except (SyntaxError, ValueError, ZeroDivisionError, MemoryError, RecursionError):
-        return None
-
-
-def _compute(node: ast.expr, depth: int) -> int:
-    import ast
-
-    if depth > 30:
-        raise ValueError
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return int(node.value)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_compute(node.operand, depth + 1)
-    if isinstance(node, ast.BinOp):
-        left, right = _compute(node.left, depth + 1), _compute(node.right, depth + 1)
-        operations: dict[type[ast.operator], Callable[[], int]] = {
-            ast.Add: lambda: left + right,
-            ast.Sub: lambda: left - right,
-            ast.Mult: lambda: left * right,
-            ast.Div: lambda: int(left / right),
-            ast.Mod: lambda: left % right,
-        }
-        if type(node.op) in operations and abs(left) < 10**15 and abs(right) < 10**15:
-            return operations[type(node.op)]()
-    raise ValueError

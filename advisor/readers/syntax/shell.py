@@ -123,16 +123,6 @@ class Shell(ShellState):
             if child.type == "variable_assignment":
                 prefix(self, child, env)
         arguments = [name, *node.children_by_field_name("argument")]
-        here = [
-            one
-            for one in node.children_by_field_name("redirect")
-            if one.type == "herestring_redirect"
-        ]
-        self.here = (
-            self.value(here[0].named_children[0]) if here and here[0].named_children else None
-        )
-        given = env["IFS"].value if "IFS" in env else None
-        self.separators = "" if given is None or given.has_hole else given.text
         before = len(self.reading.found)
         words = self.words(arguments)
         called = bool(words) and words[0].text in self.functions

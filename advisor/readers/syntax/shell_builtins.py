@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from advisor.readers.engine_command import Env, EnvItem
-from advisor.readers.syntax.mapped import Mapped, hole, join, literal, synthetic
+from advisor.readers.syntax.mapped import Mapped, hole, join, literal
 from advisor.readers.syntax.scope import Value
 from advisor.readers.syntax.shell_state import ShellState
 from advisor.readers.syntax.words import expand_value
@@ -47,7 +47,8 @@ def assign(shell: ShellState, node: Node, export: bool = False) -> bool:
         return False
     adds = any(child.type == "+=" for child in node.children)
     if target.type == "subscript":
-        return _assign_element(shell, target, value)
+        shell.scope.values.pop(shell.text(target).text.partition("[")[0], None)
+        return False  # an element of an array: what it holds now is not known
     name = shell.text(target).text
     asked = shell.scope.asked[0]
     new: Value = (
@@ -68,21 +69,6 @@ def assign(shell: ShellState, node: Node, export: bool = False) -> bool:
 
 def _array(shell: ShellState, node: Node) -> list[Mapped]:
     return shell.words([child for child in node.named_children if child.type != "comment"])
-
-
-def _assign_element(shell: ShellState, target: Node, value: Node | None) -> bool:
-    """`NAME[key]=value`: kept as an entry `[key]=value`, appended for a number beyond the
-    end.
-    """
-    name, _, key = shell.text(target).text.partition("[")
-    key, new, old = key.rstrip("]").strip("\"'"), shell.value(value), shell.scope.values.get(name)
-    items = list(old) if isinstance(old, list) else []
-    if key.isdigit() and int(key[:6]) < len(items):
-        items[int(key[:6])] = new
-    else:
-        items.append(new if key.isdigit() else join((synthetic(f"[{key}]="), new)))
-    shell.scope.values[name] = items
-    return False
 
 
 def prefix(shell: ShellState, node: Node, env: Env) -> None:
@@ -181,38 +167,10 @@ def do_source(shell: ShellState, words: list[Mapped], at: int) -> bool:
 
 
 def do_read(shell: ShellState, words: list[Mapped], at: int) -> bool:
-    """`IFS=, read -ra ARGS <<< "$EXTRA"` splits what the file knows; all else that is read comes
-    from outside.
-    """
+    """Run `read`: what it reads comes from outside."""
     names = [word.text for word in words if re.fullmatch(r"[A-Za-z_]\w*", word.text)]
-    as_list = any(re.fullmatch(r"-[a-z]*a[a-z]*", word.text) for word in words)
-    known = shell.here if shell.here is not None and not shell.here.has_hole else None
-    marks = shell.separators
-    if known is None or (as_list and len(names) != 1):
-        shell.scope.values.update((name, hole(name, at)) for name in names)
-    elif as_list:
-        piece = f"[^{re.escape(marks)}]+" if marks.strip() else r"\S+"
-        shell.scope.values[names[0]] = [
-            known.part(*one.span()) for one in re.finditer(piece, known.text)
-        ]
-    else:
-        _read_fields(shell, names, known, f"[{re.escape(marks)}]" if marks.strip() else r"\s+")
+    shell.scope.values.update((name, hole(name, at)) for name in names)
     return False
-
-
-def _read_fields(shell: ShellState, names: list[str], known: Mapped, mark: str) -> None:
-    """`IFS='|' read -r name file <<< "$ENTRY"`: one field for each name, all that is left for the
-    last.
-    """
-    start = len(known) - len(known.text.lstrip()) if mark == r"\s+" else 0
-    for name in names[:-1]:
-        found = re.compile(mark).search(known.text, start)
-        end, after = found.span() if found is not None else (len(known), len(known))
-        shell.scope.values[name], start = known.part(start, end), after
-    for name in names[-1:]:
-        shell.scope.values[name] = known.part(
-            start, max(start, len(known.text.rstrip()) if mark == r"\s+" else len(known))
-        )
 
 
 BUILTINS: dict[str, Callable[[ShellState, list[Mapped], int], bool]] = {

@@ -62,8 +62,6 @@ class ShellState:
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
         self.nesting = 0
-        self.here: Mapped | None = None  # what `<<<` gives the command that is read
-        self.separators = ""  # and the IFS that it is given for itself
         self.sure = True
         self.guessing = False  # read as if it were given words
         self.returning = False
@@ -117,7 +115,7 @@ _IN_HERE_TEXT = lazy_re(r"\$(\([^()\n]*\))|\\([\\$`\n])")
 
 
 def output_of(body: Mapped, scope: Scope) -> Mapped | None:
-    """What `$(...)` prints, for echo, printf '%s' and a here-document through cat; None if not
+    """What `$(...)` prints, for echo and a here-document through cat; None if not
     known.
     """
     text = body.text.strip()
@@ -128,15 +126,13 @@ def output_of(body: Mapped, scope: Scope) -> Mapped | None:
         if found:
             inside = body.part(found.start(3), found.end(3))
             return inside if found.group(1) else here_text(inside, scope)
-    found = re.match(r"\s*(echo(?:\s+-[neE]+)?|printf(?:\s+--)?)\s+(.*)$", body.text, re.S)
+    found = re.match(r"\s*(echo(?:\s+-[neE]+)?)\s+(.*)$", body.text, re.S)
     if not found or re.search(
         r"[|;&<>]", re.sub(r"'[^']*'|\"(?:\\.|[^\"])*\"", "", found.group(2))
     ):
         return None
     words = split_words(body.part(found.start(2), len(body.text.rstrip())), scope)
-    if found.group(1).startswith("echo"):
-        return join([part for word in words for part in (synthetic(" "), word)][1:])
-    return _printf(words) if words else None
+    return join([part for word in words for part in (synthetic(" "), word)][1:])
 
 
 def here_text(text: Mapped, scope: Scope) -> Mapped:
@@ -153,21 +149,3 @@ def here_text(text: Mapped, scope: Scope) -> Mapped:
         elif found.group(2) != "\n":
             parts.append(text.part(done - 1, done))
     return join((*parts, interpolate(text.part(done, len(text)), scope)))
-
-
-def _printf(words: list[Mapped]) -> Mapped | None:
-    """What printf prints for %s and %d; None for other formats."""
-    parts: list[Mapped] = []
-    left = words[1:]
-    done = 0
-    for found in re.finditer(r"%(.)|\\n", words[0].text):
-        parts.append(words[0].part(done, found.start()))
-        done = found.end()
-        if found.group(1) in ("s", "d", "i"):
-            parts += left[:1]
-            left = left[1:]
-        elif found.group(1) == "%":
-            parts.append(synthetic("%"))
-        elif found.group(1) is not None:
-            return None
-    return join((*parts, words[0].part(done, len(words[0]))))

@@ -4,8 +4,6 @@ Nothing is executed.
 
 from __future__ import annotations
 
-import re
-
 from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import (
     EMPTY,
@@ -17,7 +15,7 @@ from advisor.readers.syntax.mapped import (
     join,
     synthetic,
 )
-from advisor.readers.syntax.scope import Scope, Value, arithmetic, closing_index, parameter
+from advisor.readers.syntax.scope import Scope, Value, closing_index, parameter
 
 _NAME_OF = lazy_re(r"\$\{?([A-Za-z_]\w*)")
 _OPTION_BEFORE = lazy_re(r"(?:^|[\s\"'])--?[A-Za-z][\w-]*[ =]$")
@@ -40,9 +38,6 @@ _ANSI = {
     "e": "\x1b",
     "0": "\0",
 }
-# In `$'...'`: bytes one after the other, or a code point.
-_CODES = lazy_re(r"(?:\\x[0-9A-Fa-f]{1,2}|\\[0-7]{1,3})+|\\u[0-9A-Fa-f]{1,4}|\\U[0-9A-Fa-f]{1,8}")
-_BYTE = lazy_re(r"\\(?:x([0-9A-Fa-f]+)|([0-7]+))")
 MAX_WORDS = 20_000
 MAX_TEXT = 300_000
 MAX_UNCLOSED = 20  # each looked for its end through all of the text
@@ -77,16 +72,6 @@ def expand_value(source: Mapped, scope: Scope) -> Mapped:
         return fields[0] if fields else EMPTY
     spaced = [part for field in fields for part in (synthetic(" "), field)][1:]
     return join(spaced)
-
-
-def _decode(code: re.Match[str]) -> str:
-    text = code.group()
-    if text[1] in "uU":
-        point = int(text[2:], 16)
-        return chr(point) if point < 0xD800 or 0xDFFF < point < 0x110000 else "\ufffd"
-    found = _BYTE.findall(text)
-    data = bytes(int(six, 16) if six else int(eight, 8) & 0xFF for six, eight in found)
-    return data.decode("utf-8", "replace")
 
 
 class _Lexer:
@@ -261,10 +246,7 @@ class _Lexer:
             return close + 1, parameter(body, self.scope, self.inner)
         if following == "(" and close > 0:
             if text.startswith("((", i + 1) and text[close - 1] == ")":
-                number = arithmetic(text[i + 3 : close - 1], self.scope)
-                return close + 1, hole("((...))", at) if number is None else synthetic(
-                    str(number), at
-                )
+                return close + 1, hole("((...))", at)
             return close + 1, self.substitute(self.source.part(i + 2, close))
         found = _NAME.match(text, i + 1)
         if not found:
@@ -301,11 +283,7 @@ class _Lexer:
         """`$'...'` with its escapes."""
         self.add(EMPTY)
         while i < len(text) and text[i] != "'":
-            if (code := _CODES.match(text, i)) is not None:
-                decoded = _decode(code)
-                self.add(Mapped(decoded, [-1] * len(decoded)))
-                i = code.end()
-            elif text[i] == "\\" and i + 1 < len(text):
+            if text[i] == "\\" and i + 1 < len(text):
                 self.add(Mapped(_ANSI.get(text[i + 1], text[i + 1]), [-1]))
                 i += 2
             else:
