@@ -645,3 +645,9 @@ def other():
     assert [port.number for port in first.container.ports] == [8000]
     assert second.container is not None and second.container.gpus == "1"
     assert errors(text, "a.py") == ["4 ranks but 2 GPUs in the function"]
+
+
+def test_options_of_another_backend_are_no_vllm() -> None:
+    text = "- name: m\n  backend: {}\n  engine_args: {{max_num_seqs: 8, max_model_len: 4096}}\n"
+    assert read_text(text.format("vllm-cpp"), "index.yaml").launches == ()
+    assert len(read_text(text.format("cuda12-vllm"), "index.yaml").launches) == 1

@@ -162,3 +162,14 @@ def test_variables_that_a_list_of_texts_sets() -> None:
 def test_a_default_in_parentheses() -> None:
     text = "if not defined N (set N=3)\nllama-server.exe -m a.gguf --spec-draft-n-max %N%\n"
     assert flags(text, "a.bat")["--spec-draft-n-max"] == "3"
+
+
+def test_options_that_an_operators_own_kind_keeps_as_a_mapping() -> None:
+    text = (
+        "apiVersion: x/v1\nkind: ServiceTemplate\nspec:\n  modelId: Qwen/Qwen3.6-27B\n  engine: "
+        "vllm\n  engineArgs:\n"
+        "    max-num-seqs: '16'\n    enforce-eager: true\n"
+        '    speculative-config: \'{"method":"mtp","num_speculative_tokens":2}\'\n'
+    )
+    assert read(text, "a.yaml") == [("vllm", "Qwen/Qwen3.6-27B")]
+    assert flags(text, "a.yaml")["--max-num-seqs"] == "16"

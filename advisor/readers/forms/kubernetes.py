@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, check_tag, container_command
 from advisor.readers.engine_command import EngineCommand, Surroundings
 from advisor.readers.form_types import Checker, respell
@@ -13,11 +14,13 @@ from advisor.readers.forms.pods import (
     environment,
     image_of,
     is_own,
+    mapping_words,
     pod_of,
     repository_name,
     words_of,
 )
 from advisor.readers.forms.recipes import read_scripts, read_task
+from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
@@ -30,6 +33,7 @@ COMMAND_KEYS = (
 # what operators and charts hand on to the pod as it stands
 _OF_PODS = ("ports", "env", "resources", "livenessProbe", "readinessProbe", "startupProbe")
 _CLIENTS = ("--num-prompts", "--dataset-name")  # options of a benchmark, not of a server
+_BACKEND = lazy_re(r"(?:[\w.]+-)*(?:vllm|sglang)(?:-development)?")
 _KIND = {
     "Deployment": "kubernetes",
     "StatefulSet": "kubernetes",
@@ -91,6 +95,10 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             _production_stack(node, reading, kind)
         elif read := read_task(node, reading):
             taken |= {id(one) for one in read}
+        elif (options := node.get("engineArgs", "engine_args")) is not None and _read_keyed_options(
+            node, options, reading
+        ):
+            taken.add(id(options))
         elif (
             node.get("image", "imageName") is not None
             and (
@@ -179,6 +187,36 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
 
 
 # ---------------------------------------------------------------- kinds with their own words
+
+
+def _read_keyed_options(node: Node, options: Node, reading: Reading) -> bool:
+    """An operator's own kind that keeps an engine's options as a mapping; whether it was one."""
+    named, model = node.get("engine", "runtime"), node.get("modelId", "modelID", "model")
+    engine = {"vllm": "vllm", "sglang": "sglang"}.get(
+        named.text.lower() if named is not None else ""
+    )
+    if options.kind != "map" or (engine is None and engine_of_settings(options) is None):
+        return False
+    backend = node.get("backend")  # LocalAI's: vllm, cuda12-vllm, but also vllm-cpp
+    if backend is not None and backend.text and not _BACKEND.fullmatch(backend.text):
+        return False
+    engine = engine or engine_of_settings(options) or "vllm"
+    words = mapping_words(options, reading, fields=True)
+    if (
+        model is not None
+        and model.kind == "scalar"
+        and not any(word.text == "--model" for word in words)
+    ):
+        words = [
+            synthetic("--model", model.start),
+            repository_name(scalar(model, reading.source)),
+            *words,
+        ]
+    around = Surroundings(kind="kubernetes")
+    image_of(around, node, reading)
+    env = environment(node.get("engineEnv", "env", "extraEnv"), reading)
+    reading.add(EngineCommand(engine, words, env, options.start, reading.form, around))
+    return True
 
 
 def _production_stack(node: Node, reading: Reading, kind: str) -> None:
