@@ -1,7 +1,8 @@
 """The quantisation that a question leaves open: the first preferred one that fits and that somebody
 publishes. The order of preference is data (knowledge/defaults.yaml).
 
-What it does not know: how good a quantisation's answers are.
+Each is weighed as facts of its own: `concurrency` requests of one length in all, on this hardware,
+and nothing else said. What it does not know: how good a quantisation's answers are.
 """
 
 from __future__ import annotations
@@ -9,103 +10,66 @@ from __future__ import annotations
 from advisor import engines, rules
 from advisor.advice.plans import checkpoints, limits, propose
 from advisor.advice.plans.limits import FOUR_BITS
-from advisor.domain.nouns import (
-    LLM,
-    AdvisorError,
-    Case,
-    Facts,
-    Finding,
-    Hardware,
-    Plan,
-    Quant,
-    Request,
-)
-from advisor.domain.sourced import sourced
+from advisor.domain.nouns import AdvisorError, Case, Facts, Finding, Plan, Quant, Request
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import first_row, hardware_words
 from advisor.perf import memory
 
-USUAL_LENGTH = sourced(
-    4096, "tokens", "own choice: a request that a quantisation must leave room for", "assumed"
-)
+
+def weighed(facts: Facts, **changes: object) -> Facts:
+    """Facts of another engine, quantisation or number of requests."""
+    return facts.model_copy(update=changes)
 
 
-def fits(
-    hw: Hardware,
-    model: LLM,
-    quant: Quant,
-    engine: str,
-    gpus: int,
-    length: int = USUAL_LENGTH,
-    slots: int = 1,
-) -> bool | None:
-    """Do `slots` requests of `length` tokens fit beside the weights? None where memory or sizes are
-    not known.
-    """
-    facts = _facts(hw, model, quant, engine, gpus, length, slots)
+def fits(facts: Facts) -> bool | None:
+    """Do the requests fit beside the weights? None where memory or sizes are not known."""
     # the very plans that would be proposed: their limits decide, and not every number of
     # ranks divides the heads
+    plans = _plans(facts)
+    if plans is None:
+        return None
+    plans = [plan for plan in plans if plan.dp == 1 or plan.engine in memory.SERVERS]
+    fit = [_holds(facts, plan) and breaks_blocks(facts, plan) is None for plan in plans]
+    return True if True in fit else None if None in fit else False
+
+
+def holds_slots(facts: Facts) -> bool:
+    """Whether the replicas of some layout hold the requests together, and beside the model's own
+    head as well; True where memory or sizes are not known.
+    """
+    plans = _plans(facts)
+    return plans is None or any(_room_for(facts, plan) for plan in plans)
+
+
+def _plans(facts: Facts) -> list[Plan] | None:
+    """The plan without speculation of each layout; None where nothing can be planned."""
     try:
-        plans = [propose.base_plan(facts, split) for split in propose.splits(facts)]
+        return [propose.base_plan(facts, split) for split in propose.splits(facts)]
     except AdvisorError:
         return None
-    plans = [plan for plan in plans if plan.dp == 1 or engine in memory.SERVERS]
-    found = [_holds(facts, plan, slots) and breaks_blocks(facts, plan) is None for plan in plans]
-    return True if True in found else None if None in found else False
 
 
-def _facts(
-    hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length: int, slots: int
-) -> Facts:
-    """`slots` requests of `length` tokens on this machine, and nothing else said."""
-    return Facts(
-        hardware=hw,
-        model=model,
-        shape=knowledge.known_shape(model),
-        quant=quant,
-        engine=engine,
-        gpus=gpus,
-        concurrency=slots,
-        ctx_tokens=max(length - 1, 1),
-        output_tokens=1,
-    )
-
-
-def holds_slots(
-    hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length: int, slots: int
-) -> bool:
-    """Whether the replicas of some layout hold `slots` requests of `length` tokens together, and
-    beside the model's own head as well; True where memory or sizes are not known.
-    """
-    facts = _facts(hw, model, quant, engine, gpus, length, slots)
-    try:
-        plans = [propose.base_plan(facts, split) for split in propose.splits(facts)]
-    except AdvisorError:
-        return True
-    return any(_room_for(facts, plan, slots) for plan in plans)
-
-
-def _room_for(facts: Facts, plan: Plan, slots: int) -> bool:
-    arms = [plan]
+def _room_for(facts: Facts, plan: Plan) -> bool:
+    arms, slots = [plan], facts.concurrency or 1
     if facts.model and facts.model.mtp_layers and propose.no_path(facts, plan, "mtp") is None:
         middle = propose.middle_k(facts, "mtp")
         arms.append(propose.with_method(facts, plan, "mtp", middle))
     return all((arm.max_num_seqs or slots) * arm.dp >= slots for arm in arms)
 
 
-def _holds(facts: Facts, plan: Plan, slots: int) -> bool | None:
+def _holds(facts: Facts, plan: Plan) -> bool | None:
     """Whether the plan fits with all slots where they are reserved, and the model's own head beside
     one request: the head is no reason to take a worse model for the rest of them.
     """
-    plain = memory.bill(facts, plan).fits
+    plain, slots = memory.bill(facts, plan).fits, facts.concurrency or 1
     if plain and traits(plan.engine).pool == "slots" and (plan.max_num_seqs or slots) < slots:
         return False
     if not plain or not facts.model or not facts.model.mtp_layers:
         return plain
-    head = plan.model_copy(update={"method": "mtp", "k": 1, "max_num_seqs": 1})
     needed = limits.context(facts)
-    return memory.bill(facts, head.model_copy(update={"max_model_len": needed})).fits
+    head = {"method": "mtp", "k": 1, "max_num_seqs": 1, "max_model_len": needed}
+    return memory.bill(facts, plan.model_copy(update=head)).fits
 
 
 def breaks_blocks(facts: Facts, plan: Plan) -> Finding | None:
@@ -115,65 +79,63 @@ def breaks_blocks(facts: Facts, plan: Plan) -> Finding | None:
     if facts.quant is None or facts.quant.id != "fp8" or plan.tp == 1:
         return None
     launch = engines.get(plan.engine).to_launch(plan)
-    found = rules.check(Case(facts=facts, plan=plan, launch=launch), select=("SD215",))[0]
-    return next((one for one in found if one.severity == "error"), None)
+    findings = rules.check(Case(facts=facts, plan=plan, launch=launch), select=("SD215",))[0]
+    return next((finding for finding in findings if finding.severity == "error"), None)
 
 
-def quant_default(
-    hw: Hardware, model: LLM, engine: str, gpus: int, length: int = USUAL_LENGTH, slots: int = 1
-) -> tuple[Quant, str]:
-    """The first of the preferred quantisations that fits (else the smallest), and why. `length`:
-    tokens per request.
+def quant_default(facts: Facts) -> tuple[Quant, str]:
+    """The first of the preferred quantisations that fits (else the smallest), and why.
 
-    llama-server takes the context of all `slots` at the start: where those do not fit, the next one
-    that still has four bits.
+    llama-server takes the context of all requests at the start: where those do not fit, the next
+    one that still has four bits.
     """
-    chosen, why = _first_fit(hw, model, engine, gpus, length, 1)
-    if (
-        traits(engine).pool != "slots"
-        or slots == 1
-        or not fits(hw, model, chosen, engine, gpus, length)
-    ):
+    chosen, why = _first_fit(weighed(facts, concurrency=1))
+    reserved, slots = traits(facts.engine).pool == "slots", facts.concurrency or 1
+    if not reserved or slots == 1 or not fits(weighed(facts, quant=chosen, concurrency=1)):
         return chosen, why
-    roomy, told = _first_fit(hw, model, engine, gpus, length, slots)
-    holds = (roomy.bits or 0.0) >= FOUR_BITS and fits(hw, model, roomy, engine, gpus, length, slots)
-    return (roomy, told) if holds and roomy.id != chosen.id else (chosen, why)
+    roomy, roomy_why = _first_fit(facts)
+    if roomy.id == chosen.id or (roomy.bits or 0.0) < FOUR_BITS:
+        return chosen, why
+    return (roomy, roomy_why) if fits(weighed(facts, quant=roomy)) else (chosen, why)
 
 
-def _first_fit(
-    hw: Hardware, model: LLM, engine: str, gpus: int, length: int, slots: int
-) -> tuple[Quant, str]:
-    found = first_row("quant", {**hardware_words(hw), "engine": engine, "family": model.family})
-    choices = [knowledge.quant(name) for name in found["quants"]]
-    why = str(found["why"])
+def _first_fit(facts: Facts) -> tuple[Quant, str]:
+    model, hardware, slots = facts.model, facts.hardware, facts.concurrency or 1
+    assert model is not None and hardware is not None and facts.engine is not None  # weighed
+    words = {**hardware_words(hardware), "engine": facts.engine, "family": model.family}
+    row = first_row("quant", words)
+    choices, why = [knowledge.quant(name) for name in row["quants"]], str(row["why"])
     all_slots = f" with all {slots} slots" if slots > 1 else ""
     large: list[str] = []
-    unnamed: list[Quant] = []  # they fit, but nobody is known to publish them
+    unnamed: list[str] = []  # they fit, but nobody is known to publish them
     for choice in choices:
-        fit = fits(hw, model, choice, engine, gpus, length, slots)
+        asked = weighed(facts, quant=choice)
+        fit = fits(asked)
         if fit is False:
             large.append(choice.id)
-        elif not checkpoints.available(model, choice, engine, hw, gpus):
-            unnamed.append(choice)
+        elif not checkpoints.available(asked):
+            unnamed.append(choice.id)
         elif fit is None:
             return choice, f"{why}; not checked against the memory, because a size is not known"
         elif unnamed:
-            return choice, f"no checkpoint in {' or '.join(c.id for c in unnamed)} is known"
+            return choice, f"no checkpoint in {' or '.join(unnamed)} is known"
         else:
             larger = " and ".join(large)
-            told = f"best choice that fits{all_slots}; {larger} would not" if larger else why
-            made = knowledge.checkpoint(model, choice, engine, "none") is None
-            return choice, f"{told}; made of the 16 bit weights at load" if made else told
+            if larger:
+                why = f"best choice that fits{all_slots}; {larger} would not"
+            plain = knowledge.checkpoint(model, choice, facts.engine, "none") is None
+            return choice, f"{why}; made of the 16 bit weights at load" if plain else why
+    names = tuple(choice.id for choice in choices)
     if not unnamed:
-        return choices[-1], f"the smallest of {', '.join(c.id for c in choices)}; none fits"
-    nobody = f"no checkpoint in {' or '.join(c.id for c in unnamed)} is known"
-    for other in checkpoints.others(model, engine, hw, tuple(c.id for c in choices)):
-        if fits(hw, model, other, engine, gpus, length, slots) is not False:
+        return choices[-1], f"the smallest of {', '.join(names)}; none fits"
+    nobody = f"no checkpoint in {' or '.join(unnamed)} is known"
+    for other in checkpoints.others(model, facts.engine, hardware, names):
+        if fits(weighed(facts, quant=other)) is not False:
             return other, f"{nobody}: the largest published one that fits{all_slots}"
-    published = checkpoints.others(model, engine, hw, ())
+    published = checkpoints.others(model, facts.engine, hardware, ())
     if published:  # too large: said, rather than a launch of what nobody publishes
         return published[-1], f"{nobody}, and the smallest published one does not fit"
-    return unnamed[0], nobody
+    return knowledge.quant(unnamed[0]), nobody
 
 
 def quant_of_repository(request: Request) -> Quant | None:

@@ -7,13 +7,14 @@ What it does not know: whether the machine is free, and what the checkpoint real
 from __future__ import annotations
 
 from math import ceil
+from typing import Any
 
 from advisor import engines
 from advisor.advice.choices import Default, engine_for, version_for
 from advisor.advice.plans import checkpoints, topology
 from advisor.advice.plans.limits import FOUR_BITS
 from advisor.advice.plans.methods import has_mtp
-from advisor.advice.quantisations import quant_default, quant_of_repository
+from advisor.advice.quantisations import quant_default, quant_of_repository, weighed
 from advisor.domain.nouns import (
     AS_ASKED,
     LLM,
@@ -39,6 +40,10 @@ from advisor.rules.kit.releases import asked_release
 
 _OPTIONS = {"hardware": "hw", "ctx_tokens": "ctx"}  # fields whose option is called otherwise
 AB_FOLDER = "ab"
+AS_REQUESTED = (  # facts that a request states
+    "tp", "concurrency", "ctx_tokens", "output_tokens", "workload", "prefix_share", "output_spread",
+    "goal",
+)  # fmt: skip
 BY_NAME = "model-name"  # source of a model of which no more than its name was read
 LAYOUT_OPEN = "int4"  # four bits whose layout a user leaves open
 FOUR_BIT = ("awq-int4", "nvfp4", "mxfp4", "q4_k_m", "ud-q4_k_xl", "iq4_xs")  # the usual first
@@ -48,39 +53,33 @@ SHOWN_OF_EACH = sourced(
 )
 
 
-def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Quant, list[Default]]:
+def _quant(request: Request, bare: Facts) -> tuple[Quant, list[Default]]:
     if request.quant is not None:
         return knowledge.quant(request.quant), []
-    named = quant_of_repository(request)
-    if named is not None:
+    if (named := quant_of_repository(request)) is not None:
         return named, [("quant", named.id, "read from the name")]
-    length = request.ctx_tokens + request.output_tokens
-    chosen, why = quant_default(hw, model, engine, request.gpus, length, request.concurrency)
+    chosen, why = quant_default(bare)
     return chosen, [("quant", chosen.id, why)]
 
 
-def _published_four(request: Request, hw: Hardware, model: LLM) -> tuple[Request, list[Default]]:
+def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Default]]:
     """The request with a published checkpoint of four bits, where "int4" or "4bit" was asked for
     and nobody publishes one by that name.
     """
+    assert bare.model is not None  # of a question
     if request.quant is None or knowledge.quant(request.quant).id != LAYOUT_OPEN:
         return request, []
-    if LAYOUT_OPEN in {found.quant for found in knowledge.checkpoints(model)}:
+    if LAYOUT_OPEN in {row.quant for row in knowledge.checkpoints(bare.model)}:
         return request, []
-    free = request.model_copy(update={"quant": None})
-    engine = engine_for(free, hw, model)[0]
-    length = request.ctx_tokens + request.output_tokens
-    usual = quant_default(hw, model, engine, request.gpus, length, request.concurrency)[0]
-    four = [found for name in FOUR_BIT if (found := knowledge.quant(name))]
-    for found in (usual, *four):
-        runs = request.engine is None or not found.engines or engine in found.engines
-        known = any(
-            checkpoints.available(model, found, name, hw, request.gpus)
-            for name in found.engines or (engine,)
-        )
-        if FOUR_BITS <= (found.bits or 0.0) < FOUR_BITS + 1 and runs and known:
+    engine = engine_for(bare, request.model_copy(update={"quant": None}))[0]
+    usual = quant_default(weighed(bare, engine=engine))[0]
+    for quant in (usual, *map(knowledge.quant, FOUR_BIT)):
+        runs = request.engine is None or not quant.engines or engine in quant.engines
+        able = (weighed(bare, quant=quant, engine=name) for name in quant.engines or (engine,))
+        four = FOUR_BITS <= (quant.bits or 0.0) < FOUR_BITS + 1
+        if four and runs and any(map(checkpoints.available, able)):
             why = f"{request.quant} means four bits: a published checkpoint"
-            return request.model_copy(update={"quant": found.id}), [("quant", found.id, why)]
+            return request.model_copy(update={"quant": quant.id}), [("quant", quant.id, why)]
     return request, []
 
 
@@ -88,16 +87,16 @@ def asked_model(name: str) -> LLM:
     """The model of a launch. Raises UnknownFact for a bare name that says more than a known
     model's: a sibling or a fine-tune, whose weights no repository tells.
     """
-    found, text = knowledge.llm(name), name.strip()
-    whole = find_name(text, knowledge.index()["llms_keys"]) is not None
-    if whole or "/" in text or found.source == READ:
-        return found
-    forms = [form for form, ident, _ in knowledge.index()["llm_forms"] if ident == found.id]
-    forms += [squeeze(c.repository.rsplit("/", 1)[-1]) for c in knowledge.checkpoints(found)]
+    model, text, index = knowledge.llm(name), name.strip(), knowledge.index()
+    whole = find_name(text, index["llms_keys"]) is not None
+    if whole or "/" in text or model.source == READ:
+        return model
+    forms = [form for form, ident, _ in index["llm_forms"] if ident == model.id]
+    forms += [squeeze(c.repository.rsplit("/", 1)[-1]) for c in knowledge.checkpoints(model)]
     if not more_than(text, forms):
-        return found
+        return model
     hint = f"(what is not listed, by its repository or folder: --model ORG/{text[:60]})"
-    raise UnknownFact("model", text[:80], (found.id,), hint)
+    raise UnknownFact("model", text[:80], (model.id,), hint)
 
 
 def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Checkpoint | None:
@@ -110,48 +109,51 @@ def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Chec
     return found
 
 
-def _temperature(
-    request: Request, model: LLM, thinking: bool | None
-) -> tuple[float | None, list[Default]]:
-    if request.temperature is not None:
-        return request.temperature, []
-    value = model.temperature(request.workload, thinking)
-    if value is None:
-        return None, []
-    source = model.default_temperature.source if model.default_temperature else model.source
-    return value, [
-        ("temperature", f"{value:g}", f"recommended for this model and workload ({source})")
-    ]
-
-
-def _thinking(request: Request, model: LLM) -> tuple[bool | None, list[Default]]:
-    if request.thinking is not None or model.thinking_default is None:
-        return request.thinking, []
-    return model.thinking_default, [
-        ("thinking", "on" if model.thinking_default else "off", "the model's own default")
-    ]
+def _sampling(request: Request, model: LLM) -> tuple[dict[str, Any], list[Default]]:
+    """How the model thinks and samples, where the question leaves it open."""
+    thinking, warm, defaults = request.thinking, request.temperature, []
+    if thinking is None and model.thinking_default is not None:
+        thinking = model.thinking_default
+        defaults.append(("thinking", "on" if thinking else "off", "the model's own default"))
+    if warm is None and (warm := model.temperature(request.workload, thinking)) is not None:
+        source = model.default_temperature.source if model.default_temperature else model.source
+        why = f"recommended for this model and workload ({source})"
+        defaults.append(("temperature", f"{warm:g}", why))
+    return {"thinking": thinking, "temperature": warm}, defaults
 
 
 def _machine(request: Request) -> tuple[Hardware, list[Default]]:
     if request.hardware.strip().lower() != "auto":
         return knowledge.hardware(request.hardware), []
-    from advisor.knowledge.detect import (  # start-up: only for --hw auto
-        detect,  # start-up: only where the hardware is asked of the machine
-    )
+    from advisor.knowledge.detect import detect  # start-up: only for --hw auto
 
     hw, count = detect()
-    found: list[Default] = [
-        ("hardware", hw.id, f"found on this machine: {count} x {hw.name or hw.id}")
-    ]
+    defaults = [("hardware", hw.id, f"found on this machine: {count} x {hw.name or hw.id}")]
     if count > request.gpus:
-        found.append(
-            (
-                "gpus",
-                str(request.gpus),
-                f"this machine has {count}: give --gpus {count} to use them all",
-            )
+        why = f"this machine has {count}: give --gpus {count} to use them all"
+        defaults.append(("gpus", str(request.gpus), why))
+    return hw, defaults
+
+
+def _model(request: Request) -> tuple[LLM, list[Default]]:
+    """The model, with the user's own repository as its only checkpoint where he named one."""
+    model = asked_model(request.model)
+    name = model.name or model.id
+    if model.is_class:
+        raise AdvisorError(
+            f"'{model.id}' stands for measured models whose names are not known, so no launch can "
+            f"be written for it: name a model (advisor models list)"
         )
-    return hw, found
+    if model.source == BY_NAME and not model.checkpoints and "/" not in request.model:
+        raise AdvisorError(
+            f"no published checkpoint of {name} is known, nor its shape: give "
+            f"the repository or folder that you serve as --model (ORG/{model.id}, ./folder)"
+        )
+    own = checkpoints.own_name(request)
+    if own is None:
+        return model, []
+    why = f"taken as {name}: shape, head and acceptance are assumed to be its"
+    return checkpoints.with_own(model, own), [("model", own, why)]
 
 
 def _check_release(facts: Facts) -> None:
@@ -166,14 +168,6 @@ def _check_release(facts: Facts) -> None:
         )
 
 
-def _link(request: Request, hw: Hardware) -> tuple[str | None, list[Default]]:
-    """The link between the accelerators, where it is asked for or where there is only one way to
-    join them.
-    """
-    found = topology.link_default(hw, request.gpus) if request.interconnect is None else None
-    return (request.interconnect, []) if found is None else (found[0], [("interconnect", *found)])
-
-
 def facts_for_request(request: Request) -> Facts:
     """Everything known for a request. Raises UnknownFact (with the nearest names) or
     AdvisorError.
@@ -186,60 +180,37 @@ def bare_facts(request: Request) -> Facts:
     AdvisorError.
     """
     hw, defaults = _machine(request)
-    model = asked_model(request.model)
-    if model.is_class:
-        raise AdvisorError(
-            f"'{model.id}' stands for measured models whose names are not known, so no launch can "
-            f"be written for it: name a model (advisor models list)"
-        )
-    if model.source == BY_NAME and not model.checkpoints and "/" not in request.model:
-        raise AdvisorError(
-            f"no published checkpoint of {model.name or model.id} is known, nor its shape: give "
-            f"the repository or folder that you serve as --model (ORG/{model.id}, ./folder)"
-        )
-    own = checkpoints.own_name(request)
-    if own is not None:
-        what = (
-            f"taken as {model.name or model.id}: shape, head and acceptance are assumed to be its"
-        )
-        defaults.append(("model", own, what))
-        model = checkpoints.with_own(model, own)
-    request, more = _published_four(request, hw, model)
-    defaults += more
-    engine, more = engine_for(request, hw, model)
-    defaults += more
-    version, more = version_for(request, engine, hw)
-    defaults += more
-    quant, more = _quant(request, hw, model, engine)
-    defaults += more
-    thinking, more = _thinking(request, model)
-    defaults += more
-    temperature, more = _temperature(request, model, thinking)
-    defaults += more
-    link, more = _link(request, hw)
-    defaults += more
-    facts = Facts(
-        request=request,
+    model, own = _model(request)
+    length = request.ctx_tokens + request.output_tokens
+    bare = Facts(
         hardware=hw,
         model=model,
         shape=knowledge.known_shape(model),
-        quant=quant,
-        checkpoint=_checkpoint(request, model, quant, engine),
-        engine=engine,
-        engine_version=version,
         gpus=request.gpus,
-        tp=request.tp,
         concurrency=request.concurrency,
-        ctx_tokens=request.ctx_tokens,
-        output_tokens=request.output_tokens,
-        workload=request.workload,
-        temperature=temperature,
-        thinking=thinking,
-        prefix_share=request.prefix_share,
-        output_spread=request.output_spread,
-        goal=request.goal,
-        interconnect=link,
-        defaults=tuple(defaults),
+        ctx_tokens=max(length - 1, 1),
+        output_tokens=1,
+    )
+    request, four = _published_four(request, bare)
+    engine, engine_why = engine_for(bare, request)
+    version, version_why = version_for(request, engine, hw)
+    quant, quant_why = _quant(request, weighed(bare, engine=engine))
+    sampling, sampling_why = _sampling(request, model)
+    joined = topology.link_default(hw, request.gpus) if request.interconnect is None else None
+    defaults += [*own, *four, *engine_why, *version_why, *quant_why, *sampling_why]
+    defaults += [("interconnect", *joined)] if joined is not None else []
+    facts = bare.model_copy(
+        update={
+            **{name: getattr(request, name) for name in AS_REQUESTED},
+            **sampling,
+            "request": request,
+            "quant": quant,
+            "checkpoint": _checkpoint(request, model, quant, engine),
+            "engine": engine,
+            "engine_version": version,
+            "interconnect": joined[0] if joined is not None else request.interconnect,
+            "defaults": tuple(defaults),
+        }
     )
     _check_release(facts)
     if (board := topology.assumption(facts)) is not None:
@@ -286,15 +257,6 @@ def _measured_methods(facts: Facts) -> tuple[str, ...]:
 def ab_commands(request: Request, facts: Facts, plan: Plan) -> tuple[str, ...]:
     """How to measure an answer: plan the A/B and run it; last, the engine's own benchmark
     for a server that is already up.
-
-    Parameters
-    ----------
-    request : Request
-        The question, which the plan repeats.
-    facts : Facts
-        What is known for it: the load of the benchmark.
-    plan : Plan
-        What runs without speculation.
     """
     return (
         " ".join(("advisor bench plan", *as_options(request), "--out", AB_FOLDER)),

@@ -298,7 +298,12 @@ def test_default_engine(hw: str, engine: str) -> None:
     ],
 )
 def test_default_quant(hw: str, model: str, engine: str, gpus: int, quant: str) -> None:
-    assert quant_default(knowledge.hardware(hw), knowledge.llm(model), engine, gpus)[0].id == quant
+    llm = knowledge.llm(model)
+    facts = Facts(
+        hardware=knowledge.hardware(hw), model=llm, shape=knowledge.known_shape(llm),
+        engine=engine, gpus=gpus, concurrency=1, ctx_tokens=4095, output_tokens=1,
+    )  # fmt: skip
+    assert quant_default(facts)[0].id == quant
 
 
 def test_default_temperature_follows_workload_and_thinking() -> None:

@@ -9,7 +9,6 @@ from math import exp, log
 from typing import NamedTuple
 
 from advisor.advice import decide
-from advisor.advice.explore.instances import ServerResult, memory_gib
 from advisor.advice.explore.layouts import ClassResult, Instance, Kind, Layout
 from advisor.advice.explore.mix import Mix
 from advisor.advice.explore.mixing import (
@@ -17,22 +16,14 @@ from advisor.advice.explore.mixing import (
     average,
     chance,
     chance_of_all,
-    stay_ms,
+    scaled,
     times,
     widen,
 )
+from advisor.advice.explore.servers import ServerDraft, ServerResult, memory_gib
 from advisor.advice.explore.values import KRanges
 from advisor.domain.normal import Z10
-from advisor.domain.nouns import (
-    Candidate,
-    Decision,
-    Estimate,
-    Goal,
-    Interval,
-    MemoryBill,
-    MetricEstimate,
-    Plan,
-)
+from advisor.domain.nouns import Estimate, Goal, Interval, MetricEstimate
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
@@ -43,112 +34,104 @@ NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
 _ERRORS = {"shared": "layout_error", "gpus": "layout_error", "model": "other_model_error"}
 
 
+class LayoutDraft(NamedTuple):
+    """A layout before it is estimated; `slow` is what its servers cost each other."""
+
+    kind: Kind
+    title: str
+    model: str
+    servers: tuple[ServerDraft, ...] = ()
+    slow: tuple[float, ...] = ()
+    saturated: bool = False
+    refusal: str | None = None
+    k_ranges: KRanges | None = None
+
+
 class Measure(NamedTuple):
     """What layouts are measured against: the mix, and one server for all of it."""
 
     mix: Mix
     reference: ServerResult
 
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """Each class's part of the requests at once."""
-        return self.reference.asked.weights
-
     def plain(self, which: int) -> Times:
         """What a class sees in one server without speculation."""
-        found = self.reference.plain[self.reference.asked.classes.index(which)]
-        return found._replace(output_tok_s=found.output_tok_s * self.reference.asked.scale)
+        seen = self.reference.plain[self.reference.draft.classes.index(which)]
+        return seen._replace(output_tok_s=seen.output_tok_s * self.reference.draft.scale)
 
 
 def build_layout(
-    measure: Measure,
-    kind: Kind,
-    title: str,
-    model: str,
-    several: Sequence[ServerResult],
-    runs: Sequence[int],
-    slow: Sequence[float],
-    *,
-    saturated: bool = False,
-    k_ranges: KRanges | None = None,
-    decision: Decision | None = None,
+    measure: Measure, draft: LayoutDraft, several: Sequence[ServerResult], runs: Sequence[int]
 ) -> Layout:
-    """A layout of servers, each running its candidate `runs`, `slow` times slower than alone."""
-    results: dict[int, ClassResult] = {}
-    sd = knowledge.threshold(_ERRORS[kind]).value if kind in _ERRORS else 0.0
-    for one, index, factor in zip(several, runs, slow, strict=True):
-        for place, which in enumerate(one.asked.classes):
-            results[which] = _result(measure, one, place, which, index, factor, sd)
+    """A layout of servers, each running its candidate `runs`; bare where it has a refusal."""
+    bare = Layout(
+        kind=draft.kind,
+        title=draft.title,
+        model=draft.model,
+        refusal=draft.refusal,
+        k_ranges=draft.k_ranges,
+    )
+    if draft.refusal is not None:
+        return bare
+    rows = list(zip(several, runs, draft.slow, strict=True))
+    sd = knowledge.threshold(_ERRORS[draft.kind]).value if draft.kind in _ERRORS else 0.0
+    results = {
+        which: _class_result(measure, server, place, index, factor, sd)
+        for server, index, factor in rows
+        for place, which in enumerate(server.draft.classes)
+    }
     ordered = tuple(results[i] for i in sorted(results))
-    gain = average([one.gain for one in ordered], measure.weights)
-    objectives = [one.p_objective for one in ordered if one.p_objective is not None]
-    p_gain = None if kind == "off" else _p_gain(several, runs, ordered, gain, kind == "model")
-    made = tuple(
-        _instance(measure.mix, one, index, factor, saturated, decision)
-        for one, index, factor in zip(several, runs, slow, strict=True)
-    )
-    device, usable = _device(kind, made)
-    return Layout(
-        kind=kind,
-        title=title,
-        model=model,
-        instances=made,
-        results=ordered,
-        gain=gain,
-        p_gain=p_gain,
-        objectives=len(objectives),
-        objectives_met=0 if saturated else sum(p >= 0.5 for p in objectives),
-        device_gib=device,
-        usable_gib=usable,
-        k_ranges=k_ranges,
+    gain = average([seen.gain for seen in ordered], measure.reference.draft.weights)
+    objectives = [seen.p_objective for seen in ordered if seen.p_objective is not None]
+    instances = tuple(_instance(measure.mix, draft, *row) for row in rows)
+    sizes = [memory_gib(one.facts, one.plan, one.memory) for one in instances]
+    known = [size for size in sizes if size is not None]
+    most = sum(known) if draft.kind == "shared" else max(known, default=None)
+    return bare.model_copy(
+        update={
+            "instances": instances,
+            "results": ordered,
+            "gain": gain,
+            "p_gain": _p_gain(draft.kind, several, runs, ordered, gain),
+            "objectives": len(objectives),
+            "objectives_met": 0 if draft.saturated else sum(p >= 0.5 for p in objectives),
+            "device_gib": most if len(known) == len(sizes) else None,
+            "usable_gib": device.usable_gib(instances[0].facts),
+        }
     )
 
 
-def _result(
-    measure: Measure,
-    one: ServerResult,
-    place: int,
-    which: int,
-    index: int,
-    factor: float,
-    sd: float,
+def _class_result(
+    measure: Measure, server: ServerResult, place: int, index: int, factor: float, sd: float
 ) -> ClassResult:
-    work = measure.mix.classes[which]
-    candidate = one.candidates[place][index]
-    estimate = candidate.estimate
-    seen = times(estimate, "value") if estimate is not None else one.plain[place]
-    rate = seen.output_tok_s * one.asked.scale / factor
+    which = server.draft.classes[place]
+    work, estimate = measure.mix.classes[which], server.candidates[place][index].estimate
+    seen = times(estimate, "value") if estimate is not None else server.plain[place]
+    rate = seen.output_tok_s * server.draft.scale / factor
     seen = Times(rate, seen.tpot_ms * factor, seen.ttft_ms * factor)
     plain = measure.plain(which)
+    served = seen.output_tok_s
     if work.rate is not None:  # as many are served as arrive: what differs is how long they stay
-        stays = [stay_ms(one.tpot_ms, one.ttft_ms, work.output_tokens) for one in (plain, seen)]
         arriving = work.rate * work.output_tokens
+        ratio = plain.stay_ms(work.output_tokens) / seen.stay_ms(work.output_tokens)
         plain = plain._replace(output_tok_s=arriving)
-        seen = seen._replace(output_tok_s=arriving * stays[0] / stays[1])
-    own = decide.goal_interval(estimate, work.goal)
+        seen = seen._replace(output_tok_s=arriving * ratio)
+        served = min(seen.output_tok_s, arriving)
+    gain = decide.goal_interval(estimate, work.goal)
     if sd > 0:
-        middle = _ratio(work.goal, seen, plain)
-        gain = widen(
-            Interval(p10=middle * own.p10 / own.p50, p50=middle, p90=middle * own.p90 / own.p50),
-            sd,
-        )
-    else:
-        gain = own
+        gain = widen(scaled(gain, _goal_ratio(work.goal, seen, plain)), sd)
     return ClassResult(
         name=work.name,
-        concurrency=one.asked.loads[place],
+        concurrency=server.draft.loads[place],
         gain=gain,
-        output_tok_s=min(seen.output_tok_s, plain.output_tok_s)
-        if work.rate is not None
-        else seen.output_tok_s,
+        output_tok_s=served,
         tpot_ms=seen.tpot_ms,
         ttft_ms=seen.ttft_ms,
         ttft_predictable=estimate is None or estimate.ttft_ms.predictable,
-        p_objective=_p_objective(one, place, estimate, seen),
+        p_objective=_p_objective(server, place, estimate, seen),
     )
 
 
-def _ratio(goal: Goal, seen: Times, plain: Times) -> float:
+def _goal_ratio(goal: Goal, seen: Times, plain: Times) -> float:
     """The goal's speed against the plain one."""
     ratios = (
         seen.output_tok_s / plain.output_tok_s,
@@ -159,58 +142,50 @@ def _ratio(goal: Goal, seen: Times, plain: Times) -> float:
 
 
 def _p_objective(
-    one: ServerResult, place: int, estimate: Estimate | None, seen: Times
+    server: ServerResult, place: int, estimate: Estimate | None, seen: Times
 ) -> float | None:
     """The chance of the class's objectives at what it sees here."""
-    request = one.asked.each[place].request
     if estimate is None:
-        first = MetricEstimate(speedup=NO_GAIN)
+        plain = MetricEstimate(speedup=NO_GAIN)
         estimate = Estimate(
-            output_tok_s=first,
-            tpot_ms=first.model_copy(update={"value": seen.tpot_ms}),
-            ttft_ms=first.model_copy(update={"value": seen.ttft_ms}),
-            accepted_length=NO_GAIN,
-            p_gain=0.5,
+            output_tok_s=plain, tpot_ms=plain, ttft_ms=plain, accepted_length=NO_GAIN, p_gain=0.5
         )
-    else:
-        estimate = estimate.model_copy(
-            update={
-                "tpot_ms": estimate.tpot_ms.model_copy(update={"value": seen.tpot_ms}),
-                "ttft_ms": estimate.ttft_ms.model_copy(update={"value": seen.ttft_ms}),
-            }
-        )
-    return decide.p_objective(request, estimate, "value")
+    here = estimate.model_copy(
+        update={
+            name: getattr(estimate, name).model_copy(update={"value": getattr(seen, name)})
+            for name in ("tpot_ms", "ttft_ms")
+        }
+    )
+    return decide.p_objective(server.draft.each[place].request, here, "value")
 
 
 def _p_gain(
+    kind: Kind,
     several: Sequence[ServerResult],
     runs: Sequence[int],
     results: Sequence[ClassResult],
     gain: Interval,
-    other_model: bool,
-) -> float:
+) -> float | None:
     """P(gain) of the layout: in one server of the model in use, that of its estimates."""
-    if len(several) == 1 and not other_model:
-        made = [column[runs[0]].estimate for column in several[0].candidates]
-        told = [one.p_gain for one in made if one is not None]
-        if len(told) == len(results):
-            return chance_of_all(told, several[0].asked.weights)
+    if kind == "off":
+        return None
+    if len(several) == 1 and kind != "model":
+        estimates = [column[runs[0]].estimate for column in several[0].candidates]
+        chances = [estimate.p_gain for estimate in estimates if estimate is not None]
+        if len(chances) == len(results):
+            return chance_of_all(chances, several[0].draft.weights)
     return chance(gain) if gain != NO_GAIN else 0.5
 
 
 def _instance(
-    mix: Mix,
-    one: ServerResult,
-    index: int,
-    factor: float,
-    saturated: bool,
-    decision: Decision | None,
+    mix: Mix, draft: LayoutDraft, server: ServerResult, index: int, factor: float
 ) -> Instance:
-    facts = one.asked.question.facts
+    facts = server.draft.question.facts
     assert facts.request is not None  # made from one
-    plan = one.candidates[0][index].plan
-    names = tuple(mix.classes[i].name for i in one.asked.classes)
-    best = one.candidates[0][one.best].plan if one.best is not None else None
+    plan = server.candidates[0][index].plan
+    names = tuple(mix.classes[i].name for i in server.draft.classes)
+    lengths = [own.ctx_tokens for own in server.draft.each]  # the launch is for the longest class
+    longest = lengths.index(facts.ctx_tokens) if facts.ctx_tokens in lengths else 0
     return Instance(
         name="-".join(names) if len(names) < len(mix.classes) or len(names) == 1 else "all",
         classes=names,
@@ -218,46 +193,21 @@ def _instance(
         request=facts.request,
         facts=facts,
         plan=plan,
-        decision=decision or one.decision,
-        best=best,
-        candidates=_of_frame(one),
-        memory=_bill(one, plan),
-        concurrency=sum(one.asked.loads),
+        decision=server.decision,
+        best=server.candidates[0][server.best].plan if server.best is not None else None,
+        candidates=server.candidates[longest],
+        memory=memory.bill(memory.replica(facts, plan), plan),
+        concurrency=sum(server.draft.loads),
         slowdown=factor,
-        saturated=saturated,
+        saturated=draft.saturated,
     )
 
 
-def _of_frame(one: ServerResult) -> tuple[Candidate, ...]:
-    """The candidates with the estimates of the longest class, as the launch is made for it."""
-    request = one.asked.question.facts.request
-    places = [
-        i
-        for i, facts in enumerate(one.asked.each)
-        if request is not None and facts.ctx_tokens == request.ctx_tokens
-    ]
-    return one.candidates[places[0] if places else 0]
-
-
-def _bill(one: ServerResult, plan: Plan) -> MemoryBill:
-    facts = one.asked.question.facts
-    return memory.bill(memory.replica(facts, plan), plan)
-
-
-def _device(kind: Kind, made: Sequence[Instance]) -> tuple[float | None, float | None]:
-    """GiB taken of the GPU that is used most, and what it gives."""
-    sizes = [memory_gib(one.facts, one.plan, one.memory) for one in made]
-    if None in sizes:
-        return None, device.usable_gib(made[0].facts)
-    known = [size for size in sizes if size is not None]
-    return (sum(known) if kind == "shared" else max(known)), device.usable_gib(made[0].facts)
-
-
-def relative(one: Layout, other: Layout) -> Interval:
+def relative(layout: Layout, other: Layout) -> Interval:
     """The gain of one layout against another; errors of speculation go together, those of layouts
     do not.
     """
-    a, b = one.gain or NO_GAIN, other.gain or NO_GAIN
+    a, b = layout.gain or NO_GAIN, other.gain or NO_GAIN
     left, right = (log(gain.p90 / gain.p10) / (2 * Z10) for gain in (a, b))
     sd = max(left**2 + right**2 - 2 * ERROR_CORRELATION * left * right, 0.0) ** 0.5
     middle = a.p50 / b.p50

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from advisor.domain.files import yaml_safely
 from advisor.domain.frozen import Frozen
@@ -67,49 +67,26 @@ class Mix(Frozen):
 
     def request(self, work: WorkClass, concurrency: int, **more: Any) -> Request:
         """The question of one class at a load, on all GPUs unless `more` says otherwise."""
-        told: dict[str, Any] = {
-            "hardware": self.hardware,
-            "gpus": self.gpus,
-            "interconnect": self.interconnect,
-            "model": self.models[0],
-            "quant": self.quant,
-            "engine": self.engine,
-            "engine_version": self.engine_version,
-            "concurrency": concurrency,
-            "ctx_tokens": work.ctx_tokens,
-            "output_tokens": work.output_tokens,
-            "prefix_share": work.prefix_share,
-            "workload": work.workload,
-            "goal": work.goal,
-            "max_tpot_ms": work.max_tpot_ms,
-            "max_ttft_ms": work.max_ttft_ms,
-        }
-        return Request(**(told | more))
+        fields: dict[str, Any] = {name: getattr(self, name) for name in _OF_MACHINE}
+        fields |= {name: getattr(work, name) for name in _OF_CLASS}
+        fields |= {"model": self.models[0], "concurrency": concurrency}
+        return Request(**(fields | more))
+
+    def closed_load(self, index: int) -> float | None:
+        """Requests at once of a class that gives a share or a concurrency; None for a rate."""
+        work = self.classes[index]
+        if work.concurrency is not None:
+            return float(work.concurrency)
+        return work.share * (self.concurrency or 1) if work.share is not None else None
 
 
-_MIX = (
-    "hardware",
-    "gpus",
-    "interconnect",
-    "model",
-    "models",
-    "quant",
-    "engine",
-    "concurrency",
-    "classes",
-)
-_CLASS = (
-    "name",
-    "share",
-    "concurrency",
-    "rate",
-    "prompt",
-    "output",
-    "prefix_share",
-    "workload",
-    "goal",
-    "objective",
-)
+_OF_MACHINE = ("hardware", "gpus", "interconnect", "quant", "engine", "engine_version")
+_OF_CLASS = ("ctx_tokens", "output_tokens", "prefix_share", "workload", "goal", "max_tpot_ms",
+             "max_ttft_ms")  # fmt: skip
+_MIX = ("hardware", "gpus", "interconnect", "model", "models", "quant", "engine", "concurrency",
+        "classes")  # fmt: skip
+_CLASS = ("name", "share", "concurrency", "rate", "prompt", "output", "prefix_share", "workload",
+          "goal", "objective")  # fmt: skip
 
 
 def read_mix(text: str) -> Mix:
@@ -174,12 +151,12 @@ def _class(data: Any, where: str) -> WorkClass:
     goals = _table(table.get("objective", {}), ("tpot", "ttft"), f"objective of {name}")
     return WorkClass(
         name=name,
-        share=_number(table, "share", (0.0, 1.0), name),
+        share=_number(table, "share", name, (0.0, 1.0)),
         concurrency=_whole(table, "concurrency", name),
-        rate=_number(table, "rate", RATES, name),
+        rate=_number(table, "rate", name, RATES),
         ctx_tokens=_whole(table, "prompt", name, "ctx_tokens") or USUAL_PROMPT,
         output_tokens=_whole(table, "output", name, "output_tokens") or USUAL_OUTPUT,
-        prefix_share=_number(table, "prefix_share", (0.0, 1.0), name) or 0.0,
+        prefix_share=_number(table, "prefix_share", name, (0.0, 1.0)) or 0.0,
         workload=_word(table, "workload", get_args(Workload), name) or "mixed",
         goal=_word(table, "goal", get_args(Goal), name) or "balanced",
         max_tpot_ms=_milliseconds(goals, "tpot", name),
@@ -189,10 +166,8 @@ def _class(data: Any, where: str) -> WorkClass:
 
 def milliseconds(text: str) -> float | None:
     """`50ms` or `2s` in milliseconds, None for anything else."""
-    found = _TIME.match(text)
-    if found is None:
-        return None
-    return float(found[1]) * (1000.0 if found[2] == "s" else 1.0)
+    time = _TIME.match(text)
+    return float(time[1]) * (1000.0 if time[2] == "s" else 1.0) if time is not None else None
 
 
 def _milliseconds(table: Mapping[str, Any], key: str, where: str) -> float | None:
@@ -222,11 +197,8 @@ def _text(table: Mapping[str, Any], key: str, where: str, needed: bool = False) 
     value = table.get(key)
     if value is None and not needed:
         return ""
-    if (
-        not isinstance(value, str | int | float)
-        or isinstance(value, bool)
-        or not str(value).strip()
-    ):
+    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    if not plain or not str(value).strip():
         raise AdvisorError(f"{where} needs {key}, a name")
     return str(value).strip()
 
@@ -242,31 +214,29 @@ def _models(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.strip() for one in several))
 
 
-def _whole(table: Mapping[str, Any], key: str, where: str, field: str = "") -> int | None:
-    value = table.get(key)
-    low, high = LIMITS[field or key]
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise AdvisorError(
-            f"{where}: {key} is a whole number from {low:,} to {high:,}, not {_value_text(value)}"
-        )
-    return value
-
-
 def _number(
-    table: Mapping[str, Any], key: str, limits: tuple[float, float], where: str
+    table: Mapping[str, Any], key: str, where: str, limits: tuple[float, float]
 ) -> float | None:
-    value = table.get(key)
+    """A number between limits. Those of a count are whole, and so must it be."""
+    value, (low, high) = table.get(key), limits
     if value is None:
         return None
-    plain = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    if not plain or not limits[0] <= value <= limits[1]:
-        low, high = limits
-        raise AdvisorError(
-            f"{where}: {key} is a number from {low:g} to {high:g}, not {_value_text(value)}"
+    whole = isinstance(low, int)
+    types = int if whole else int | float
+    plain = isinstance(value, types) and not isinstance(value, bool) and isfinite(value)
+    if not plain or not low <= value <= high:
+        span = (
+            f"whole number from {low:,} to {high:,}"
+            if whole
+            else f"number from {low:g} to {high:g}"
         )
-    return float(value)
+        raise AdvisorError(f"{where}: {key} is a {span}, not {_value_text(value)}")
+    return value if whole else float(value)
+
+
+def _whole(table: Mapping[str, Any], key: str, where: str, field: str = "") -> int | None:
+    low, high = LIMITS[field or key]
+    return cast("int | None", _number(table, key, where, (int(low), int(high))))
 
 
 def _word(table: Mapping[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:

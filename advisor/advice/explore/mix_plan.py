@@ -9,34 +9,22 @@ interval. What it does not know: the quality of other models, and costs of runni
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
-from math import log
-from typing import NamedTuple
+from math import exp, log
 
-from advisor.advice.explore import instances, mixing, sharing
+from advisor.advice.explore import mixing, servers
 from advisor.advice.explore.axes import series
-from advisor.advice.explore.instances import Server, ServerResult
-from advisor.advice.explore.layout_gains import Measure, build_layout, relative
-from advisor.advice.explore.layouts import Kind, Layout, MixPlan
+from advisor.advice.explore.layout_gains import LayoutDraft, Measure, build_layout, relative
+from advisor.advice.explore.layouts import Layout, MixPlan
 from advisor.advice.explore.mix import Mix, check_mix
+from advisor.advice.explore.servers import ServerDraft
 from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import KRanges
-from advisor.domain.nouns import AdvisorError
+from advisor.domain.nouns import AdvisorError, Interval
 from advisor.perf import memory
 
-
-class Draft(NamedTuple):
-    """A layout before it is estimated; `slow` is what its servers cost each other."""
-
-    kind: Kind
-    title: str
-    model: str
-    asked: tuple[Server, ...] = ()
-    slow: tuple[float, ...] = ()
-    saturated: bool = False
-    refusal: str | None = None
-    k_ranges: KRanges | None = None
+Part = tuple[int, ...]  # classes of one server, as indices into the mix
 
 
 def plan_mix(mix: Mix) -> MixPlan:
@@ -49,7 +37,7 @@ def plan_mix(mix: Mix) -> MixPlan:
     return MixPlan(mix=mix, layouts=tuple(layouts), chosen=chosen, why=tuple(why))
 
 
-def drafts(mix: Mix) -> list[Draft]:
+def drafts(mix: Mix) -> list[LayoutDraft]:
     """The layouts of a mix before they are estimated, one server without speculation first.
 
     Raises AdvisorError where not even that one can run.
@@ -58,68 +46,64 @@ def drafts(mix: Mix) -> list[Draft]:
     known = mixing.curves(mix)
     everyone = tuple(range(len(mix.classes)))
     loads = mixing.loads(mix, everyone, known)
-    whole = instances.build_server(mix, everyone, loads.each)
-    made = [Draft("off", "one server without speculation", mix.models[0], (whole,), (1.0,))]
-    made.append(_schedule_draft(mix, whole))
-    made += _splits(mix, whole, known)
-    made += _models(mix, loads.each)
+    whole = servers.build_server(mix, everyone, loads.each)
+    model = mix.models[0]
+    layouts = [LayoutDraft("off", "one server without speculation", model, (whole,), (1.0,))]
+    layouts.append(_schedule_draft(mix, whole))
+    for parts in _parts(len(mix.classes)):
+        layouts.append(_shared_draft(mix, whole, parts, known))
+        layouts += [_apart_draft(mix, parts, count, known) for count in range(1, mix.gpus)]
+    for name in mix.models[1:]:
+        draft = LayoutDraft("model", f"one server with {name}", name, slow=(1.0,))
+        build = partial(servers.build_server, mix, everyone, loads.each, model=name)
+        layouts.append(_or_refused(draft, build))
     return [
-        one._replace(saturated=one.saturated or (loads.saturated and one.kind != "gpus"))
-        for one in made
+        draft._replace(saturated=draft.saturated or (loads.saturated and draft.kind != "gpus"))
+        for draft in layouts
     ]
 
 
 # ---------------------------------------------------------------- layouts
 
 
-def _schedule_draft(mix: Mix, whole: Server) -> Draft:
+def _or_refused(
+    draft: LayoutDraft, build: Callable[[], ServerDraft | list[ServerDraft]]
+) -> LayoutDraft:
+    """The layout with the servers that can be built, or with why they cannot."""
+    try:
+        built = build()
+        return draft._replace(servers=tuple(built) if isinstance(built, list) else (built,))
+    except AdvisorError as error:
+        return draft._replace(refusal=str(error), saturated=False)
+
+
+def _schedule_draft(mix: Mix, whole: ServerDraft) -> LayoutDraft:
     """One server with a k per batch size, where the engine takes one and it pays."""
-    draft = Draft("scheduled", "one server, k by batch size", mix.models[0])
+    draft = LayoutDraft("scheduled", "one server, k by batch size", mix.models[0])
     most_at_once = max(range(len(whole.loads)), key=lambda i: whole.loads[i])
     request, together = whole.each[most_at_once].request, whole.question.facts.concurrency or 1
-    if request is None or together < 2 or not whole.question.plans:
-        why = (
-            "one request at a time"
-            if together < 2
-            else "no speculative method is known to run here"
-        )
-        return draft._replace(refusal=f"there is nothing to schedule: {why}")
-    found = sweep(request, {"concurrency": series(1, together, 12)}).k_ranges
-    if not found:
-        return draft._replace(refusal="there is nothing to schedule")
-    ranges = found[0]
+    nothing = "there is nothing to schedule"
+    if together < 2:
+        return draft._replace(refusal=f"{nothing}: one request at a time")
+    if request is None or not whole.question.plans:
+        return draft._replace(refusal=f"{nothing}: no speculative method is known to run here")
+    curves = sweep(request, {"concurrency": series(1, together, 12)}).k_ranges
+    if not curves:
+        return draft._replace(refusal=nothing)
+    ranges = curves[0]
     if not ranges.pays:
         return draft._replace(refusal=f"one fixed k is better: {ranges.why}", k_ranges=ranges)
     most = max(k for _, _, k in ranges.rows)
-    plan = next(
-        (p for p in whole.question.plans if p.k == most and p.method == ranges.method), None
-    )
-    if plan is None:
+    same = (p for p in whole.question.plans if p.k == most and p.method == ranges.method)
+    if (plan := next(same, None)) is None:
         return draft._replace(refusal=f"k={most} does not fit beside the longest class")
     plan = plan.model_copy(update={"k": most, "k_schedule": ranges.rows})
     bill = memory.bill(memory.replica(whole.question.facts, plan), plan)
-    own = Server(
-        classes=whole.classes,
-        loads=whole.loads,
-        question=whole.question._replace(plans=(plan,), bills=(bill,)),
-        each=whole.each,
-        single=whole.single,
-    )
-    return draft._replace(asked=(own,), slow=(1.0,), k_ranges=ranges)
+    own = whole._replace(question=whole.question._replace(plans=(plan,), bills=(bill,)))
+    return draft._replace(servers=(own,), slow=(1.0,), k_ranges=ranges)
 
 
-def _splits(mix: Mix, whole: Server, known: dict[int, mixing.Curve]) -> list[Draft]:
-    """Two servers, for every way to part the classes: on the same GPUs, and on their own."""
-    out = []
-    for first, second in _parts(len(mix.classes)):
-        names = [" and ".join(mix.classes[i].name for i in part) for part in (first, second)]
-        out.append(_split_draft(mix, whole, (first, second), names, known))
-        for gpus in range(1, mix.gpus):
-            out.append(_apart(mix, (first, second), (gpus, mix.gpus - gpus), names, known))
-    return out
-
-
-def _parts(count: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _parts(count: int) -> list[tuple[Part, Part]]:
     """Every way to part so many classes in two, the first class in the first part."""
     rest = range(1, count)
     return [
@@ -129,199 +113,152 @@ def _parts(count: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     ]
 
 
-def _split_draft(
-    mix: Mix,
-    whole: Server,
-    parts: tuple[tuple[int, ...], ...],
-    names: Sequence[str],
-    known: dict[int, mixing.Curve],
-) -> Draft:
+def _names(mix: Mix, parts: tuple[Part, Part]) -> tuple[str, str]:
+    first, second = (" and ".join(mix.classes[i].name for i in part) for part in parts)
+    return first, second
+
+
+def _shared_draft(
+    mix: Mix, whole: ServerDraft, parts: tuple[Part, Part], known: dict[int, mixing.Curve]
+) -> LayoutDraft:
+    """Two servers on the same GPUs."""
     gpus = "the same GPU" if mix.gpus == 1 else f"the same {mix.gpus} GPUs"
-    draft = Draft("shared", f"{names[0]} | {names[1]}, two servers on {gpus}", mix.models[0])
-    slow = [1.0 for _ in parts]
+    title = f"{' | '.join(_names(mix, parts))}, two servers on {gpus}"
     loads = [mixing.loads(mix, part, known) for part in parts]
+    arrives = [all(mix.closed_load(i) is None for i in part) for part in parts]
+    slow: list[float] = []
     for _ in range(8):  # a slower server holds more requests, and so is busier
-        busies = [
-            sharing.busy(
-                sum(one.each), all(mixing.closed_concurrency(mix, i) is None for i in part)
-            )
-            for one, part in zip(loads, parts, strict=True)
-        ]
-        slow = sharing.slowdowns(busies)
+        slow = _slowdowns([sum(load.each) for load in loads], arrives)
         loads = [
             mixing.loads(mix, part, known, factor) for part, factor in zip(parts, slow, strict=True)
         ]
-    try:
-        asked = [
-            instances.build_server(mix, part, one.each)
-            for part, one in zip(parts, loads, strict=True)
-        ]
-        placed = sharing.share_memory(asked, whole)
-    except AdvisorError as error:
-        return draft._replace(refusal=str(error))
-    saturated = any(one.saturated for one in loads)
-    return draft._replace(asked=tuple(placed), slow=tuple(slow), saturated=saturated)
+    saturated = any(load.saturated for load in loads)
+    draft = LayoutDraft("shared", title, mix.models[0], slow=tuple(slow), saturated=saturated)
+
+    def build() -> list[ServerDraft]:
+        pairs = zip(parts, loads, strict=True)
+        alone = [servers.build_server(mix, part, load.each) for part, load in pairs]
+        return servers.share_memory(alone, whole)
+
+    return _or_refused(draft, build)
 
 
-def _apart(
-    mix: Mix,
-    parts: tuple[tuple[int, ...], ...],
-    gpus: tuple[int, ...],
-    names: Sequence[str],
-    known: dict[int, mixing.Curve],
-) -> Draft:
+def _slowdowns(loads: Sequence[float], arrives: Sequence[bool]) -> list[float]:
+    """How much longer everything takes in each server beside the others: a server always has
+    something to do in a closed loop, and by chance where requests arrive on their own.
+    """
+    pairs = zip(loads, arrives, strict=True)
+    busy = [1.0 - exp(-load) if arrive else 1.0 for load, arrive in pairs]
+    return [1.0 + sum(busy) - own for own in busy]
+
+
+def _apart_draft(
+    mix: Mix, parts: tuple[Part, Part], count: int, known: dict[int, mixing.Curve]
+) -> LayoutDraft:
+    """Two servers, the first on so many GPUs, the second on the others."""
+    names, gpus = _names(mix, parts), (count, mix.gpus - count)
     title = f"{names[0]} on {gpus[0]} GPU{'s' * (gpus[0] > 1)} | {names[1]} on {gpus[1]}"
-    draft = Draft("gpus", title, mix.models[0], slow=(1.0,) * len(parts))
     loads = [mixing.loads(mix, part, known) for part in parts]
-    try:
-        asked = [
-            instances.build_server(mix, part, one.each, gpus=count)
-            for part, one, count in zip(parts, loads, gpus, strict=True)
-        ]
-    except AdvisorError as error:
-        return draft._replace(refusal=str(error))
-    return draft._replace(asked=tuple(asked), saturated=any(one.saturated for one in loads))
+    saturated = any(load.saturated for load in loads)
+    draft = LayoutDraft("gpus", title, mix.models[0], slow=(1.0, 1.0), saturated=saturated)
 
+    def build() -> list[ServerDraft]:
+        rows = zip(parts, loads, gpus, strict=True)
+        return [servers.build_server(mix, part, load.each, gpus=n) for part, load, n in rows]
 
-def _models(mix: Mix, loads: Sequence[float]) -> list[Draft]:
-    out = []
-    everyone = tuple(range(len(mix.classes)))
-    for name in mix.models[1:]:
-        draft = Draft("model", f"one server with {name}", name, slow=(1.0,))
-        try:
-            out.append(
-                draft._replace(asked=(instances.build_server(mix, everyone, loads, model=name),))
-            )
-        except AdvisorError as error:
-            out.append(draft._replace(refusal=str(error)))
-    return out
+    return _or_refused(draft, build)
 
 
 # ---------------------------------------------------------------- estimates and choice
 
 
-def _build_layouts(mix: Mix, drafts: Sequence[Draft]) -> list[Layout]:
+def _build_layouts(mix: Mix, drafts: Sequence[LayoutDraft]) -> list[Layout]:
     """The layouts with what each class sees; all servers are estimated in one call."""
-    made = iter(instances.estimate_servers([one for draft in drafts for one in draft.asked], mix))
-    served = [tuple(next(made) for _ in draft.asked) for draft in drafts]
+    results = iter(
+        servers.estimate_servers([one for draft in drafts for one in draft.servers], mix)
+    )
+    served = [tuple(next(results) for _ in draft.servers) for draft in drafts]
     reference = served[0][0]
     measure = Measure(mix, reference)
     layouts = []
     for draft, several in zip(drafts, served, strict=True):
-        if draft.refusal is not None:
-            layouts.append(
-                Layout(
-                    kind=draft.kind,
-                    title=draft.title,
-                    model=draft.model,
-                    refusal=draft.refusal,
-                    k_ranges=draft.k_ranges,
-                )
-            )
+        runs = [server.runs for server in several]
+        if draft.kind in ("off", "scheduled"):
+            runs = [0 if draft.kind == "off" else 1] * len(several)
+        layouts.append(build_layout(measure, draft, several, runs))
+        if draft.kind != "off":
             continue
-        layouts.append(_one(measure, draft, several))
-        if draft.kind == "off":
-            layouts.append(_on(measure, draft, reference))
+        on = draft._replace(kind="on", title="one server with speculation")
+        if reference.best is None:
+            why = "no speculative method is known to run here: see `advisor recommend`"
+            layouts.append(build_layout(measure, on._replace(refusal=why), (), ()))
+        else:
+            plan = reference.candidates[0][reference.best].plan
+            on = on._replace(title=f"one server with {plan.method}, k={plan.k}")
+            layouts.append(build_layout(measure, on, several, [reference.best]))
     return layouts
-
-
-def _one(measure: Measure, draft: Draft, several: tuple[ServerResult, ...]) -> Layout:
-    runs = [0 if draft.kind == "off" else one.runs for one in several]
-    if draft.kind == "scheduled":
-        runs = [1]
-    return build_layout(
-        measure,
-        draft.kind,
-        draft.title,
-        draft.model,
-        several,
-        runs,
-        draft.slow,
-        saturated=draft.saturated,
-        k_ranges=draft.k_ranges,
-    )
-
-
-def _on(measure: Measure, draft: Draft, reference: ServerResult) -> Layout:
-    if reference.best is None:
-        return Layout(
-            kind="on",
-            title="one server with speculation",
-            model=draft.model,
-            refusal="no speculative method is known to run here: see `advisor recommend`",
-        )
-    plan = reference.candidates[0][reference.best].plan
-    return build_layout(
-        measure,
-        "on",
-        f"one server with {plan.method}, k={plan.k}",
-        draft.model,
-        (reference,),
-        [reference.best],
-        (1.0,),
-        saturated=draft.saturated,
-        decision=reference.decision,
-    )
 
 
 def _choose(layouts: Sequence[Layout]) -> tuple[int, list[str]]:
     """The layout to run, and why."""
-    off = next(i for i, one in enumerate(layouts) if one.kind == "off")
-    on = next(i for i, one in enumerate(layouts) if one.kind == "on")
-    one = on if layouts[on].refusal is None and layouts[on].instances[0].decision == "on" else off
+    off, on = (next(i for i, x in enumerate(layouts) if x.kind == kind) for kind in ("off", "on"))
+    chosen = (
+        on if layouts[on].refusal is None and layouts[on].instances[0].decision == "on" else off
+    )
     why = [_one_server(layouts[on])]
     ranges = next((i for i, x in enumerate(layouts) if x.kind == "scheduled"), None)
     if ranges is not None and layouts[ranges].refusal is None:
-        more = _percent(relative(layouts[ranges], layouts[one]).p50)
+        more = _percent(relative(layouts[ranges], layouts[chosen]).p50)
         scheduled = layouts[ranges].instances[0].plan.k_schedule
-        if scheduled and one == on and _middle(layouts[ranges]) >= _middle(layouts[one]):
-            one = ranges
+        if scheduled and chosen == on and _middle(layouts[ranges]) >= _middle(layouts[chosen]):
+            chosen = ranges
         why.append(f"k by batch size against one k: {more} at this load")
     elif ranges is not None:
         why.append(f"No k by batch size: {layouts[ranges].refusal}")
     splits = [i for i, x in enumerate(layouts) if x.kind in ("shared", "gpus")]
     able = [i for i in splits if layouts[i].refusal is None]
-    if not splits:
-        return one, why
     if not able:
-        why.append(f"No split: {layouts[splits[0]].refusal}")
-        return one, why
+        return chosen, [*why, *(f"No split: {layouts[i].refusal}" for i in splits[:1])]
     best = max(able, key=lambda i: (layouts[i].objectives_met, _middle(layouts[i])))
-    gain, sentence = relative(layouts[best], layouts[one]), layouts[best].title
-    told = f"{_percent(gain.p50)} ({_percent(gain.p10)} to {_percent(gain.p90)})"
-    if layouts[best].objectives_met > layouts[one].objectives_met:
-        why.append(
-            f"Split ({sentence}): {layouts[best].objectives_met} of {layouts[best].objectives} "
-            f"objectives are met, one server meets {layouts[one].objectives_met}; {told} overall"
+    taken, sentence = _split(layouts[best], layouts[chosen])
+    return best if taken else chosen, [*why, sentence]
+
+
+def _split(split: Layout, single: Layout) -> tuple[bool, str]:
+    """Whether the best split is taken instead of one server, and why."""
+    gain, title, met = relative(split, single), split.title, split.objectives_met
+    if met > single.objectives_met:
+        return True, (
+            f"Split ({title}): {met} of {split.objectives} objectives are met, one server meets "
+            f"{single.objectives_met}; {_span(gain)} overall"
         )
-        return best, why
-    fewer = layouts[best].objectives_met < layouts[one].objectives_met
-    if gain.p10 > 1.0 and not fewer:
-        why.append(f"Split ({sentence}): {told} against one server")
-        return best, why
-    if fewer:
-        why.append(f"No split: one server meets more objectives ({sentence}: {told})")
-    elif gain.p50 <= 1.0:
-        why.append(f"No split: the best one ({sentence}) loses, {told} against one server")
-    else:
-        why.append(f"No split: {told} lies within the interval ({sentence})")
-    return one, why
+    if met < single.objectives_met:
+        return False, f"No split: one server meets more objectives ({title}: {_span(gain)})"
+    if gain.p10 > 1.0:
+        return True, f"Split ({title}): {_span(gain)} against one server"
+    if gain.p50 <= 1.0:
+        return False, f"No split: the best one ({title}) loses, {_span(gain)} against one server"
+    return False, f"No split: {_span(gain)} lies within the interval ({title})"
 
 
 def _middle(layout: Layout) -> float:
     return log(layout.gain.p50) if layout.gain is not None else float("-inf")
 
 
+_WORDS = {
+    "on": "Speculation on", "off": "Speculation off", "measure": "Measure speculation first"
+}  # fmt: skip
+
+
 def _one_server(on: Layout) -> str:
     if on.refusal is not None or on.gain is None:
         return f"No speculation: {on.refusal}"
-    told = f"{_percent(on.gain.p50)} ({_percent(on.gain.p10)} to {_percent(on.gain.p90)})"
-    word = {
-        "on": "Speculation on",
-        "off": "Speculation off",
-        "measure": "Measure speculation first",
-    }[on.instances[0].decision]
-    return f"{word} in one server: {told}, P(gain) {on.p_gain:.2f}"
+    word = _WORDS[on.instances[0].decision]
+    return f"{word} in one server: {_span(on.gain)}, P(gain) {on.p_gain:.2f}"
+
+
+def _span(gain: Interval) -> str:
+    return f"{_percent(gain.p50)} ({_percent(gain.p10)} to {_percent(gain.p90)})"
 
 
 def _percent(ratio: float) -> str:

@@ -52,7 +52,7 @@ def reference(facts: Facts, method: str) -> Reference:
         found = knowledge.checkpoint(model, quant, facts.engine, method)
         if found is not None:
             return Reference(address(found))
-        full = at_load(model, quant, facts.engine or "", facts.hardware, facts.gpus, method)
+        full = at_load(facts, method)
         if full is not None:
             return Reference(address(full), quant.id)
     name = model.name or model.id if model is not None else "MODEL"
@@ -134,32 +134,33 @@ def address(found: Checkpoint) -> str:
     return found.repository if found.file is None else f"{found.repository}:{found.file}"
 
 
-def at_load(
-    model: LLM, quant: Quant, engine: str, hw: Hardware | None, gpus: int, method: str
-) -> Checkpoint | None:
+def at_load(facts: Facts, method: str) -> Checkpoint | None:
     """The 16 bit checkpoint that the engine can turn into this quantisation while it loads; None
     where it cannot, or where the 16 bit weights alone would not fit the cards.
     """
-    known = engines.canonical(engine)
-    if known is None or quant.id not in traits(known).quantizes_at_load:
+    model, quant, engine = facts.model, facts.quant, engines.canonical(facts.engine or "")
+    if model is None or quant is None or engine is None:
         return None
-    found = knowledge.checkpoint(model, FULL, engine, method)
-    memory = hw.memory_gb.value if hw is not None and hw.memory_gb is not None else None
-    if found is None or memory is None or model.total_params_b is None:
+    size = facts.hardware.memory_gb if facts.hardware is not None else None
+    if quant.id not in traits(engine).quantizes_at_load or size is None:
         return None
-    return found if 2 * model.total_params_b <= KEPT * memory * gpus else None
+    full = knowledge.checkpoint(model, FULL, facts.engine, method)
+    if full is None or model.total_params_b is None:
+        return None
+    return full if 2 * model.total_params_b <= KEPT * size.value * facts.gpus else None
 
 
-def available(
-    model: LLM, quant: Quant, engine: str, hw: Hardware | None = None, gpus: int = 1
-) -> bool:
+def available(facts: Facts) -> bool:
     """Whether a launch of this quantisation can name a repository that exists, or the user can make
     it of his own.
     """
+    model, quant, engine = facts.model, facts.quant, facts.engine
+    if model is None or quant is None or engine is None:
+        return False
     return (
         knowledge.checkpoint(model, quant, engine, "none") is not None
         or _converts(model, engine)
-        or at_load(model, quant, engine, hw, gpus, "none") is not None
+        or at_load(facts, "none") is not None
     )
 
 

@@ -200,8 +200,8 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
     known = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
     if facts.model is not None and facts.hardware is not None:  # what there is, and no other
         found = checkpoints.others(facts.model, plan.engine, facts.hardware, tuple(names))
-        model, hw = facts.model, facts.hardware
-        here = [q for q in known if checkpoints.available(model, q, plan.engine, hw, facts.gpus)]
+        asked = facts.model_copy(update={"engine": plan.engine})
+        here = [q for q in known if checkpoints.available(asked.model_copy(update={"quant": q}))]
         known = [*here, *found]
     for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
         if (

@@ -13,10 +13,11 @@ import pytest
 
 from advisor.advice.explain import what_if
 from advisor.advice.explore import mix_plan
-from advisor.advice.explore.instances import memory_gib
+from advisor.advice.explore.layout_gains import LayoutDraft
 from advisor.advice.explore.layouts import MixPlan
 from advisor.advice.explore.mix import Mix, WorkClass, read_mix
 from advisor.advice.explore.mix_plan import drafts, plan_mix
+from advisor.advice.explore.servers import memory_gib
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.perf import memory
@@ -141,7 +142,7 @@ def test_memory_adds_up_on_a_thousand_random_mixes(monkeypatch: pytest.MonkeyPat
     """Servers on one GPU never take more than it gives, with whichever of their plans; those that
     do not fit are refused with their sizes.
     """
-    nothing = mix_plan.Draft("scheduled", "", "", refusal="left out: it takes no other memory")
+    nothing = LayoutDraft("scheduled", "", "", refusal="left out: it takes no other memory")
     monkeypatch.setattr(mix_plan, "_schedule_draft", lambda *_: nothing)
     shared = refused = 0
     for mix in mixes(1000, 17):
@@ -154,7 +155,9 @@ def test_memory_adds_up_on_a_thousand_random_mixes(monkeypatch: pytest.MonkeyPat
                 refused += draft.kind == "shared"
                 assert draft.kind != "shared" or "GiB" in draft.refusal or draft.refusal
                 continue
-            groups = [draft.asked] if draft.kind == "shared" else [(one,) for one in draft.asked]
+            groups = (
+                [draft.servers] if draft.kind == "shared" else [(one,) for one in draft.servers]
+            )
             for group in groups:
                 total = share = 0.0
                 for one in group:

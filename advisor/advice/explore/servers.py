@@ -1,0 +1,356 @@
+"""One server of a layout: the classes it serves, its plans, what each class sees with each, and how
+much of a GPU's memory it takes beside another server.
+
+Servers on the same GPUs get what their weights, states and requests need, and the rest is shared
+out; together never more than one server would take. The GPU's contexts take turns, so a server with
+something to do waits for the others that have something to do. Assumed, as no measurement of two
+engines on one GPU is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.advice import decide, judge, resolve
+from advisor.advice.explore.mix import Mix, WorkClass
+from advisor.advice.explore.mixing import Times, average, chance_of_all, mix_estimates, times
+from advisor.domain.nouns import (
+    AdvisorError,
+    Candidate,
+    Decision,
+    Estimate,
+    Facts,
+    Interval,
+    MemoryBill,
+    Plan,
+)
+from advisor.domain.sourced import sourced
+from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+from advisor.perf.sizes import device
+from advisor.prediction import utility
+from advisor.prediction.decision import decide_one
+
+STEP = 100  # fractions are whole hundredths
+MOST_PARTS = 100  # of 25 that make the wish: what is free is given out up to four times over
+PARTS = sourced(25, "parts", "own choice: steps of a wish that are tried", "chosen")
+USUAL_FRACTION = sourced(0.9, "share", "default of the engines, rounded", "assumed")
+
+
+class ServerDraft(NamedTuple):
+    """A server before it is estimated. `loads` are the requests at once of its classes."""
+
+    classes: tuple[int, ...]  # indices into the mix
+    loads: tuple[float, ...]
+    question: judge.Question
+    each: tuple[Facts, ...]  # of each class, at the load of all in whole requests
+    single: tuple[Facts, ...]  # of each class, one request at a time
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """What is estimated: the speculative plans, or the plain one where there is none."""
+        return self.question.plans or (self.question.base.plan,)
+
+    @property
+    def requests(self) -> float:
+        """Requests at once, at least one: what is estimated."""
+        return max(sum(self.loads), 1.0)
+
+    @property
+    def scale(self) -> float:
+        """Part of that throughput which is there: below one where less than one request is."""
+        return sum(self.loads) / self.requests
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Each class's part of the requests at once."""
+        return tuple(load / sum(self.loads) for load in self.loads)
+
+
+class ServerResult(NamedTuple):
+    """What a server gives: per plan and class, the judged candidate in the mix."""
+
+    draft: ServerDraft
+    candidates: tuple[tuple[Candidate, ...], ...]  # [class][plan], the plain one first
+    plain: tuple[Times, ...]  # of each class without speculation
+    decision: Decision
+    best: int | None  # index into the candidates
+
+    @property
+    def runs(self) -> int:
+        """The candidate that is run."""
+        return self.best if self.best is not None and self.decision == "on" else 0
+
+
+def build_server(
+    mix: Mix, classes: Sequence[int], loads: Sequence[float], **more: Any
+) -> ServerDraft:
+    """A server for some classes; `more` are other GPUs or another model than the mix's. Raises
+    AdvisorError where it cannot run.
+    """
+    own = [mix.classes[i] for i in classes]
+    at_once = max(1, ceil(sum(loads) - 1e-9))
+    if more.get("model", mix.models[0]) != mix.models[0]:
+        more["quant"] = None
+    longest = max(own, key=lambda work: work.ctx_tokens + work.output_tokens)
+    frame = mix.request(longest, at_once, **more)
+    if len(own) > 1:  # one cache for all: it pays where any class shares prompts
+        shared = max(work.prefix_share for work in own)
+        free = {"goal": "balanced", "max_tpot_ms": None, "max_ttft_ms": None}
+        frame = frame.model_copy(update={"prefix_share": shared, **free})
+    facts = resolve.bare_facts(frame)
+    more |= {
+        "engine": facts.engine,
+        "engine_version": facts.engine_version,
+        "quant": facts.quant.id if facts.quant is not None else None,
+    }
+    return ServerDraft(
+        classes=tuple(classes),
+        loads=tuple(loads),
+        question=judge.candidate_plans(facts, judge.weigh),
+        each=tuple(_class_facts(mix, work, at_once, facts, more) for work in own),
+        single=tuple(_class_facts(mix, work, 1, facts, more) for work in own),
+    )
+
+
+def _class_facts(
+    mix: Mix, work: WorkClass, concurrency: int, frame: Facts, more: dict[str, Any]
+) -> Facts:
+    """The facts of one class in the server whose facts are `frame`."""
+    fields = ("ctx_tokens", "output_tokens", "workload", "prefix_share", "goal")
+    changed: dict[str, Any] = {name: getattr(work, name) for name in fields}
+    changed |= {"request": mix.request(work, concurrency, **more), "concurrency": concurrency}
+    if frame.model is not None:
+        changed["temperature"] = frame.model.temperature(work.workload, frame.thinking)
+    return frame.model_copy(update=changed)
+
+
+def estimate_servers(drafts: Sequence[ServerDraft], mix: Mix) -> list[ServerResult]:
+    """What each server gives, all estimated in one call."""
+    questions: list[judge.Planned] = []
+    for draft in drafts:
+        bills = draft.question.bills if draft.question.plans else ()
+        exact = [f.model_copy(update={"concurrency": draft.requests}) for f in draft.each]
+        questions += [(facts, draft.plans, bills) for facts in (*exact, *draft.single)]
+    written = iter(judge.estimate_questions(questions))
+    results = []
+    for draft in drafts:
+        each = [next(written)() for _ in draft.each]
+        single = [next(written)() for _ in draft.single]
+        results.append(_judge_server(draft, mix, each, single))
+    return results
+
+
+def _judge_server(
+    draft: ServerDraft,
+    mix: Mix,
+    each: Sequence[Sequence[Estimate]],
+    single: Sequence[Sequence[Estimate]],
+) -> ServerResult:
+    outputs = [mix.classes[i].output_tokens for i in draft.classes]
+    columns: list[list[Candidate]] = [[draft.question.base] for _ in draft.classes]
+    mixed: list[list[Estimate]] = []  # [plan][class]
+    for number, plan in enumerate(draft.plans):
+        alone, first = ([estimates[number] for estimates in rows] for rows in (each, single))
+        mixed.append(mix_estimates(alone, first, draft.weights, outputs))
+        if not draft.question.plans:
+            break
+        for column, facts, own, estimate in zip(columns, draft.each, alone, mixed[-1], strict=True):
+            candidate = judge.weigh(facts, plan, own)
+            column.append(candidate.model_copy(update={"estimate": estimate}))
+    decision, best = _decide(draft, columns)
+    return ServerResult(
+        draft=draft,
+        candidates=tuple(tuple(column) for column in columns),
+        plain=tuple(times(estimate, "baseline") for estimate in mixed[best - 1 if best else 0]),
+        decision=decision,
+        best=best,
+    )
+
+
+def _decide(
+    draft: ServerDraft, columns: Sequence[Sequence[Candidate]]
+) -> tuple[Decision, int | None]:
+    """On, off or measure for the server, and its best speculative candidate: for one class as
+    `recommend` decides, for several by the weighted mean of their gains.
+    """
+    pairs = list(zip(draft.each, columns, strict=True))
+    verdicts = [decide.decide(facts, column) for facts, column in pairs]
+    if len(verdicts) == 1:
+        return verdicts[0].decision, verdicts[0].best
+    able = (set(decide.allowed_candidates(verdict.candidates)) for verdict in verdicts)
+    allowed = sorted(set(range(1, len(columns[0]))).intersection(*able))
+    if not allowed:
+        return "off", next((v.best for v in verdicts if v.best is not None), None)
+    choices = [
+        i
+        for i in allowed
+        if all(decide.meets(f.request, column[i].estimate) for f, column in pairs)
+    ] or allowed
+    gains = {i: _gain(draft, columns, i) for i in choices}
+    samples = [np.zeros(utility.SAMPLES)]
+    for i, gain in gains.items():
+        low, middle, high = np.log(np.array([[gain.p10], [gain.p50], [gain.p90]]))
+        samples.append(utility.utilities(low, middle, high, utility.deviates(i))[0])
+    best = choices[int(utility.regrets(np.stack(samples))[1:].argmin())]
+    chances = [e.p_gain for column in columns if (e := column[best].estimate) is not None]
+    decision = _objective(draft, columns, best) or decide_one(
+        gains[best].p50, chance_of_all(chances, draft.weights)
+    )
+    return decide.after_a_look(draft.each[0], columns[0][best].plan, decision), best
+
+
+def _gain(draft: ServerDraft, columns: Sequence[Sequence[Candidate]], index: int) -> Interval:
+    """The gain of one plan over the server's classes."""
+    gains = [
+        decide.goal_interval(column[index].estimate, facts.goal or "balanced")
+        for column, facts in zip(columns, draft.each, strict=True)
+    ]
+    return average(gains, draft.weights)
+
+
+def _objective(
+    draft: ServerDraft, columns: Sequence[Sequence[Candidate]], index: int
+) -> Decision | None:
+    """On or off where one run is clearly likelier to keep to the objectives of all classes."""
+    least: list[float] = []
+    for run in ("value", "baseline"):
+        chances = [
+            decide.p_objective(facts.request, column[index].estimate, run)
+            for facts, column in zip(draft.each, columns, strict=True)
+        ]
+        known = [p for p in chances if p is not None]
+        if not known:
+            return None
+        least.append(min(known))
+    if abs(least[0] - least[1]) < knowledge.threshold("objective_difference").value:
+        return None
+    return "on" if least[0] > least[1] else "off"
+
+
+# ---------------------------------------------------------------- several on the same GPUs
+
+
+def memory_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:
+    """GiB of one GPU that the server takes in all: what it reserves, or what it allocates where it
+    takes no share. None where that is not known.
+    """
+    if bill.available_gib is None or plan.memory_fraction is not None:
+        return bill.available_gib
+    parts = (bill.weights_gib, bill.spec_gib, bill.state_gib, bill.overhead_gib, bill.kv_gib or 0.0)
+    return sum(parts)
+
+
+def share_memory(drafts: Sequence[ServerDraft], whole: ServerDraft) -> list[ServerDraft]:
+    """The servers with shares of the memory that `whole`, one server for all, would take.
+
+    Raises AdvisorError with the sizes where they do not fit beside each other.
+    """
+    cap, usable = _most_gib(whole), device.usable_gib(whole.question.facts)
+    if cap is None or usable is None:
+        raise AdvisorError("the memory of this hardware is not known")
+    if whole.question.base.plan.memory_fraction is None:
+        return _side_by_side(drafts, usable)
+    least = [_smallest(draft, lambda server: True) for draft in drafts]
+    needs = [_gib(draft, fraction) for draft, fraction in zip(drafts, least, strict=True)]
+    if (total := _sum(needs)) is None or total > cap:
+        sizes = " + ".join("more than all" if n is None else f"{n:.1f}" for n in needs)
+        raise AdvisorError(
+            f"{len(drafts)} copies do not fit: they need at least {sizes} GiB of a GPU, and "
+            f"{cap:.1f} of {usable:.1f} GiB can be given"
+        )
+    low = [fraction or 0 for fraction in least]
+    wanted = [_smallest(draft, _holds_all) or _top(draft) for draft in drafts]
+    spread = [max(w - m, 1) for w, m in zip(wanted, low, strict=True)]
+    best, first, last = low, 0, MOST_PARTS
+    while first < last:  # as large a part of the wish, or of what is free, as fits
+        middle = (first + last + 1) // 2
+        tried = [m + middle * s // PARTS for m, s in zip(low, spread, strict=True)]
+        total = _sum([_gib(draft, fraction) for draft, fraction in zip(drafts, tried, strict=True)])
+        if total is None or total > cap + 1e-9:
+            last = middle - 1
+        else:
+            best, first = tried, middle
+    placed = [_with_fraction(draft, f / STEP) for draft, f in zip(drafts, best, strict=True)]
+    return [draft for draft in placed if draft is not None]
+
+
+def _side_by_side(drafts: Sequence[ServerDraft], usable: float) -> list[ServerDraft]:
+    """Servers that allocate what they need: together at most the device."""
+    sizes = [_most_gib(draft) for draft in drafts]
+    if (total := _sum(sizes)) is None or total > usable:
+        text = " + ".join("unknown" if size is None else f"{size:.1f}" for size in sizes)
+        raise AdvisorError(
+            f"{len(drafts)} copies do not fit: they need {text} GiB of a GPU that gives "
+            f"{usable:.1f} GiB"
+        )
+    return list(drafts)
+
+
+def _sum(sizes: Sequence[float | None]) -> float | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def _with_fraction(draft: ServerDraft, fraction: float) -> ServerDraft | None:
+    """The same server with another share of the device's memory; None where it does not start."""
+    facts, change = draft.question.facts, {"memory_fraction": fraction}
+    base = draft.question.base.plan.model_copy(update=change)
+    if memory.bill(facts, base).fits is False:
+        return None
+    changed = [plan.model_copy(update=change) for plan in draft.question.plans]
+    fit = [(plan, bill) for plan in changed if (bill := memory.bill(facts, plan)).fits is not False]
+    return draft._replace(
+        question=draft.question._replace(
+            base=draft.question.base.model_copy(update={"plan": base}),
+            plans=tuple(plan for plan, _ in fit),
+            bills=tuple(
+                bill if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
+                for plan, bill in fit
+            ),
+        )
+    )
+
+
+def _smallest(draft: ServerDraft, enough: Callable[[ServerDraft], bool]) -> int | None:
+    """The least hundredths of the memory with which the server starts and has enough."""
+
+    def works(fraction: int) -> bool:
+        tried = _with_fraction(draft, fraction / STEP)
+        return tried is not None and enough(tried)
+
+    low, high = 1, _top(draft)
+    if not works(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if works(middle) else (middle + 1, high)
+    return high
+
+
+def _top(draft: ServerDraft) -> int:
+    return int((draft.question.base.plan.memory_fraction or USUAL_FRACTION) * STEP + 1e-9)
+
+
+def _holds_all(draft: ServerDraft) -> bool:
+    """Whether the KV of all its requests has room at once."""
+    length = max((f.ctx_tokens or 0) + (f.output_tokens or 0) for f in draft.each)
+    most = memory.max_requests(draft.question.facts, draft.question.base.plan, length)
+    return most is None or most >= ceil(sum(draft.loads) - 1e-9)
+
+
+def _gib(draft: ServerDraft, fraction: int | None) -> float | None:
+    placed = _with_fraction(draft, fraction / STEP) if fraction is not None else None
+    return _most_gib(placed) if placed is not None else None
+
+
+def _most_gib(draft: ServerDraft) -> float | None:
+    """GiB of one GPU that the server takes with whichever of its plans takes most."""
+    facts = draft.question.facts
+    plans = (draft.question.base.plan, *draft.question.plans[-1:])  # the largest k takes most
+    sizes = [memory_gib(facts, plan, memory.bill(facts, plan)) for plan in plans]
+    return None if _sum(sizes) is None else max(size for size in sizes if size is not None)
