@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.advice.explain import caveats
 from advisor.advice.plans import unlisted
@@ -38,8 +37,6 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility
 from advisor.prediction.decision import decide_one, goal_weights, p_meets, plain_sd, token_wait
-
-Array = npt.NDArray[np.float64]
 
 # The metrics of measured rows that speak for a goal, best first.
 GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
@@ -78,20 +75,21 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
 
     Returns the verdict with utilities and regrets filled in. Pure and deterministic.
     """
-    found = _by_preference(facts, candidates)
-    if found.best is None:
-        return found
-    plan = found.candidates[found.best].plan
-    by_estimate = found.rule in ("estimate", "unsure")
-    if by_estimate and caveats.open_part(facts, plan) is not None:
-        return found._replace(decision="measure", rule=UNPRICED)
-    estimate = found.candidates[found.best].estimate
-    if found.decision == "off" and found.rule == "estimate":
-        plans = [found.candidates[i].plan for i in allowed_candidates(found.candidates)]
-        if caveats.lengths_decide(facts, plans, estimate):
-            return found._replace(decision="measure", rule=LENGTHS)
-    decision = after_a_look(facts, plan, found.decision)
-    return found if decision == found.decision else found._replace(decision=decision, rule=UNSEEN)
+    verdict = _by_preference(facts, candidates)
+    if verdict.best is None:
+        return verdict
+    best = verdict.candidates[verdict.best]
+    by_estimate = verdict.rule in ("estimate", "unsure")
+    if by_estimate and caveats.open_part(facts, best.plan) is not None:
+        return verdict._replace(decision="measure", rule=UNPRICED)
+    if verdict.decision == "off" and verdict.rule == "estimate":
+        plans = [verdict.candidates[i].plan for i in allowed_candidates(verdict.candidates)]
+        if caveats.lengths_decide(facts, plans, best.estimate):
+            return verdict._replace(decision="measure", rule=LENGTHS)
+    decision = after_a_look(facts, best.plan, verdict.decision)
+    if decision == verdict.decision:
+        return verdict
+    return verdict._replace(decision=decision, rule=UNSEEN)
 
 
 def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:
@@ -99,10 +97,9 @@ def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:
     plan drafts with (without it the server does not start, or accepts no draft), and where it
     depends on what no estimate has in it.
     """
-    open_ = (
-        caveats.head(facts, plan) or caveats.open_part(facts, plan) if decision == "on" else None
-    )
-    return "measure" if open_ is not None else decision
+    if decision != "on":
+        return decision
+    return "measure" if caveats.head(facts, plan) or caveats.open_part(facts, plan) else "on"
 
 
 def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
@@ -131,17 +128,13 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     if chosen.estimate is None:  # never: a plan that speculates has an estimate
         return Verdict("measure", best, "unsure", scored)
     decision = _by_estimate(chosen.estimate, goal)
-    for wanted in BETTER[decision]:
-        if (surer := _surest(scored, eligible, goal, wanted)) is not None:
-            return _of_estimate(wanted, surer, scored)
+    surer = [(wanted, eligible) for wanted in BETTER[decision]]
     if decision == "off":
-        beyond = _surest(scored, _least_beyond(scored), goal, "measure")
-        if beyond is not None:
-            return _of_estimate("measure", beyond, scored)
-    return _of_estimate(decision, best, scored)
-
-
-def _of_estimate(decision: Decision, best: int, scored: tuple[Candidate, ...]) -> Verdict:
+        surer.append(("measure", _least_beyond(scored)))
+    for wanted, indices in surer:
+        if (index := _surest(scored, indices, goal, wanted)) is not None:
+            decision, best = wanted, index
+            break
     return Verdict(decision, best, "unsure" if decision == "measure" else "estimate", scored)
 
 
@@ -165,12 +158,12 @@ def _surest(
     to be off; so the answer does not jump where another k becomes the best.
     """
     good = ("on",) if wanted == "on" else ("on", "measure")
-    found = [
+    sure = [
         i
         for i in eligible
         if (estimate := candidates[i].estimate) is not None and _by_estimate(estimate, goal) in good
     ]
-    return min(found, key=lambda i: (candidates[i].regret, candidates[i].plan.k), default=None)
+    return min(sure, key=lambda i: (candidates[i].regret, candidates[i].plan.k), default=None)
 
 
 def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:
@@ -205,17 +198,9 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
         return Interval(p10=1.0, p50=1.0, p90=1.0)
     weights = goal_weights(goal, np.array([paid_share(estimate)]))[:, 0]
     parts = (estimate.output_tok_s.speedup, estimate.tpot_ms.speedup, estimate.ttft_ms.speedup)
-
-    def mix(values: Sequence[float]) -> float:
-        return float(
-            np.exp(sum(w * np.log(max(v, 1e-6)) for w, v in zip(weights, values, strict=True)))
-        )
-
-    return Interval(
-        p10=mix([p.p10 for p in parts]),
-        p50=mix([p.p50 for p in parts]),
-        p90=mix([p.p90 for p in parts]),
-    )
+    logs = np.log(np.maximum([(part.p10, part.p50, part.p90) for part in parts], 1e-6))
+    low, middle, high = map(float, np.exp(weights @ logs))
+    return Interval(p10=low, p50=middle, p90=high)
 
 
 def paid_share(estimate: Estimate) -> float:
@@ -243,35 +228,25 @@ def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]
     """Fill in expected utility and expected regret (both in log speed-up; no speculation is the
     zero).
     """
-    logs = [
-        None if c.estimate is None else _logs(goal_interval(c.estimate, goal)) for c in candidates
-    ]
+    samples, worth = [], []
+    for i, candidate in enumerate(candidates):
+        if candidate.estimate is None:
+            samples.append(np.zeros(utility.SAMPLES))
+            worth.append(0.0)
+            continue
+        gain = goal_interval(candidate.estimate, goal)
+        low, middle, high = np.log(np.array([[gain.p10], [gain.p50], [gain.p90]]))
+        # loss-averse, for comparing plans whose errors are mostly shared
+        shared = utility.symmetric(low, middle, high)
+        samples.append(utility.utilities(*shared, utility.deviates(i))[0])
+        # each plan's own utility is that of the card, whatever else is proposed beside it
+        worth.append(float(utility.expected_utility(low, middle, high)[0]))
     waits = np.array([[_wait(c.estimate, goal)] for c in candidates])
-    samples = np.stack([_utility_samples(one, i) for i, one in enumerate(logs)])
-    regret = utility.regrets(samples - waits)
-    # each plan's own utility is that of the card, whatever else is proposed beside it
-    worth = [0.0 if one is None else float(utility.expected_utility(*one)[0]) for one in logs]
+    regret = utility.regrets(np.stack(samples) - waits)
     return tuple(
         c.model_copy(update={"utility": worth[i], "regret": float(regret[i])})
         for i, c in enumerate(candidates)
     )
-
-
-def _utility_samples(logs: tuple[Array, Array, Array] | None, index: int) -> Array:
-    """Samples of the loss-averse log-utility, for comparing plans whose errors are mostly shared;
-    None: no speculation.
-    """
-    if logs is None:
-        return np.zeros(utility.SAMPLES)
-    return np.asarray(
-        utility.utilities(*utility.symmetric(*logs), utility.deviates(index))[0], dtype=np.float64
-    )
-
-
-def _logs(interval: Interval) -> tuple[Array, Array, Array]:
-    """10th, 50th and 90th percentile of the log speed-up, each an array of one."""
-    low, middle, high = np.log(np.array([[interval.p10], [interval.p50], [interval.p90]]))
-    return low, middle, high
 
 
 def _within_k_limits(candidates: Sequence[Candidate], eligible: list[int]) -> list[int]:
@@ -288,12 +263,12 @@ def _least_beyond(candidates: Sequence[Candidate]) -> list[int]:
     """The plans that no finding forbids and that most limits of k allow, of those that are not
     within all.
     """
-    over = {
-        i: sum(f.k_max is not None and f.k_max < candidates[i].plan.k for f in found)
+    counts = {
+        i: sum(bool(f.k_max is not None and f.k_max < candidates[i].plan.k) for f in limits)
         for i in _free(candidates)
-        if (found := effects(candidates[i].findings, "k_max"))
+        if (limits := effects(candidates[i].findings, "k_max"))
     }
-    over = {i: count for i, count in over.items() if count}
+    over = {i: count for i, count in counts.items() if count}
     return [i for i, count in over.items() if count == min(over.values())]
 
 
@@ -328,14 +303,14 @@ def p_objective(request: Request | None, estimate: Estimate | None, run: str) ->
         ("tpot", request.max_tpot_ms, estimate.tpot_ms),
         ("ttft", request.max_ttft_ms, estimate.ttft_ms),
     )
-    found = []
+    chances = []
     for name, limit, metric in asked:
         value, span = getattr(metric, run), getattr(metric, f"{run}_range")
         if limit is None or value is None:
             continue
         sd = plain_sd(name) if span is None else float(np.log(span.p90 / span.p10)) / (2 * Z10)
-        found.append(p_meets(limit, value, sd))
-    return min(found, default=None)
+        chances.append(p_meets(limit, value, sd))
+    return min(chances, default=None)
 
 
 def _objectives(request: Request | None, estimate: Estimate | None) -> Decision | None:

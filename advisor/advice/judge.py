@@ -58,17 +58,11 @@ def candidate_plans(facts: Facts, judging: Judge | None = None) -> Question:
     """
     base, layouts = workable_layouts(facts, judging)
     fit = plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
-    plans = tuple(plan for plan, _ in fit)
     bills = tuple(
-        made if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
-        for plan, made in fit
+        bill if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
+        for plan, bill in fit
     )
-    return Question(facts, base, plans, bills, layouts)
-
-
-def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
-    """The plan without speculation on the best layout. Raises as `workable_layouts` does."""
-    return workable_layouts(facts, judging)[0]
+    return Question(facts, base, tuple(plan for plan, _ in fit), bills, layouts)
 
 
 def workable_layouts(
@@ -166,23 +160,23 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
 
 
 def estimate_beside(
-    question: Question, beside: Beside, others: Sequence[Plan] = ()
-) -> tuple[list[Estimate], Told]:
+    question: Question, beside: SideQuestions, others: Sequence[Plan] = ()
+) -> tuple[list[Estimate], SideAnswers]:
     """The estimates of a question's plans and behind them of others, and what is asked beside
     them.
     """
     facts, plans = question.facts, (*question.plans, *others)
     if not plans:
-        return [], Told(beside, Medians(np.empty(0), {}, {}), layouts=question.layouts)
+        return [], SideAnswers(beside, Medians(np.empty(0), {}, {}), layouts=question.layouts)
     cases, varied = placement.in_steps(facts, plans), caveats.varied_lengths(facts)
     more = placement.in_steps(varied, question.plans) if varied is not None else ()
     batch = estimates.predict_batch([*cases, *more], beside=beside.points)
     bills = (*question.bills, *(memory.bill(memory.replica(facts, one), one) for one in others))
     made = _slice_estimates(batch, 0, (facts, plans, bills))
     if varied is None:
-        return made, Told(beside, batch.beside, layouts=question.layouts)
+        return made, SideAnswers(beside, batch.beside, layouts=question.layouts)
     later = partial(_slice_estimates, batch, len(cases), (varied, question.plans, question.bills))
-    return made, Told(beside, batch.beside, later, question.layouts)
+    return made, SideAnswers(beside, batch.beside, later, question.layouts)
 
 
 def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:
@@ -199,11 +193,10 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
 
 def _without_levels(estimate: Estimate) -> Estimate:
     """The estimate with ratios alone."""
-    bare = {
-        name: MetricEstimate(speedup=one.speedup, predictable=one.predictable)
-        for name in ("output_tok_s", "tpot_ms", "ttft_ms")
-        for one in (getattr(estimate, name),)
-    }
+    bare = {}
+    for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
+        metric = getattr(estimate, name)
+        bare[name] = MetricEstimate(speedup=metric.speedup, predictable=metric.predictable)
     return estimate.model_copy(update=bare)
 
 
@@ -260,7 +253,7 @@ def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, Memo
     return fit or [(plan, bill) for plan, bill in made if device.nearly_fits(plan, bill)]
 
 
-class Beside(NamedTuple):
+class SideQuestions(NamedTuple):
     """What is asked beside some plans: batch sizes, each of every plan, and loads that were
     measured, each of one plan.
     """
@@ -283,10 +276,10 @@ class Beside(NamedTuple):
         return arrays.concat(parts) if parts else None
 
 
-class Told(NamedTuple):
+class SideAnswers(NamedTuple):
     """What the batch said of them."""
 
-    asked: Beside
+    asked: SideQuestions
     medians: Medians
     varied: Callable[[], list[Estimate]] | None = None  # of the plans, see `caveats`
     layouts: Sequence[placement.Layout] = ()
@@ -318,7 +311,7 @@ class Told(NamedTuple):
         return self.medians.at(place)
 
 
-def ask_beside(facts: Facts, plans: Sequence[Plan]) -> Beside:
+def ask_beside(facts: Facts, plans: Sequence[Plan]) -> SideQuestions:
     """What the answer to a question may need of its plans."""
     sizes = methods.sizes(facts) if len(plans) > 1 and methods.takes_one(plans[0]) else ()
-    return Beside(facts, plans, sizes, measured.loads(facts, plans))
+    return SideQuestions(facts, plans, sizes, measured.loads(facts, plans))

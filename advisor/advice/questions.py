@@ -58,41 +58,39 @@ def no_mtp_answer(asked: Mapping[str, Any]) -> str | None:
 
 def request_from(asked: Mapping[str, Any]) -> Request:
     """Options as parsed -> Request. Raises AdvisorError for what does not go together."""
-    told = {key: value for key, value in asked.items() if value is not None}
-    for name, value in told.items():
+    fields = {key: value for key, value in asked.items() if value is not None}
+    for name, value in fields.items():
         if isinstance(value, str) and not is_utf8(value):
             raise AdvisorError(
                 f"{name} '{excerpt(value)}' is not text in UTF-8, which a launch has to be: "
                 "rename it"
             )
-    hardware, gpus = _hardware(told)
-    engine, version = split_engine(str(told.pop("engine", "")))
-    if version and "engine_version" in told:
+    hardware, gpus = _hardware(fields)
+    engine, version = split_engine(str(fields.pop("engine", "")))
+    if version and "engine_version" in fields:
         raise AdvisorError(
             "the engine's version is given twice: use either --engine NAME@VERSION or "
             "--engine-version"
         )
-    rates, length, k = (
-        told.get(name) for name in ("acceptance", "acceptance_length", "acceptance_k")
-    )
-    if problem := clash(rates, length, k, "--acceptance"):
+    rates, length = fields.get("acceptance"), fields.get("acceptance_length")
+    if problem := clash(rates, length, fields.get("acceptance_k"), "--acceptance"):
         raise AdvisorError(problem)
-    told |= {"engine": engine or None, "engine_version": version or told.get("engine_version")}
-    if "model" in told:
-        told["model"] = knowledge.model_path(str(told["model"]))
-    return Request(hardware=hardware, gpus=gpus, **told)
+    release = version or fields.get("engine_version")
+    fields |= {"engine": engine or None, "engine_version": release}
+    if "model" in fields:
+        fields["model"] = knowledge.model_path(str(fields["model"]))
+    return Request(hardware=hardware, gpus=gpus, **fields)
 
 
-def _hardware(told: dict[str, Any]) -> tuple[str, int]:
+def _hardware(fields: dict[str, Any]) -> tuple[str, int]:
     """Name and number of GPUs; `auto` asks the machine."""
-    name = str(told.pop("hw", "")).strip()
+    name = str(fields.pop("hw", "")).strip()
     if not name:
         raise AdvisorError(
             "which hardware? give --hw NAME ('advisor hardware list' shows them), or --hw auto "
             "to ask this machine"
         )
-    tp = told.get("tp", 1)
-    gpus = told.pop("gpus", None)
+    tp, gpus = fields.get("tp", 1), fields.pop("gpus", None)
     name, count = split_count(name)
     if count is not None:
         if gpus not in (None, count):
@@ -101,8 +99,8 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
             )
         gpus = count
     if name.lower() == "auto":
-        found, count = _detection().detect()
-        name, gpus = found.id, gpus or count
+        hardware, count = _detection().detect()
+        name, gpus = hardware.id, gpus or count
     else:
         name = _id_of_driver_name(strip_size(name))
     gpus = gpus or tp
@@ -114,17 +112,8 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
 _BEFORE = lazy_re(r"(\d{1,4}) ?[x*\u00d7] ?(\S.*)", re.IGNORECASE)
 # after a digit or a space only: "ai max 395" is no number of machines
 _AFTER = lazy_re(r"(\S.*(?:\d|(?<! ) ))[x*\u00d7] ?(\d{1,4})", re.IGNORECASE)
-_NUMBERS = (
-    "",
-    "single one",
-    "dual two twin",
-    "triple three",
-    "quad four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-)
+_NUMBERS = ("", "single one", "dual two twin", "triple three", "quad four", "five", "six", "seven",
+            "eight")  # fmt: skip
 _WORDS = {word: count for count, words in enumerate(_NUMBERS) for word in words.split()}
 _MEMORY = lazy_re(r"(\S.*?)[ -](\d{1,4}) ?gi?b(?: (?:unified|v?ram|memory))?", re.IGNORECASE)
 _BARE = lazy_re(r"(\S.*?) (\d{1,3})")  # "M4 Max 128"
@@ -241,12 +230,8 @@ def _id_of_driver_name(name: str) -> str:
     """The id of what a driver calls "NVIDIA H100 80GB HBM3"; a name that is known, or that nobody
     knows, as it is.
     """
-    try:
-        knowledge.hardware(name)
-    except UnknownFact:
-        found = _detection().match(name)
-        return found.id if found is not None else name
-    return name
+    hardware = _detection().match(name) if _find(name) is None else None
+    return name if hardware is None else str(hardware.id)
 
 
 def _detection() -> ModuleType:

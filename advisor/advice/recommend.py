@@ -17,7 +17,7 @@ from advisor.advice import decide, resolve
 from advisor.advice.explain import reasons
 from advisor.advice.judge import (
     Question,
-    Told,
+    SideAnswers,
     ask_beside,
     candidate_plans,
     estimate_beside,
@@ -72,11 +72,11 @@ def recommend(
     except AdvisorError:
         from advisor.advice.plans import spread  # start-up: only where nothing fits
 
-        if (found := spread.answer(request, facts)) is not None:
-            return found
+        if (answer := spread.answer(request, facts)) is not None:
+            return answer
         raise
-    candidates, told = judge_question(question)
-    advice = advise(request, question.facts, candidates, told, what_if)
+    candidates, answers = judge_question(question)
+    advice = advise(request, question.facts, candidates, answers, what_if)
     if machine is None:
         return advice
     calibration = _calibration()
@@ -98,10 +98,10 @@ def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | 
     except AdvisorError:
         return recommend(request), None
     asked = ask_beside(question.facts, question.plans)
-    made, told = estimate_beside(question, asked, (plan, question.base.plan))
-    candidates = judge_plans(question, made[:-2], weigh)
-    advice = advise(request, question.facts, candidates, told, what_if=False)
-    return advice, Estimates(made[-2], made[-1])
+    estimates, answers = estimate_beside(question, asked, (plan, question.base.plan))
+    candidates = judge_plans(question, estimates[:-2], weigh)
+    advice = advise(request, question.facts, candidates, answers, what_if=False)
+    return advice, Estimates(*estimates[-2:])
 
 
 class Estimates(NamedTuple):
@@ -111,10 +111,10 @@ class Estimates(NamedTuple):
     off: Estimate
 
 
-def judge_question(question: Question) -> tuple[tuple[Candidate, ...], Told]:
+def judge_question(question: Question) -> tuple[tuple[Candidate, ...], SideAnswers]:
     """The candidates of a question, and what was asked beside their estimates."""
-    estimates, told = estimate_beside(question, ask_beside(question.facts, question.plans))
-    return judge_plans(question, estimates), told
+    estimates, answers = estimate_beside(question, ask_beside(question.facts, question.plans))
+    return judge_plans(question, estimates), answers
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
@@ -138,13 +138,13 @@ def check_request(asked: Mapping[str, Any]) -> Request:
     """
     from pydantic import ValidationError
 
-    told = dict(asked)
-    if told.get("gpus") is None:  # as on the command line
-        told["gpus"] = told.get("tp") or 1
-    if isinstance(told.get("model"), str):
-        told["model"] = knowledge.model_path(told["model"])
+    fields = dict(asked)
+    if fields.get("gpus") is None:  # as on the command line
+        fields["gpus"] = fields.get("tp") or 1
+    if isinstance(fields.get("model"), str):
+        fields["model"] = knowledge.model_path(fields["model"])
     try:
-        return Request.model_validate(told)
+        return Request.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the request"
@@ -155,18 +155,18 @@ def advise(
     request: Request,
     facts: Facts,
     candidates: Sequence[Candidate],
-    asked: Told,
+    answers: SideAnswers,
     what_if: bool = True,
 ) -> Advice:
-    """Decide, explain and write the launches; `asked`: what was asked beside the estimates."""
+    """Decide, explain and write the launches; `answers`: what was asked beside the estimates."""
     verdict = decide.decide(facts, candidates)
     base = verdict.candidates[0]
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
     if best is not None and verdict.decision == "on":
-        best = with_schedule(facts, verdict.candidates, best, asked)
+        best = with_schedule(facts, verdict.candidates, best, answers)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
-    told = reasons.explain(facts, verdict, asked)
+    why = reasons.explain(facts, verdict, answers)
     chosen = (
         *facts.defaults,
         *limits.limit_choices(memory.replica(facts, running.plan), running.plan),
@@ -185,7 +185,7 @@ def advise(
         decided_by=verdict.rule,
         findings=merge_findings(running, best),
         plan_findings=running.findings,
-        reasons=told,
+        reasons=why,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=flips,
         launch=launch_text(topology.on_each(facts, running.plan)),
@@ -215,14 +215,14 @@ def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
 
 
 def with_schedule(
-    facts: Facts, candidates: Sequence[Candidate], best: Candidate, asked: Told
+    facts: Facts, candidates: Sequence[Candidate], best: Candidate, answers: SideAnswers
 ) -> Candidate:
     """The same candidate with a k per batch size where that pays and no rule speaks against it."""
     if not methods.takes_one(best.plan):
         return best
     allowed = decide.allowed_candidates(candidates)
     rivals = [candidates[i].plan for i in allowed if candidates[i].plan.method == best.plan.method]
-    ranges = methods.schedule(facts, asked.of_sizes(rivals), best.plan)
+    ranges = methods.schedule(facts, answers.of_sizes(rivals), best.plan)
     if not ranges or best.estimate is None:
         return best
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})
@@ -254,7 +254,8 @@ def merge_findings(running: Candidate, best: Candidate | None) -> tuple[Finding,
 def launch_text(plan: Plan) -> LaunchText:
     """Return the launch command of a plan."""
     adapter = engines.get(plan.engine)
-    made = adapter.render(adapter.to_launch(plan))
-    files = k_ranges.files(plan)
-    text = "\n".join((*(write_file(name, held) for name, held in files.items()), made.text))
-    return made.model_copy(update={"files": files, "text": text}) if files else made
+    launch, files = adapter.render(adapter.to_launch(plan)), k_ranges.files(plan)
+    if not files:
+        return launch
+    written = (write_file(name, content) for name, content in files.items())
+    return launch.model_copy(update={"files": files, "text": "\n".join((*written, launch.text))})

@@ -8,6 +8,7 @@ repository still exists, and how well a drafter fits a fine-tune of its model.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from advisor.domain.nouns import Drafter, DrafterFile, DraftMethod, Facts
 from advisor.domain.patterns import lazy_re
@@ -120,41 +121,37 @@ def refusal(facts: Facts, method: str | None = None) -> str | None:
     return f"{loaded[0].repository} was trained for answers {way} thinking: say {flag} to use it"
 
 
-def would_help(facts: Facts, method: str | None = None) -> tuple[str, ...]:
+class Way(NamedTuple):
+    """What to ask for, an option or a release, and what that brings; `engine`: one other than that
+    of the question.
+    """
+
+    ask: str
+    why: str
+    engine: str | None = None
+
+
+def would_help(facts: Facts, method: str | None = None) -> tuple[Way, ...]:
     """What to ask for so that a known drafter (of this method) can be used: another way of
     answering, release or engine.
     """
     known = [d for d in facts.drafters if method in (None, d.method)]
-    engine = facts.engine or ""
-    here = [d for d in known if engine in d.engines and not _loads(d, engine, facts.engine_version)]
-    since = min(
-        (d.engines[engine] for d in here), key=lambda since: release(since) or (), default=None
-    )
-    ways = [
-        d
-        for d in known
-        if d.thinking not in (None, facts.thinking) and _loads(d, engine, facts.engine_version)
-    ]
-    others = dict.fromkeys(
-        name
-        for d in known
-        if d.thinking in (None, facts.thinking)
-        for name in d.engines
-        if name != engine
-    )
-    lines = [
-        f"{'--thinking' if d.thinking else '--no-thinking'}, for which {d.repository} was trained"
-        for d in ways[:1]
-    ]
-    lines += (
-        [f"{engine} {since} or newer, which is known to load a drafter of this model"]
-        if since is not None
-        else []
-    )
-    return (
-        *lines,
-        *(f"--engine {name}, for which a drafter of this model is published" for name in others),
-    )
+    engine, version = facts.engine or "", facts.engine_version
+    fit = [d for d in known if d.thinking in (None, facts.thinking)]
+    other = next((d for d in known if d not in fit and _loads(d, engine, version)), None)
+    ways = []
+    if other is not None:
+        option = "--thinking" if other.thinking else "--no-thinking"
+        ways.append(Way(option, f"for which {other.repository} was trained"))
+    late = [d.engines[engine] for d in known if engine in d.engines]
+    late = [since for since in late if before(version, since)]
+    if late:
+        since = min(late, key=lambda since: release(since) or ())
+        why = "which is known to load a drafter of this model"
+        ways.append(Way(f"{engine} {since} or newer", why))
+    why = "for which a drafter of this model is published"
+    names = dict.fromkeys(name for d in fit for name in d.engines if name != engine)
+    return (*ways, *(Way(f"--engine {name}", why, name) for name in names))
 
 
 def _loads(drafter: Drafter, engine: str | None, version: str | None) -> bool:

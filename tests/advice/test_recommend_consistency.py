@@ -119,7 +119,7 @@ def test_a_k_schedule_keeps_to_the_documented_limit() -> None:
     """
     asked = {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64}
     facts = facts_for_request(recommend_module.check_request(asked))
-    base = judge.workable_base(facts)
+    base = judge.workable_layouts(facts)[0]
     proposed = propose.speculative_plans(facts, base.plan)
     plans = [plan for plan, _ in judge.plans_that_fit(facts, proposed)]
     limits = [

@@ -27,7 +27,7 @@ TOLERANCES = {
     "advice/explore/k_ranges.py": {"NOTHING"},
     "advice/explore/mix.py": {"MOST_BYTES", "MOST_CLASSES", "MOST_MODELS", "RATES"},
     "advice/explore/mixing.py": {"GRID", "STEPS"},
-    "advice/explore/sharing.py": {"STEP", "MOST_PARTS"},
+    "advice/explore/servers.py": {"STEP", "MOST_PARTS"},
     "advice/explore/why_not.py": {"MOST"},
     "advice/explore/within.py": {"MOST"},
     "advice/own_runs/machine.py": {"MAX_BYTES", "MAX_RUNS"},

@@ -11,15 +11,9 @@ from collections.abc import Sequence
 
 from advisor.advice.choices import engine_default
 from advisor.advice.explain import machines
-from advisor.advice.plans import (
-    checkpoints,
-    limits,
-    methods,
-    offload,
-    propose,
-    topology,
-)
+from advisor.advice.plans import checkpoints, limits, methods, offload, propose, topology
 from advisor.advice.quantisations import breaks_blocks
+from advisor.advice.wording import name_of, reason
 from advisor.domain.nouns import Estimate, Facts, OwnRun, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
@@ -56,7 +50,7 @@ PAGES_PER_GIB = sourced(262_144, "pages", "of 4 KiB each (Linux on x86-64)", "re
 
 def around(facts: Facts, base: Plan) -> list[Reason]:
     """All that holds here."""
-    found = (
+    reasons = (
         _engine(facts),
         machines.link_reason(facts, base),
         machines.boards(facts, base),
@@ -65,8 +59,9 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
         _data_parallel_experts(facts, base),
         _beyond_all_runs(facts),
         _kernel_limit(facts, base),
+        *_experts(facts),
     )
-    return [*(reason for reason in found if reason is not None), *_experts(facts)]
+    return [caveat for caveat in reasons if caveat is not None]
 
 
 def head(facts: Facts, plan: Plan) -> Reason | None:
@@ -77,20 +72,20 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
         return None
     if any(_accepts(run, facts) for run in facts.own_runs):
         return None
-    known = (c for c in knowledge.checkpoints(facts.model) if checkpoints.address(c) == plan.model)
-    found = next(known, None)
-    if found is None or found.keeps_mtp is not None or "mtp" in found.repository.lower():
+    same = (c for c in knowledge.checkpoints(facts.model) if checkpoints.address(c) == plan.model)
+    row = next(same, None)
+    if row is None or row.keeps_mtp is not None or "mtp" in row.repository.lower():
         return None
-    names = "blk.*.nextn" if gguf_engine(plan.engine) else "mtp.* (or one more layer)"
+    gguf = gguf_engine(plan.engine)
     text = (
-        f"Whether {found.repository} keeps the MTP head is not known: look for {names} among its "
+        f"Whether {row.repository} keeps the MTP head is not known: look for "
+        f"{'blk.*.nextn' if gguf else 'mtp.* (or one more layer)'} among its "
         f"tensors; without them the server does not start, or no draft is accepted"
     )
-    reported = None if gguf_engine(plan.engine) else unusable_head(found.repository)
+    reported = None if gguf else unusable_head(row.repository)
     if reported is None or reported["severity"] == "info":
-        return Reason(text=text, sources=("knowledge/llms",), weight=2.68)
-    text += f"; reported: {reported['text']}"
-    return Reason(text=text, sources=tuple(reported["sources"]), weight=2.68)
+        return reason(text, "knowledge/llms", weight=2.68)
+    return reason(f"{text}; reported: {reported['text']}", *reported["sources"], weight=2.68)
 
 
 def open_part(facts: Facts, plan: Plan) -> Reason | None:
@@ -100,16 +95,16 @@ def open_part(facts: Facts, plan: Plan) -> Reason | None:
     if plan.method == "none":
         return None
     if any(name == "--rpc" for name, _ in plan.extra):
-        return Reason(text=_RPC, sources=("gfx1200rpc",), weight=2.69)
-    made = memory.bill(memory.replica(facts, plan), plan)
-    if not device.nearly_fits(plan, made):
+        return reason(_RPC, "gfx1200rpc", weight=2.69)
+    bill = memory.bill(memory.replica(facts, plan), plan)
+    if not device.nearly_fits(plan, bill):
         return None
     text = (
-        f"The memory is billed {made.short_gib or 0:.1f} GiB too large with speculation; launches "
+        f"The memory is billed {bill.short_gib or 0:.1f} GiB too large with speculation; launches "
         f"up to {device.BILL_ERROR_GIB:g} GiB over ran with their usual gain, and one further over "
         f"fell to 0.71x and 0.83x where 1.57x and 1.52x were expected"
     )
-    return Reason(text=text, sources=("corral9070xt",), weight=2.69)
+    return reason(text, "corral9070xt", weight=2.69)
 
 
 def varied_lengths(facts: Facts) -> Facts | None:
@@ -153,32 +148,28 @@ def _engine(facts: Facts) -> Reason | None:
     engine, why = engine_default(hardware)
     if not gguf_engine(engine):
         return None
-    return Reason(text=f"{facts.engine} was requested; {engine} is the default engine for this "
-                       f"hardware: {why}",
-                  sources=("knowledge/defaults.yaml",), weight=2.6)  # fmt: skip
+    text = f"{facts.engine} was requested; {engine} is the default engine for this hardware: {why}"
+    return reason(text, "knowledge/defaults.yaml", weight=2.6)
 
 
 def _beyond_all_runs(facts: Facts) -> Reason | None:
     """Where the question asks for more than any run had: the estimate goes on as if it were flat or
     straight, which nobody has seen.
     """
-    most = MOST_MEASURED
+    most, notes = MOST_MEASURED, []
     warm, many = facts.temperature, facts.concurrency
-    told = []
     if warm is not None and warm > most["temperature"]:
-        told.append(
+        notes.append(
             f"A temperature of {warm:g} lies above all that were measured (at most "
             f"{most['temperature']:g}): how many fewer drafts are accepted there is not known, and "
             "the estimate takes none away"
         )
     if many is not None and many > most["concurrency"]:
-        told.append(
+        notes.append(
             f"{many:,} requests at once lie above all that were measured (at most "
             f"{most['concurrency']:,})"
         )
-    if not told:
-        return None
-    return Reason(text="; ".join(told), sources=("knowledge/measurements",), weight=2.65)
+    return reason("; ".join(notes), "knowledge/measurements", weight=2.65) if notes else None
 
 
 def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
@@ -190,8 +181,8 @@ def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
         return None
     arms = [propose.with_method(facts, base, m, 1) for m in methods.methods(facts)]
     bills = [memory.bill(facts, arm) for arm in (base, *arms)]
-    most = max(b.weights_gib + b.spec_gib + b.state_gib + b.overhead_gib + (b.kv_gib or 0.0)
-               for b in bills)  # fmt: skip
+    parts = ("weights_gib", "spec_gib", "state_gib", "overhead_gib", "kv_gib")
+    most = max(sum(getattr(bill, part) or 0.0 for part in parts) for bill in bills)
     usable, allowed = device.usable_gib(facts), bills[0].available_gib
     if usable is None or allowed is None or most <= usable / 2:
         return None
@@ -200,7 +191,7 @@ def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
         f"kernel is started with more: ttm.pages_limit={int(allowed) * PAGES_PER_GIB} "
         f"({int(allowed)} GiB)"
     )
-    return Reason(text=text, sources=("rocm-strix-halo",), weight=2.75)
+    return reason(text, "rocm-strix-halo", weight=2.75)
 
 
 def _idle(facts: Facts, base: Plan) -> Reason | None:
@@ -208,49 +199,39 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
     requests, spare = facts.concurrency or 1, base.dp - (facts.concurrency or 1)
     if spare <= 0 or topology.spans(facts):
         return None
-    name = facts.model.name or facts.model.id if facts.model else "the model"
     heads = facts.shape.heads if facts.shape is not None else None
     parts = f"{heads} attention heads" if heads else "attention heads"
     joined = [base.model_copy(update={"tp": n, "dp": 1}) for n in range(2, 2 * facts.gpus + 1)]
-    able = [one for one in joined if propose.divides_heads(facts, one.tp)]
-    broken = next((found for one in able if (found := breaks_blocks(facts, one))), None)
-    whole = any(one.tp == facts.gpus for one in able)
-    if whole and broken is not None:
+    able = [plan for plan in joined if propose.divides_heads(facts, plan.tp)]
+    errors = {plan.tp: breaks_blocks(facts, plan) for plan in able}
+    broken = next((error for error in errors.values() if error is not None), None)
+    if facts.gpus in errors and broken is not None:
         parts = f"FP8 blocks [{broken.code}]"
-    counts = [one.tp for one in able if one.tp != facts.gpus and not breaks_blocks(facts, one)]
-    fewer, more = (
-        max((n for n in counts if n < facts.gpus), default=None),
-        min((n for n in counts if n > facts.gpus), default=None),
-    )
-    slower = whole and broken is None and not facts.tp
+    why = f"{name_of(facts.model, 'the model')}'s {parts} cannot be split over {facts.gpus}"
+    counts = [n for n, error in errors.items() if n != facts.gpus and error is None]
+    if facts.tp:
+        why, counts = f"--tp {facts.tp} was requested", []
+    elif facts.gpus in errors and broken is None:
+        why, counts = "by the estimate a server over more GPUs is slower", []
+    fewer = max((n for n in counts if n < facts.gpus), default=None)
+    more = min((n for n in counts if n > facts.gpus), default=None)
     uses = [f"--gpus {n} joins {n} for every request" for n in (fewer, more) if n is not None]
-    uses = [] if facts.tp or slower else uses
     uses.append(f"--concurrency {base.dp} gives each one work")
-    why = f"{name}'s {parts} cannot be split over {facts.gpus}"
-    why = f"--tp {facts.tp} was requested" if facts.tp else why
-    why = "by the estimate a server over more GPUs is slower" if slower else why
     many = "request" if requests == 1 else "requests"
     idle = f"{spare} of the {base.dp} replicas {'has' if spare == 1 else 'have'} nothing to do"
-    text = f"{idle} with {requests} {many} at once: {why}"
-    return Reason(text=f"{text}; {', or '.join(uses)}", sources=("knowledge/llms",), weight=2.2)
+    text = f"{idle} with {requests} {many} at once: {why}; {', or '.join(uses)}"
+    return reason(text, "knowledge/llms", weight=2.2)
 
 
 def _data_parallel_experts(facts: Facts, base: Plan) -> Reason | None:
     """vLLM's data parallelism of a mixture of experts, which is not what the estimate takes it
     for.
     """
-    if (
-        not traits(base.engine).replicas_wait
-        or base.dp < 2
-        or topology.spans(facts)
-        or facts.model is None
-        or not facts.model.is_moe
-    ):
+    alone = base.dp < 2 or topology.spans(facts) or not traits(base.engine).replicas_wait
+    if alone or facts.model is None or not facts.model.is_moe:
         return None
     share = "GPU" if base.tp == 1 else f"{base.tp} GPUs"
-    return Reason(
-        text=_COUPLED.format(dp=base.dp, share=share), sources=("vllm-docs-dp",), weight=0.85
-    )
+    return reason(_COUPLED.format(dp=base.dp, share=share), "vllm-docs-dp", weight=0.85)
 
 
 def _experts(facts: Facts) -> list[Reason]:
@@ -259,25 +240,17 @@ def _experts(facts: Facts) -> list[Reason]:
     """
     asked = facts.request is not None and facts.request.quant is not None
     bits = facts.quant.bits if facts.quant is not None else None
-    if (
-        asked
-        or not gguf_engine(facts.engine)
-        or facts.quant is None
-        or bits is None
-        or bits >= limits.FOUR_BITS
-    ):
+    if asked or not gguf_engine(facts.engine) or bits is None or bits >= limits.FOUR_BITS:
         return []
-    found = offload.offload(facts)
-    if found is None:
+    spread = offload.offload(facts)
+    if spread is None or facts.quant is None:
         return []
     text = (
-        f"Four bits instead of {facts.quant.id}: {offload.words(found)}, at a speed that is not "
-        f"estimated here: the launch without "
-        f"speculation, with {offload.difference(found)}"
+        f"Four bits instead of {facts.quant.id}: {offload.words(spread)}, at a speed that is not "
+        f"estimated here: the launch without speculation, with {offload.difference(spread)}"
     )
-    known = Reason(
-        text=offload.measurement(offload.drafts(facts, found.plan)),
-        sources=(*offload.LOSSES, *offload.EVEN, *offload.GAINS),
-        weight=0.6,
-    )
-    return [Reason(text=text, sources=offload.SOURCES, weight=1.25), known]
+    known = offload.measurement(offload.drafts(facts, spread.plan))
+    return [
+        reason(text, *offload.SOURCES, weight=1.25),
+        reason(known, *offload.LOSSES, *offload.EVEN, *offload.GAINS, weight=0.6),
+    ]

@@ -11,6 +11,7 @@ from math import log, prod
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from advisor.advice.plans.placement import Layout
+from advisor.advice.wording import whole_percent
 from advisor.domain.nouns import Candidate, Estimate, Evidence, Facts, Plan
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -38,8 +39,17 @@ ACCEPTED_PART = sourced(
     "(models/speedup.md): 1 - (16.7 / 22.2)^2, rounded",
     "derived",
 )
-Share = tuple[str, float]  # a cause, and the ratio that it makes
 T = TypeVar("T")
+Case = tuple[Facts, Plan]
+
+
+class Share(NamedTuple):
+    """A cause and the ratio that it makes."""
+
+    cause: str
+    ratio: float
+    joined: bool = False  # to the cause before it, with "and"
+    shown: bool = False  # however little it makes
 
 
 class Steps(NamedTuple, Generic[T]):
@@ -57,10 +67,7 @@ class Steps(NamedTuple, Generic[T]):
     accepted: T
 
 
-Case = tuple[Facts, Plan]
-
-
-class Told(Protocol):
+class Answers(Protocol):
     """What the model says of a plan under a load that was measured (advice/judge.py)."""
 
     @property
@@ -91,15 +98,15 @@ def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
         there = there.model_copy(update={"request": other, "prefix_share": shared})
         then = plan.model_copy(update={"prefix_caching": shared > 0})
     own = then if row.k in (None, plan.k) else then.model_copy(update={"k": row.k})
-    told = {"acceptance_length": row.accepted, "acceptance_k": own.k}
     accepted = there
     if row.accepted and there.request is not None:
-        accepted = there.model_copy(update={"request": there.request.model_copy(update=told)})
+        stated = {"acceptance_length": row.accepted, "acceptance_k": own.k}
+        accepted = there.model_copy(update={"request": there.request.model_copy(update=stated)})
     texts = (facts, plan), (unsaid, plan), (lengths, plan), (read, plan)
     return Steps(*texts, (there, then), (there, own), (accepted, own))
 
 
-def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: Told) -> str:
+def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, answers: Answers) -> str:
     """Why the estimate is not what was measured here, by cause and share: text, load, k, and what
     is left, so that the measured gain times all shares is the expected one. Nothing where it
     lies near.
@@ -112,38 +119,44 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: To
     if abs(log(expected / row.speedup)) < (OTHER_K_FAR if other_k else FAR):
         return ""
     cases = towards(facts, row, plan)
-    found = [told.of_load(*case) for case in cases]
-    gains = Steps(*(each[row.metric] for _, each in found))
-    tokens = Steps(*(tau for tau, _ in found))
+    medians = [answers.of_load(*case) for case in cases]
+    gains = Steps(*(gain[row.metric] for _, gain in medians))
+    tokens = Steps(*(length for length, _ in medians))
     ran = gains.own / gains.accepted if row.accepted else 1.0
     # a text's share and its opposite for what the run accepted are one cause
     cancel = not other_k and log(tokens.lengths / tokens.read) * log(ran) < 0
     bare = row.metric == "request_tok_s"  # while no prompt is computed, and TPOT has them between
-    between = found[0][1]["tpot"] / gains.asked if bare else 1.0
+    between = medians[0][1]["tpot"] / gains.asked if bare else 1.0
     shares = [
-        ("prompts between the steps, which the run leaves out", between),
+        Share("prompts between the steps, which the run leaves out", between),
         *_text_shares(facts, cases, tokens, gains, (row.accepted if cancel else None, ran)),
         *_load_shares(facts, cases, gains),
         *_regime_shares(best, expected / (gains.asked * between)),
     ]
     if other_k:
-        shares.append((f"k={plan.k} instead of {row.k}", gains.there / gains.own))
+        shares.append(Share(f"k={plan.k} instead of {row.k}", gains.there / gains.own))
     if row.accepted and not cancel:
-        what = f"the run accepted {row.accepted:.2f}, {tokens.own:.2f} expected"
-        shares.append((what, ran))
+        cause = f"the run accepted {row.accepted:.2f}, {tokens.own:.2f} expected"
+        shares.append(Share(cause, ran))
     # what a reader does not miss is a part of what is left, or not told
-    shares = [
-        (what, ratio)
-        for what, ratio in shares
-        if abs(log(ratio)) >= FAR / 2 or (cancel and " accepts " in what)
-    ]
-    left = expected / (row.speedup * prod(ratio for _, ratio in shares))
+    shares = [s for s in shares if abs(log(s.ratio)) >= FAR / 2 or (cancel and s.shown)]
+    left = expected / (row.speedup * prod(share.ratio for share in shares))
     shares += _rest_shares(row, left) if abs(log(left)) >= FAR / 2 else []
-    parts = [f"{what} ({_share(ratio)})" for what, ratio in shares]
     how = f" with {row.workload} text" if row.workload else ""
     how += " while decoding" if abs(log(between)) >= FAR / 2 else ""
-    why, place = "; ".join(parts).replace("; and ", " and "), "here" if row.covers else "nearest"
-    return f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {why}. The run: "
+    place = "here" if row.covers else "nearest"
+    return (
+        f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {_listed(shares)}. "
+        "The run: "
+    )
+
+
+def _listed(shares: Sequence[Share]) -> str:
+    text = ""
+    for share in shares:
+        joint = (" and " if share.joined else "; ") if text else "and " if share.joined else ""
+        text += f"{joint}{share.cause} ({whole_percent(share.ratio)})"
+    return text
 
 
 def _text_shares(
@@ -161,30 +174,30 @@ def _text_shares(
     ours = tokens.unsaid
     shares: list[Share] = []
     if unsaid is not facts:
-        what = f"the acceptance that you state gives {tokens.asked:.2f} instead of {ours:.2f}"
-        shares.append((f"{what} tokens a step", gains.asked / gains.unsaid))
+        cause = f"the acceptance that you state gives {tokens.asked:.2f} instead of {ours:.2f}"
+        shares.append(Share(f"{cause} tokens a step", gains.asked / gains.unsaid))
     vary = "had one length" if read.output_spread == 0 else "varied in length"
-    shares.append((f"the run's answers {vary}", gains.unsaid / gains.lengths))
+    shares.append(Share(f"the run's answers {vary}", gains.unsaid / gains.lengths))
     if read.workload == facts.workload:
         return shares
     theirs, whole = tokens.read, gains.lengths / gains.read
     text = facts.workload or "this"
-    what = f"{text} text accepts {ours:.2f} instead of {theirs:.2f} tokens a step"
-    what += "" if read.workload else " of a text that the run does not name"
+    cause = f"{text} text accepts {ours:.2f} instead of {theirs:.2f} tokens a step"
+    cause += "" if read.workload else " of a text that the run does not name"
     if run[0]:
         theirs, whole = run[0], whole * run[1]
-        what = f"{text} text accepts {ours:.2f} tokens a step, the run accepted {theirs:.2f}"
+        cause = f"{text} text accepts {ours:.2f} tokens a step, the run accepted {theirs:.2f}"
     accepts = round(ours, 2) / round(theirs, 2)
     rest = whole / accepts
-    beside = f"and {_beside_acceptance(facts, read, accepts, rest)}"
-    return [*shares, (what, accepts), (beside, rest)]
+    beside = Share(_beside_acceptance(facts, read, accepts, rest), rest, joined=True)
+    return [*shares, Share(cause, accepts, shown=True), beside]
 
 
 def _beside_acceptance(facts: Facts, read: Facts, accepts: float, rest: float) -> str:
     """What another text changes beside what is accepted: random tokens share no experts of a
     mixture, and prompts gain nothing by more accepted tokens.
     """
-    random = [one.workload == "random" for one in (facts, read)]
+    random = [side.workload == "random" for side in (facts, read)]
     sparse = facts.model is not None and facts.model.is_moe
     if sparse and random[0] != random[1] and random[1] == (rest > 1):
         if random[1]:
@@ -199,13 +212,13 @@ def _load_shares(facts: Facts, cases: Steps[Case], gains: Steps[float]) -> list[
     there, ratio = cases.there[0], gains.read / gains.there
     if cases.there[1] is not cases.read[1]:
         shared = "with" if cases.there[1].prefix_caching else "without"
-        return [(f"the load is another, {shared} a shared prefix", ratio)]
+        return [Share(f"the load is another, {shared} a shared prefix", ratio)]
     if all(getattr(there, name) == getattr(facts, name) for name in LOAD):
         return []
     # requests and prompts stand with the run
     tokens = there.output_tokens if there.output_tokens != facts.output_tokens else None
     answers = f", with answers of {tokens:,} tokens" if tokens else ""
-    return [(f"the load is another{answers}", ratio)]
+    return [Share(f"the load is another{answers}", ratio)]
 
 
 def _spread_of(row: Evidence, facts: Facts) -> float | None:
@@ -226,8 +239,8 @@ def _regime_shares(best: Candidate, ratio: float) -> list[Share]:
     waits = terms.get("requests_verify", 1) < terms.get("requests_base", 1)
     if ratio > 1 or not (codes or waits):  # the pairs nearby moved the median: it is what is left
         return []
-    what = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
-    return [(what, ratio)]
+    cause = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
+    return [Share(cause, ratio)]
 
 
 def _rest_shares(row: Evidence, left: float) -> list[Share]:
@@ -235,17 +248,18 @@ def _rest_shares(row: Evidence, left: float) -> list[Share]:
     steps cost where it says what was accepted, and else both.
     """
     if abs(log(left)) < FAR:
-        return [("runs of one setting scatter", left)]
+        return [Share("runs of one setting scatter", left)]
     if not row.clean:
-        return [("its two sides differ in more, or do not state their settings", left)]
+        return [Share("its two sides differ in more, or do not state their settings", left)]
     spread = knowledge.threshold("owner_sd_same_regime").value
     rare = "" if abs(log(left)) <= spread else " by more than owners of one setting usually differ"
     fewer, dearer = ("fewer", "more") if left > 1 else ("more", "less")
     if row.accepted:
-        return [(f"its own steps cost {dearer} than expected{rare}", left)]
+        return [Share(f"its own steps cost {dearer} than expected{rare}", left)]
     accepted = left**ACCEPTED_PART
-    what = f"the run probably accepted {fewer} than expected, which it does not say"
-    return [(what, accepted), (f"and its own steps cost {dearer}{rare}", left / accepted)]
+    cause = f"the run probably accepted {fewer} than expected, which it does not say"
+    steps = Share(f"its own steps cost {dearer}{rare}", left / accepted, joined=True)
+    return [Share(cause, accepted), steps]
 
 
 def without_acceptance(facts: Facts) -> Facts:
@@ -255,7 +269,3 @@ def without_acceptance(facts: Facts) -> Facts:
         return facts
     bare = {"acceptance": None, "acceptance_length": None, "acceptance_k": None}
     return facts.model_copy(update={"request": request.model_copy(update=bare)})
-
-
-def _share(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.0f} %"

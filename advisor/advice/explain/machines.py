@@ -7,6 +7,7 @@ What it does not know: the network; a link is priced by its kind.
 from __future__ import annotations
 
 from advisor.advice.plans import placement, propose, topology
+from advisor.advice.wording import name_of, reason
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.engines.traits import traits
 from advisor.perf import memory
@@ -18,7 +19,7 @@ def start_reason(facts: Facts, base: Plan) -> Reason | None:
     if not others:
         return None
     pairs = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
-    return Reason(text=others + pairs, sources=("knowledge/engines",), weight=0.5)
+    return reason(others + pairs, "knowledge/engines", weight=0.5)
 
 
 def link_reason(facts: Facts, base: Plan) -> Reason | None:
@@ -30,33 +31,23 @@ def link_reason(facts: Facts, base: Plan) -> Reason | None:
         if not memory.bill(one, base.model_copy(update={"tp": 1})).fits:
             return None
         text = "Linked machines: the model fits on one of them, and --gpus 1 needs no network"
-        return Reason(text=text, sources=("knowledge/engines",), weight=1.5)
+        return reason(text, "knowledge/engines", weight=1.5)
     if base.tp > 1:
         faster = alone(facts, base)
-        return Reason(text=faster, sources=("physics core",), weight=2.67) if faster else None
-    found = placement.speeds(facts, propose.splits(facts))
-    here, across = (
-        found.get((1, facts.gpus), 0.0),
-        max((s for (tp, _), s in found.items() if tp > 1), default=0.0),
-    )
-    unit = {"tpot": "tokens a second for each request", "ttft": "prompts a second"}.get(
-        facts.goal or "", "output tok/s"
-    )
-    why = (
-        ""
-        if across <= 0 or across > here
-        else f", which is faster by the estimate ({here:.3g} against {across:.3g} {unit})"
-    )
+        return reason(faster, "physics core", weight=2.67) if faster else None
+    speeds = placement.speeds(facts, propose.splits(facts))
+    here = speeds.get((1, facts.gpus), 0.0)
+    across = max((speed for (tp, _), speed in speeds.items() if tp > 1), default=0.0)
+    units = {"tpot": "tokens a second for each request", "ttft": "prompts a second"}
+    unit = units.get(facts.goal or "", "output tok/s")
+    why = f", which is faster by the estimate ({here:.3g} against {across:.3g} {unit})"
+    several = (facts.concurrency or 1) > 1
+    more = " and share out the requests" if several else ": one request keeps one of them busy"
     text = (
         f"Linked machines: a server on each of the {facts.gpus} instead of one across "
-        f"them{why}; start the launch on each"
+        f"them{why if 0 < across <= here else ''}; start the launch on each{more}"
     )
-    more = (
-        " and share out the requests"
-        if (facts.concurrency or 1) > 1
-        else ": one request keeps one of them busy"
-    )
-    return Reason(text=text + more, sources=("physics core",), weight=1.5)
+    return reason(text, "physics core", weight=1.5)
 
 
 def alone(facts: Facts, base: Plan) -> str | None:
@@ -76,7 +67,7 @@ def alone(facts: Facts, base: Plan) -> str | None:
     (joint,) = placement.speeds(several, [(base.tp * base.pp, base.dp)]).values()
     if best <= joint:
         return None
-    name = facts.hardware.name or facts.hardware.id if facts.hardware else "machine"
+    name = name_of(facts.hardware, "machine")
     return (
         f"{'One' if board == 1 else f'One machine of {board}'} {name} gives a lone request "
         f"{best:.0f} tokens/s without drafts, this server over "
@@ -98,7 +89,7 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
     count = topology.boards(facts)
     if count == 1 or facts.hardware is None or topology.spans(facts):
         return None
-    name = facts.hardware.name or facts.hardware.id
+    name = name_of(facts.hardware, "")
     board = topology.board_gpus(facts)
     unsure = " (assumed: --gpus-per-machine)" if topology.assumption(facts) is not None else ""
     text = f"One machine holds {board} {name}{unsure}: {facts.gpus} are {count} machines"
@@ -118,4 +109,4 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
             text += f". {faster}"
     else:
         text += ": start the launch on each and share out the requests" + _rest(facts, base)
-    return Reason(text=text, sources=("knowledge/engines",), weight=2.66)
+    return reason(text, "knowledge/engines", weight=2.66)

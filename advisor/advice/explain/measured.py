@@ -14,20 +14,13 @@ import numpy as np
 from advisor.advice.decide import GOAL_METRICS
 from advisor.advice.explain.difference import (
     PRINTED,
-    Told,
+    Answers,
     difference,
     towards,
     without_acceptance,
 )
-from advisor.domain.nouns import (
-    Candidate,
-    Evidence,
-    Facts,
-    Goal,
-    Method,
-    Plan,
-    Reason,
-)
+from advisor.advice.wording import percent, reason
+from advisor.domain.nouns import Candidate, Evidence, Facts, Goal, Method, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 
@@ -39,48 +32,27 @@ METRIC_NAMES = {
 }
 
 
-def percent(ratio: float) -> str:
-    """Return a ratio as a signed change in percent: 1.24 is "+24.0 %"."""
-    return f"{100 * (ratio - 1):+.1f} %"
-
-
-def whole_percent(ratio: float) -> str:
-    """The same of what is expected, which no decimal of a percent can tell: 1.24 is "+24 %"."""
-    return f"{100 * (ratio - 1):+.0f} %"
-
-
-def from_evidence(facts: Facts, goal: Goal, best: Candidate, told: Told) -> list[Reason]:
+def from_evidence(facts: Facts, goal: Goal, best: Candidate, answers: Answers) -> list[Reason]:
     """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
-    plan = best.plan
-    runs = _runs(facts, goal, plan)
+    runs = _runs(facts, goal, best.plan)
     covering = [rows for rows in runs if rows[0].covers][:COVERING]
-    unlike = _why_unlike(facts, runs[0], best, told) if runs else ""
-    if covering:
-        return [
-            Reason(
-                text=(
-                    (unlike if i == 0 else _why_unlike(facts, rows, best, told))
-                    or f"Measured here{_unlike(facts)}{_outside(rows, best)}: "
-                )
-                + evidence_text(rows, here=True),
-                sources=(rows[0].source,),
-                weight=2.5 - 0.1 * i,
-            )
-            for i, rows in enumerate(covering)
-        ]
-    near = bool(runs) and "load" not in _differences_of(facts, plan, runs[0][0])
-    return [
-        Reason(
-            text=(
-                ("" if i else unlike) or f"Nearest measurement{_elsewhere(facts, plan, rows[0])}: "
-            )
-            + evidence_text(rows, here=bool(unlike) and not i)
-            + ("" if unlike and not i else _against(facts, rows[0], best)),
-            sources=(rows[0].source,),
-            weight=(BEFORE_STEP if unlike and not i and near else 1.0) - 0.1 * i,
-        )
-        for i, rows in enumerate(runs[:2])
-    ]
+    reasons = []
+    for i, rows in enumerate(covering or runs[:2]):
+        row = rows[0]
+        text = _why_unlike(facts, rows, best, answers) if covering or not i else ""
+        step = False
+        if covering:
+            text = text or f"Measured here{_acceptance_of(facts)}{_outside(rows, best)}: "
+            text += evidence_text(rows, here=True)
+        elif text:
+            text += evidence_text(rows, here=True)
+            step = "load" not in _differences_of(facts, best.plan, row)
+        else:
+            text = f"Nearest measurement{_elsewhere(facts, best.plan, row)}: "
+            text += evidence_text(rows) + _against(facts, row, best)
+        first = BEFORE_STEP if step else COVERS if covering else 1
+        reasons.append(reason(text, row.source, weight=first - 0.1 * i))
+    return reasons
 
 
 def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
@@ -118,6 +90,7 @@ SETTING = (
 )  # fmt: skip
 COVERING = sourced(3, "runs", "of those that cover a question an answer tells as many", "chosen")
 BEFORE_STEP = sourced(1.45, "weight", "of a reason before how a step is priced", "chosen")
+COVERS = sourced(2.5, "weight", "of a reason from a run that covers the question", "chosen")
 OFTEN = sourced(3, "runs", "of one setting say more than a single one with this k", "chosen")
 BLOCKS = ("dflash", "dspark")
 TWICE = sourced(1.0, "doublings", "from which on a load is called another one", "chosen")
@@ -159,35 +132,31 @@ def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
     """Which measured gains of this very k the printed intervals do not hold, by name; nothing where
     they hold all.
     """
-    names = []
-    for row in rows:
-        printed = PRINTED.get(row.metric)
-        if best.estimate is None or printed is None or row.k != best.plan.k:
-            continue
-        told = getattr(best.estimate, printed).speedup
-        if not told.p10 <= row.speedup <= told.p90:
-            names.append(METRIC_NAMES[row.metric])
-    return (
-        f" (other prompts or settings: {', '.join(names)} not within the interval above)"
-        if names
-        else ""
-    )
+    if best.estimate is None:
+        return ""
+    names = [
+        METRIC_NAMES[row.metric]
+        for row in rows
+        if row.metric in PRINTED and row.k == best.plan.k
+        for gain in (getattr(best.estimate, PRINTED[row.metric]).speedup,)
+        if not gain.p10 <= row.speedup <= gain.p90
+    ]
+    where = f"{', '.join(names)} not within the interval above"
+    return f" (other prompts or settings: {where})" if names else ""
 
 
 def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
     """What `from_evidence` asks of plans under the loads that were measured nearby, each once."""
     goal: Goal = facts.goal or "balanced"
-    found: list[tuple[Facts, Plan]] = []
     of_method = {plan.method: _settings(facts, goal, plan.method) for plan in plans}
+    cases: list[tuple[Facts, Plan]] = []
     for plan in plans if facts.evidence else ():
         of_plan: list[tuple[Facts, Plan]] = []
         for i, rows in enumerate(_in_order(of_method[plan.method], facts, goal, plan)[:COVERING]):
             if (rows[0].covers or i == 0) and _comparable(facts, rows[0], plan):
-                for case in towards(facts, rows[0], plan):
-                    if case not in of_plan:
-                        of_plan.append(case)
-        found += of_plan
-    return found
+                of_plan += [c for c in towards(facts, rows[0], plan) if c not in of_plan]
+        cases += of_plan
+    return cases
 
 
 def _runs(facts: Facts, goal: Goal, plan: Plan) -> list[list[Evidence]]:
@@ -199,12 +168,9 @@ def _runs(facts: Facts, goal: Goal, plan: Plan) -> list[list[Evidence]]:
 
 def _settings(facts: Facts, goal: Goal, method: Method) -> list[list[Evidence]]:
     """The same in no order, for one method."""
-    wanted = [
-        e
-        for e in facts.evidence
-        if e.metric in GOAL_METRICS[goal] or e.metric in ("output_tok_s", "ttft")
-    ]
-    wanted = [e for e in wanted if e.method == method] or wanted
+    metrics = (*GOAL_METRICS[goal], "output_tok_s", "ttft")
+    wanted = [row for row in facts.evidence if row.metric in metrics]
+    wanted = [row for row in wanted if row.method == method] or wanted
     runs: dict[str, list[Evidence]] = {}
     for row in wanted:
         runs.setdefault(row.run_id, []).append(row)
@@ -258,8 +224,8 @@ def _median_of(runs: Sequence[list[Evidence]]) -> list[Evidence]:
     ]
 
 
-def _why_unlike(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: Told) -> str:
-    return difference(facts, rows, best, told) if _comparable(facts, rows[0], best.plan) else ""
+def _why_unlike(facts: Facts, rows: Sequence[Evidence], best: Candidate, answers: Answers) -> str:
+    return difference(facts, rows, best, answers) if _comparable(facts, rows[0], best.plan) else ""
 
 
 def _comparable(facts: Facts, row: Evidence, plan: Plan) -> bool:
@@ -269,7 +235,7 @@ def _comparable(facts: Facts, row: Evidence, plan: Plan) -> bool:
     return same and row.metric in PRINTED and row.metric != "ttft"
 
 
-def _unlike(facts: Facts) -> str:
+def _acceptance_of(facts: Facts) -> str:
     """That a run accepted what it accepted, where the question states another acceptance."""
     return "" if without_acceptance(facts) is facts else ", at that run's acceptance and not yours"
 

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from advisor.advice.plans import methods, propose, unlisted
 from advisor.advice.plans.memory_relief import shortfall
-from advisor.domain.nouns import (
-    Facts,
-    Plan,
-    Reason,
-)
+from advisor.advice.wording import asked_method, name_of, reason
+from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters
 from advisor.perf import memory
@@ -19,37 +16,27 @@ from advisor.perf import memory
 
 def no_method(facts: Facts, base: Plan) -> str:
     """Return why no method of speculation can run here."""
-    for method in methods.methods(facts):
-        refusal = propose.no_path(facts, base, method)
-        return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
-    model = facts.model
-    asked = facts.request.method if facts.request is not None else None
+    for method in methods.methods(facts)[:1]:
+        if refusal := propose.no_path(facts, base, method):
+            return refusal
+        plan = propose.with_method(facts, base, method, 1)  # not even one draft token fits
+        return f"with {title(method)}, {shortfall(facts, plan, memory.bill(facts, plan))}"
+    model, asked = facts.model, asked_method(facts)
     if model is None:
         return "the model is not known here, so nothing is known that could draft for it"
-    name = model.name or model.id
+    apart = f"{name_of(model, '')} drafts with a separate assistant model"
     if asked in (None, "mtp"):
         if since := methods.assistant_since(model, facts.engine):
-            return (
-                f"{name} drafts with a separate assistant model, which {facts.engine} takes from "
-                f"{since} on"
-            )
+            return f"{apart}, which {facts.engine} takes from {since} on"
         if gguf_engine(facts.engine) and model.assistant:
             return (
-                f"{name} drafts with a separate assistant model, and whether a GGUF of it lies "
+                f"{apart}, and whether a GGUF of it lies "
                 f"beside this model is not known: name one with --spec-draft-model and --spec-type "
                 f"draft-mtp (llama.cpp#23398)"
             )
         if model.assistant_params_b and not (asked is None and drafters.refusal(facts)):
-            return (
-                f"{name} drafts with a separate assistant model, for which no launch on "
-                f"{facts.engine} is known here"
-            )
+            return f"{apart}, for which no launch on {facts.engine} is known here"
     return unlisted.words(facts, model)
-
-
-def _no_room(facts: Facts, plan: Plan) -> str:
-    """By how much even one draft token does not fit."""
-    return f"with {title(plan.method)}, {shortfall(facts, plan, memory.bill(facts, plan))}"
 
 
 def title(method: str) -> str:
@@ -61,28 +48,25 @@ def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
     """Which published drafter the plan uses, that its acceptance is not this drafter's own, and
     what is said of it elsewhere.
     """
-    known = drafters.find_drafter(facts, plan.draft_model)
+    known, request = drafters.find_drafter(facts, plan.draft_model), facts.request
     if known is None:
         return []
-    request = facts.request
-    given = request is not None and (
-        request.acceptance is not None or request.acceptance_length is not None
-    )
-    how = "as you gave it" if given else f"{title(known.method)}'s in general, not its own"
-    more = "" if given else "; pass --acceptance or --acceptance-length to use your own"
+    how = f"{title(known.method)}'s in general, not its own"
+    more = "; pass --acceptance or --acceptance-length to use your own"
+    if request is not None and (request.acceptance or request.acceptance_length) is not None:
+        how, more = "as you gave it", ""
     text = f"Drafter {known.repository}; acceptance {how}; made for {known.target}{more}"
-    told = [Reason(text=text, sources=known.sources[:1], weight=1.15)]
-    others = [
-        d.repository for d in drafters.usable(facts) if d is not known and d.target == known.target
-    ]
-    k = (
-        f"served with {known.k} draft token{'s' if known.k != 1 else ''}"
-        if known.k and known.k != plan.k
-        else ""
+    reasons = [reason(text, *known.sources[:1], weight=1.15)]
+    usable = (d for d in drafters.usable(facts) if d is not known and d.target == known.target)
+    others = ", ".join(drafter.repository for drafter in usable)
+    k = known.k if known.k != plan.k else None
+    parts = (
+        f"reported: {known.reported}" if known.reported else "",
+        f"served with {k} draft token{'s' if k != 1 else ''}" if k else "",
+        known.note,
+        *(f"other evidence: {conflict}" for conflict in known.conflicts),
+        f"also published: {others}" if others else "",
     )
-    parts = [f"reported: {known.reported}" if known.reported else "", k, known.note]
-    parts += [f"other evidence: {conflict}" for conflict in known.conflicts]
-    parts += [f"also published: {', '.join(others)}"] if others else []
-    if said := "; ".join(part for part in parts if part):
-        told.append(Reason(text=f"Of this drafter: {said}", sources=known.sources, weight=0.45))
-    return told
+    if note := "; ".join(part for part in parts if part):
+        reasons.append(reason(f"Of this drafter: {note}", *known.sources, weight=0.45))
+    return reasons

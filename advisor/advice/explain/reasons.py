@@ -18,21 +18,13 @@ from advisor.advice.decide import (
     vetoes,
 )
 from advisor.advice.explain import caveats
-from advisor.advice.explain.difference import Told, without_acceptance
-from advisor.advice.explain.measured import from_evidence, whole_percent
+from advisor.advice.explain.difference import Answers, without_acceptance
+from advisor.advice.explain.measured import from_evidence
 from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.advice.judge import estimate_questions
 from advisor.advice.plans import placement
-from advisor.domain.nouns import (
-    Candidate,
-    Estimate,
-    Facts,
-    Finding,
-    Goal,
-    MemoryBill,
-    Plan,
-    Reason,
-)
+from advisor.advice.wording import name_of, reason, span, whole_percent
+from advisor.domain.nouns import Candidate, Estimate, Facts, Finding, Goal, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -51,72 +43,62 @@ SAME_GAIN = sourced(
 )
 
 
-def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
-    """Reasons for the verdict, strongest first; `asked`: what was asked beside the estimates."""
+def explain(facts: Facts, verdict: Verdict, answers: Answers) -> tuple[Reason, ...]:
+    """Reasons for the verdict, strongest first; `answers`: what was asked beside the estimates."""
+    base, goal = verdict.candidates[0].plan, facts.goal or "balanced"
+    reasons: list[Reason | None]
     if verdict.best is None:
         known = ("knowledge/llms", "knowledge/drafters") if facts.drafters else ("knowledge/llms",)
-        why = Reason(text=no_method(facts, verdict.candidates[0].plan), sources=known, weight=1.0)
-        told = [
-            why,
-            *_from_memory(facts, verdict.candidates[0].plan),
-            *caveats.around(facts, verdict.candidates[0].plan),
+        reasons = [reason(no_method(facts, base), *known, weight=1.0)]
+        layout = unseen = unpriced = None
+    else:
+        best = verdict.candidates[verdict.best]
+        reasons = [
+            *_from_rules(facts, best, verdict),
+            *(from_evidence(facts, goal, best, answers) if verdict.rule != "one_token" else ()),
+            _from_step(facts, best, answers.of_lengths(best.plan)),
+            *from_drafter(facts, best.plan),
+            _from_other_k(facts, verdict, best, goal),
+            _from_decision(facts, verdict, best, goal),
+            _from_objectives(facts, verdict, best),
+            _from_queue(facts, verdict, best),
         ]
-        return tuple(sorted(told, key=lambda reason: -reason.weight))
-    best = verdict.candidates[verdict.best]
-    goal: Goal = facts.goal or "balanced"
-    told = [
-        *_from_rules(facts, best, verdict),
-        *(from_evidence(facts, goal, best, asked) if verdict.rule != "one_token" else ()),
-        *_from_step(facts, best, asked.of_lengths(best.plan)),
-        *from_drafter(facts, best.plan),
-        *_from_other_k(facts, verdict, best, goal),
-        _from_decision(facts, verdict, best, goal),
-    ]
-    told += [*_from_objectives(facts, verdict, best), *_from_queue(facts, verdict, best)]
-    if (layout := placement.choice(asked.layouts)) is not None:
-        told.append(layout)
-    told += _from_memory(facts, verdict.candidates[0].plan)
-    told += caveats.around(facts, verdict.candidates[0].plan)
-    if verdict.decision != "off" and (unseen := caveats.head(facts, best.plan)) is not None:
-        told.append(unseen)
-    if verdict.rule == UNPRICED and (open_ := caveats.open_part(facts, best.plan)) is not None:
-        told.append(open_)
-    return tuple(sorted(told, key=lambda reason: -reason.weight))
+        layout = placement.choice(answers.layouts)
+        unseen = caveats.head(facts, best.plan) if verdict.decision != "off" else None
+        unpriced = caveats.open_part(facts, best.plan) if verdict.rule == UNPRICED else None
+    reasons += [layout, _from_memory(facts, base), *caveats.around(facts, base), unseen, unpriced]
+    return tuple(sorted((r for r in reasons if r is not None), key=lambda r: -r.weight))
 
 
-def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
-    """What stands in the way of a memory bill, where nobody could say whether the plan fits."""
+def _from_memory(facts: Facts, plan: Plan) -> Reason | None:
+    """That not all requests run at once, where the memory holds fewer than were asked for; or what
+    stands in the way of a memory bill, where nobody could say whether the plan fits.
+    """
     bill = memory.bill(facts, plan)
-    if bill.fits is not None:
-        return _from_room(facts, plan, bill)
-    if bill.weights_gib and bill.available_gib is None:
-        name = facts.hardware.name or facts.hardware.id if facts.hardware else "this hardware"
-        return [Reason(text=f"Whether it fits was not checked: the memory of {name} is not "
-                            "known here",
-                       sources=("knowledge/hardware",), weight=0.9)]  # fmt: skip
-    name = facts.model.name or facts.model.id if facts.model else "this model"
-    what = "the KV cache" if bill.weights_gib else "the size"
-    return [Reason(text=f"Whether it fits was not checked: {what} of {name} is not known here",
-                   sources=("knowledge/llms",), weight=0.9)]  # fmt: skip
-
-
-def _from_room(facts: Facts, plan: Plan, bill: MemoryBill) -> list[Reason]:
-    """That not all requests run at once, where the memory holds fewer than were asked for."""
+    unchecked = "Whether it fits was not checked: "
+    if bill.fits is None and bill.weights_gib and bill.available_gib is None:
+        text = f"{unchecked}the memory of {name_of(facts.hardware, 'this hardware')} is not known"
+        return reason(f"{text} here", "knowledge/hardware", weight=0.9)
+    if bill.fits is None:
+        what = "the KV cache" if bill.weights_gib else "the size"
+        text = f"{unchecked}{what} of {name_of(facts.model, 'this model')} is not known here"
+        return reason(text, "knowledge/llms", weight=0.9)
     asked = memory.replica(facts, plan).concurrency or 1
     if bill.requests is None or bill.requests >= asked:
-        return []
+        return None
     text = (
         f"The memory holds {bill.requests:,} of {asked:,} requests of "
         f"{bill.request_tokens or 0:,} tokens at once, without speculation: the others wait"
     )
-    return [Reason(text=text, sources=("memory bill",), weight=1.35)]
+    return reason(text, "memory bill", weight=1.35)
 
 
 def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]:
     weights = {"veto": 3.0, "k_max": 0.9, "caution": 1.2, "support": 1.3}
-    if without_acceptance(facts) is not facts:
+    stated = without_acceptance(facts) is not facts
+    if stated:
         weights["support"] = 0.3  # a gain at what was accepted there, not at what is stated
-    told = []
+    reasons = []
     for finding in best.findings:
         weight = weights.get(finding.effect or "", 0.0)
         if finding.severity == "error":
@@ -124,44 +106,38 @@ def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]
         if finding.k_max is not None and finding.k_max < best.plan.k:
             weight = 1.3  # the answer goes beyond what was published, which must be read
         if weight:
-            text = f"{finding.message} [{finding.code}]"
-            if finding.effect == "support" and without_acceptance(facts) is not facts:
-                text = f"At another acceptance than yours: {text}"
-            told.append(Reason(text=text, sources=finding.sources, weight=weight))
-    others = [
-        f for i, c in enumerate(verdict.candidates) if i != verdict.best for f in vetoes(c.findings)
-    ]
+            other = "At another acceptance than yours: "
+            text = other if stated and finding.effect == "support" else ""
+            text += f"{finding.message} [{finding.code}]"
+            reasons.append(reason(text, *finding.sources, weight=weight))
     known = {f.code for f in best.findings}
-    for code, finding in {f.code: f for f in others if f.code not in known}.items():
-        told.append(
-            Reason(
-                text=f"Other k excluded: {finding.message} [{code}]",
-                sources=finding.sources,
-                weight=0.4,
-            )
-        )
-    return told
+    others = [c for i, c in enumerate(verdict.candidates) if i != verdict.best]
+    against = {f.code: f for c in others for f in vetoes(c.findings) if f.code not in known}
+    for code, finding in against.items():
+        text = f"Other k excluded: {finding.message} [{code}]"
+        reasons.append(reason(text, *finding.sources, weight=0.4))
+    return reasons
 
 
-def _from_step(facts: Facts, best: Candidate, varied: Estimate | None) -> list[Reason]:
+def _from_step(facts: Facts, best: Candidate, varied: Estimate | None) -> Reason | None:
     estimate = best.estimate
     if estimate is None:
-        return []
+        return None
     terms, length = estimate.terms, estimate.accepted_length
     base, cycle = terms.get("base_step_ms"), terms.get("cycle_ms")
     if not base or not cycle:
-        return []
+        return None
     decoding = length.p50 * base / cycle
-    text = (
-        f"A draft-and-verify cycle at k={best.plan.k} costs {cycle / base:.2f} baseline steps and "
-        f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
-        f"while decoding{_what_else(best, decoding)}{_varied_lengths(best, varied)}"
-    )
     stated = without_acceptance(facts) is not facts
     taken = [value for field, value, _ in facts.defaults if field == "acceptance_k"]
     at = f" (taken as measured at k={taken[0]}: --acceptance-k)" if taken else ""
-    text = f"With the acceptance that you state{at}, a{text[1:]}" if stated else text
-    return [Reason(text=text, sources=(PHYSICS,), weight=2.7 if stated else 1.4)]
+    text = (
+        f"{f'With the acceptance that you state{at}, a' if stated else 'A'} draft-and-verify cycle "
+        f"at k={best.plan.k} costs {cycle / base:.2f} baseline steps and "
+        f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
+        f"while decoding{_what_else(best, decoding)}{_varied_lengths(best, varied)}"
+    )
+    return reason(text, PHYSICS, weight=2.7 if stated else 1.4)
 
 
 def _varied_lengths(best: Candidate, varied: Estimate | None) -> str:
@@ -183,131 +159,109 @@ def _what_else(best: Candidate, decoding: float) -> str:
     estimate = best.estimate
     if estimate is None or abs(log(estimate.output_tok_s.speedup.p50 / decoding)) < SAME_GAIN:
         return ""
-    terms = estimate.terms
-    crowded = terms.get("requests_verify", 1) < terms.get("requests_base", 1)
+    terms, overall = estimate.terms, estimate.output_tok_s.speedup.p50
+    now, then = (terms.get(name, 1) for name in ("requests_base", "requests_verify"))
     lost = {f.code: f.effect for f in best.findings if f.effect in ("loss", "caution")}
     what = "documented losses" if "loss" in lost.values() else "losses documented nearby"
-    beyond = best.plan.engine == "vllm" and (
-        terms.get("requests_verify", 1) * (best.plan.k + 1) > GRAPH_TOKENS
-    )
-    alone = beyond and estimate.output_tok_s.speedup.p50 > decoding
+    beyond = best.plan.engine == "vllm" and then * (best.plan.k + 1) > GRAPH_TOKENS
+    graphs = "steps that hold prompts, which no CUDA graph serves in either run"
     parts = [
-        "steps that hold prompts, which no CUDA graph serves in either run" if alone else "",
-        f"{terms['requests_verify']:.0f} instead of {terms['requests_base']:.0f} requests at once"
-        if crowded
-        else "",
+        graphs if beyond and overall > decoding else "",
+        f"{then:.0f} instead of {now:.0f} requests at once" if then < now else "",
         "prefill and nearby benchmarks",
         f"{what} ({', '.join(sorted(lost))})" if lost else "",
     ]
-    said = " and ".join(part for part in parts if part)
-    return f"; with {said}, {estimate.output_tok_s.speedup.p50:.2f}x overall"
+    return f"; with {' and '.join(part for part in parts if part)}, {overall:.2f}x overall"
 
 
-def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> list[Reason]:
+def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> Reason | None:
     """Where published profiles or sweeps chose k, and the estimate by itself clearly prefers
     another: both are said.
     """
     free = [c for c in verdict.candidates if c.estimate is not None and not vetoes(c.findings)]
     free = [c for c in free if meets(facts.request, c.estimate)] or free
-    chose = [f for f in best.findings if f.effect == "support" and f.k_best == best.plan.k]
-    if not free:
-        return []
+    if not free or verdict.decision == "off":
+        return None
     rival = min(free, key=lambda c: (c.regret, c.plan.k))
     limits = [f for f in effects(rival.findings, "k_max") if f.k_max and f.k_max < rival.plan.k]
+    chose = [f for f in best.findings if f.effect == "support" and f.k_best == best.plan.k]
     chose += sorted(limits, key=lambda f: f.k_max or 0)
-    if not chose:
-        return []
     here, there = (goal_interval(c.estimate, goal).p50 for c in (best, rival))
-    if (
-        verdict.decision == "off"
-        or there / here < 1 + 2 * knowledge.threshold("replicate_noise").value
-    ):
-        return []
-    said = (
-        f"allows k={chose[0].k_max} at most"
-        if chose[0].effect == "k_max"
-        else f"names k={best.plan.k}"
-    )
+    if not chose or there / here < 1 + 2 * knowledge.threshold("replicate_noise").value:
+        return None
+    limit = chose[0].effect == "k_max"
+    choice = f"allows k={chose[0].k_max} at most" if limit else f"names k={best.plan.k}"
     text = (
         f"The estimate alone prefers k={rival.plan.k} ({whole_percent(there)} against "
-        f"{whole_percent(here)} for the goal '{goal}'), but "
-        f"{chose[0].code} {said}; published results take precedence: benchmark both before choosing"
+        f"{whole_percent(here)} for the goal '{goal}'), but {chose[0].code} {choice}; published "
+        "results take precedence: benchmark both before choosing"
     )
-    return [Reason(text=text, sources=("models/speedup.md", *chose[0].sources), weight=1.2)]
+    return reason(text, "models/speedup.md", *chose[0].sources, weight=1.2)
 
 
 def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
     interval = goal_interval(best.estimate, goal)
-    span = f"{whole_percent(interval.p10)} to {whole_percent(interval.p90)}"
     chance = best.estimate.p_gain if best.estimate is not None else 0.5
     share = ">99" if chance >= SURE else "<1" if chance <= 1 - SURE else f"{100 * chance:.0f}"
-    gain = f"P(gain) {share} %"
-    expected = f"{EXPECTED} '{goal}' is {whole_percent(interval.p50)} ({span}, {gain})"
-    texts = {
-        "rule": "A rule forbids speculation here",
-        "objective": _objective_text(facts, best) + _load_that_meets(facts, verdict, best),
-        "one_token": "An answer of one token ends with the prompt: there is no step that "
-        "speculation could shorten",
-        "unsure": f"{expected}: too uncertain to choose without a benchmark",
-        "estimate": expected,
-        UNPRICED: f"{expected}, without what is not priced",
-        LENGTHS: f"{expected} with answers of one length: --output-spread 0.5 says that they vary, "
-        "--output-spread 0 that they do not",
-        "unseen_head": f"{expected}, if the checkpoint keeps the MTP head",
-        "unknown_hardware": "This accelerator is unknown: the ratio is that of other "
-        "accelerators, and absolute speeds cannot be predicted",
-    }
-    # what no other reason says comes first
-    weight = {
-        "one_token": 3.0,
-        "objective": 3.0,
-        "unknown_hardware": 3.0,
-        "unsure": 1.5,
-        "estimate": 1.5,
-        "unseen_head": 1.5,
-        UNPRICED: 1.5,
-        LENGTHS: 2.6,
-    }
-    return Reason(
-        text=texts[verdict.rule],
-        sources=("models/speedup.md",),
-        weight=weight.get(verdict.rule, 0.8),
+    expected = (
+        f"{EXPECTED} '{goal}' is {whole_percent(interval.p50)} ({span(interval)}, "
+        f"P(gain) {share} %)"
     )
+    texts = {
+        "rule": ("A rule forbids speculation here", 0.8),
+        "objective": (_objective_text(facts, best) + _load_that_meets(facts, verdict, best), 3.0),
+        "one_token": (
+            "An answer of one token ends with the prompt: there is no step that "
+            "speculation could shorten",
+            3.0,
+        ),
+        "unsure": (f"{expected}: too uncertain to choose without a benchmark", 1.5),
+        "estimate": (expected, 1.5),
+        UNPRICED: (f"{expected}, without what is not priced", 1.5),
+        LENGTHS: (
+            f"{expected} with answers of one length: --output-spread 0.5 says that they vary, "
+            "--output-spread 0 that they do not",
+            2.6,
+        ),
+        "unseen_head": (f"{expected}, if the checkpoint keeps the MTP head", 1.5),
+        "unknown_hardware": (
+            "This accelerator is unknown: the ratio is that of other "
+            "accelerators, and absolute speeds cannot be predicted",
+            3.0,
+        ),
+    }
+    text, weight = texts[verdict.rule]
+    return reason(text, "models/speedup.md", weight=weight)
 
 
-def _from_objectives(facts: Facts, verdict: Verdict, best: Candidate) -> list[Reason]:
+def _from_objectives(facts: Facts, verdict: Verdict, best: Candidate) -> Reason | None:
     """What the latency objectives do not decide, where they were asked for and do not: how likely
     each run is to meet them.
     """
     if verdict.rule == "objective" or not (text := _objective_text(facts, best)):
-        return []
+        return None
     neither = not any(meets(facts.request, best.estimate, run) for run in ("value", "baseline"))
     why = "neither is likely to meet it" if neither else "the two hardly differ"
-    return [
-        Reason(
-            text=f"{text}: {why}, so it does not decide{_load_that_meets(facts, verdict, best)}",
-            sources=("models/speedup.md",),
-            weight=2.8,
-        )
-    ]
+    text += f": {why}, so it does not decide{_load_that_meets(facts, verdict, best)}"
+    return reason(text, "models/speedup.md", weight=2.8)
 
 
-def _from_queue(facts: Facts, verdict: Verdict, best: Candidate) -> list[Reason]:
+def _from_queue(facts: Facts, verdict: Verdict, best: Candidate) -> Reason | None:
     """What quicker tokens cost where fewer requests run for them, and the answer is on."""
-    one = best.estimate
-    if one is None or verdict.decision != "on" or one.output_tok_s.speedup.p50 >= 1:
-        return []
-    now, then = (round(one.terms[name]) for name in ("requests_base", "requests_verify"))
+    estimate = best.estimate
+    if estimate is None or verdict.decision != "on" or estimate.output_tok_s.speedup.p50 >= 1:
+        return None
+    now, then = (round(estimate.terms[name]) for name in ("requests_base", "requests_verify"))
     if now == then:
-        return []
+        return None
     limit = facts.request and facts.request.model_copy(update={"max_num_seqs": then})
     (alike,) = estimates.estimate(facts.model_copy(update={"request": limit}), [best.plan])
     text = (
         f"Quicker tokens at a price: {then} instead of {now} requests run at once, the others wait "
-        f"longer, and output tok/s is {one.output_tok_s.speedup.p50:.2f}x; with {then} at once in "
-        f"both launches TPOT is {alike.tpot_ms.speedup.p50:.2f}x, the rest is that limit's"
+        f"longer, and output tok/s is {estimate.output_tok_s.speedup.p50:.2f}x; with {then} at "
+        f"once in both launches TPOT is {alike.tpot_ms.speedup.p50:.2f}x, the rest is that limit's"
     )
-    return [Reason(text=text, sources=("memory bill",), weight=2.9)]
+    return reason(text, "memory bill", weight=2.9)
 
 
 def _objective_text(facts: Facts, best: Candidate) -> str:
@@ -315,10 +269,9 @@ def _objective_text(facts: Facts, best: Candidate) -> str:
     if on is None or off is None:
         return ""
     request = facts.request
-    limits = (
-        ("TPOT", request.max_tpot_ms if request is not None else None),
-        ("TTFT", request.max_ttft_ms if request is not None else None),
-    )
+    if request is None:
+        return ""
+    limits = (("TPOT", request.max_tpot_ms), ("TTFT", request.max_ttft_ms))
     asked = " and ".join(f"{name} of {limit:g} ms" for name, limit in limits if limit is not None)
     return (
         f"{asked} at most: met with a chance of {100 * on:.0f} % with speculation, "
@@ -336,11 +289,11 @@ def _load_that_meets(facts: Facts, verdict: Verdict, best: Candidate) -> str:
         return ""
     loads = [n for n in FEWER if n < asked]
     fewer = [facts.model_copy(update={"concurrency": n}) for n in loads]
-    told = estimate_questions([(one, (best.plan,), ()) for one in fewer])
-    kept = [n for n, made in zip(loads, told, strict=True) if meets(request, made()[0], run)]
-    if not kept:
+    written = zip(loads, estimate_questions([(f, (best.plan,), ()) for f in fewer]), strict=True)
+    met = [load for load, estimates in written if meets(request, estimates()[0], run)]
+    if not met:
         return "; one request at a time would probably miss it too"
-    return f"; with about {max(kept)} at once it would probably be met"
+    return f"; with about {max(met)} at once it would probably be met"
 
 
 def strongest(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -15,9 +15,9 @@ from advisor import engines
 from advisor.advice import decide, judge, resolve
 from advisor.advice.choices import engine_default
 from advisor.advice.decide import Verdict, goal_interval, vetoes
-from advisor.advice.explain.measured import whole_percent
 from advisor.advice.judge import Question
 from advisor.advice.plans import memory_relief, methods, propose
+from advisor.advice.wording import asked_method, whole_percent
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
@@ -73,21 +73,19 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
 def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     """What to ask for where nothing can speculate."""
     base = verdict.candidates[0].plan
-    found = methods.methods(facts)
-    if found:
-        if found[0] == "mtp" and propose.headless(facts):
+    for method in methods.methods(facts)[:1]:
+        if method == "mtp" and propose.headless(facts):
             return ("a checkpoint that keeps the MTP head, such as another --quant may have",)
-        if propose.no_path(facts, base, found[0]) is not None:
-            return (_newer(facts, base, found[0]),)
-        return (*_flips(verdict, list(_loads(facts))), *_more_memory(facts)) or (
-            "more memory: see the reason",
-        )
-    asked = facts.request.method if facts.request is not None else None
-    other = (
-        f"another --method than {asked}"
-        if asked
-        else "a checkpoint with an MTP head, or a drafter for this model"
-    )
+        if propose.no_path(facts, base, method) is not None:
+            return (_newer(facts, base, method),)
+        more = memory_relief.more_counts(facts.hardware, facts.gpus)
+        gpus = _fewest_gpus(facts.request, more) if facts.request is not None else None
+        room = (f"--gpus {gpus}, on which a drafter has room",) if gpus else ()
+        return (*_flips(verdict, list(_loads(facts))), *room) or ("more memory: see the reason",)
+    asked = asked_method(facts)
+    other = f"another --method than {asked}"
+    if not asked:
+        other = "a checkpoint with an MTP head, or a drafter for this model"
     since = methods.assistant_since(facts.model, facts.engine) if asked in (None, "mtp") else None
     own = (f"{facts.engine} {since} or newer, which takes the model's assistant",) if since else ()
     return (*own, *_other_engines(facts, asked), other)
@@ -96,51 +94,36 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
 def _newer(facts: Facts, base: Plan, method: Method) -> str:
     """The first release of the engine that has a path for the method."""
     known = engines.get(base.engine).versions  # oldest first
-    for version in (
-        known[known.index(base.engine_version) + 1 :] if base.engine_version in known else ()
-    ):
-        changed = {"engine_version": version}
-        if (
-            propose.no_path(
-                facts.model_copy(update=changed), base.model_copy(update=changed), method
-            )
-            is None
-        ):
+    later = known.index(base.engine_version) + 1 if base.engine_version in known else len(known)
+    for version in known[later:]:
+        change = {"engine_version": version}
+        asked, plan = facts.model_copy(update=change), base.model_copy(update=change)
+        if propose.no_path(asked, plan, method) is None:
             return f"{base.engine} {version} or newer, which has a path for {method}"
     return "an engine with a path for it: see the reason"
-
-
-def _more_memory(facts: Facts) -> tuple[str, ...]:
-    more = memory_relief.more_counts(facts.hardware, facts.gpus)
-    gpus = _fewest_gpus(facts.request, more) if facts.request is not None else None
-    return (f"--gpus {gpus}, on which a drafter has room",) if gpus else ()
 
 
 def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
     """Other ways of asking under which a drafter is known, with as many GPUs as that takes where
     these do not hold it.
     """
-    names = [
-        name
+    ways = [
+        drafters.Way(f"--engine {name}", "which takes the model's assistant", name)
         for name in ("vllm", "sglang")
-        if name != facts.engine and methods.assistant_since(facts.model, name)
+        if method in (None, "mtp") and name != facts.engine
+        if methods.assistant_since(facts.model, name)
     ]
-    lines = (
-        [f"--engine {name}, which takes the model's assistant" for name in names]
-        if method in (None, "mtp")
-        else []
-    )
     seen: set[str] = set()
-    for line in (*lines, *drafters.would_help(facts, method)):
-        engine, _, why = line.removeprefix("--engine ").partition(",")
-        if not line.startswith("--engine ") or facts.request is None:
-            yield line
-        elif engine not in seen and (gguf_engine(engine) or not _against_hardware(facts)):
-            seen.add(engine)
-            asked = facts.request.model_copy(update={"engine": engine, "engine_version": None})
+    for way in (*ways, *drafters.would_help(facts, method)):
+        if way.engine is None or facts.request is None:
+            yield f"{way.ask}, {way.why}"
+        elif way.engine not in seen and (gguf_engine(way.engine) or not _against_hardware(facts)):
+            seen.add(way.engine)
+            asked = facts.request.model_copy(update={"engine": way.engine, "engine_version": None})
             gpus = _fewest_gpus(asked, memory_relief.more_counts(facts.hardware, facts.gpus))
             if gpus is not None:
-                yield f"--engine {engine}{f' --gpus {gpus}' if gpus > facts.gpus else ''},{why}"
+                more = f" --gpus {gpus}" if gpus > facts.gpus else ""
+                yield f"{way.ask}{more}, {way.why}"
 
 
 def _against_hardware(facts: Facts) -> bool:
@@ -155,42 +138,37 @@ def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
     where `more` are too few, too.
     """
     for gpus in (request.gpus, *more):
+        tp = request.tp if gpus == request.gpus else None
         try:
-            asked = request.model_copy(
-                update={"gpus": gpus, "tp": request.tp if gpus == request.gpus else None}
-            )
-            question = judge.candidate_plans(resolve.bare_facts(asked), judge.weigh)
+            facts = resolve.bare_facts(request.model_copy(update={"gpus": gpus, "tp": tp}))
+            question = judge.candidate_plans(facts, judge.weigh)
         except AdvisorError:
             continue
-        if any(
-            not vetoes(judge.weigh(question.facts, plan, None).findings) for plan in question.plans
-        ):
+        judged = (judge.weigh(question.facts, plan, None) for plan in question.plans)
+        if any(not vetoes(candidate.findings) for candidate in judged):
             return gpus
     return None
 
 
 def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
     """The first condition of each way under which the decision is another one."""
-    asked = [question for way in ways for question in way.questions]
-    made = iter(
-        judge.estimate_questions(
-            [(question.facts, question.plans, question.bills) for question in asked]
-        )
-    )
+    planned = [(q.facts, q.plans, q.bills) for way in ways for q in way.questions]
+    written = iter(judge.estimate_questions(planned))
     for way in ways:
-        estimates = [next(made) for _ in way.questions]
-        for label, question, own in zip(way.labels, way.questions, estimates, strict=True):
-            found = decide.decide(question.facts, judge.judge_plans(question, own(), judge.weigh))
-            if found.decision != verdict.decision:
-                yield f"{label}{_gain(way, found)}: {_WORDS[found.decision]}"
+        estimates = [next(written) for _ in way.questions]
+        for label, question, later in zip(way.labels, way.questions, estimates, strict=True):
+            other = decide.decide(question.facts, judge.judge_plans(question, later(), judge.weigh))
+            if other.decision != verdict.decision:
+                yield f"{label}{_gain(way, other)}: {_WORDS[other.decision]}"
                 break
 
 
-def _gain(way: _Way, found: Verdict) -> str:
+def _gain(way: _Way, other: Verdict) -> str:
     """What another goal would gain: the figure that it looks at is not on the first screen."""
-    if way.goal is None or found.best is None:
+    if way.goal is None or other.best is None:
         return ""
-    return f" ({whole_percent(goal_interval(found.candidates[found.best].estimate, way.goal).p50)})"
+    gain = goal_interval(other.candidates[other.best].estimate, way.goal)
+    return f" ({whole_percent(gain.p50)})"
 
 
 # ---------------------------------------------------------------- the other questions
@@ -235,15 +213,11 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[_W
     wanted = {"on": ("less",), "off": ("more",), "measure": ("less", "more")}[verdict.decision]
     for word in wanted:
         lengths = [round(now + (ends[word] - now) * part, 2) for part in _PARTS[word]]
-        asked = [
-            facts.request.model_copy(
-                update={"acceptance": None, "acceptance_length": length, "acceptance_k": k}
-            )
-            for length in lengths
-        ]
-        questions = [
-            _same_plans(facts.model_copy(update={"request": request}), verdict) for request in asked
-        ]
+        stated = {"acceptance": None, "acceptance_k": k}
+        questions = []
+        for length in lengths:
+            asked = facts.request.model_copy(update={**stated, "acceptance_length": length})
+            questions.append(_same_plans(facts.model_copy(update={"request": asked}), verdict))
         labels = [
             f"a measured acceptance length of {x:.2f} at k={k} or {word} (expected {now:.2f})"
             for x in lengths
@@ -256,14 +230,9 @@ def _same_plans(facts: Facts, verdict: Verdict) -> Question:
     launch or its memory.
     """
     base, *others = verdict.candidates
-    bills = tuple(
-        c.estimate.memory
-        for c in others
-        if c.estimate is not None and c.estimate.memory is not None
-    )
-    return Question(
-        facts, base, tuple(c.plan for c in others), bills if len(bills) == len(others) else ()
-    )
+    bills = tuple(c.estimate.memory for c in others if c.estimate and c.estimate.memory)
+    plans = tuple(c.plan for c in others)
+    return Question(facts, base, plans, bills if len(bills) == len(plans) else ())
 
 
 def _goals(facts: Facts, verdict: Verdict) -> Iterator[_Way]:

@@ -75,16 +75,14 @@ def compare(
         raise AdvisorError(f"compare takes two or three names, not {len(names)}")
     if len({name.strip().lower() for name in names}) < len(names):
         raise AdvisorError("two of the names are the same: there is nothing to compare")
-    asked = [_question_with(request, name) for name in names]
-    kinds = {kind for kind, _ in asked}
+    asked = [(name, *_question_with(request, name)) for name in names]
+    kinds = {kind for _, kind, _ in asked}
     if len(kinds) > 1:
         raise AdvisorError(
             f"these are {' and '.join(sorted(kinds))}: compare names of one kind, and give the "
             f"other as an option"
         )
-    arms = tuple(
-        _arm(name, kind, one, limits) for name, (kind, one) in zip(names, asked, strict=True)
-    )
+    arms = tuple(_arm(*question, limits) for question in asked)
     return Comparison(arms=arms, differences=tuple(differences(arms)))
 
 
@@ -154,15 +152,8 @@ def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | Non
 
 def differences(arms: Sequence[Arm]) -> list[str]:
     """What differs between the first arm and each other one, in sentences."""
-    out = []
-    first = arms[0]
-    for other in arms[1:]:
-        out += _speed(first, other)
-        out += _gain(first, other)
-        out += _memory(first, other)
-        out += _release(first, other)
-        out += _findings(first, other)
-    return out
+    tellers = (_speed, _gain, _memory, _release, _findings)
+    return [text for arm in arms[1:] for tell in tellers for text in tell(arms[0], arm)]
 
 
 _PARTS = {"weights_ms": "reading weights", "launch_ms": "launching kernels"}
@@ -170,7 +161,7 @@ _PARTS = {"weights_ms": "reading weights", "launch_ms": "launching kernels"}
 
 def _speed(a: Arm, b: Arm) -> list[str]:
     """The plain step and its largest differing part, and the prompt's cost."""
-    left, right = _terms(a), _terms(b)
+    left, right = (arm.estimate.terms if arm.estimate is not None else {} for arm in (a, b))
     if not left or not right:
         return []
     ratio = left["base_step_ms"] / right["base_step_ms"]
@@ -224,23 +215,22 @@ def _memory(a: Arm, b: Arm) -> list[str]:
 
 def _release(a: Arm, b: Arm) -> list[str]:
     """Between releases of one engine: defects that were or are reported of one, and options."""
-    left, right = a.advice.plan, b.advice.plan
-    if (
-        left.engine != right.engine
-        or left.engine_version == right.engine_version
-        or left.engine_version is None
-        or right.engine_version is None
-    ):
+    engine, old, new = (
+        a.advice.plan.engine,
+        a.advice.plan.engine_version,
+        b.advice.plan.engine_version,
+    )
+    if engine != b.advice.plan.engine or old == new or old is None or new is None:
         return []
     out = []
-    before, after = parse_release(left.engine_version), parse_release(right.engine_version)
+    before, after = parse_release(old), parse_release(new)
     for name, row in table("defects").items():
-        if not name.startswith(left.engine.split("-")[0] + "-"):
+        if not name.startswith(engine.split("-")[0] + "-"):
             continue
         had, has = (between(at, row.get("since"), row.get("until")) for at in (before, after))
         if bool(had) != bool(has):
             out.append(_defect(row, after, b.label, ended=bool(had)))
-    return out + _options(left.engine, left.engine_version, right.engine_version, b.label)
+    return out + _options(engine, old, new, b.label)
 
 
 def _defect(row: dict[str, Any], after: Release | None, label: str, *, ended: bool) -> str:
@@ -267,10 +257,10 @@ def _options(engine: str, before: str, after: str, label: str) -> list[str]:
     old, new = set(catalogue.names(before)), set(catalogue.names(after))
     came, went = sorted(new - old), sorted(old - new)
     changed = [
-        f"{name} ({_default(catalogue.default(name, before))} to "
-        f"{_default(catalogue.default(name, after))})"
+        f"{name} ({_default(was)} to {_default(becomes)})"
         for name in sorted(old & new)
-        if catalogue.default(name, before) != catalogue.default(name, after)
+        for was, becomes in ((catalogue.default(name, before), catalogue.default(name, after)),)
+        if was != becomes
     ]
     out = []
     for word, names in (("new", came), ("removed", went), ("changed default", changed)):
@@ -289,13 +279,9 @@ def _default(value: object) -> str:
 
 
 def _findings(a: Arm, b: Arm) -> list[str]:
-    left, right = set(a.codes), set(b.codes)
-    out = []
-    for codes, one in ((left - right, a), (right - left, b)):
-        if codes:
-            out.append(f"findings only for {one.label}: {', '.join(sorted(codes))}")
-    return out
-
-
-def _terms(one: Arm) -> dict[str, float]:
-    return one.estimate.terms if one.estimate is not None else {}
+    pairs = ((a, set(a.codes) - set(b.codes)), (b, set(b.codes) - set(a.codes)))
+    return [
+        f"findings only for {arm.label}: {', '.join(sorted(codes))}"
+        for arm, codes in pairs
+        if codes
+    ]

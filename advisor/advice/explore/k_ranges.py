@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from math import exp, log
 from typing import NamedTuple, cast
 
+import numpy as np
+
 from advisor.advice import decide, judge
 from advisor.advice.explore.values import KRanges, Load, Setting
 from advisor.advice.plans.methods import LEAST_GAIN
-from advisor.domain.nouns import AdvisorError, Facts, Goal, Method, Plan
+from advisor.domain.nouns import AdvisorError, Facts, Method, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines import k_ranges as engine_ranges
 
@@ -42,22 +44,22 @@ def k_ranges(answered: Sequence[LoadFacts]) -> tuple[KRanges, ...]:
     varied or no method is known.
     """
     groups: dict[Setting, list[LoadFacts]] = {}
-    for one in answered:
-        if AXIS in dict(one.load.setting):
-            others = tuple((name, value) for name, value in one.load.setting if name != AXIS)
-            groups.setdefault(others, []).append(one)
-    found = []
+    for row in answered:
+        if AXIS in dict(row.load.setting):
+            others = tuple((name, value) for name, value in row.load.setting if name != AXIS)
+            groups.setdefault(others, []).append(row)
+    ranges = []
     for setting, group in groups.items():
-        methods = [one.load.best_method for one in group if one.load.best_method is not None]
-        if len(group) > 1 and methods:
-            found.append(_ranges(setting, methods[0], group))
-    return tuple(found)
+        method = next((row.load.best_method for row in group if row.load.best_method), None)
+        if len(group) > 1 and method is not None:
+            ranges.append(_ranges(setting, method, group))
+    return tuple(ranges)
 
 
 def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRanges:
-    sizes = [cast(int, dict(one.load.setting)[AXIS]) for one in group]
-    worth = [_utilities(one.load, method) for one in group]
-    answers = [_answer(one.load, row) for one, row in zip(group, worth, strict=True)]
+    sizes = [cast(int, dict(row.load.setting)[AXIS]) for row in group]
+    worth = [_utilities(row.load, method) for row in group]
+    answers = [_answer(row.load, utility) for row, utility in zip(group, worth, strict=True)]
     static = max(
         sorted({0, *answers}), key=lambda k: (sum(row.get(k, NOTHING) for row in worth), -k)
     )
@@ -65,42 +67,44 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         k if row[k] >= row.get(static, NOTHING) + log(1 + LEAST_GAIN) else static
         for k, row in zip(answers, worth, strict=True)
     ]
-    rows = _merge_ranges(sizes, wanted)
-    alone = [_gain(one.load, static, method) for one in group]
-    simple = [
-        _gain(one.load, k, method) - before
-        for one, k, before in zip(group, wanted, alone, strict=True)
-    ]
-    by_load = _merge_ranges(sizes, answers)
-    made = KRanges(
+    rows, by_load = _merge_ranges(sizes, wanted), _merge_ranges(sizes, answers)
+    alone = np.array([_gain(row.load, static, method) for row in group])
+    switched = [_gain(row.load, k, method) for row, k in zip(group, wanted, strict=True)]
+    simple = np.array(switched) - alone
+    fixed = KRanges(
         setting=setting,
         method=method,
         rows=by_load,
         static_k=static,
-        gain=exp(_mean(simple)),
+        gain=exp(simple.mean()),
         pays=False,
-        why="",
+        why=_one_k(static, by_load),
     )
     if len(rows) == 1:
-        return made.model_copy(update={"why": _one_k(static, by_load)})
+        return fixed
     first = _plan(group, max(k for _, _, k in rows), method)
     try:
         words = engine_ranges.schedule_arguments(first, rows)
     except AdvisorError as refusal:
-        return made.model_copy(update={"why": str(refusal)})
-    with_rows = _with_ranges(group, first, rows)
-    gains = [after - before for after, before in zip(with_rows, alone, strict=True)]
-    pays = (
-        _mean(gains) > 0
-        and max(gains) >= log(1 + LEAST_GAIN) - 1e-9
-        and min(gains) >= log(1 - MOST_LOSS)
-    )
-    return made.model_copy(
+        return fixed.model_copy(update={"why": str(refusal)})
+    gains = np.array(_with_ranges(group, first, rows)) - alone
+    least, most = log(1 - MOST_LOSS), log(1 + LEAST_GAIN) - 1e-9
+    pays = bool(gains.mean() > 0 and gains.max() >= most and gains.min() >= least)
+    why, cost = fixed.why, gains.mean() - simple.mean()
+    if pays:
+        more = f"up to {100 * (exp(gains.max()) - 1):.0f} % more than {_k_text(static)} throughout"
+        why = f"{more}, at {sizes[int(gains.argmax())]} requests"
+    elif -cost > LEAST_LOSS:
+        why = (
+            f"{_k_text(static)} throughout is better: changing k costs the engine "
+            f"{100 * (1 - exp(cost)):.0f} % in CUDA graphs"
+        )
+    return fixed.model_copy(
         update={
             "rows": rows if pays else by_load,
-            "gain": exp(_mean(gains)),
+            "gain": exp(gains.mean()),
             "pays": pays,
-            "why": _why(static, gains, simple, sizes, by_load, pays),
+            "why": why,
             "arguments": words.arguments,
             "file_name": words.file_name,
             "file_text": words.file_text,
@@ -145,54 +149,26 @@ def _with_ranges(
     """Log median gain of the engine's own ranges at each load, all in one call."""
     with_rows = {"k": max(k for _, _, k in rows), "k_schedule": rows}
     plans = []
-    for one in group:
-        point = next((p for p in one.load.points if p.method == plan.method), None)
+    for row in group:
+        point = next((p for p in row.load.points if p.method == plan.method), None)
         plans.append((point.plan if point is not None else plan).model_copy(update=with_rows))
-    made = judge.estimate_questions(
-        [(one.facts, [own], ()) for one, own in zip(group, plans, strict=True)]
-    )
-    out = []
-    for one, own, estimated in zip(group, plans, made, strict=True):
-        candidate = judge.weigh(one.facts, own, estimated()[0])
-        goal: Goal = one.facts.goal or "balanced"
-        out.append(log(max(decide.goal_interval(candidate.estimate, goal).p50, 1e-6)))
-    return out
+    questions = [(row.facts, [own], ()) for row, own in zip(group, plans, strict=True)]
+    gains = []
+    for row, own, estimates in zip(group, plans, judge.estimate_questions(questions), strict=True):
+        candidate = judge.weigh(row.facts, own, estimates()[0])
+        gain = decide.goal_interval(candidate.estimate, row.facts.goal or "balanced")
+        gains.append(log(max(gain.p50, 1e-6)))
+    return gains
 
 
 def _plan(group: Sequence[LoadFacts], k: int, method: Method) -> Plan:
     """The plan of one k at the first load that can run it."""
-    points = (one.load.point(k, method) for one in group)
+    points = (row.load.point(k, method) for row in group)
     return next(point.plan for point in points if point is not None)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _k_text(k: int) -> str:
     return f"k={k}" if k else "no speculation"
-
-
-def _why(
-    static: int,
-    gains: Sequence[float],
-    simple: Sequence[float],
-    sizes: Sequence[int],
-    by_load: tuple[tuple[int, int, int], ...],
-    pays: bool,
-) -> str:
-    most = max(range(len(gains)), key=lambda i: gains[i])
-    if pays:
-        return (
-            f"up to {100 * (exp(gains[most]) - 1):.0f} % more than {_k_text(static)} throughout, "
-            f"at {sizes[most]} requests"
-        )
-    if _mean(simple) - _mean(gains) > LEAST_LOSS:
-        return (
-            f"{_k_text(static)} throughout is better: changing k costs the engine "
-            f"{100 * (1 - exp(_mean(gains) - _mean(simple))):.0f} % in CUDA graphs"
-        )
-    return _one_k(static, by_load)
 
 
 def _one_k(static: int, by_load: tuple[tuple[int, int, int], ...]) -> str:

@@ -21,6 +21,7 @@ from advisor.advice.explore.layouts import Layout, MixPlan
 from advisor.advice.explore.mix import Mix, check_mix
 from advisor.advice.explore.servers import ServerDraft
 from advisor.advice.explore.sweep import sweep
+from advisor.advice.wording import span, whole_percent
 from advisor.domain.nouns import AdvisorError, Interval
 from advisor.perf import memory
 
@@ -208,7 +209,7 @@ def _choose(layouts: Sequence[Layout]) -> tuple[int, list[str]]:
     why = [_one_server(layouts[on])]
     ranges = next((i for i, x in enumerate(layouts) if x.kind == "scheduled"), None)
     if ranges is not None and layouts[ranges].refusal is None:
-        more = _percent(relative(layouts[ranges], layouts[chosen]).p50)
+        more = whole_percent(relative(layouts[ranges], layouts[chosen]).p50)
         scheduled = layouts[ranges].instances[0].plan.k_schedule
         if scheduled and chosen == on and _middle(layouts[ranges]) >= _middle(layouts[chosen]):
             chosen = ranges
@@ -258,8 +259,4 @@ def _one_server(on: Layout) -> str:
 
 
 def _span(gain: Interval) -> str:
-    return f"{_percent(gain.p50)} ({_percent(gain.p10)} to {_percent(gain.p90)})"
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.0f} %"
+    return f"{whole_percent(gain.p50)} ({span(gain)})"

@@ -64,58 +64,42 @@ def sweep(
     *,
     machine: Machine | None = None,
 ) -> Sweep:
-    """Curves of gain against load, one for each k.
+    """Curves of gain against load, one for each k; one load for each combination of the varied
+    fields, the last field varying fastest.
 
-    Parameters
-    ----------
-    request : Request
-        The question; what is not varied stays as it says. Engine, release and quantisation are
-        those that `recommend` chooses for it, unless they are varied.
-    vary : mapping of field to values
-        Fields of the request (`concurrency`, `ctx_tokens`, `output_tokens`, `prefix_share`, names
-        of hardware, model, quant, engine ...) and `k`. Without `k` the curves are those of the k
-        that `recommend` weighs; with it, decisions are among the given k.
-    machine : Machine, optional
-        Adds the user's own runs of it, as for `recommend`.
+    Engine, release and quantisation are those that `recommend` chooses for the request, unless they
+    are varied. `vary` holds values of fields of the request (`concurrency`, `ctx_tokens`, names of
+    hardware, model, engine ...) and of `k`: without it the curves are those of the k that
+    `recommend` weighs, with it decisions are among the given k. `machine` adds the user's own runs.
 
-    Returns
-    -------
-    Sweep
-        One load for each combination of the varied fields, the last field varying fastest.
-
-    Raises
-    ------
-    AdvisorError
-        (UnknownFact for names) with one sentence where a field cannot be varied, or where no load
-        at all can be served.
+    Raises AdvisorError (UnknownFact for names) with one sentence where a field cannot be varied, or
+    where no load at all can be served.
     """
-    found = axes(vary)
-    base, facts = pin_choices(request, tuple(name for name, _ in found.fields))
-    asked = [_load_question(base, setting, found, machine) for setting in _settings(found)]
-    if all(one.question is None for one in asked):
+    grid = axes(vary)
+    base, facts = pin_choices(request, tuple(name for name, _ in grid.fields))
+    names = [name for name, _ in grid.fields]
+    asked = [
+        _load_question(base, tuple(zip(names, values, strict=True)), grid, machine)
+        for values in product(*(values for _, values in grid.fields))
+    ]
+    if all(load.question is None for load in asked):
         raise AdvisorError(asked[0].refusal or "no load can be served")
     estimates = iter(_estimate_loads(asked))
     loads = tuple(
-        _refused_load(one)
-        if one.question is None
-        else _load(one, one.question, next(estimates), found.ks)
-        for one in asked
+        Load(setting=load.setting, request=load.request, refusal=load.refusal)
+        if load.question is None
+        else _answer(load, load.question, next(estimates), grid.ks)
+        for load in asked
     )
-    ks = found.ks or tuple(sorted({p.k for load in loads for p in load.points} | {0}))
+    answered = zip(loads, asked, strict=True)
     return Sweep(
         request=base,
         facts=facts,
-        axes=found.fields,
-        ks=ks,
+        axes=grid.fields,
+        ks=grid.ks or tuple(sorted({p.k for load in loads for p in load.points} | {0})),
         loads=loads,
-        break_even=break_evens(loads, found.numeric),
-        k_ranges=k_ranges(
-            [
-                LoadFacts(load, one.question.facts)
-                for load, one in zip(loads, asked, strict=True)
-                if one.question is not None
-            ]
-        ),
+        break_even=break_evens(loads, grid.numeric),
+        k_ranges=k_ranges([LoadFacts(x, y.question.facts) for x, y in answered if y.question]),
         pairs=_pairs(asked, base.goal),
     )
 
@@ -131,27 +115,19 @@ def pin_choices(request: Request, varied: Sequence[str] = ()) -> tuple[Request, 
         "engine_version": facts.engine_version,
         "quant": facts.quant.id if facts.quant is not None else None,
     }
-    kept = {name: value for name, value in chosen.items() if name not in free and value is not None}
-    return request.model_copy(update=kept), facts
-
-
-def _settings(found: Axes) -> list[Setting]:
-    names = [name for name, _ in found.fields]
-    return [
-        tuple(zip(names, values, strict=True))
-        for values in product(*(values for _, values in found.fields))
-    ]
+    pinned = {name: x for name, x in chosen.items() if name not in free and x is not None}
+    return request.model_copy(update=pinned), facts
 
 
 def _load_question(
-    base: Request, setting: Setting, found: Axes, machine: Machine | None
+    base: Request, setting: Setting, grid: Axes, machine: Machine | None
 ) -> _LoadQuestion:
-    told = dict(setting)
-    if "@" in str(told.get("engine", "")):
-        told["engine"], _, told["engine_version"] = str(told["engine"]).partition("@")
-    request = base.model_copy(update=told)
-    names = {name for name, _ in setting} & {"workload", "goal"}
-    if names:  # words of a closed vocabulary, unlike names that the knowledge looks up
+    fields = dict(setting)
+    if "@" in str(fields.get("engine", "")):
+        fields["engine"], _, fields["engine_version"] = str(fields["engine"]).partition("@")
+    request = base.model_copy(update=fields)
+    if {"workload", "goal"} & dict(setting).keys():
+        # words of a closed vocabulary, unlike names that the knowledge looks up
         request = check_request(request.model_dump())
     try:
         facts = with_own_runs(resolve.bare_facts(request), machine)
@@ -160,9 +136,7 @@ def _load_question(
         if any(name in _FREES for name, _ in setting):
             raise  # an unknown name, or one that does not run here: no load would help
         return _LoadQuestion(setting, request, None, str(error), ())
-    if found.ks is None:
-        return _LoadQuestion(setting, request, question, None, ())
-    question, lacking = _with_ks(question, found.ks)
+    question, lacking = _with_ks(question, grid.ks) if grid.ks is not None else (question, ())
     return _LoadQuestion(setting, request, question, None, lacking)
 
 
@@ -173,10 +147,9 @@ def _with_ks(
     facts, base = question.facts, question.base.plan
     plans: list[Plan] = []
     lacking: list[tuple[int, str]] = []
-    wanted = [k for k in ks if k > 0]
     for method in methods.methods(facts):
         refusal = propose.no_path(facts, base, method)
-        for k in wanted:
+        for k in (k for k in ks if k > 0):
             plan = propose.with_method(facts, base, method, k)
             if refusal is not None:
                 lacking.append((k, refusal))
@@ -192,20 +165,16 @@ def _estimate_loads(asked: Sequence[_LoadQuestion]) -> list[list[Estimate]]:
     """The estimates of each load, computed in one call; own runs belong to one configuration, so
     where those differ there is a call for each.
     """
-    questions = [one.question for one in asked if one.question is not None]
-    out: list[list[Estimate]] = []
+    questions = [load.question for load in asked if load.question is not None]
+    estimates: list[list[Estimate]] = []
     for _, group in groupby(questions, key=lambda question: question.facts.own_runs):
-        made = judge.estimate_questions([(q.facts, q.plans, q.bills) for q in group])
-        out += [written() for written in made]
-    return out
+        written = judge.estimate_questions([(q.facts, q.plans, q.bills) for q in group])
+        estimates += [estimate() for estimate in written]
+    return estimates
 
 
-def _refused_load(one: _LoadQuestion) -> Load:
-    return Load(setting=one.setting, request=one.request, refusal=one.refusal)
-
-
-def _load(
-    one: _LoadQuestion,
+def _answer(
+    load: _LoadQuestion,
     question: judge.Question,
     estimates: Sequence[Estimate],
     ks: tuple[int, ...] | None,
@@ -218,15 +187,15 @@ def _load(
     if ks is None or 0 in ks:
         points.insert(0, _plain(facts, candidates[0].plan, estimates))
     return Load(
-        setting=one.setting,
-        request=one.request,
+        setting=load.setting,
+        request=load.request,
         decision=verdict.decision,
         rule=verdict.rule,
         best_method=best.method if best is not None else None,
         best_k=best.k if best is not None else None,
         run_k=best.k if best is not None and verdict.decision == "on" else 0,
         points=tuple(points),
-        lacking=one.lacking,
+        lacking=load.lacking,
     )
 
 
@@ -270,8 +239,8 @@ def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
     """The point without speculation: its absolute speeds are the baselines of the others."""
     first = estimates[0] if estimates else judge.estimate_plans(facts, [plan])[0]
 
-    def metric(one: MetricEstimate) -> MetricEstimate:
-        return MetricEstimate(speedup=NO_GAIN, baseline=one.baseline, value=one.baseline)
+    def plain(metric: MetricEstimate) -> MetricEstimate:
+        return MetricEstimate(speedup=NO_GAIN, baseline=metric.baseline, value=metric.baseline)
 
     return Point(
         plan=plan,
@@ -281,9 +250,9 @@ def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
         p_gain=None,
         utility=0.0,
         decision="off",
-        output_tok_s=metric(first.output_tok_s),
-        tpot_ms=metric(first.tpot_ms),
-        ttft_ms=metric(first.ttft_ms),
+        output_tok_s=plain(first.output_tok_s),
+        tpot_ms=plain(first.tpot_ms),
+        ttft_ms=plain(first.ttft_ms),
         memory=memory.bill(memory.replica(facts, plan), plan),
         basis=first.basis,
         running=_count_running(facts, plan, first.terms.get("requests_base")),
@@ -292,14 +261,13 @@ def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
 
 def _pairs(asked: Sequence[_LoadQuestion], goal: Goal) -> tuple[Evidence, ...]:
     """The measured pairs that cover a load, of the metrics of the goal, each once."""
-    wanted = decide.GOAL_METRICS[goal]
     rows = {
         (row.run_id, row.metric): row
-        for one in asked
-        if one.question is not None
-        for method in dict.fromkeys(plan.method for plan in one.question.plans)
-        for row in covering_pairs(one.question.facts, method)
-        if row.metric in wanted
+        for load in asked
+        if load.question is not None
+        for method in dict.fromkeys(plan.method for plan in load.question.plans)
+        for row in covering_pairs(load.question.facts, method)
+        if row.metric in decide.GOAL_METRICS[goal]
     }
     order = sorted(rows.values(), key=lambda row: (row.concurrency or 0, row.k or 0, row.run_id))
     return tuple(order)

@@ -7,7 +7,7 @@ tokens beyond the bonus token, 0 is no speculation. None means unknown, never 0.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import exp, log
 from typing import Literal, cast
 
@@ -188,11 +188,20 @@ def break_evens(loads: Sequence[Load], axis: str | None) -> tuple[BreakEven, ...
     """
     if axis is None:
         return ()
-    found: list[BreakEven] = []
-    for (setting, method, k), points in curves(loads, axis).items():
-        for quantile in QUANTILES:
-            found += _crossings(axis, setting, method, k, quantile, points)
-    return tuple(found)
+    return tuple(
+        BreakEven(
+            axis=axis,
+            setting=setting,
+            method=method,
+            k=k,
+            quantile=quantile,
+            at=at,
+            direction=direction,
+        )
+        for (setting, method, k), points in curves(loads, axis).items()
+        for quantile in QUANTILES
+        for at, direction in _crossings(quantile, points)
+    )
 
 
 def curves(
@@ -210,33 +219,15 @@ def curves(
 
 
 def _crossings(
-    axis: str,
-    setting: Setting,
-    method: Method,
-    k: int,
-    quantile: Quantile,
-    points: Sequence[tuple[float, Point]],
-) -> list[BreakEven]:
-    found = []
+    quantile: Quantile, points: Sequence[tuple[float, Point]]
+) -> Iterator[tuple[float, Literal["falls", "rises"]]]:
+    """Where a percentile of the gain crosses 1, and which way."""
     values = [(at, log(max(getattr(point.gain, quantile), 1e-6))) for at, point in points]
     for (left, before), (right, after) in itertools.pairwise(values):
         if (before > 0) == (after > 0):
             continue
         part = before / (before - after)
-        at = (
-            exp(log(left) + part * (log(right) - log(left)))
-            if left > 0
-            else left + part * (right - left)
-        )
-        found.append(
-            BreakEven(
-                axis=axis,
-                setting=setting,
-                method=method,
-                k=k,
-                quantile=quantile,
-                at=at,
-                direction="falls" if before > after else "rises",
-            )
-        )
-    return found
+        at = left + part * (right - left)
+        if left > 0:
+            at = exp(log(left) + part * (log(right) - log(left)))
+        yield at, "falls" if before > after else "rises"

@@ -5,13 +5,14 @@ What it does not know: wishes beyond the goal and the objectives of the question
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import groupby
 
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.compare import Comparison, compare
 from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import Load, Point
 from advisor.advice.recommend import recommend
+from advisor.advice.wording import span, whole_percent
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.domain.printable import printable
@@ -67,24 +68,23 @@ def _name(request: Request, name: str, value: str, asked: str) -> WhyNot:
     }[field]
     if value in (now, base.engine if field == "engine" else now):
         return WhyNot(asked=asked, head=f"{asked} is already recommended", reasons=())
-    found = compare(request if field != "quant" else base, (str(now), value))
-    a, b = (arm.estimate for arm in found.arms)
-    if a is None or b is None or not a.output_tok_s.value or not b.output_tok_s.value:
+    both = compare(request if field != "quant" else base, (str(now), value))
+    speeds = [
+        metric.value if arm.advice.decision == "on" else metric.baseline
+        for arm in both.arms
+        if arm.estimate is not None
+        if (metric := arm.estimate.output_tok_s).value
+    ]
+    if len(speeds) < len(both.arms):
         head = f"no speeds are known to compare {value} with {now}"
     else:
-        speeds = [_log_gain(arm.estimate, arm.advice.decision) for arm in found.arms]
-        ratio = speeds[1] / speeds[0]
-        word = "fewer" if ratio < 1 else "more"
+        before, after = (float(speed or 0.0) for speed in speeds)
+        word = "fewer" if after < before else "more"
         head = (
-            f"{value} is expected to give {abs(100 * (ratio - 1)):.0f} % {word} output tokens a "
-            f"second than {now} ({speeds[1]:,.0f} against {speeds[0]:,.0f})"
+            f"{value} is expected to give {abs(100 * (after / before - 1)):.0f} % {word} output "
+            f"tokens a second than {now} ({after:,.0f} against {before:,.0f})"
         )
-    return WhyNot(asked=asked, head=head, reasons=found.differences, comparison=found)
-
-
-def _log_gain(estimate: object, decision: str) -> float:
-    metric = estimate.output_tok_s  # type: ignore[attr-defined]
-    return float(metric.value if decision == "on" else metric.baseline)
+    return WhyNot(asked=asked, head=head, reasons=both.differences, comparison=both)
 
 
 def _k(request: Request, k: int, asked: str) -> WhyNot:
@@ -105,8 +105,8 @@ def _k(request: Request, k: int, asked: str) -> WhyNot:
     word = {"on": "", "off": "the answer is off: "}.get(load.decision or "on", FIRST)
     regret = "has the lowest expected regret" if both.best_k == best else "is the best of the usual"
     head = (
-        f"{word}k={k} is expected to gain {_percent(point.gain.p50)}, k={best} "
-        f"{_percent(chosen.gain.p50)}; k={best} {regret}"
+        f"{word}k={k} is expected to gain {whole_percent(point.gain.p50)}, k={best} "
+        f"{whole_percent(chosen.gain.p50)}; k={best} {regret}"
     )
     return WhyNot(asked=asked, head=head, reasons=tuple(_against(base, point, chosen, load)))
 
@@ -148,30 +148,30 @@ def _not_on(load: Load, point: Point) -> str:
 
 def _gain_words(point: Point) -> str:
     chance = f", P(gain) {point.p_gain:.2f}" if point.p_gain is not None else ""
-    return (
-        f"expected to gain {_percent(point.gain.p50)} ({_percent(point.gain.p10)} to "
-        f"{_percent(point.gain.p90)}){chance}"
-    )
+    return f"expected to gain {whole_percent(point.gain.p50)} ({span(point.gain)}){chance}"
 
 
 def _own(point: Point, load: Load) -> tuple[str, ...]:
     length = point.accepted_length
-    told = f"a cycle gives {length.p50:.2f} tokens" if length is not None else ""
-    forbidden = f"rules forbid it here: {_rules(point.forbidden_by)}" if point.forbidden_by else ""
-    return tuple(x for x in (told, forbidden, f"the deciding step: {load.rule}") if x)
+    tokens = [f"a cycle gives {length.p50:.2f} tokens"] if length is not None else []
+    return (*tokens, *_forbidden(point), f"the deciding step: {load.rule}")
+
+
+def _forbidden(point: Point) -> list[str]:
+    slugs = {row.code: row.slug for row in index()} if point.forbidden_by else {}
+    rules = ", ".join(f"{code} ({slugs.get(code, '')})" for code in point.forbidden_by)
+    return [f"rules forbid it here: {rules}"] if rules else []
 
 
 def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str]:
     """What speaks against one k beside the best: rules, the interval, tokens, memory, other
     loads.
     """
-    out = []
-    if point.forbidden_by:
-        out.append(f"rules forbid it here: {_rules(point.forbidden_by)}")
+    out = _forbidden(point)
     if chosen.gain.p50 < point.gain.p50 and point.gain.p10 < chosen.gain.p10:
         out.append(
-            f"its median is higher, but so is what it can lose: {_percent(point.gain.p10)} at the "
-            f"10th percentile against {_percent(chosen.gain.p10)}, and a loss weighs double "
+            f"its median is higher, but so is what it can lose: {whole_percent(point.gain.p10)} at "
+            f"the 10th percentile against {whole_percent(chosen.gain.p10)}, and a loss weighs double "
             f"(utility {point.utility:+.3f} against {chosen.utility:+.3f})"
         )
     if point.p_gain is not None and chosen.p_gain is not None:
@@ -196,25 +196,9 @@ def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str
     return out
 
 
-def _rules(codes: Sequence[str]) -> str:
-    slugs = {row.code: row.slug for row in index()}
-    return ", ".join(f"{code} ({slugs.get(code, '')})" for code in codes)
-
-
 def _loads_of(base: Request, k: int) -> str:
     """The loads at which this k is the best one, as ranges of those tried."""
     loads = sweep(base, {"concurrency": series(1, MOST, 24)}).loads
-    found: list[list[int]] = []
-    before = False
-    for load in loads:
-        size, here = load.request.concurrency, load.best_k == k
-        if here and before:
-            found[-1][1] = size
-        elif here:
-            found.append([size, size])
-        before = here
-    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in found[:4])
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.0f} %"
+    runs = [list(run) for best, run in groupby(loads, key=lambda load: load.best_k == k) if best]
+    ends = [(run[0].request.concurrency, run[-1].request.concurrency) for run in runs]
+    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in ends[:4])

@@ -14,7 +14,7 @@ from advisor.advice import decide
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.mix import milliseconds
 from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import Bound, Load, Point, Within
+from advisor.advice.explore.values import Bound, Load, Within
 from advisor.domain.nouns import LIMITS, AdvisorError, Method, Request
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
@@ -33,12 +33,12 @@ SURE = sourced(
 
 def objectives(text: str) -> dict[str, float]:
     """`tpot=50ms,ttft=2s` -> fields of a Request in milliseconds. Raises AdvisorError."""
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
         field = f"max_{name.strip().lower()}_ms"
         limit = milliseconds(value)
-        if field not in ("max_tpot_ms", "max_ttft_ms") or field in found or limit is None:
+        if field not in ("max_tpot_ms", "max_ttft_ms") or field in limits or limit is None:
             raise AdvisorError(
                 f"'{printable(str(part), 40)}': write objectives as tpot=50ms,ttft=2s (one or "
                 "both, once each)"
@@ -48,8 +48,8 @@ def objectives(text: str) -> dict[str, float]:
             raise AdvisorError(
                 f"'{printable(str(part), 40)}' is no time from {low:g} to {high:g} ms"
             )
-        found[field] = limit
-    return found
+        limits[field] = limit
+    return limits
 
 
 def users_within(
@@ -64,92 +64,82 @@ def users_within(
     vary: dict[str, Any] = {"concurrency": series(1, MOST, 34)}
     if ks is not None:
         vary["k"] = sorted({0, *ks})
-    rough = sweep(asked, vary)
-    arms = list(dict.fromkeys((p.method, p.k) for load in rough.loads for p in load.points))
-    edges: set[int] = set()
-    for method, k in arms:
-        for least in (LIKELY, SURE):
-            edges |= _between(rough.loads, method, k, least)
+    rough = sweep(asked, vary).loads
+    arms = {(p.method, p.k): None for load in rough for p in load.points}
+    edges = {
+        size
+        for method, k in arms
+        for least in (LIKELY, SURE)
+        for size in _between([_Try(load, method, k) for load in rough], least)
+    }
     fine = sweep(asked, vary | {"concurrency": sorted(edges)}).loads if edges else ()
-    loads = sorted((*rough.loads, *fine), key=_size)
-    return tuple(_within(loads, method, k) for method, k in sorted(arms, key=lambda arm: arm[1]))
+    loads = sorted((*rough, *fine), key=_size)
+    return tuple(
+        _within([_Try(load, method, k) for load in loads])
+        for method, k in sorted(arms, key=lambda arm: arm[1])
+    )
 
 
 def _size(load: Load) -> int:
     return cast(int, dict(load.setting)["concurrency"])
 
 
-def _chance(load: Load, method: Method, k: int) -> float | None:
-    """P of keeping to the objectives; None where this k does not run there."""
-    point: Point | None = load.point(k, method)
-    if point is None:
-        return None
-    return decide.p_objective(load.request, cast(Any, point), "value")
+class _Try:
+    """One k at one load."""
+
+    def __init__(self, load: Load, method: Method, k: int) -> None:
+        """Ask what is needed of the point, if this k runs there."""
+        self.size, self.arm = _size(load), (method, k)
+        self.chance: float | None = None  # of keeping to the objectives
+        self.slots: int | None = None  # requests that run at once, where others wait unasked
+        if (point := load.point(k, method)) is not None:
+            self.chance = decide.p_objective(load.request, cast(Any, point), "value")
+            waits = point.running is not None and point.running < self.size
+            if waits and load.request.max_ttft_ms is None:  # which holds the wait of the others
+                self.slots = point.running
+
+    def likely(self, least: float) -> bool:
+        """Whether those that run keep to the objectives with this probability."""
+        return self.chance is not None and self.chance >= least
 
 
-def _slots(load: Load, method: Method, k: int) -> int | None:
-    """The requests that run at once where the wait of the others is not asked about; None where
-    all run, or where TTFT holds the wait.
-    """
-    point = load.point(k, method)
-    if point is None or point.running is None or load.request.max_ttft_ms is not None:
-        return None
-    return point.running if point.running < _size(load) else None
-
-
-def _count_kept(loads: Sequence[Load], method: Method, k: int, least: float) -> int:
+def _count_kept(tries: Sequence[_Try], least: float) -> int:
     """How many of the loads, from the smallest on, are served with at least this probability."""
-    count = 0
-    for load in loads:
-        chance = _chance(load, method, k)
-        if chance is None or chance < least or _slots(load, method, k) is not None:
-            break
-        count += 1
-    return count
+    failed = (i for i, at in enumerate(tries) if not at.likely(least) or at.slots is not None)
+    return next(failed, len(tries))
 
 
-def _between(loads: Sequence[Load], method: Method, k: int, least: float) -> set[int]:
+def _between(tries: Sequence[_Try], least: float) -> set[int]:
     """Loads to try between the last one kept and the first one that is not."""
-    count = _count_kept(loads, method, k, least)
-    if count in (0, len(loads)):
+    count = _count_kept(tries, least)
+    if count in (0, len(tries)):
         return set()
-    low, high = _size(loads[count - 1]), _size(loads[count])
-    slots = _slots(loads[count], method, k)
-    tried = {cast(int, v) for v in series(low, high, 12)} | (
-        {slots} if slots is not None else set()
-    )
-    return {size for size in tried if low < size < high}
+    low, high, slots = tries[count - 1].size, tries[count].size, tries[count].slots
+    sizes = {cast(int, size) for size in series(low, high, 12)} | ({slots} if slots else set())
+    return {size for size in sizes if low < size < high}
 
 
-def _largest(
-    loads: Sequence[Load], method: Method, k: int, least: float
-) -> tuple[Load | None, Bound]:
+def _largest(tries: Sequence[_Try], least: float) -> tuple[_Try | None, Bound]:
     """The largest load that is served with at least this probability, and what bounds it."""
-    count = _count_kept(loads, method, k, least)
-    last = loads[count - 1] if count else None
-    if count == len(loads):
+    count = _count_kept(tries, least)
+    last = tries[count - 1] if count else None
+    if count == len(tries):
         return last, "search"
-    chance = _chance(loads[count], method, k)
-    held = chance is not None and chance >= least  # by those that run
-    return last, "slots" if held else "objectives"
+    return last, "slots" if tries[count].likely(least) else "objectives"
 
 
-def _within(loads: Sequence[Load], method: Method, k: int) -> Within:
-    (likely, likely_bound), (sure, sure_bound) = (
-        _largest(loads, method, k, least) for least in (LIKELY, SURE)
-    )
-    waits = (_slots(load, method, k) for load in loads)
+def _within(tries: Sequence[_Try]) -> Within:
+    (likely, likely_bound), (sure, sure_bound) = (_largest(tries, p) for p in (LIKELY, SURE))
+    slots = next((at.slots for at in tries if at.slots is not None), None)
     return Within(
-        method=method,
-        k=k,
-        likely=_size(likely) if likely and likely_bound != "search" else None,
+        method=tries[0].arm[0],
+        k=tries[0].arm[1],
+        likely=likely.size if likely and likely_bound != "search" else None,
         likely_bound=likely_bound,
-        p=_chance(likely, method, k) if likely else None,
-        sure=_size(sure) if sure and sure_bound != "search" else None,
+        p=likely.chance if likely else None,
+        sure=sure.size if sure and sure_bound != "search" else None,
         sure_bound=sure_bound,
-        slots=next((slots for slots in waits if slots is not None), None)
-        if "slots" in (likely_bound, sure_bound)
-        else None,
+        slots=slots if "slots" in (likely_bound, sure_bound) else None,
     )
 
 
@@ -158,13 +148,13 @@ def _within(loads: Sequence[Load], method: Method, k: int) -> Within:
 
 def price(text: str) -> float:
     """`2.10/h` -> 2.10. Raises AdvisorError."""
-    value, slash, unit = text.strip().partition("/")
+    value, _, unit = text.strip().partition("/")
     try:
-        found = float(value)
+        money = float(value)
     except ValueError:
-        found = -1.0
-    if not slash or unit.strip() not in ("h", "hour") or not 0 < found < 1e6:
+        money = -1.0
+    if unit.strip() not in ("h", "hour") or not 0 < money < 1e6:
         raise AdvisorError(
             f"'{printable(text, 40)}': write a price as 2.10/h, for the whole machine"
         )
-    return found
+    return money

@@ -137,14 +137,21 @@ def _load(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Sett
     if unlike := arms.unlike(off, on):
         return LoadVerdict(load=load, differences=tuple(unlike))
     gains = arms.gains(off, on)
-    step, facts, plan = _step(off, on, gains, setting)
+    step, expected = _step(on, gains, setting)
+    plan = expected[1] if expected is not None else None
+    why = (
+        *_why_tokens(step),
+        *_why_cycle(step, plan),
+        *_why_short_drafts(on, plan),
+        *_why_metrics_differ(gains),
+    )
     return LoadVerdict(
         load=load,
-        gains=tuple(_gain(made) for made in gains),
+        gains=tuple(_gain(gain) for gain in gains),
         step=step,
-        why=tuple(_why(on, gains, step, plan)),
+        why=why,
         weak=tuple(arms.weak_points(off, on)),
-        next=_next(on, gains, step, setting, facts, plan),
+        next=_next(on, gains, setting, plan) if plan is not None and step is not None else None,
     )
 
 
@@ -155,76 +162,61 @@ def _load_text(run: BenchmarkRun, part_is_load: bool) -> str:
         f"{run.input_tokens:.0f} prompt" if run.input_tokens else "",
         f"{run.output_tokens:.0f} output tokens" if run.output_tokens else "",
     ]
-    told = ", ".join(part for part in parts if part)
-    return told or (run.part if part_is_load else "") or "load not stated"
+    text = ", ".join(part for part in parts if part)
+    return text or (run.part if part_is_load else "") or "load not stated"
 
 
-def _gain(made: arms.Gain) -> MetricGain:
-    low, high = made.interval()
+def _gain(gain: arms.Gain) -> MetricGain:
+    low, high = gain.interval()
     return MetricGain(
-        metric=made.metric, off=made.off, on=made.on, gain=made.ratio, low=low, high=high,
-        noise=made.noise, verdict=made.verdict,
+        metric=gain.metric, off=gain.off, on=gain.on, gain=gain.ratio, low=low, high=high,
+        noise=gain.noise, verdict=gain.verdict,
     )  # fmt: skip
 
 
 def tokens_per_step(on: Sequence[BenchmarkRun], k: int | None) -> float | None:
     """Mean tokens per step over repeats, bonus token included."""
-    found = [
-        v for run in on if run.acceptance and (v := run.acceptance.tokens_per_step(run.k or k))
-    ]
-    return sum(found) / len(found) if found else None
+    lengths = [run.acceptance.tokens_per_step(run.k or k) for run in on if run.acceptance]
+    known = [length for length in lengths if length]
+    return sum(known) / len(known) if known else None
 
 
-def question(request: Request, setting: Setting) -> tuple[Facts, Plan]:
-    """Facts and the speculating plan with the k and method of the runs. Raises AdvisorError where
-    none can run.
+def question(request: Request, setting: Setting) -> tuple[Facts, Plan, list[Plan]]:
+    """Facts, the speculating plan with the k and method of the runs, and the others of the method.
+    Raises AdvisorError where none can run.
     """
     facts = facts_for_request(request)
-    made = judge.candidate_plans(facts)
-    near = [plan for plan in made.plans if plan.method == setting.method]
-    plan = next((plan for plan in near if plan.k == setting.k), None)
+    asked = judge.candidate_plans(facts)
+    plans = [plan for plan in asked.plans if plan.method == setting.method]
+    plan = next((plan for plan in plans if plan.k == setting.k), None)
     if plan is None:
-        k = setting.k or (near[0].k if near else 2)
-        plan = propose.with_method(facts, made.base.plan, setting.method, k)
-    return facts, plan
+        k = setting.k or (plans[0].k if plans else 2)
+        plan = propose.with_method(facts, asked.base.plan, setting.method, k)
+    return facts, plan, [other for other in plans if other.k != plan.k]
 
 
 def _step(
-    off: Sequence[BenchmarkRun],
-    on: Sequence[BenchmarkRun],
-    gains: Sequence[arms.Gain],
-    setting: Setting,
-) -> tuple[Step | None, Facts | None, Plan | None]:
+    on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], setting: Setting
+) -> tuple[Step | None, tuple[Facts, Plan] | None]:
+    """A step as measured, and as expected where the setting is known."""
     tokens = tokens_per_step(on, setting.k)
     tpot = next((g for g in gains if g.metric == "tpot"), None)
     cycle = tokens / tpot.ratio if tokens and tpot else None
-    if setting.request is None:
-        return ((Step(tokens_per_step=tokens, cycle_ratio=cycle) if tokens else None), None, None)
+    measured = Step(tokens_per_step=tokens, cycle_ratio=cycle)
     try:
-        facts, plan = question(setting.request, setting)
+        if setting.request is None:
+            return (measured if tokens else None), None
+        facts, plan, _ = question(setting.request, setting)
         estimate = estimates.estimate(facts, [plan])[0]
     except AdvisorError:
-        return ((Step(tokens_per_step=tokens, cycle_ratio=cycle) if tokens else None), None, None)
+        return (measured if tokens else None), None
     length, speedup = estimate.accepted_length, estimate.tpot_ms.speedup
-    made = Step(
-        tokens_per_step=tokens,
-        expected_tokens=(length.p10, length.p50, length.p90),
-        cycle_ratio=cycle,
-        expected_cycle_ratio=length.p50 / speedup.p50,
-        expected_gain=(speedup.p10, speedup.p50, speedup.p90),
-    )
-    return made, facts, plan
-
-
-def _why(
-    on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], step: Step | None, plan: Plan | None
-) -> list[str]:
-    return [
-        *_why_tokens(step),
-        *_why_cycle(step, plan),
-        *_why_short_drafts(on, plan),
-        *_why_metrics_differ(gains),
-    ]
+    expected = {
+        "expected_tokens": (length.p10, length.p50, length.p90),
+        "expected_cycle_ratio": length.p50 / speedup.p50,
+        "expected_gain": (speedup.p10, speedup.p50, speedup.p90),
+    }
+    return measured.model_copy(update=expected), (facts, plan)
 
 
 def _why_tokens(step: Step | None) -> Iterator[str]:
@@ -288,33 +280,23 @@ def _why_metrics_differ(gains: Sequence[arms.Gain]) -> Iterator[str]:
 
 
 def _next(
-    on: Sequence[BenchmarkRun],
-    gains: Sequence[arms.Gain],
-    step: Step | None,
-    setting: Setting,
-    facts: Facts | None,
-    plan: Plan | None,
+    on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], setting: Setting, plan: Plan
 ) -> str | None:
     """The other draft length with the largest expected gain over the measured one, given the
     measured acceptance.
     """
-    if facts is None or plan is None or setting.request is None or step is None:
+    if setting.request is None:
         return None
     request = setting.request.model_copy(update=acceptance_fields(on, plan.k))
     try:
-        known, _ = question(request, setting)
-        others = [
-            p
-            for p in judge.candidate_plans(known).plans
-            if p.method == plan.method and p.k != plan.k
-        ]
-        found = estimates.estimate(known, [plan, *others])
+        facts, _, others = question(request, setting)
+        plans = [plan, *(other for other in others if other.k != plan.k)]
+        logs = [_goal_log(estimate) for estimate in estimates.estimate(facts, plans)]
     except AdvisorError:
         return None
-    here = _goal_log(found[0])
     measured = next((g.log for g in gains if g.metric == "output_tok_s"), None)
-    best = max(range(len(found)), key=lambda i: _goal_log(found[i]))
-    more = _goal_log(found[best]) - here
+    best = max(range(len(logs)), key=lambda i: logs[i])
+    more = logs[best] - logs[0]
     if measured is not None and measured + max(more, 0.0) < 0:
         return (
             "turn speculation off at this load: no draft length is expected to make up "
@@ -322,10 +304,8 @@ def _next(
         )
     if best == 0 or more < WORTH:
         return None
-    return (
-        f"k={others[best - 1].k} instead of {plan.k}: expected {math.exp(more) - 1:+.0%} over "
-        "this run"
-    )
+    gain = f"{math.exp(more) - 1:+.0%}"
+    return f"k={plans[best].k} instead of {plan.k}: expected {gain} over this run"
 
 
 def _goal_log(estimate: Estimate) -> float:

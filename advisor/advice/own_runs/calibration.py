@@ -26,6 +26,7 @@ from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
     Decision,
+    Estimate,
     Facts,
     Interval,
     NextRun,
@@ -100,7 +101,8 @@ def _run(
         raise AdvisorError("to calibrate, give the setting")
     one = off[0]
     facts = facts_for_request(request)
-    levels = {name: made for name in arms.METRICS if (made := arms.level(off, name))}
+    levels = {name: level for name in arms.METRICS if (level := arms.level(off, name))}
+    gains = arms.gains(off, on) if on else ()
     accepted = next((run.acceptance for run in (*on, *counters) if run.acceptance), None)
     if on and not setting.k:
         raise AdvisorError(
@@ -119,19 +121,12 @@ def _run(
         input_tokens=one.input_tokens or request.ctx_tokens,
         output_tokens=one.output_tokens or request.output_tokens,
         workload=request.workload,
-        gains={
-            made.metric: MetricGain(log=made.log, sd=max(made.sd, 1e-3))
-            for made in arms.gains(off, on)
-        }
-        if on
-        else {},
-        baseline={name: made.value for name, made in levels.items()},
-        baseline_sd={name: round(max(made.sd, 1e-3), 4) for name, made in levels.items()},
+        gains={gain.metric: MetricGain(log=gain.log, sd=max(gain.sd, 1e-3)) for gain in gains},
+        baseline={name: level.value for name, level in levels.items()},
+        baseline_sd={name: round(max(level.sd, 1e-3), 4) for name, level in levels.items()},
         accepted_length=tokens_per_step([*on, *counters], setting.k) if on else None,
         accepted_by_position=accepted.by_position if accepted else (),
-        inputs_sha256=tuple(
-            dict.fromkeys(run.sha256 for run in (*off, *on, *counters) if run.sha256)
-        ),
+        inputs_sha256=tuple({r.sha256: None for r in (*off, *on, *counters) if r.sha256}),
     )
 
 
@@ -146,8 +141,8 @@ def _streams(levels: Mapping[arms.Metric, arms.Level]) -> float | None:
 
 def _date(runs: Sequence[BenchmarkRun]) -> str:
     """The newest day that the files state; today where they state none."""
-    found = [re.match(r"(20\d\d)-?(\d\d)-?(\d\d)", run.date or "") for run in runs]
-    return max(("-".join(day.groups()) for day in found if day), default=today())
+    days = [re.match(r"(20\d\d)-?(\d\d)-?(\d\d)", run.date or "") for run in runs]
+    return max(("-".join(day.groups()) for day in days if day), default=today())
 
 
 class GainChange(NamedTuple):
@@ -158,16 +153,22 @@ class GainChange(NamedTuple):
     after: Interval
 
 
+def _without_runs(advice: Advice) -> Estimate | None:
+    """The estimate of an answer's plan as if there were no own runs."""
+    if advice.candidate is None or advice.estimate is None or not advice.facts.own_runs:
+        return None
+    bare = advice.facts.model_copy(update={"own_runs": ()})
+    return judge.estimate_plans(bare, [advice.candidate])[0]
+
+
 def gain_changes(advice: Advice) -> list[GainChange]:
     """What the own runs of an advice changed: the same plan estimated without them."""
-    if advice.candidate is None or advice.estimate is None or not advice.facts.own_runs:
-        return []
-    bare = advice.facts.model_copy(update={"own_runs": ()})
-    before, after = judge.estimate_plans(bare, [advice.candidate])[0], advice.estimate
-    names = (("output tok/s", "output_tok_s"), ("TPOT", "tpot_ms"), ("TTFT", "ttft_ms"))
+    before, after = _without_runs(advice), advice.estimate
+    names = {"output tok/s": "output_tok_s", "TPOT": "tpot_ms", "TTFT": "ttft_ms"}
     return [
         GainChange(label, getattr(before, name).speedup, getattr(after, name).speedup)
-        for label, name in names
+        for label, name in names.items()
+        if before is not None
     ]
 
 
@@ -175,30 +176,24 @@ def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
     """The own runs of a machine for a question. Raises AdvisorError where it is about other
     hardware.
     """
-    asked = facts.hardware.id if facts.hardware else machine.hardware
+    name, asked = machine.name, facts.hardware.id if facts.hardware else machine.hardware
     if asked != machine.hardware:
         raise AdvisorError(
-            f"machine '{machine.name}' is a {machine.hardware}, the question is about {asked}"
+            f"machine '{name}' is a {machine.hardware}, the question is about {asked}"
         )
     if not machine.runs:
         raise AdvisorError(
-            f"machine '{machine.name}' has no runs: 'advisor calibrate OFF ON --name "
-            f"{machine.name}'"
+            f"machine '{name}' has no runs: 'advisor calibrate OFF ON --name {name}'"
         )
     for run in machine.runs:
-        _check_names(machine.name, run)
+        where = f"machine '{name}', run of {run.date}"
+        if run.engine not in engines.ENGINES:
+            raise AdvisorError(f"{where}: no predicted engine is called '{excerpt(run.engine)}'")
+        try:
+            knowledge.llm_by_name(run.model)
+        except UnknownFact as error:
+            raise AdvisorError(f"{where}: {error}") from None
     return machine.own_runs()
-
-
-def _check_names(name: str, run: MachineRun) -> None:
-    """Raise AdvisorError where a run names an engine or a model of which nothing is known."""
-    where = f"machine '{name}', run of {run.date}"
-    if run.engine not in engines.ENGINES:
-        raise AdvisorError(f"{where}: no predicted engine is called '{excerpt(run.engine)}'")
-    try:
-        knowledge.llm_by_name(run.model)
-    except UnknownFact as error:
-        raise AdvisorError(f"{where}: {error}") from None
 
 
 def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
@@ -211,21 +206,20 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
         f"Calibrated with machine '{machine.name}' ({count} own run{'s' if count > 1 else ''}, "
         f"newest {machine.newest}{edited})"
     )
-    made = [
-        f"{name} gain {_interval_text(after)}, {_interval_text(before)} without them"
-        for name, before, after in gain_changes(advice)[:2]
-    ]
-    told = f"{head}: {'; '.join(made)}." if made else f"{head}."
-    return Reason(text=told + _far_off(advice), weight=100.0)
+    changes = "; ".join(
+        f"{change.metric} gain {_interval_text(change.after)}, "
+        f"{_interval_text(change.before)} without them"
+        for change in gain_changes(advice)[:2]
+    )
+    text = f"{head}: {changes}." if changes else f"{head}."
+    return Reason(text=text + _far_off(advice), weight=100.0)
 
 
 def _far_off(advice: Advice) -> str:
     """A sentence where the own runs' speed without speculation is far from any expectation."""
-    if advice.candidate is None or advice.estimate is None:
-        return ""
-    bare = advice.facts.model_copy(update={"own_runs": ()})
-    before = judge.estimate_plans(bare, [advice.candidate])[0].tpot_ms.baseline
-    after = advice.estimate.tpot_ms.baseline
+    bare, estimate = _without_runs(advice), advice.estimate
+    before = bare.tpot_ms.baseline if bare is not None else None
+    after = estimate.tpot_ms.baseline if estimate is not None else None
     if not before or not after or abs(math.log(after / before)) < math.log(FAR):
         return ""
     many = f"{max(after / before, before / after):.0f} times"
@@ -247,14 +241,8 @@ def next_run(
     a loss weighs more). At another load a run says less of this one, which the kernel has as a
     fade. None where no run is worth naming, or nothing that speculates can run.
 
-    Parameters
-    ----------
-    facts : Facts
-        The question, with the own runs so far.
-    candidates : sequence of Candidate
-        Judged plans; the first runs without speculation.
-    decision : Decision
-        The answer so far: "measure" is never settled.
+    `candidates` are judged, the first without speculation; `decision` is the answer so far:
+    "measure" is never settled.
     """
     allowed = [candidates[i] for i in decide.allowed_candidates(candidates)]
     goal = facts.goal or "balanced"
@@ -313,22 +301,20 @@ def add_runs(
     """
     path = machines.path_of(name)
     old = machines.load(name) if path.is_file() else None
-    told = dict(asked)
-    if old is not None and not told.get("hardware"):
-        told["hardware"] = old.hardware
-    found = setting(off, [*on, *counters] if on else on, told, plan)
-    made = runs_of(off, on, found, counters)
-    request = found.request
-    if request is None:
-        raise AdvisorError("to calibrate, give " + " and ".join(found.missing))
+    stated = dict(asked)
+    if old is not None and not stated.get("hardware"):
+        stated["hardware"] = old.hardware
+    known = setting(off, [*on, *counters] if on else on, stated, plan)
+    runs, request = runs_of(off, on, known, counters), known.request
+    assert request is not None  # else `runs_of` has refused
     machine = old or Machine(name=name, hardware=request.hardware, gpus=request.gpus)
     if machine.hardware != request.hardware:
         raise AdvisorError(
             f"machine '{name}' is a {machine.hardware}, these runs are of a {request.hardware}"
         )
-    machine = machines.with_runs(machine, made)
+    machine = machines.with_runs(machine, runs)
     machines.save(machine)
-    return Addition(len(made), machine, request, _next_run_of(machine, request) if on else None)
+    return Addition(len(runs), machine, request, _next_run_of(machine, request) if on else None)
 
 
 def _next_run_of(machine: Machine, request: Request) -> NextRun | None:
@@ -338,6 +324,6 @@ def _next_run_of(machine: Machine, request: Request) -> NextRun | None:
         asked = judge.candidate_plans(facts.model_copy(update={"own_runs": machine.own_runs()}))
     except AdvisorError:
         return None
-    made = judge.estimate_plans(asked.facts, asked.plans, asked.bills) if asked.plans else []
-    candidates = judge.judge_plans(asked, made)
+    rows = judge.estimate_plans(asked.facts, asked.plans, asked.bills) if asked.plans else []
+    candidates = judge.judge_plans(asked, rows)
     return next_run(asked.facts, candidates, decide.decide(asked.facts, candidates).decision)

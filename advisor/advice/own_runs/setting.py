@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from advisor import engines, readers
-from advisor.domain.nouns import AdvisorError, Method, Plan, Request, UnknownFact, Workload
+from advisor.domain.nouns import (
+    AdvisorError,
+    DraftMethod,
+    Method,
+    Plan,
+    Request,
+    UnknownFact,
+    Workload,
+)
 from advisor.knowledge import store as knowledge
 from advisor.readers.results.run import BenchmarkRun
 
@@ -74,33 +82,20 @@ def setting(
     if launch and launch.tp > 1:
         stated |= {"tp": launch.tp, "gpus": launch.tp * max(launch.pp, 1)}
     k = given.pop("k", None) or (launch.k if launch else None) or _first(on, "k")
-    method = given.pop("method", None) or (
-        launch.method if launch and launch.method != "none" else None
-    )
-    method = (
-        method or METHODS_BY_WORD.get(_first(on, "method") or "", _first(on, "method")) or "mtp"
-    )
+    launched = launch.method if launch and launch.method != "none" else None
+    word: Any = _first(on, "method") or "mtp"
+    method: Any = given.pop("method", None) or launched or METHODS_BY_WORD.get(word, word)
     fields = {key: value for key, value in (stated | given).items() if value is not None}
     missing = _resolve(fields, stated_version="engine_version" not in given)
     if missing:
         return Setting(None, method, k, tuple(missing))
-    return Setting(
-        Request(
-            method=method if method in ("mtp", "eagle", "eagle3", "dflash") else None, **fields
-        ),
-        method,
-        k,
-    )
+    drafts: Any = method if method in get_args(DraftMethod) else None
+    return Setting(Request(method=drafts, **fields), method, k)
 
 
 def workload_of(dataset: str | None) -> str | None:
-    """The kind of text of a benchmark's prompts, as its client names them; None where that does
-    not tell.
-
-    Parameters
-    ----------
-    dataset : str or None
-        `random`, `random-ids`, `sharegpt`, or `code:1f00...` as `advisor bench run` writes it.
+    """The kind of text of a benchmark's prompts by its dataset: `random`, `sharegpt`, or
+    `code:1f00...` as `advisor bench run` writes it; None where that does not tell.
     """
     word = re.split(r"[:/\s_-]", (dataset or "").lower())[0]
     return TEXTS_BY_DATASET.get(word, word if word in get_args(Workload) else None)
@@ -124,15 +119,14 @@ def _resolve(fields: dict[str, Any], stated_version: bool) -> list[str]:
             missing.append(
                 f"known hardware (--hw NAME; '{fields['hardware']}' is none: advisor hardware list)"
             )
-    found = knowledge.llm_from_text(str(fields.get("model") or ""))
-    if found is None:
+    model = knowledge.llm_from_text(str(fields.get("model") or ""))
+    if model is None:
         missing.append("the model (--model NAME)")
     else:
-        fields["model"] = found.id
+        fields["model"] = model.id
     if stated_version and fields.get("engine_version"):
+        # a release that a file states and no catalogue has: the newest known
         adapter = engines.get(fields["engine"]) if fields.get("engine") and not missing else None
         if adapter is None or fields["engine_version"] not in adapter.versions:
-            fields.pop(
-                "engine_version"
-            )  # a release that a file states and no catalogue has: the newest known
+            del fields["engine_version"]
     return missing

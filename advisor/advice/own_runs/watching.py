@@ -12,7 +12,7 @@ from advisor.advice import judge
 from advisor.advice.own_runs.ab_test import acceptance_fields
 from advisor.advice.own_runs.setting import setting
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import AdvisorError, Plan
+from advisor.domain.nouns import AdvisorError
 from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import METRICS_FLAG
 from advisor.prediction import estimates
@@ -70,18 +70,11 @@ def observe(
     if before is None or after is None:
         hint = METRICS_FLAG.get(server.engine or "", "its metrics")
         raise BadAnswer(f"{server.url}/metrics has no counters: start the server with {hint}")
-    made = exposition.between(before, after)
-    run = exposition.run_of(made, server.url, seconds=seconds)
-    gauges = after.gauges
-    return Traffic(
-        server,
-        run,
-        seconds,
-        gauges.get("running"),
-        gauges.get("waiting"),
-        gauges.get("kv_usage"),
-        made.counters.get("requests"),
-    )
+    traffic = exposition.between(before, after)
+    running, waiting, usage = map(after.gauges.get, ("running", "waiting", "kv_usage"))
+    run = exposition.run_of(traffic, server.url, seconds=seconds)
+    requests = traffic.counters.get("requests")
+    return Traffic(server, run, seconds, running, waiting, usage, requests)
 
 
 def advise(seen: Traffic, asked: Mapping[str, Any]) -> Word:
@@ -100,66 +93,48 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> Word:
         return Word(
             "unknown", ("no tokens were generated in this time: try again under load", *why)
         )
-    streams = max(round(seen.running or 0), 1)
-    given = {"concurrency": streams} | {
-        key: value for key, value in asked.items() if value is not None
-    }
-    load = {"ctx_tokens": run.input_tokens, "output_tokens": run.output_tokens}
-    given = {key: max(round(value), 1) for key, value in load.items() if value} | given
-    server = seen.server
-    described = run.model_copy(
-        update={
-            "model": run.model or server.model,
-            "engine": server.engine,
-            "engine_version": server.version,
-        }
-    )
-    found = setting([], [described], given)
-    if found.request is None:
+    server, load = seen.server, {"ctx_tokens": run.input_tokens, "output_tokens": run.output_tokens}
+    given: dict[str, Any] = {name: max(round(x), 1) for name, x in load.items() if x}
+    given |= {"concurrency": max(round(seen.running or 0), 1)}
+    given |= {key: value for key, value in asked.items() if value is not None}
+    stated = {"engine": server.engine, "engine_version": server.version}
+    described = run.model_copy(update={"model": run.model or server.model, **stated})
+    known = setting([], [described], given)
+    if known.request is None:
         rate = run.acceptance.rate if run.acceptance else None
         if rate is not None and rate < LOW_RATE:
             why.append(
                 f"{rate:.0%} of drafted tokens are accepted: fewer draft tokens, or off, are "
                 "likely faster"
             )
-        return Word("unknown", (*why, "for a decision give " + " and ".join(found.missing)))
-    k = found.k or server.k
-    request = found.request.model_copy(update=acceptance_fields([run], k))
+        return Word("unknown", (*why, "for a decision give " + " and ".join(known.missing)))
+    k = known.k or server.k
+    request = known.request.model_copy(update=acceptance_fields([run], k))
     try:
         question = judge.candidate_plans(facts_for_request(request))
-        plans = [plan for plan in question.plans if plan.method == found.method]
-        made = estimates.estimate(question.facts, plans) if plans else []
+        plans = [plan for plan in question.plans if plan.method == known.method]
+        expected = estimates.estimate(question.facts, plans) if plans else []
     except AdvisorError as error:
         return Word("unknown", (*why, str(error)))
-    if not made:
+    if not expected:
         return Word("unknown", (*why, "no way to draft is known for this setting"))
-    return _choose(
-        plans,
-        [math.log(e.output_tok_s.speedup.p50) for e in made],
-        k if run.acceptance else 0,
-        why,
-    )
+    gains = {
+        p.k: math.log(e.output_tok_s.speedup.p50) for p, e in zip(plans, expected, strict=True)
+    }
+    return _choose(gains, k if run.acceptance else 0, why)
 
 
-def _choose(plans: list[Plan], gains: list[float], k: int | None, why: list[str]) -> Word:
-    best = max(range(len(plans)), key=lambda i: gains[i])
-    here = (
-        next((gain for plan, gain in zip(plans, gains, strict=True) if plan.k == k), None)
-        if k
-        else 0.0
-    )
+def _choose(gains: Mapping[int, float], k: int | None, why: list[str]) -> Word:
+    """What to do by the expected log gain of each k, where `k` runs now (none: 0)."""
+    best = max(gains, key=lambda k: gains[k])
+    here = gains.get(k) if k else 0.0
     if k:
-        why.append(
-            f"k={k} is expected to give {math.exp(here):.2f}x output tok/s at this load"
-            if here is not None
-            else f"k={k} runs"
-        )
+        speed = f"{math.exp(here):.2f}x output tok/s at this load" if here is not None else ""
+        why.append(f"k={k} is expected to give {speed}" if speed else f"k={k} runs")
     if max(gains[best], 0.0) - (here or 0.0) < WORTH:
-        return Word(
-            "keep" if here is not None else "unknown",
-            (*why, "nothing else is expected to be 3 % faster"),
-        )
+        known = "keep" if here is not None else "unknown"
+        return Word(known, (*why, "nothing else is expected to be 3 % faster"))
     if gains[best] < 0 or (k and gains[best] < WORTH):
         return Word("off", (*why, "without drafts it is expected to be faster"))
-    expected = f"k={plans[best].k} is expected to give {math.exp(gains[best]):.2f}x"
-    return Word(f"{'other k' if k else 'on'}: k={plans[best].k}", (*why, expected))
+    expected = f"k={best} is expected to give {math.exp(gains[best]):.2f}x"
+    return Word(f"{'other k' if k else 'on'}: k={best}", (*why, expected))

@@ -255,61 +255,49 @@ def _reads_8_bits(facts: Facts, plan: Plan) -> bool:
 def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     """The limits that were chosen, each with its price or reason."""
     request = facts.request
-    rows: list[tuple[str, str, str]] = []
     if request is None:
         return ()
-    length, tokens = plan.max_model_len, need(facts)
-    reserved = traits(plan.engine).pool == "slots"
-    if request.max_model_len is None and longest_context(facts.model) is None:
-        kept = (
-            "the question's own length"
-            if length is not None
-            else "left to the model's configuration"
-        )
-        why = f"{kept}: the longest that this model takes is not known here"
+    rows: list[tuple[str, str, str]] = []
+    length, tokens, top = plan.max_model_len, need(facts), longest_context(facts.model)
+    asked, reserved = ceil(request.concurrency / plan.dp), traits(plan.engine).pool == "slots"
+    room = memory.room(facts, plan, tokens)
+    if request.max_model_len is None and top is None:
+        own = "left to the model's configuration" if length is None else "the question's own length"
+        why = f"{own}: the longest that this model takes is not known here"
         rows.append(("max_model_len", str(length or "the model's own"), why))
-    if (
-        request.max_model_len is None
-        and length is not None
-        and length > context(facts)
-        and longest_context(facts.model)
-    ):
+    elif request.max_model_len is None and length is not None and length > context(facts):
         whole = memory.room(facts, plan, length)
-        free = "fits in memory for every slot" if reserved else ""
-        share = (
-            f"one request of this length takes {100 / whole:.0f} % of the KV pool" if whole else ""
-        )
-        rows.append(("max_model_len", str(length), free or share))
+        share = f"one request of this length takes {100 / (whole or 1):.0f} % of the KV pool"
+        why = "fits in memory for every slot" if reserved else share if whole else ""
+        rows.append(("max_model_len", str(length), why))
     if request.max_num_seqs is None and plan.max_num_seqs is not None:
-        room = memory.room(facts, plan, tokens)
-        asked = ceil(request.concurrency / plan.dp)
+        why = "for the load"
         if plan.max_num_seqs < asked:
             why = f"all that fits in memory of {asked}; the others are queued"
-        else:
-            why = (
-                f"{int(room):,} {'slots' if reserved else 'requests'} of "
-                f"{(length or tokens) if reserved else tokens:,} tokens fit in memory"
-                if room
-                else "for the load"
-            )
+        elif room:
+            what, each = ("slots", length or tokens) if reserved else ("requests", tokens)
+            why = f"{int(room):,} {what} of {each:,} tokens fit in memory"
         rows.append(("max_num_seqs", str(plan.max_num_seqs), why))
     if request.kv_cache_dtype is None and plan.kv_cache_dtype is not None:
-        plain = plan.model_copy(update={"kv_cache_dtype": None})
-        room = memory.room(facts, plain, tokens)
-        fewer = f" ({int(room or 0)} with 16 bits)" if room is not None else ""
-        asked = ceil(request.concurrency / plan.dp)
-        then = memory.room(facts, plan, tokens)
-        all_run = "all requests" if room is None or room < asked else f"{SLOTS} requests"
-        if then is not None and room is not None and room < then < asked:
-            all_run = f"{int(then)} of {asked} requests"
-        usual = memory.room(facts, plain, min(tokens, USUAL_PROMPT + USUAL_OUTPUT))
-        if plan.method == "none" and room is not None and room >= asked and (usual or 0) >= SLOTS:
-            all_run = f"{min(asked, SLOTS)} requests with drafts"  # this arm holds them anyway
-        why = (
-            "the model's attention takes no other"
-            if only_type(facts, plan)
-            else f"only so {all_run} run at once{fewer}; its effect on acceptance was not "
-            f"measured apart: compare answers"
-        )
+        why = "the model's attention takes no other"
+        if not only_type(facts, plan):
+            why = _why_8_bits(facts, plan, asked, room)
         rows.append(("kv_cache_dtype", plan.kv_cache_dtype, why))
     return tuple(rows)
+
+
+def _why_8_bits(facts: Facts, plan: Plan, asked: int, room: float | None) -> str:
+    """What runs at once with an 8-bit KV cache alone, which has `room` for so many."""
+    plain, tokens = plan.model_copy(update={"kv_cache_dtype": None}), need(facts)
+    wide = memory.room(facts, plain, tokens)
+    usual = memory.room(facts, plain, min(tokens, USUAL_PROMPT + USUAL_OUTPUT)) or 0
+    run = "all requests" if wide is None or wide < asked else f"{SLOTS} requests"
+    if room is not None and wide is not None and wide < room < asked:
+        run = f"{int(room)} of {asked} requests"
+    if plan.method == "none" and wide is not None and wide >= asked and usual >= SLOTS:
+        run = f"{min(asked, SLOTS)} requests with drafts"  # this arm holds them anyway
+    fewer = f" ({int(wide or 0)} with 16 bits)" if wide is not None else ""
+    return (
+        f"only so {run} run at once{fewer}; its effect on acceptance was not "
+        f"measured apart: compare answers"
+    )

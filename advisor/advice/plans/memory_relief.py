@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.advice.plans import checkpoints, offload, propose, topology
+from advisor.advice.wording import name_of
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -19,19 +20,8 @@ GPU_COUNTS = sourced(
     "chosen",
 )
 BUILT_IN = ("laptop", "igpu")  # classes of which a machine has one, and nobody joins several
-SMALLER = (
-    "fp8",
-    "awq-int4",
-    "nvfp4",
-    "q8_0",
-    "q6_k",
-    "q5_k_m",
-    "q4_k_m",
-    "iq4_xs",
-    "q3_k_m",
-    "iq3_xxs",
-    "iq2_m",
-)
+SMALLER = ("fp8", "awq-int4", "nvfp4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "iq4_xs", "q3_k_m",
+           "iq3_xxs", "iq2_m")  # fmt: skip
 SAME_STEP = sourced(
     0.75,
     "bits a weight",
@@ -49,77 +39,78 @@ CONTEXT_STEPS = sourced(
 )
 
 
-def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
+def shortfall(facts: Facts, plan: Plan, bill: MemoryBill) -> str:
     """One sentence: by how much the plan does not fit, and what would."""
     model = facts.model.id if facts.model else "the model"
     quant = facts.quant.id if facts.quant else "this quantisation"
-    card = facts.hardware.name or facts.hardware.id if facts.hardware else "this hardware"
     gpus = memory.replica_gpus(facts, plan)
-    where = f"{gpus} x {card}" if gpus > 1 else card
-    needs = made.weights_gib + made.spec_gib + made.overhead_gib
+    where = f"{f'{gpus} x ' if gpus > 1 else ''}{name_of(facts.hardware, 'this hardware')}"
+    needs = bill.weights_gib + bill.spec_gib + bill.overhead_gib
     have = (
-        f"{made.available_gib:.1f} GiB usable"
-        if made.available_gib is not None
-        else "unknown memory"
+        "unknown memory" if bill.available_gib is None else f"{bill.available_gib:.1f} GiB usable"
     )
     text = (
         f"{model} at {quant} does not fit on {where} with {plan.engine}: "
-        f"{made.short_gib or 0:.1f} GiB short "
-        f"(weights and engine {needs:.1f} GiB per GPU, {have})"
+        f"{bill.short_gib or 0:.1f} GiB short (weights and engine {needs:.1f} GiB per GPU, {have})"
     )
-    instead = list(alternatives(facts, plan))
-    what = f"what fits: {', or '.join(instead[:3])}" if instead else _smaller(facts)
-
-    one_fits = any(
-        way.startswith(("--ctx", "--max-model-len", "--concurrency")) for way in instead
-    )  # what is short is the room for requests
-    spread = offload.offload(facts) if plan.method == "none" and not one_fits else None
-    if spread is None:
-        return f"{text}; {what}"
-    launch = " ".join(spread.launch.argv)
-    return (
-        f"{text}; {what}; or, at a speed that is not estimated here, llama-server at "
-        f"{offload.words(spread)}: {launch}"
-    )
-
-
-def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
-    """Options of the command line that make the plan without speculation fit, each on its own, best
-    quality first.
-    """
     plain = plan.model_copy(update={"method": "none", "k": 0})
-    asked = facts.ctx_tokens or USUAL_PROMPT
+    fewer = list(_fewer_tokens(facts, plain))
+    instead = [*fewer, *_other_builds(facts, plain)]
+    more = " or more GPUs" if more_counts(facts.hardware, 0) else ""
+    text += (
+        f"; what fits: {', or '.join(instead[:3])}"
+        if instead
+        else (f"; choose a smaller model{more}")
+    )
+    # what is short may be the room for requests
+    spread = offload.offload(facts) if plan.method == "none" and not fewer else None
+    if spread is None:
+        return text
+    return (
+        f"{text}; or, at a speed that is not estimated here, llama-server at "
+        f"{offload.words(spread)}: {' '.join(spread.launch.argv)}"
+    )
+
+
+def _fewer_tokens(facts: Facts, plain: Plan) -> Iterator[str]:
+    """Options of the command line that make room by shorter or fewer requests."""
+
+    def fits(plan: dict[str, int], asked: dict[str, int]) -> bool:
+        other = facts.model_copy(update=asked) if asked else facts
+        return bool(memory.bill(other, plain.model_copy(update=plan)).fits)
+
+    prompt = facts.ctx_tokens or USUAL_PROMPT
+    answer = facts.output_tokens or USUAL_OUTPUT
     given = facts.request.max_model_len if facts.request is not None else None
-    needed = asked + (facts.output_tokens or USUAL_OUTPUT)
-    for ctx in CONTEXT_STEPS if given is not None else ():
-        if needed <= ctx < (given or 0):
-            shorter = plain.model_copy(update={"max_model_len": ctx})
-            if memory.bill(facts, shorter).fits:
+    for ctx in CONTEXT_STEPS:
+        if given is not None:
+            if prompt + answer <= ctx < given and fits({"max_model_len": ctx}, {}):
                 yield f"--max-model-len {ctx}"
                 break
-    for ctx in CONTEXT_STEPS if given is None else ():
-        if ctx < asked:
-            length = min(plan.max_model_len or ctx, ctx + (facts.output_tokens or USUAL_OUTPUT))
-            fewer = facts.model_copy(update={"ctx_tokens": ctx})
-            if memory.bill(fewer, plain.model_copy(update={"max_model_len": length})).fits:
+        elif ctx < prompt:
+            length = min(plain.max_model_len or ctx, ctx + answer)
+            if fits({"max_model_len": length}, {"ctx_tokens": ctx}):
                 yield f"--ctx {ctx}"
                 break
-    slots = plan.max_num_seqs or facts.concurrency or 1
-    while (
-        not traits(plan.engine).states_in_pool and slots > 1
-    ):  # the others take every slot's context or recurrent state at the start
+    slots = plain.max_num_seqs or facts.concurrency or 1
+    while not traits(plain.engine).states_in_pool and slots > 1:
+        # the others take every slot's context or recurrent state at the start
         slots //= 2
-        fewer = facts.model_copy(update={"concurrency": slots})
-        if memory.bill(fewer, plain.model_copy(update={"max_num_seqs": slots})).fits:
-            yield f"--concurrency {slots * plan.dp}"
+        if fits({"max_num_seqs": slots}, {"concurrency": slots}):
+            yield f"--concurrency {slots * plain.dp}"
             break
-    found = largest_quant(facts, plain)
-    if found is not None:
-        yield f"--quant {found.id}"
-    elif plan.engine in memory.SERVERS:
-        found = largest_quant(facts, _as_gguf(plain), like=True)
-        if found is not None:
-            yield f"--engine llama-server --quant {found.id}"
+
+
+def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
+    """Options that make the plan without speculation fit as another quantisation or on more GPUs,
+    each on its own, best quality first.
+    """
+    if (quant := largest_quant(facts, plain)) is not None:
+        yield f"--quant {quant.id}"
+    elif plain.engine in memory.SERVERS:
+        quant = largest_quant(facts, _as_gguf(plain), like=True)
+        if quant is not None:
+            yield f"--engine llama-server --quant {quant.id}"
     yield from other_counts(facts, plain)
 
 
@@ -136,14 +127,10 @@ def _elsewhere(facts: Facts, plain: Plan, most: int) -> str | None:
         return None
     for count in more_counts(facts.hardware, facts.gpus):
         more = facts.model_copy(update={"gpus": count, "engine": "llama-server"})
-        found = largest_quant(more, _as_gguf(plain), like=True) if count < most else None
-        if found is not None and (found.bits or 0.0) >= FOUR_BITS:
-            return f"--gpus {count} --engine llama-server --quant {found.id}"
+        quant = largest_quant(more, _as_gguf(plain), like=True) if count < most else None
+        if quant is not None and (quant.bits or 0.0) >= FOUR_BITS:
+            return f"--gpus {count} --engine llama-server --quant {quant.id}"
     return None
-
-
-def _smaller(facts: Facts) -> str:
-    return "choose a smaller model" + (" or more GPUs" if more_counts(facts.hardware, 0) else "")
 
 
 def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
@@ -203,15 +190,11 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
         asked = facts.model_copy(update={"engine": plan.engine})
         here = [q for q in known if checkpoints.available(asked.model_copy(update={"quant": q}))]
         known = [*here, *found]
+    fp4 = names is not SMALLER or (facts.hardware is not None and facts.hardware.fp4_tflops)
     for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
-        if (
-            quant.family in ("nvfp4", "mxfp4")
-            and names is SMALLER
-            and not (facts.hardware and facts.hardware.fp4_tflops)
-        ):
+        if quant.family in ("nvfp4", "mxfp4") and not fp4:
             continue  # runs elsewhere only through slower stand-in kernels
-        runs = (not quant.engines or plan.engine in quant.engines) and (
-            not quant.archs or arch in quant.archs
-        )
-        if runs and quant.bits is not None and (bits is None or quant.bits < bits + more):
+        engines, archs = quant.engines or (plan.engine,), quant.archs or (arch,)
+        fewer = quant.bits is not None and (bits is None or quant.bits < bits + more)
+        if plan.engine in engines and arch in archs and fewer:
             yield quant

@@ -17,6 +17,7 @@ import numpy as np
 
 from advisor import engines
 from advisor.advice.plans import checkpoints
+from advisor.advice.wording import asked_method
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method, Plan
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -69,10 +70,10 @@ def methods(facts: Facts) -> tuple[Method, ...]:
     where the model has a head or an assistant that the engine takes in its place; else those of
     its published drafters that the engine loads.
     """
-    asked = facts.request.method if facts.request is not None else None
+    asked = asked_method(facts)
     own: tuple[Method, ...] = ("mtp",) if has_mtp(facts) or assistant(facts) else ()
-    found = own if own and asked in (None, "mtp") else drafters.methods(facts)
-    return tuple(method for method in found if asked in (None, method))
+    known = own if own and asked in (None, "mtp") else drafters.methods(facts)
+    return tuple(method for method in known if asked in (None, method))
 
 
 def has_mtp(facts: Facts) -> bool:
@@ -87,24 +88,19 @@ def drafter(facts: Facts, method: Method) -> Drafter | None:
     """The published drafter that a plan of this method uses; None for MTP, and where none is known
     that the engine loads.
     """
-    return (
-        drafters.pick(facts, method, reference(facts, method).model)
-        if method in DRAFTER_K
-        else None
-    )
+    if method not in DRAFTER_K:
+        return None
+    return drafters.pick(facts, method, reference(facts, method).model)
 
 
 def assistant(facts: Facts) -> str | None:
     """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4
-    in the releases of
-    `assistant_since` and later.
+    in the releases of `assistant_since` and later.
     """
     since = assistant_since(facts.model, facts.engine)
-    return (
-        None
-        if facts.model is None or since is None or _older(facts, since)
-        else facts.model.assistant
-    )
+    if facts.model is None or since is None or _older(facts, since):
+        return None
+    return facts.model.assistant
 
 
 def named_assistant(facts: Facts) -> str | None:
@@ -118,11 +114,8 @@ def assistant_since(model: LLM | None, engine: str | None) -> str | None:
     """The first release of the engine that takes the model's assistant in place of an MTP head;
     None where none is known.
     """
-    if (
-        model is None
-        or model.assistant is None
-        or model.assistant in ASSISTANTS_NOT_IN.get(engine or "", ())
-    ):
+    not_in = ASSISTANTS_NOT_IN.get(engine or "", ())
+    if model is None or model.assistant is None or model.assistant in not_in:
         return None
     beside = any(engine in c.engines and c.keeps_mtp for c in model.checkpoints)
     return {
@@ -148,10 +141,10 @@ def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
     """Draft tokens to try: the engine's for MTP, the method's for a drafter, up to what that
     drafter was made for.
     """
-    found = drafter(facts, method)
-    if found is None:
+    own = drafter(facts, method)
+    if own is None:
         return habits(facts).k_range
-    top = min(found.k_max or MOST_K, (found.block or MOST_K + 1) - 1)
+    top = min(own.k_max or MOST_K, (own.block or MOST_K + 1) - 1)
     return tuple(k for k in DRAFTER_K[method] if k <= top) or (top,)
 
 
@@ -204,11 +197,8 @@ def schedule(
     wanted = []
     for here in gains.values():
         best = max(here, key=lambda k: here[k])
-        wanted.append(
-            best
-            if here[best] >= here[chosen.k] * (1 + LEAST_GAIN) and best > chosen.k
-            else chosen.k
-        )
+        pays = best > chosen.k and here[best] >= here[chosen.k] * (1 + LEAST_GAIN)
+        wanted.append(best if pays else chosen.k)
     if wanted[-1] != chosen.k:
         return ()
     return _ranges([*zip(gains, wanted, strict=True)], top)
@@ -249,10 +239,9 @@ def caching_beside(facts: Facts, base: Plan, method: Method) -> bool | None:
     and carries a correctness defect (vllm#38182, #43559), so it then needs a large share to be
     worth it. So it does with a drafter that its publisher serves without it.
     """
-    found = drafter(facts, method) if method in DRAFTER_K else None
-    if not base.prefix_caching or (
-        not _is_hybrid(facts) and (found is None or found.prefix_caching is not False)
-    ):
+    own = drafter(facts, method)
+    without = own is not None and own.prefix_caching is False  # as its publisher serves it
+    if not base.prefix_caching or not (_is_hybrid(facts) or without):
         return base.prefix_caching
     needed = knowledge.threshold("prefix_share_worth_caching_with_mtp").value
     return (facts.prefix_share or 0.0) >= needed and _shares_page(facts)

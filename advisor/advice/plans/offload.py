@@ -85,25 +85,20 @@ def offload(facts: Facts) -> Offload | None:
         per_layer = weights.layer_gib(shape, quant)
         if not per_layer:
             return None
-        asked = facts.model_copy(
-            update={"quant": quant, "engine": "llama-server", "engine_version": _version(facts)}
-        )
+        release = {"engine": "llama-server", "engine_version": _version(facts)}
+        asked = facts.model_copy(update={"quant": quant, **release})
         plan = _plan(asked)
-        made = memory.bill(asked, plan) if plan is not None else None
-        if plan is None or made is None or made.fits is not False:
+        bill = memory.bill(asked, plan) if plan is not None else None
+        if plan is None or bill is None or bill.fits is not False:
             return None
-        layers, most = (
-            weights.layers_over(shape, quant, made.short_gib or 0.0),
-            shape.moe_layers or 0,
-        )
-        if layers is not None:
-            found = _make_offload(shape, quant, plan, min(layers + SPARE_LAYERS, most), per_layer)
-            while found.layers < found.of and not _holds_drafts(asked, found.plan):
-                layers += 1
-                found = _make_offload(
-                    shape, quant, plan, min(layers + SPARE_LAYERS, most), per_layer
-                )
-            return found
+        layers = weights.layers_over(shape, quant, bill.short_gib or 0.0)
+        if layers is None:
+            continue
+        for count in range(layers + SPARE_LAYERS, (shape.moe_layers or 0) + 1):
+            spread = _make_offload(shape, quant, plan, count, per_layer)
+            if spread.layers >= spread.of or _holds_drafts(asked, spread.plan):
+                return spread
+        return _make_offload(shape, quant, plan, shape.moe_layers or 0, per_layer)
     return None
 
 
@@ -134,39 +129,31 @@ def _quants(facts: Facts) -> list[Quant]:
     """
     names = RELEASED.get(facts.model.family if facts.model else "", QUANTS)
     usual = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
-    own = facts.quant
-    first = (
-        [own]
-        if own is not None and own.family.startswith("gguf") and (own.bits or 0.0) >= FOUR_BITS
-        else []
-    )
+    first = [q for q in (facts.quant,) if q is not None and q.family.startswith("gguf")]
+    published: list[Quant] = []  # as GGUF, most bits first
+    if facts.model is not None and facts.hardware is not None:
+        published += checkpoints.others(facts.model, "llama-server", facts.hardware, ())
     named = [quant for quant in usual if _is_published(facts, quant)]
-    others = [quant for quant in _others(facts) if quant not in usual]
+    others = [quant for quant in published if quant not in usual]
     wide = [quant for quant in reversed(others) if (quant.bits or 0.0) >= FOUR_BITS]
     narrow = [quant for quant in others if quant not in wide]
-    return list({q.id: q for q in (*first, *named, *wide, *narrow)}.values())
+    own = [quant for quant in first if (quant.bits or 0.0) >= FOUR_BITS]
+    return list({q.id: q for q in (*own, *named, *wide, *narrow)}.values())
 
 
-def _others(facts: Facts) -> tuple[Quant, ...]:
-    """The published GGUF files of the model, most bits first."""
-    if facts.model is None or facts.hardware is None:
-        return ()
-    return checkpoints.others(facts.model, "llama-server", facts.hardware, ())
-
-
-def words(found: Offload) -> str:
+def words(spread: Offload) -> str:
     """What it takes, in half a sentence."""
     return (
-        f"{found.quant.id} with {found.flag} ({found.system_gib:.1f} GiB of experts in "
+        f"{spread.quant.id} with {spread.flag} ({spread.system_gib:.1f} GiB of experts in "
         "system memory)"
     )
 
 
-def difference(found: Offload) -> str:
+def difference(spread: Offload) -> str:
     """Model and flag: what the launch has that one of the same limits on the card alone has not."""
-    argv = found.launch.argv
+    argv = spread.launch.argv
     model = argv[1 : argv.index("--batch-size")] if "--batch-size" in argv else argv[1:3]
-    return f"{' '.join(model)} {found.flag}"
+    return f"{' '.join(model)} {spread.flag}"
 
 
 def _has_own_memory(facts: Facts) -> bool:
@@ -174,18 +161,14 @@ def _has_own_memory(facts: Facts) -> bool:
     is.
     """
     hardware = facts.hardware
-    return (
-        hardware is not None
-        and not hardware.unified_memory
-        and hardware.hardware_class not in ("unified", "igpu")
-    )
+    if hardware is None or hardware.unified_memory:
+        return False
+    return hardware.hardware_class not in ("unified", "igpu")
 
 
 def _is_published(facts: Facts, quant: Quant) -> bool:
-    return (
-        facts.model is not None
-        and knowledge.checkpoint(facts.model, quant, "llama-server", "none") is not None
-    )
+    model = facts.model
+    return model is not None and bool(knowledge.checkpoint(model, quant, "llama-server", "none"))
 
 
 def _version(facts: Facts) -> str | None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.advice.plans import propose
+from advisor.advice.wording import reason, whole_percent
 from advisor.domain.nouns import Facts, Goal, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.perf import memory
@@ -44,15 +45,15 @@ def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
     priced = facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is not None
     if len(bases) < 2 or not priced:
         return tuple(Layout(base) for base in bases)
-    found = price_layouts(facts, bases)
-    met = max(one.met for one in found)
-    top = max(one.speed for one in found if one.met == met) * (1 - ALIKE)
+    layouts = price_layouts(facts, bases)
+    met = max(layout.met for layout in layouts)
+    top = max(layout.speed for layout in layouts if layout.met == met) * (1 - ALIKE)
 
-    def rank(one: Layout) -> tuple[float, ...]:
-        idle = batches(one.plan) > (facts.concurrency or 1)
-        return (-one.met, -min(one.speed, top), idle, one.plan.tp * one.plan.pp)
+    def rank(layout: Layout) -> tuple[float, ...]:
+        idle = batches(layout.plan) > (facts.concurrency or 1)
+        return (-layout.met, -min(layout.speed, top), idle, layout.plan.tp * layout.plan.pp)
 
-    return tuple(sorted(found, key=rank))
+    return tuple(sorted(layouts, key=rank))
 
 
 def choice(layouts: Sequence[Layout]) -> Reason | None:
@@ -60,10 +61,10 @@ def choice(layouts: Sequence[Layout]) -> Reason | None:
     if len(layouts) < 2 or not layouts[0].speed:
         return None
     (best, met, top, _), (other, kept, speed, _) = layouts[:2]
-    less = f"{100 * (speed / top - 1):+.0f} %".replace("-0 %", "+0 %")
+    less = whole_percent(speed / top).replace("-0 %", "+0 %")
     beside = ", which keeps fewer of the objectives" if kept < met else ""
     text = f"Layout: {_words(best)} by the estimate; next {_words(other)}, {less}{beside}"
-    return Reason(text=text, sources=("physics core",), weight=1.3)
+    return reason(text, "physics core", weight=1.3)
 
 
 def _words(plan: Plan) -> str:
@@ -78,11 +79,8 @@ def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
     """
     plans, counts = [], []
     for base in bases:
-        arms = [
-            plan
-            for plan in propose.speculative_plans(facts, base)
-            if memory.bill(facts, plan).fits is not False
-        ]
+        able = propose.speculative_plans(facts, base)
+        arms = [plan for plan in able if memory.bill(facts, plan).fits is not False]
         plans += arms or [propose.with_method(facts, base, "mtp", 1)]  # its baseline alone is read
         counts.append((len(arms) or 1, bool(arms)))
     batch = estimates.predict_batch(in_steps(facts, plans))
@@ -134,8 +132,8 @@ def speeds(facts: Facts, splits: Sequence[Split]) -> dict[Split, float]:
     """The expected speed of each split without speculation, for the question's goal: larger is
     faster.
     """
-    found = price_layouts(facts, [propose.base_plan(facts, split) for split in splits])
-    return {split: one.plain for split, one in zip(splits, found, strict=True)}
+    layouts = price_layouts(facts, [propose.base_plan(facts, split) for split in splits])
+    return {split: layout.plain for split, layout in zip(splits, layouts, strict=True)}
 
 
 def in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
@@ -143,11 +141,11 @@ def in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
     predictor reads the facts once for each object.
     """
     views: dict[tuple[int, int, int], Facts] = {}
-    found = []
+    cases = []
     for plan in plans:
         share, step = in_step(facts, plan)
-        found.append((views.setdefault((plan.tp, plan.pp, plan.dp), share), step))
-    return found
+        cases.append((views.setdefault((plan.tp, plan.pp, plan.dp), share), step))
+    return cases
 
 
 def in_step(facts: Facts, plan: Plan) -> tuple[Facts, Plan]:

@@ -115,11 +115,12 @@ def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
     """One plan per method and k that this engine version has a path for; empty when there is none
     (see `no_path`).
     """
-    found = []
-    for method in methods(facts):
-        if no_path(facts, base, method) is None:
-            found += [with_method(facts, base, method, k) for k in k_values(facts, method)]
-    return tuple(found)
+    return tuple(
+        with_method(facts, base, method, k)
+        for method in methods(facts)
+        if no_path(facts, base, method) is None
+        for k in k_values(facts, method)
+    )
 
 
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
@@ -217,21 +218,13 @@ def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
     """Environment without which this release does not load the model on this machine (SD247: FP8 on
     a GB10 in vLLM 0.24).
     """
-    if (
-        facts.engine != "vllm"
-        or facts.hardware is None
-        or facts.hardware.id != "gb10"
-        or facts.engine_version is None
-    ):
+    on_gb10 = facts.hardware is not None and facts.hardware.id == "gb10"
+    if facts.engine != "vllm" or facts.engine_version is None or not on_gb10:
         return ()
     if facts.quant is None or facts.quant.id != "fp8":
         return ()
-    known = defect("vllm-gb10-deepgemm")
-    return (
-        (("VLLM_USE_DEEP_GEMM", "0"),)
-        if between(parse_release(facts.engine_version), known.since, known.until)
-        else ()
-    )
+    known, release = defect("vllm-gb10-deepgemm"), parse_release(facts.engine_version)
+    return (("VLLM_USE_DEEP_GEMM", "0"),) if between(release, known.since, known.until) else ()
 
 
 def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
@@ -292,10 +285,7 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     """The same serving limits with speculation: the arms must differ in nothing else that is not
     forced.
     """
-    found = drafter(facts, method)
-    own = named_assistant(facts) if method == "mtp" else base.draft_model
-    env = found.env.get(base.engine, {}) if found is not None else {}
-    named = reference(facts, method)
+    known, named = drafter(facts, method), reference(facts, method)
     plan = base.model_copy(
         update={
             "method": method,
@@ -303,10 +293,13 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
             "model": named.model,
             "quantization": named.quantization,
             "prefix_caching": caching_beside(facts, base, method),
-            "draft_model": found.repository if found is not None else own,
-            "env": (*base.env, *env.items()),
+            "draft_model": named_assistant(facts) if method == "mtp" else base.draft_model,
         }
     )
+    if known is not None:
+        env = known.env.get(base.engine, {})
+        drafts = {"draft_model": known.repository, "env": (*base.env, *env.items())}
+        plan = plan.model_copy(update=drafts)
     given = facts.request.max_num_seqs if facts.request is not None else None
     return plan if given is not None else plan_limits.cap_slots(facts, plan)
 

@@ -13,7 +13,8 @@ from advisor.advice import resolve
 from advisor.advice.judge import judge
 from advisor.advice.plans import offload, propose
 from advisor.advice.plans.memory_relief import SAME_STEP, more_counts
-from advisor.domain.nouns import Advice, AdvisorError, Facts, Plan, Quant, Reason, Request
+from advisor.advice.wording import name_of, reason
+from advisor.domain.nouns import Advice, AdvisorError, Facts, Plan, Quant, Request
 from advisor.perf import memory
 from advisor.prediction import estimates
 
@@ -24,34 +25,28 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     """
     if not _free(request, facts):
         return None
-    found = offload.offload(facts)
-    if found is None:
+    spread = offload.offload(facts)
+    if spread is None:
         return None
+    change, plan = {"engine": "llama-server", "quant": spread.quant.id}, spread.plan
     try:
-        asked = resolve.facts_for_request(
-            request.model_copy(update={"engine": "llama-server", "quant": found.quant.id})
-        )
+        asked = resolve.facts_for_request(request.model_copy(update=change))
     except AdvisorError:
         return None
-    plan = found.plan
     drafted = offload.drafts(asked, plan)
     adapter = engines.get(plan.engine)
     findings = judge(asked, plan, None).findings
     launch = adapter.render(adapter.to_launch(plan))
-    name = asked.hardware.name or asked.hardware.id if asked.hardware else request.hardware
+    text = (
+        f"Nothing fits {name_of(asked.hardware, request.hardware)} whole"
+        f"{_more(request, facts, spread.quant)}; "
+        f"{offload.words(spread)} does, at {_expectation(asked, plan, drafted)}; the bandwidth "
+        f"of the system memory sets the speed, and a machine with less memory cannot run it"
+    )
+    measured = (*offload.GAINS, *offload.EVEN, *offload.LOSSES)
     reasons = (
-        Reason(
-            text=f"Nothing fits {name} whole{_more(request, facts, found.quant)}; "
-            f"{offload.words(found)} does, at {_expectation(asked, plan, drafted)}; the bandwidth "
-            f"of the system memory sets the speed, and a machine with less memory cannot run it",
-            sources=offload.SOURCES,
-            weight=3.0,
-        ),
-        Reason(
-            text=offload.measurement(drafted),
-            sources=(*offload.GAINS, *offload.EVEN, *offload.LOSSES),
-            weight=2.5,
-        ),
+        reason(text, *offload.SOURCES, weight=3.0),
+        reason(offload.measurement(drafted), *measured, weight=2.5),
     )
     return Advice(
         request=request,
@@ -100,12 +95,12 @@ def _free(request: Request, facts: Facts) -> bool:
 
 def _expectation(facts: Facts, plan: Plan, drafted: Plan | None) -> str:
     """What one request gets without drafts, and with them."""
-    found = estimates.estimate(facts, [drafted or plan])[0].tpot_ms
-    base = found.baseline_range
+    tpot = estimates.estimate(facts, [drafted or plan])[0].tpot_ms
+    base = tpot.baseline_range
     assert base is not None  # every estimate has it
     middle, low, high = (f"{1e3 / ms:.0f}" for ms in (base.p50, base.p90, base.p10))
     text = f"about {middle} tokens/s a request ({low} to {high})"
     if drafted is None:
         return text
-    gain = found.speedup
+    gain = tpot.speedup
     return f"{text} and {gain.p50:.2f}x that ({gain.p10:.2f} to {gain.p90:.2f}) at k = {drafted.k}"

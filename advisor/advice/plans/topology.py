@@ -35,11 +35,10 @@ def link_default(hardware: Hardware, gpus: int) -> tuple[str, str] | None:
     """
     if gpus < 2 or hardware.hardware_class != "unified":
         return None
-    fast = has_port(hardware)
-    name = hardware.name or hardware.id
-    return (
-        "roce" if fast else "ethernet"
-    ), f"each {name} is a machine of its own{', with a ConnectX port' if fast else ''}"
+    why = f"each {hardware.name or hardware.id} is a machine of its own"
+    if has_port(hardware):
+        return "roce", f"{why}, with a ConnectX port"
+    return "ethernet", why
 
 
 def has_port(hardware: Hardware) -> bool:
@@ -123,10 +122,8 @@ def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
     if count == 1:
         return ()
     others = ",".join(f"MACHINE_{n}_IP:50052" for n in range(2, count + 1))
-    return tuple(
-        (name, value.format(count=count, others=others))
-        for name, value in traits(facts.engine).linked
-    )
+    linked = traits(facts.engine).linked
+    return tuple((name, value.format(count=count, others=others)) for name, value in linked)
 
 
 def on_each(facts: Facts, plan: Plan) -> Plan:

@@ -7,6 +7,7 @@ Not in the catalogue is not the same as not there: such an answer is to measure,
 from __future__ import annotations
 
 from advisor.advice.plans import methods
+from advisor.advice.wording import asked_method
 from advisor.domain.nouns import LLM, Facts
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters, heads
@@ -14,7 +15,7 @@ from advisor.knowledge import drafters, heads
 
 def is_open(facts: Facts) -> bool:
     """Whether the model may speculate here in a way that no launch is known for."""
-    model, asked = facts.model, _method_of(facts)
+    model, asked = facts.model, asked_method(facts)
     if model is None or methods.methods(facts):
         return False
     if asked in (None, "mtp"):
@@ -29,7 +30,7 @@ def is_open(facts: Facts) -> bool:
 
 def words(facts: Facts, model: LLM) -> str:
     """What is known of the head and of drafters of a model that no method is listed for."""
-    asked = _method_of(facts)
+    asked = asked_method(facts)
     title = drafters.TITLES.get(asked or "", (asked or "").upper())
     head = "" if asked not in (None, "mtp") else _head(model)
     listed = drafters.refusal(facts, asked) or "no drafter of it is listed here"
@@ -43,10 +44,6 @@ def words(facts: Facts, model: LLM) -> str:
     if (known or said) and asked != "mtp":
         told.append(f"a launch names a drafter with {_option(facts.engine)}")
     return "; ".join(told)
-
-
-def _method_of(facts: Facts) -> str | None:
-    return facts.request.method if facts.request is not None else None
 
 
 def _head(model: LLM) -> str:
@@ -69,7 +66,7 @@ def _measurements(facts: Facts) -> tuple[heads.Measured, ...]:
     others alone, else anywhere.
     """
     assert facts.model is not None
-    asked = _method_of(facts)
+    asked = asked_method(facts)
     engine = facts.engine if drafters.refusal(facts, asked) else None
     found = heads.measurements(facts.model.id, engine)
     return tuple(one for one in found if asked in (None, one.method))

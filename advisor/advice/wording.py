@@ -1,0 +1,35 @@
+"""Words that several answers share: names, ratios as percent, and a reason with its sources."""
+
+from __future__ import annotations
+
+from advisor.domain.nouns import LLM, DraftMethod, Facts, Hardware, Interval, Reason
+
+
+def reason(text: str, *sources: str, weight: float) -> Reason:
+    """A sentence with its sources; the heavier ones are printed first."""
+    return Reason(text=text, sources=sources, weight=weight)
+
+
+def name_of(noun: Hardware | LLM | None, otherwise: str) -> str:
+    """The printed name of a part or model, its id where it has none."""
+    return (noun.name or noun.id) if noun is not None else otherwise
+
+
+def asked_method(facts: Facts) -> DraftMethod | None:
+    """The speculative method that was asked for by name."""
+    return facts.request.method if facts.request is not None else None
+
+
+def percent(ratio: float) -> str:
+    """A measured ratio as a signed change: 1.24 is "+24.0 %"."""
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def whole_percent(ratio: float) -> str:
+    """The same of what is expected, which no decimal of a percent can tell: 1.24 is "+24 %"."""
+    return f"{100 * (ratio - 1):+.0f} %"
+
+
+def span(gain: Interval) -> str:
+    """An 80 % interval: "-5 % to +24 %"."""
+    return f"{whole_percent(gain.p10)} to {whole_percent(gain.p90)}"
