@@ -8,15 +8,7 @@ from __future__ import annotations
 from typing import cast
 
 from advisor.advice.plans import checkpoints
-from advisor.domain.nouns import (
-    LLM,
-    Checkpoint,
-    Facts,
-    Launch,
-    Plan,
-    Quant,
-    Workload,
-)
+from advisor.domain.nouns import LLM, Checkpoint, Facts, Launch, Plan, Quant, Workload
 from advisor.domain.question import LIMITS
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
@@ -77,21 +69,16 @@ def _published_quant(model: LLM | None, named: str) -> Quant | None:
 
 
 def _launch_quant(named: str, plan: Plan) -> Quant | None:
-    found = knowledge.quant_from_text(named)
-    if plan.quantization and (found is None or found.id == checkpoints.FULL):  # made at load
-        found = knowledge.quant_from_text(plan.quantization) or found
-    return found
+    quant = knowledge.quant_from_text(named)
+    if plan.quantization and (quant is None or quant.id == checkpoints.FULL):  # made at load
+        quant = knowledge.quant_from_text(plan.quantization) or quant
+    return quant
 
 
 def _known_checkpoint(model: LLM | None, named: str, quant: Quant | None) -> Checkpoint | None:
     if model is None or not named:
         return None
     low = named.lower()
-    same = [
-        c
-        for c in model.checkpoints
-        if c.repository.lower() == low or low.startswith(c.repository.lower() + ":")
-    ]
-    return next(
-        (c for c in same if quant is not None and c.quant == quant.id), same[0] if same else None
-    )
+    same = [c for c in model.checkpoints if f"{low}:".startswith(f"{c.repository.lower()}:")]
+    same.sort(key=lambda c: quant is None or c.quant != quant.id)
+    return same[0] if same else None

@@ -7,6 +7,7 @@ how often the next one stands on a higher floor than the one before: a step back
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -53,8 +54,7 @@ def walk() -> list[Place]:
 
 def climbs(places: list[Place]) -> list[tuple[Place, Place]]:
     """The steps back up a floor."""
-    pairs = zip(places, places[1:], strict=False)
-    return [(before, after) for before, after in pairs if after.floor > before.floor]
+    return [(a, b) for a, b in pairwise(places) if b.floor > a.floor]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ every number. What it does not know: which names the knowledge has.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, isfinite, log
+from math import exp, isfinite, log, prod
 from typing import NamedTuple
 
 from advisor.advice.explore.values import Value
@@ -51,13 +51,9 @@ def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
             ks = _ks(values)
             continue
         _can_vary(given, name)
-        checked = tuple(
-            dict.fromkeys(_check_value(name, value) for value in _several(given, values))
-        )
-        fields[name] = checked if name in NAMES else tuple(sorted(checked, key=float))
-    total = 1
-    for values in fields.values():
-        total *= len(values)
+        checked = list(dict.fromkeys(_check_value(name, x) for x in _several(given, values)))
+        fields[name] = tuple(checked if name in NAMES else sorted(checked, key=float))
+    total = prod(len(values) for values in fields.values())
     if total > MOST_LOADS:
         raise AdvisorError(f"{total:,} loads are more than the {MOST_LOADS:,} of one sweep")
     return Axes(tuple(fields.items()), ks)
@@ -74,19 +70,19 @@ def parse_axis(text: str) -> tuple[str, tuple[Value, ...]]:
 
     Raises AdvisorError where it is none of these.
     """
-    name, sign, told = text.partition("=")
+    name, _, listed = text.partition("=")
     name = name.strip()
     field = ALIASES.get(name, name)
-    if not sign or not name or not told.strip():
+    if not name or not listed.strip():
         raise AdvisorError(
             f"'{printable(text, 40)}': write what varies as NAME=1..128 or NAME=1,4,16"
         )
     if field in NAMES:
-        return name, tuple(part.strip() for part in told.split(",") if part.strip())
+        return name, tuple(part.strip() for part in listed.split(",") if part.strip())
     if field != "k":
         _can_vary(name, field)
     values: list[Value] = []
-    for part in told.split(","):
+    for part in listed.split(","):
         low, dots, high = part.partition("..")
         if dots:
             values += _range(name, field, low, high)
@@ -122,25 +118,24 @@ def series(first: float, last: float, points: int = POINTS, whole: bool = True) 
     low, high = int(first), int(last)
     if high - low < points:
         return [*range(low, high + 1)]
-    found = [low]
+    values: list[Value] = []
+    last = low
     for left in range(points - 1, 0, -1):  # from each value on, the rest is geometric again
-        ratio = exp(log(high / found[-1]) / left)
-        found.append(max(found[-1] + 1, round(found[-1] * ratio)))
-    found[-1] = high
-    return [*found]
+        values.append(last)
+        last = max(last + 1, round(last * exp(log(high / last) / left)))
+    return [*values, high]
 
 
 def _ks(values: Sequence[Value]) -> tuple[int, ...]:
     low, high = K_LIMITS
     for value in _several("k", values):
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise AdvisorError(
-                f"k={printable(str(value), 40)} is not a whole number from {low} to {high}"
-            )
-    found = tuple(sorted({int(value) for value in values}))
-    if len(found) > MOST_K:
-        raise AdvisorError(f"{len(found)} values of k are more than the {MOST_K} of one sweep")
-    return found
+            text = printable(str(value), 40)
+            raise AdvisorError(f"k={text} is not a whole number from {low} to {high}")
+    ks = tuple(sorted({int(value) for value in values}))
+    if len(ks) > MOST_K:
+        raise AdvisorError(f"{len(ks)} values of k are more than the {MOST_K} of one sweep")
+    return ks
 
 
 def _several(name: str, values: Sequence[Value]) -> Sequence[Value]:
@@ -160,10 +155,8 @@ def _check_value(name: str, value: Value) -> Value:
     whole = name in WHOLE
     fine = not isinstance(value, (bool, str)) and isfinite(value) and low <= value <= high
     if not fine or (whole and not isinstance(value, int)):
-        kind = "a whole number" if whole else "a number"
-        raise AdvisorError(
-            f"{name}={printable(str(value), 40)} is not {kind} from {low:,} to {high:,}"
-        )
+        kind, text = "a whole number" if whole else "a number", printable(str(value), 40)
+        raise AdvisorError(f"{name}={text} is not {kind} from {low:,} to {high:,}")
     return value
 
 

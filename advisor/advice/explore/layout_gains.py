@@ -9,7 +9,7 @@ from math import exp, log
 from typing import NamedTuple
 
 from advisor.advice import decide
-from advisor.advice.explore.layouts import ClassResult, Instance, Kind, Layout
+from advisor.advice.explore.layouts import ClassResult, Instance, Kind, Layout, memory_gib
 from advisor.advice.explore.mix import Mix
 from advisor.advice.explore.mixing import (
     Times,
@@ -20,7 +20,7 @@ from advisor.advice.explore.mixing import (
     times,
     widen,
 )
-from advisor.advice.explore.servers import ServerDraft, ServerResult, memory_gib
+from advisor.advice.explore.servers import ServerDraft, ServerResult
 from advisor.advice.explore.values import KRanges
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Estimate, Goal, Interval, MetricEstimate

@@ -89,3 +89,13 @@ class MixPlan(Frozen):
     def best(self) -> Layout:
         """The layout to run."""
         return self.layouts[self.chosen]
+
+
+def memory_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:
+    """GiB of one GPU that the server takes in all: what it reserves, or what it allocates where it
+    takes no share. None where that is not known.
+    """
+    if bill.available_gib is None or plan.memory_fraction is not None:
+        return bill.available_gib
+    parts = (bill.weights_gib, bill.spec_gib, bill.state_gib, bill.overhead_gib, bill.kv_gib or 0.0)
+    return sum(parts)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.advice import decide, judge, resolve
+from advisor.advice.explore.layouts import memory_gib
 from advisor.advice.explore.mix import Mix, WorkClass
 from advisor.advice.explore.mixing import Times, average, chance_of_all, mix_estimates, times
 from advisor.domain.nouns import (
@@ -25,7 +26,6 @@ from advisor.domain.nouns import (
     Estimate,
     Facts,
     Interval,
-    MemoryBill,
     Plan,
 )
 from advisor.domain.sourced import sourced
@@ -233,16 +233,6 @@ def _objective(
 
 
 # ---------------------------------------------------------------- several on the same GPUs
-
-
-def memory_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:
-    """GiB of one GPU that the server takes in all: what it reserves, or what it allocates where it
-    takes no share. None where that is not known.
-    """
-    if bill.available_gib is None or plan.memory_fraction is not None:
-        return bill.available_gib
-    parts = (bill.weights_gib, bill.spec_gib, bill.state_gib, bill.overhead_gib, bill.kv_gib or 0.0)
-    return sum(parts)
 
 
 def share_memory(drafts: Sequence[ServerDraft], whole: ServerDraft) -> list[ServerDraft]:

@@ -169,9 +169,10 @@ def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str
     """
     out = _forbidden(point)
     if chosen.gain.p50 < point.gain.p50 and point.gain.p10 < chosen.gain.p10:
+        low, high = (whole_percent(p.gain.p10) for p in (point, chosen))
         out.append(
-            f"its median is higher, but so is what it can lose: {whole_percent(point.gain.p10)} at "
-            f"the 10th percentile against {whole_percent(chosen.gain.p10)}, and a loss weighs double "
+            f"its median is higher, but so is what it can lose: {low} at the 10th percentile "
+            f"against {high}, and a loss weighs double "
             f"(utility {point.utility:+.3f} against {chosen.utility:+.3f})"
         )
     if point.p_gain is not None and chosen.p_gain is not None:

@@ -39,6 +39,8 @@ FASTER_STEP = sourced(
     1.25, "ratio", "own choice: a step with drafts takes at least a step without; runs scatter",
     "chosen",
 )  # fmt: skip
+AS_MEASURED = ("model", "quant", "engine", "engine_version", "tp", "concurrency", "input_tokens",
+               "output_tokens", "workload", "date")  # fmt: skip
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-20, le=20)]
 Positive = Annotated[float, Field(allow_inf_nan=False, gt=0, le=1e9)]
 Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -156,30 +158,21 @@ class Machine(_Part):
 
     def own_runs(self) -> tuple[OwnRun, ...]:
         """As the prediction takes them."""
-        return tuple(
-            OwnRun(
-                hardware=self.hardware,
-                gpus=self.gpus,
-                model=run.model,
-                quant=run.quant,
-                engine=run.engine,
-                engine_version=run.engine_version,
-                method=run.method if run.method != "none" else "mtp",
-                k=run.k or 1,
-                tp=run.tp,
-                concurrency=run.concurrency,
-                input_tokens=run.input_tokens,
-                output_tokens=run.output_tokens,
-                workload=run.workload,
-                date=run.date,
-                accepted_length=run.tokens_per_step(),
-                gains=tuple((name, gain.log, gain.sd) for name, gain in run.gains.items()),
-                baseline=tuple(
-                    (name, value, run.baseline_sd.get(name, 0.0))
-                    for name, value in run.baseline.items()
-                ),
-            )
-            for run in self.runs
+        return tuple(self._own_run(run) for run in self.runs)
+
+    def _own_run(self, run: MachineRun) -> OwnRun:
+        return OwnRun(
+            hardware=self.hardware,
+            gpus=self.gpus,
+            method=run.method if run.method != "none" else "mtp",
+            k=run.k or 1,
+            accepted_length=run.tokens_per_step(),
+            gains=tuple((name, gain.log, gain.sd) for name, gain in run.gains.items()),
+            baseline=tuple(
+                (name, value, run.baseline_sd.get(name, 0.0))
+                for name, value in run.baseline.items()
+            ),
+            **{name: getattr(run, name) for name in AS_MEASURED},
         )
 
 
@@ -218,13 +211,13 @@ def load(name: str) -> Machine:
         raise AdvisorError(f"no machine is called '{excerpt(name)}'; there are: {there}")
     data = read_yaml_safely(path, MAX_BYTES)
     try:
-        made = Machine.model_validate(data)
+        machine = Machine.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise AdvisorError(f"{path}: {excerpt(where)}: {first['msg'].lower()}") from error
-    made.check()
-    return made
+    machine.check()
+    return machine
 
 
 def save(machine: Machine) -> Path:

@@ -49,9 +49,9 @@ def reference(facts: Facts, method: str) -> Reference:
     if own is not None and quant is not None:  # its files are not of the form that is loaded
         return Reference(f"{PLACEHOLDER_ORG}{_last_part(own)}-{quant.id.upper()}", known=False)
     if model is not None and quant is not None:
-        found = knowledge.checkpoint(model, quant, facts.engine, method)
-        if found is not None:
-            return Reference(address(found))
+        published = knowledge.checkpoint(model, quant, facts.engine, method)
+        if published is not None:
+            return Reference(address(published))
         full = at_load(facts, method)
         if full is not None:
             return Reference(address(full), quant.id)
@@ -96,19 +96,15 @@ def _native(model: LLM) -> str:
     """The quantisation of tensors in a repository whose name tells none: that in which the model
     itself is published so, 16 bits for most.
     """
-    plain = (
-        found.quant
-        for found in model.checkpoints
-        if found.file is None and quant_word(found.repository) is None
-    )
-    return next(plain, FULL)
+    folders = (row for row in model.checkpoints if row.file is None)
+    return next((row.quant for row in folders if quant_word(row.repository) is None), FULL)
 
 
 def is_own(model: LLM) -> bool:
     """Whether the model is a repository or folder of the user's, taken for the one it is named
     after.
     """
-    return any(found.source == AS_ASKED for found in model.checkpoints)
+    return any(row.source == AS_ASKED for row in model.checkpoints)
 
 
 def _converts(model: LLM, engine: str) -> bool:
@@ -127,11 +123,12 @@ def _loads_form(engine: str | None, name: str) -> bool:
     return known is not None and traits(known).gguf == ("gguf" in name.lower())
 
 
-def address(found: Checkpoint) -> str:
+def address(checkpoint: Checkpoint) -> str:
     """A checkpoint as an engine takes it: the repository, with the file of a GGUF behind a
     colon.
     """
-    return found.repository if found.file is None else f"{found.repository}:{found.file}"
+    file = "" if checkpoint.file is None else f":{checkpoint.file}"
+    return f"{checkpoint.repository}{file}"
 
 
 def at_load(facts: Facts, method: str) -> Checkpoint | None:
@@ -168,13 +165,12 @@ def others(model: LLM, engine: str, hw: Hardware, tried: tuple[str, ...]) -> tup
     """Published quantisations beyond those `tried` that the engine and the accelerator run, most
     bits first.
     """
-    ids = dict.fromkeys(found.quant for found in knowledge.checkpoints(model))
+    ids = dict.fromkeys(row.quant for row in knowledge.checkpoints(model))
     quants = [knowledge.quant(name) for name in ids if name not in tried]
     runs = [
         quant
         for quant in quants
-        if (not quant.engines or engine in quant.engines)
-        and (not quant.archs or hw.arch in quant.archs)
-        and knowledge.checkpoint(model, quant, engine, "none") is not None
+        if engine in (quant.engines or (engine,)) and hw.arch in (quant.archs or (hw.arch,))
+        if knowledge.checkpoint(model, quant, engine, "none") is not None
     ]
     return tuple(sorted(runs, key=lambda quant: -(quant.bits or 0.0)))

@@ -14,10 +14,9 @@ import pytest
 from advisor.advice.explain import what_if
 from advisor.advice.explore import mix_plan
 from advisor.advice.explore.layout_gains import LayoutDraft
-from advisor.advice.explore.layouts import MixPlan
+from advisor.advice.explore.layouts import MixPlan, memory_gib
 from advisor.advice.explore.mix import Mix, WorkClass, read_mix
 from advisor.advice.explore.mix_plan import drafts, plan_mix
-from advisor.advice.explore.servers import memory_gib
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.perf import memory
