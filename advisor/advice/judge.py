@@ -128,7 +128,7 @@ def _crowds_out(facts: Facts, plan: Plan) -> bool:
     """Whether this split has no room for a method that the model and the engine have."""
     methods = [m for m in draft_methods.methods(facts) if propose.no_path(facts, plan, m) is None]
     first = [propose.with_method(facts, plan, m, 1) for m in methods]
-    return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
+    return bool(first) and all(memory.bill(facts, plan).fits is False for plan in first)
 
 
 def estimate_plans(
@@ -171,23 +171,23 @@ def estimate_beside(
     cases, varied = placement.in_steps(facts, plans), caveats.varied_lengths(facts)
     more = placement.in_steps(varied, question.plans) if varied is not None else ()
     batch = estimates.predict_batch([*cases, *more], beside=beside.points)
-    bills = (*question.bills, *(memory.bill(memory.replica(facts, one), one) for one in others))
-    made = _slice_estimates(batch, 0, (facts, plans, bills))
+    bills = (*question.bills, *(memory.bill(memory.replica(facts, plan), plan) for plan in others))
+    written = _slice_estimates(batch, 0, (facts, plans, bills))
     if varied is None:
-        return made, SideAnswers(beside, batch.beside, layouts=question.layouts)
+        return written, SideAnswers(beside, batch.beside, layouts=question.layouts)
     later = partial(_slice_estimates, batch, len(cases), (varied, question.plans, question.bills))
-    return made, SideAnswers(beside, batch.beside, later, question.layouts)
+    return written, SideAnswers(beside, batch.beside, later, question.layouts)
 
 
 def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:
     """The estimates of one of several questions: those of the batch from `start` on."""
     facts, plans, bills = asked
-    made = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
+    rows = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
     if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
-        return [_without_levels(one) for one in made]  # nothing to price a step with
+        return [_without_levels(estimate) for estimate in rows]  # nothing to price a step with
     return [
-        _of_all(one, placement.busy(facts, plan), plan.tp * plan.pp)
-        for one, plan in zip(made, plans, strict=True)
+        _of_all(estimate, placement.busy(facts, plan), plan.tp * plan.pp)
+        for estimate, plan in zip(rows, plans, strict=True)
     ]
 
 
@@ -207,18 +207,21 @@ def judge_plans(
     of it.
     """
     pairs = zip(asked.plans, estimates, strict=True)
-    return (asked.base, *((judging or judge)(asked.facts, plan, made) for plan, made in pairs))
+    return (
+        asked.base,
+        *((judging or judge)(asked.facts, plan, estimate) for plan, estimate in pairs),
+    )
 
 
 def _of_all(estimate: Estimate, replicas: float, devices: int) -> Estimate:
     """An estimate of one replica as that of all: their tokens per second add up, what one request
     sees stays.
     """
-    one = estimate.output_tok_s
-    if replicas == 1 or one.baseline is None:
+    rate = estimate.output_tok_s
+    if replicas == 1 or rate.baseline is None:
         return estimate
     plain = plain_sd("output_tok_s", devices)
-    whole = estimates.with_levels(one.speedup, replicas * one.baseline, plain)
+    whole = estimates.with_levels(rate.speedup, replicas * rate.baseline, plain)
     return estimate.model_copy(update={"output_tok_s": whole})
 
 
@@ -248,9 +251,9 @@ def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, Memo
     """The plans whose memory bill fits, each with that bill; where none does, those of slots that
     are too large by no more than bills were seen to be wrong by.
     """
-    made = [(plan, memory.bill(facts, plan)) for plan in plans]
-    fit = [(plan, bill) for plan, bill in made if bill.fits is not False]
-    return fit or [(plan, bill) for plan, bill in made if device.nearly_fits(plan, bill)]
+    billed = [(plan, memory.bill(facts, plan)) for plan in plans]
+    fit = [(plan, bill) for plan, bill in billed if bill.fits is not False]
+    return fit or [(plan, bill) for plan, bill in billed if device.nearly_fits(plan, bill)]
 
 
 class SideQuestions(NamedTuple):

@@ -160,12 +160,12 @@ def split_count(name: str) -> tuple[str, int | None]:
     before, after = _BEFORE.fullmatch(text), _AFTER.fullmatch(text)
     # "3090x2" reads both ways: what stands behind the sign is a machine, or what stands before it
     if before is not None and (after is None or not _find(after[1].strip())):
-        found, count = before[2], int(before[1])
+        part, count = before[2], int(before[1])
     elif after is not None and not _find(text):
-        found, count = after[1].strip(), int(after[2])
+        part, count = after[1].strip(), int(after[2])
     else:
         return name, None
-    return (found, count) if 1 <= count <= LIMITS["gpus"][1] else (name, None)
+    return (part, count) if 1 <= count <= LIMITS["gpus"][1] else (name, None)
 
 
 def strip_size(name: str) -> str:
@@ -220,9 +220,9 @@ def split_engine(text: str) -> tuple[str, str]:
     name, at, version = text.partition("@")
     if at or engines.canonical(name) is not None:
         return name, version
-    said = _IMAGE.fullmatch(text) or _RELEASED.fullmatch(text)
-    if said is not None and engines.canonical(said[1]) is not None:
-        return said[1].strip(), said[2]
+    named = _IMAGE.fullmatch(text) or _RELEASED.fullmatch(text)
+    if named is not None and engines.canonical(named[1]) is not None:
+        return named[1].strip(), named[2]
     return text, ""
 
 

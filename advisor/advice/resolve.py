@@ -100,13 +100,13 @@ def asked_model(name: str) -> LLM:
 
 
 def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Checkpoint | None:
-    found = knowledge.checkpoint(model, quant, engine, "mtp")
-    if found is None and "/" in request.model and "://" not in request.model:
+    checkpoint = knowledge.checkpoint(model, quant, engine, "mtp")
+    if checkpoint is None and "/" in request.model and "://" not in request.model:
         note = "As requested; its contents were not read."
         return Checkpoint(
             quant=quant.id, repository=request.model, engines=(engine,), source=AS_ASKED, note=note
         )
-    return found
+    return checkpoint
 
 
 def _sampling(request: Request, model: LLM) -> tuple[dict[str, Any], list[Default]]:
@@ -241,8 +241,8 @@ def with_evidence(facts: Facts) -> Facts:
     """The facts with the measured pairs nearest to them."""
     methods = _measured_methods(facts)
     each = SHOWN_OF_ONE if len(methods) == 1 else SHOWN_OF_EACH
-    found = (row for method in methods for row in nearest_pairs(facts, method, each))
-    return facts.model_copy(update={"evidence": tuple(found)})
+    rows = (row for method in methods for row in nearest_pairs(facts, method, each))
+    return facts.model_copy(update={"evidence": tuple(rows)})
 
 
 def _measured_methods(facts: Facts) -> tuple[str, ...]:
@@ -250,8 +250,8 @@ def _measured_methods(facts: Facts) -> tuple[str, ...]:
     none.
     """
     asked = facts.request.method if facts.request is not None else None
-    found = () if has_mtp(facts) or asked else drafters.methods(facts)
-    return found or (asked or "mtp",)
+    methods = () if has_mtp(facts) or asked else drafters.methods(facts)
+    return methods or (asked or "mtp",)
 
 
 def ab_commands(request: Request, facts: Facts, plan: Plan) -> tuple[str, ...]:

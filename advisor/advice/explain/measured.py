@@ -213,14 +213,14 @@ def _median_of(runs: Sequence[list[Evidence]]) -> list[Evidence]:
     return [
         row.model_copy(
             update={
-                "speedup": float(np.median(found)),
+                "speedup": float(np.median(speedups)),
                 "accepted": float(np.median(accepted)) if accepted else None,
                 "repeats": len(runs),
-                "lowest": found[0],
-                "highest": found[-1],
+                "lowest": speedups[0],
+                "highest": speedups[-1],
             }
         )
-        for row, found in zip(runs[0], gains, strict=True)
+        for row, speedups in zip(runs[0], gains, strict=True)
     ]
 
 
@@ -230,8 +230,8 @@ def _why_unlike(facts: Facts, rows: Sequence[Evidence], best: Candidate, answers
 
 def _comparable(facts: Facts, row: Evidence, plan: Plan) -> bool:
     """Whether a run's first metric can be set beside the plan's estimate."""
-    told = bool(row.k) or plan.method in BLOCKS  # these draft what their drafter was made for
-    same = row.method == plan.method and told and (row.covers or not _others(facts, row))
+    known_k = bool(row.k) or plan.method in BLOCKS  # these draft what their drafter was made for
+    same = row.method == plan.method and known_k and (row.covers or not _others(facts, row))
     return same and row.metric in PRINTED and row.metric != "ttft"
 
 

@@ -35,8 +35,8 @@ class Axes(NamedTuple):
     @property
     def numeric(self) -> str | None:
         """The field along which curves run: the first numeric one with several values."""
-        found = (n for n, values in self.fields if n in (*WHOLE, *REAL) and len(values) > 1)
-        return next(found, None)
+        varied = (n for n, values in self.fields if n in (*WHOLE, *REAL) and len(values) > 1)
+        return next(varied, None)
 
 
 def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:

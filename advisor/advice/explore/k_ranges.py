@@ -114,8 +114,8 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
 
 def _utilities(load: Load, method: Method) -> dict[int, float]:
     """The utility of each allowed k here; no speculation is the zero."""
-    found = {p.k: p.utility for p in load.points if p.method == method and not p.forbidden_by}
-    return {0: 0.0} | found
+    utilities = {p.k: p.utility for p in load.points if p.method == method and not p.forbidden_by}
+    return {0: 0.0} | utilities
 
 
 def _answer(load: Load, utilities: dict[int, float]) -> int:
@@ -175,11 +175,11 @@ def _one_k(static: int, by_load: tuple[tuple[int, int, int], ...]) -> str:
     """That one k is best at every load, or which is best where and that it is worth too little."""
     if all(k == static for _, _, k in by_load):
         return f"{_k_text(static)} is best at every load"
-    told = ", ".join(
+    by_range = ", ".join(
         f"{_k_text(k)} at {first}" if first == last else f"{_k_text(k)} at {first} to {last}"
         for first, last, k in by_load
     )
     return (
-        f"{_k_text(static)} throughout is as good; best by load is {told} requests, worth less "
+        f"{_k_text(static)} throughout is as good; best by load is {by_range} requests, worth less "
         f"than {100 * LEAST_GAIN:.0f} % more"
     )

@@ -104,9 +104,9 @@ def read_mix(text: str) -> Mix:
     if len(classes) > MOST_CLASSES:
         raise AdvisorError(f"{len(classes)} classes are more than {MOST_CLASSES}")
     engine, _, version = _text(table, "engine", "the mix").partition("@")
-    made = Mix(
+    mix = Mix(
         hardware=_text(table, "hardware", "the mix", needed=True),
-        classes=tuple(_class(one, f"class {i + 1}") for i, one in enumerate(classes)),
+        classes=tuple(_class(row, f"class {i + 1}") for i, row in enumerate(classes)),
         gpus=_whole(table, "gpus", "the mix") or 1,
         interconnect=_word(table, "interconnect", get_args(Interconnect), "the mix"),
         models=_models(models),
@@ -115,7 +115,7 @@ def read_mix(text: str) -> Mix:
         engine_version=version or None,
         concurrency=_whole(table, "concurrency", "the mix"),
     )
-    return check_mix(made)
+    return check_mix(mix)
 
 
 def check_mix(mix: Mix) -> Mix:
@@ -124,11 +124,11 @@ def check_mix(mix: Mix) -> Mix:
     if len(set(names)) < len(names):
         raise AdvisorError("two classes have the same name")
     for work in mix.classes:
-        told = [n for n in ("share", "concurrency", "rate") if getattr(work, n) is not None]
-        if len(told) != 1:
+        amounts = [n for n in ("share", "concurrency", "rate") if getattr(work, n) is not None]
+        if len(amounts) != 1:
             raise AdvisorError(
                 f"class {work.name} needs one of share, concurrency and rate, not "
-                f"{len(told)} of them"
+                f"{len(amounts)} of them"
             )
     shares = [work.share for work in mix.classes if work.share is not None]
     if shares and mix.concurrency is None:
@@ -173,13 +173,13 @@ def milliseconds(text: str) -> float | None:
 def _milliseconds(table: Mapping[str, Any], key: str, where: str) -> float | None:
     if key not in table:
         return None
-    found = milliseconds(str(table[key]))
+    limit = milliseconds(str(table[key]))
     low, high = LIMITS[f"max_{key}_ms"]
-    if found is None or not low <= found <= high:
+    if limit is None or not low <= limit <= high:
         raise AdvisorError(
             f"{where}: {key} is a time such as 50ms or 2s, not {_value_text(table[key])}"
         )
-    return found
+    return limit
 
 
 def _table(data: Any, known: tuple[str, ...], where: str) -> dict[str, Any]:
@@ -207,11 +207,11 @@ def _models(value: Any) -> tuple[str, ...]:
     if value is None:
         return (Request.model_fields["model"],)
     several = value if isinstance(value, list) else [value]
-    if not several or not all(isinstance(one, str) and one.strip() for one in several):
+    if not several or not all(isinstance(name, str) and name.strip() for name in several):
         raise AdvisorError("models are names, the one in use first")
     if len(several) > MOST_MODELS:
         raise AdvisorError(f"{len(several)} models are more than {MOST_MODELS}")
-    return tuple(dict.fromkeys(one.strip() for one in several))
+    return tuple(dict.fromkeys(name.strip() for name in several))
 
 
 def _number(

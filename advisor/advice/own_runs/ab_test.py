@@ -115,10 +115,10 @@ def _verdict(loads: Sequence[LoadVerdict]) -> Verdict:
     comparable = [load for load in loads if load.comparable]
     if not comparable:
         return "not comparable"
-    found = {load.gains[0].verdict for load in comparable if load.gains}
-    if not found:
+    verdicts = {load.gains[0].verdict for load in comparable if load.gains}
+    if not verdicts:
         return "no figure"
-    return found.pop() if len(found) == 1 else "mixed"
+    return verdicts.pop() if len(verdicts) == 1 else "mixed"
 
 
 def _setting_text(setting: Setting) -> str:

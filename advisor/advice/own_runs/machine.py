@@ -102,9 +102,11 @@ class MachineRun(_Part):
         for i, (first, second) in enumerate(pairwise(positions), 1):
             if second > first * ROUNDING:
                 return f"more is accepted at draft position {i + 1} than at position {i}"
-        told = 1 + sum(positions[:k])
-        if length is not None and positions and abs(math.log(told / length)) > SAME_LENGTH:
-            return f"{length:.3g} tokens per step, where the rates by position make {told:.3g}"
+        by_position = 1 + sum(positions[:k])
+        if length is not None and positions and abs(math.log(by_position / length)) > SAME_LENGTH:
+            return (
+                f"{length:.3g} tokens per step, where the rates by position make {by_position:.3g}"
+            )
         for name in ("tpot", "output_tok_s"):
             gain = self.gains.get(name)
             if gain and gain.log - 2 * gain.sd > math.log((k + 1) * FASTER_STEP):
@@ -138,8 +140,8 @@ class Machine(_Part):
 
     def digest(self) -> str:
         """What tells these numbers from others."""
-        told = self.model_dump_json(include={"hardware", "gpus", "runs"})
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        numbers = self.model_dump_json(include={"hardware", "gpus", "runs"})
+        return hashlib.sha256(numbers.encode()).hexdigest()[:16]
 
     def check(self) -> None:
         """Raise AdvisorError, naming the run, where numbers of the machine contradict each

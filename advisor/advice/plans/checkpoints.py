@@ -43,9 +43,11 @@ def reference(facts: Facts, method: str) -> Reference:
     model, quant = facts.model, facts.quant
     own = own_name(facts.request)
     if own is not None and quant is not None and _loads_form(facts.engine, own):
-        made = quant.id in traits(facts.engine).quantizes_at_load
-        held = model is not None and knowledge.checkpoint(model, quant, facts.engine, "none")
-        return Reference(own, quant.id if made and not held else None)
+        at_start = quant.id in traits(facts.engine).quantizes_at_load
+        published_own = model is not None and knowledge.checkpoint(
+            model, quant, facts.engine, "none"
+        )
+        return Reference(own, quant.id if at_start and not published_own else None)
     if own is not None and quant is not None:  # its files are not of the form that is loaded
         return Reference(f"{PLACEHOLDER_ORG}{_last_part(own)}-{quant.id.upper()}", known=False)
     if model is not None and quant is not None:
@@ -81,15 +83,16 @@ def with_own(model: LLM, own: str) -> LLM:
     gguf = "gguf" in own.lower()
     loads = tuple(name for name in engines.ENGINES if gguf_engine(name) == gguf)
     named = knowledge.quant_from_text(own)
-    read = [one.quant for one in model.checkpoints if one.source == READ]
+    read = [row.quant for row in model.checkpoints if row.source == READ]
     quants = read or [named.id if named is not None else _native(model)]
     if gguf and named is None:  # such a repository holds a file of each step
         known = map(knowledge.quant, knowledge.quant_ids())
         quants = [quant.id for quant in known if set(loads) & set(quant.engines)]
-    made = tuple(
-        Checkpoint(quant=held, repository=own, engines=loads, source=AS_ASKED) for held in quants
+    rows = tuple(
+        Checkpoint(quant=quant_id, repository=own, engines=loads, source=AS_ASKED)
+        for quant_id in quants
     )
-    return model.model_copy(update={"checkpoints": made})
+    return model.model_copy(update={"checkpoints": rows})
 
 
 def _native(model: LLM) -> str:

@@ -225,8 +225,8 @@ def _splits_graphs(facts: Facts) -> bool:
     """
     if facts.hardware is None or not facts.hardware.arch.startswith("sm_12"):
         return False
-    found = engines.get(facts.engine or "").catalogue
-    return bool(found.behaviour("piecewise_graphs_flashinfer_sm12x", facts.engine_version))
+    catalogue = engines.get(facts.engine or "").catalogue
+    return bool(catalogue.behaviour("piecewise_graphs_flashinfer_sm12x", facts.engine_version))
 
 
 def _lacks_slots(facts: Facts, arm: Plan, eight: str, tokens: int, slots: int) -> bool:

@@ -186,10 +186,10 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
     names = offload.RELEASED.get(facts.model.family if facts.model else "", SMALLER)
     known = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
     if facts.model is not None and facts.hardware is not None:  # what there is, and no other
-        found = checkpoints.others(facts.model, plan.engine, facts.hardware, tuple(names))
+        published = checkpoints.others(facts.model, plan.engine, facts.hardware, tuple(names))
         asked = facts.model_copy(update={"engine": plan.engine})
         here = [q for q in known if checkpoints.available(asked.model_copy(update={"quant": q}))]
-        known = [*here, *found]
+        known = [*here, *published]
     fp4 = names is not SMALLER or (facts.hardware is not None and facts.hardware.fp4_tflops)
     for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
         if quant.family in ("nvfp4", "mxfp4") and not fp4:

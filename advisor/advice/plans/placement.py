@@ -60,9 +60,9 @@ def choice(layouts: Sequence[Layout]) -> Reason | None:
     """Which layout is taken and which comes next, of those in their order; None of a single one."""
     if len(layouts) < 2 or not layouts[0].speed:
         return None
-    (best, met, top, _), (other, kept, speed, _) = layouts[:2]
+    (best, met, top, _), (other, other_met, speed, _) = layouts[:2]
     less = whole_percent(speed / top).replace("-0 %", "+0 %")
-    beside = ", which keeps fewer of the objectives" if kept < met else ""
+    beside = ", which keeps fewer of the objectives" if other_met < met else ""
     text = f"Layout: {_words(best)} by the estimate; next {_words(other)}, {less}{beside}"
     return reason(text, "physics core", weight=1.3)
 

@@ -235,10 +235,10 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
     if wanted is None or habits(facts).gguf:
         return wanted
     catalogue = engines.get(facts.engine or "").catalogue
-    found = catalogue.find(option, facts.engine_version)
-    known = (found.choices or found.values or ()) if found is not None else ()
-    if found is None or not known or wanted in known:
-        return wanted if found is not None else None
+    flag = catalogue.find(option, facts.engine_version)
+    known = (flag.choices or flag.values or ()) if flag is not None else ()
+    if flag is None or not known or wanted in known:
+        return wanted if flag is not None else None
 
     def plain(word: str) -> str:
         return "".join(c for c in word.lower() if c.isalnum())
@@ -264,9 +264,9 @@ def chat_format(facts: Facts) -> tuple[tuple[str, str | None], ...]:
     if mode is None or habits(facts).gguf:
         return ()
     catalogue = engines.get(facts.engine or "").catalogue
-    found = catalogue.find(TOKENIZER, facts.engine_version)
+    flag = catalogue.find(TOKENIZER, facts.engine_version)
     names = catalogue.values(TOKENIZER, facts.engine_version).names
-    known = found is not None and (not names or mode in names)
+    known = flag is not None and (not names or mode in names)
     return ((TOKENIZER, mode),) if known else ()
 
 

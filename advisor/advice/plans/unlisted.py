@@ -34,26 +34,26 @@ def words(facts: Facts, model: LLM) -> str:
     title = drafters.TITLES.get(asked or "", (asked or "").upper())
     head = "" if asked not in (None, "mtp") else _head(model)
     listed = drafters.refusal(facts, asked) or "no drafter of it is listed here"
-    told = [f"{title} was requested: {head or listed}" if asked else f"{head}, and {listed}"]
+    parts = [f"{title} was requested: {head or listed}" if asked else f"{head}, and {listed}"]
     known = _measurements(facts)
-    said = heads.drafter_note(model) if asked != "mtp" else ""
+    note = heads.drafter_note(model) if asked != "mtp" else ""
     if known:
-        told.append("others measured " + ", ".join(one.words for one in known))
-    if said:
-        told.append(f"its file says: {said}")
-    if (known or said) and asked != "mtp":
-        told.append(f"a launch names a drafter with {_option(facts.engine)}")
-    return "; ".join(told)
+        parts.append("others measured " + ", ".join(row.words for row in known))
+    if note:
+        parts.append(f"its file says: {note}")
+    if (known or note) and asked != "mtp":
+        parts.append(f"a launch names a drafter with {_option(facts.engine)}")
+    return "; ".join(parts)
 
 
 def _head(model: LLM) -> str:
-    name, found = model.name or model.id, heads.head(model)
-    if found.has:
+    name, head = model.name or model.id, heads.head(model)
+    if head.has:
         return (
-            f"{name} has an MTP head ({found.source}) whose layers were not read here, so that no "
+            f"{name} has an MTP head ({head.source}) whose layers were not read here, so that no "
             "gain is estimated: give --model ./config.json of the checkpoint"
         )
-    if found.has is None:
+    if head.has is None:
         return (
             f"whether {name} has an MTP head is not known here (look for mtp.* tensors in the "
             "checkpoint, or give --model ./config.json)"
@@ -68,8 +68,8 @@ def _measurements(facts: Facts) -> tuple[heads.Measured, ...]:
     assert facts.model is not None
     asked = asked_method(facts)
     engine = facts.engine if drafters.refusal(facts, asked) else None
-    found = heads.measurements(facts.model.id, engine)
-    return tuple(one for one in found if asked in (None, one.method))
+    rows = heads.measurements(facts.model.id, engine)
+    return tuple(row for row in rows if asked in (None, row.method))
 
 
 def _option(engine: str | None) -> str:
