@@ -15,7 +15,7 @@ from advisor.advice.quantisations import (
     holds_slots,
     quant_default,
     quant_of_repository,
-    weighed,
+    with_fields,
 )
 from advisor.domain.nouns import AdvisorError, Facts, Hardware, Request, UnknownFact
 from advisor.engines.traits import gguf_engine
@@ -85,7 +85,7 @@ def engine_for(facts: Facts, request: Request) -> tuple[str, list[Default]]:
         engine, why = known[0], f"{quant.id} runs on {' and '.join(known)} only"
     elif not gguf_engine(engine) and quant is None:
         slots = min(request.max_num_seqs or SLOTS, SLOTS)
-        instead = _gguf_instead(weighed(facts, engine=engine), slots)
+        instead = _gguf_instead(with_fields(facts, engine=engine), slots)
         engine, why = ("llama-server", instead) if instead is not None else (engine, why)
     return engine, [("engine", engine, why)]
 
@@ -97,19 +97,19 @@ def _gguf_instead(facts: Facts, slots: int) -> str | None:
     """
     hardware, engine = facts.hardware, facts.engine
     assert hardware is not None and facts.model is not None  # of a question
-    one = weighed(facts, concurrency=1)
-    here = weighed(one, quant=quant_default(one)[0])
+    one = with_fields(facts, concurrency=1)
+    here = with_fields(one, quant=quant_default(one)[0])
     named, small = checkpoints.available(here), fits(here) is not False
-    if named and small and holds_slots(weighed(here, concurrency=slots)):
+    if named and small and holds_slots(with_fields(here, concurrency=slots)):
         return None
-    gguf = weighed(facts, engine="llama-server")
-    other = weighed(gguf, quant=quant_default(gguf)[0], concurrency=1)
+    gguf = with_fields(facts, engine="llama-server")
+    other = with_fields(gguf, quant=quant_default(gguf)[0], concurrency=1)
     if fits(other) is not True:
         return None
     published = checkpoints.available(other)
     if named and small:
         wide = other.quant is not None and (other.quant.bits or 0.0) >= FOUR_BITS
-        if not (wide and published and holds_slots(weighed(other, concurrency=slots))):
+        if not (wide and published and holds_slots(with_fields(other, concurrency=slots))):
             return None
         length = (facts.ctx_tokens or 0) + (facts.output_tokens or 0)
         words = hardware_words(hardware) | {"family": facts.model.family or ""}

@@ -17,7 +17,7 @@ from advisor.knowledge.imputed import first_row, hardware_words
 from advisor.perf import memory
 
 
-def weighed(facts: Facts, **changes: object) -> Facts:
+def with_fields(facts: Facts, **changes: object) -> Facts:
     """Facts of another engine, quantisation or number of requests."""
     return facts.model_copy(update=changes)
 
@@ -89,14 +89,14 @@ def quant_default(facts: Facts) -> tuple[Quant, str]:
     llama-server takes the context of all requests at the start: where those do not fit, the next
     one that still has four bits.
     """
-    chosen, why = _first_fit(weighed(facts, concurrency=1))
+    chosen, why = _first_fit(with_fields(facts, concurrency=1))
     reserved, slots = traits(facts.engine).pool == "slots", facts.concurrency or 1
-    if not reserved or slots == 1 or not fits(weighed(facts, quant=chosen, concurrency=1)):
+    if not reserved or slots == 1 or not fits(with_fields(facts, quant=chosen, concurrency=1)):
         return chosen, why
     roomy, roomy_why = _first_fit(facts)
     if roomy.id == chosen.id or (roomy.bits or 0.0) < FOUR_BITS:
         return chosen, why
-    return (roomy, roomy_why) if fits(weighed(facts, quant=roomy)) else (chosen, why)
+    return (roomy, roomy_why) if fits(with_fields(facts, quant=roomy)) else (chosen, why)
 
 
 def _first_fit(facts: Facts) -> tuple[Quant, str]:
@@ -109,7 +109,7 @@ def _first_fit(facts: Facts) -> tuple[Quant, str]:
     large: list[str] = []
     unnamed: list[str] = []  # they fit, but nobody is known to publish them
     for choice in choices:
-        asked = weighed(facts, quant=choice)
+        asked = with_fields(facts, quant=choice)
         fit = fits(asked)
         if fit is False:
             large.append(choice.id)
@@ -130,7 +130,7 @@ def _first_fit(facts: Facts) -> tuple[Quant, str]:
         return choices[-1], f"the smallest of {', '.join(names)}; none fits"
     nobody = f"no checkpoint in {' or '.join(unnamed)} is known"
     for other in checkpoints.others(model, facts.engine, hardware, names):
-        if fits(weighed(facts, quant=other)) is not False:
+        if fits(with_fields(facts, quant=other)) is not False:
             return other, f"{nobody}: the largest published one that fits{all_slots}"
     published = checkpoints.others(model, facts.engine, hardware, ())
     if published:  # too large: said, rather than a launch of what nobody publishes

@@ -14,7 +14,7 @@ from advisor.advice.choices import Default, engine_for, version_for
 from advisor.advice.plans import checkpoints, topology
 from advisor.advice.plans.limits import FOUR_BITS
 from advisor.advice.plans.methods import has_mtp
-from advisor.advice.quantisations import quant_default, quant_of_repository, weighed
+from advisor.advice.quantisations import quant_default, quant_of_repository, with_fields
 from advisor.domain.nouns import (
     AS_ASKED,
     LLM,
@@ -72,10 +72,10 @@ def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Defaul
     if LAYOUT_OPEN in {row.quant for row in knowledge.checkpoints(bare.model)}:
         return request, []
     engine = engine_for(bare, request.model_copy(update={"quant": None}))[0]
-    usual = quant_default(weighed(bare, engine=engine))[0]
+    usual = quant_default(with_fields(bare, engine=engine))[0]
     for quant in (usual, *map(knowledge.quant, FOUR_BIT)):
         runs = request.engine is None or not quant.engines or engine in quant.engines
-        able = (weighed(bare, quant=quant, engine=name) for name in quant.engines or (engine,))
+        able = (with_fields(bare, quant=quant, engine=name) for name in quant.engines or (engine,))
         four = FOUR_BITS <= (quant.bits or 0.0) < FOUR_BITS + 1
         if four and runs and any(map(checkpoints.available, able)):
             why = f"{request.quant} means four bits: a published checkpoint"
@@ -194,7 +194,7 @@ def bare_facts(request: Request) -> Facts:
     request, four = _published_four(request, bare)
     engine, engine_why = engine_for(bare, request)
     version, version_why = version_for(request, engine, hw)
-    quant, quant_why = _quant(request, weighed(bare, engine=engine))
+    quant, quant_why = _quant(request, with_fields(bare, engine=engine))
     sampling, sampling_why = _sampling(request, model)
     joined = topology.link_default(hw, request.gpus) if request.interconnect is None else None
     defaults += [*own, *four, *engine_why, *version_why, *quant_why, *sampling_why]

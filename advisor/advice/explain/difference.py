@@ -144,14 +144,11 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, answers:
     shares += _rest_shares(row, left) if abs(log(left)) >= FAR / 2 else []
     how = f" with {row.workload} text" if row.workload else ""
     how += " while decoding" if abs(log(between)) >= FAR / 2 else ""
-    place = "here" if row.covers else "nearest"
-    return (
-        f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {_listed(shares)}. "
-        "The run: "
-    )
+    place, why = "here" if row.covers else "nearest", _list_causes(shares)
+    return f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {why}. The run: "
 
 
-def _listed(shares: Sequence[Share]) -> str:
+def _list_causes(shares: Sequence[Share]) -> str:
     text = ""
     for share in shares:
         joint = (" and " if share.joined else "; ") if text else "and " if share.joined else ""

@@ -16,7 +16,7 @@ from advisor.advice.explore.mixing import (
     average,
     chance,
     chance_of_all,
-    scaled,
+    move_middle,
     times,
     widen,
 )
@@ -118,7 +118,7 @@ def _class_result(
         served = min(seen.output_tok_s, arriving)
     gain = decide.goal_interval(estimate, work.goal)
     if sd > 0:
-        gain = widen(scaled(gain, _goal_ratio(work.goal, seen, plain)), sd)
+        gain = widen(move_middle(gain, _goal_ratio(work.goal, seen, plain)), sd)
     return ClassResult(
         name=work.name,
         concurrency=server.draft.loads[place],

@@ -57,7 +57,7 @@ def drafts(mix: Mix) -> list[LayoutDraft]:
     for name in mix.models[1:]:
         draft = LayoutDraft("model", f"one server with {name}", name, slow=(1.0,))
         build = partial(servers.build_server, mix, everyone, loads.each, model=name)
-        layouts.append(_or_refused(draft, build))
+        layouts.append(_build_or_refuse(draft, build))
     return [
         draft._replace(saturated=draft.saturated or (loads.saturated and draft.kind != "gpus"))
         for draft in layouts
@@ -67,7 +67,7 @@ def drafts(mix: Mix) -> list[LayoutDraft]:
 # ---------------------------------------------------------------- layouts
 
 
-def _or_refused(
+def _build_or_refuse(
     draft: LayoutDraft, build: Callable[[], ServerDraft | list[ServerDraft]]
 ) -> LayoutDraft:
     """The layout with the servers that can be built, or with why they cannot."""
@@ -141,7 +141,7 @@ def _shared_draft(
         alone = [servers.build_server(mix, part, load.each) for part, load in pairs]
         return servers.share_memory(alone, whole)
 
-    return _or_refused(draft, build)
+    return _build_or_refuse(draft, build)
 
 
 def _slowdowns(loads: Sequence[float], arrives: Sequence[bool]) -> list[float]:
@@ -167,7 +167,7 @@ def _apart_draft(
         rows = zip(parts, loads, gpus, strict=True)
         return [servers.build_server(mix, part, load.each, gpus=n) for part, load, n in rows]
 
-    return _or_refused(draft, build)
+    return _build_or_refuse(draft, build)
 
 
 # ---------------------------------------------------------------- estimates and choice

@@ -108,7 +108,7 @@ def mix_estimates(
             metrics: list[MetricEstimate] = [getattr(estimate, name) for estimate in alone]
             ratio = value / base if name == "output_tok_s" else base / value
             changed[name] = MetricEstimate(
-                speedup=scaled(average([metric.speedup for metric in metrics], shares), ratio),
+                speedup=move_middle(average([metric.speedup for metric in metrics], shares), ratio),
                 predictable=all(metric.predictable for metric in metrics),
                 baseline=base,
                 value=value,
@@ -117,7 +117,7 @@ def mix_estimates(
     return mixed
 
 
-def scaled(gain: Interval, middle: float) -> Interval:
+def move_middle(gain: Interval, middle: float) -> Interval:
     """An interval around another middle, as wide in the logarithm."""
     ratio = middle / gain.p50
     return Interval(p10=gain.p10 * ratio, p50=middle, p90=gain.p90 * ratio)
