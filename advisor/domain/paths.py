@@ -27,13 +27,7 @@ def data_root() -> Path:
 
 
 def read_data(name: str) -> bytes:
-    """Return one shipped file by its path in the repository, such as "knowledge/index.json".
-
-    Raises
-    ------
-    OSError
-        It is not there, or what holds it is damaged.
-    """
+    """Return one shipped file by its path in the repository, such as "knowledge/index.json"."""
     packed = _PACKAGE / PACKED
     if not packed.is_file():
         return (data_root() / name).read_bytes()

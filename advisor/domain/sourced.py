@@ -10,17 +10,10 @@ Status = Literal["read", "measured", "derived", "assumed", "chosen"]
 
 def sourced(value: Value, unit: str, source: str, status: Status) -> Value:
     """Return `value` as it is; the rest is for its readers and for tests/package/test_sources.py.
-
-    Parameters
-    ----------
-    value : number, or tuple, dict or array of numbers
-    unit : str
-        Of every number in it, "" for a pure number.
-    source : str
-        Where it was read or measured, or how it follows from such a place.
-    status : str
-        "read" in a source, "measured" by us, "derived" from such numbers, "assumed", or "chosen":
-        a policy that no measurement could contradict.
+    `unit` is that of every number in it, "" for a pure number. `source` is where it was read or
+    measured, or how it follows from such a place. `status` is "read" in a source, "measured" by us,
+    "derived" from such numbers, "assumed", or "chosen": a policy that no measurement could
+    contradict.
     """
     del unit, source, status
     return value

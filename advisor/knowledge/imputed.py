@@ -14,20 +14,7 @@ from advisor.knowledge.store import index
 
 @cache
 def table(name: str, quantity: str | None = None) -> dict[str, float]:
-    """Values by word of one table.
-
-    Parameters
-    ----------
-    name : str
-        "architectures", "classes", "links", "quant_families", "kv_cache_types" or "values".
-    quantity : str, optional
-        The quantity of each entry, where an entry holds several. Entries without it are left out.
-
-    Returns
-    -------
-    dict of str to float
-        In the units that knowledge/imputation.yaml states.
-    """
+    """Values by word of one table."""
     entries: dict[str, Any] = index()["imputation"][name]
     if quantity is None:
         return {word: float(entry["value"]) for word, entry in entries.items()}
@@ -40,13 +27,7 @@ def table(name: str, quantity: str | None = None) -> dict[str, float]:
 
 @cache
 def architecture(name: str) -> str:
-    """The entry of an accelerator's architecture: sm_90a -> sm_90, gfx1151 -> gfx11, xe2 -> intel.
-
-    Raises
-    ------
-    UnknownFact
-        Where no entry names it: its rates would otherwise be guessed in silence.
-    """
+    """The entry of an accelerator's architecture: sm_90a is sm_90, gfx1151 gfx11, xe2 intel."""
     return architecture_among(index()["imputation"]["architectures"], name)
 
 

@@ -7,49 +7,23 @@ independent acceptance.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.perf import arrays as P
+from advisor.perf.arrays import Floats, Tokens
 
-Floats = npt.NDArray[np.float64]
 
-
-def token_variance(tau: Floats, k: Floats) -> Floats:
+def token_variance(tau: Tokens, k: Tokens) -> Floats:
     """Variance of the tokens emitted by one step: exact for k = 1, within about a tenth of
     independent acceptance above.
-
-    Parameters
-    ----------
-    tau : Floats
-        Tokens per step with speculation, the bonus token included. (N,)
-    k : Floats
-        Draft tokens. (N,)
-
-    Returns
-    -------
-    Floats
-        Tokens squared (N,).
     """
     shape = np.where(k > 0, 0.5 + 0.5 / np.fmax(k, 1), 0.0)
     return np.asarray(np.fmax((tau - 1) * (k + 1 - tau), 0.0) * shape)
 
 
-def decode_steps(p: P.Points, tau: Floats | None) -> Floats:
+def decode_steps(p: P.Points, tau: Tokens | None) -> Floats:
     """Mean decode steps of a request. With speculation the last step is cut off where the answer
     ends: on average the renewal process gives E[A (A - 1)] / 2 E[A] tokens too many, A those of a
     step, and never are there fewer steps than `fewest_steps`.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    tau : Floats, optional
-        Tokens per step with speculation, the bonus token included (N,); default no speculation.
-
-    Returns
-    -------
-    Floats
-        (N,)
     """
     plain = np.fmax(p.output_tokens - 1, 0.5)
     if tau is None:

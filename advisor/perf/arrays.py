@@ -22,8 +22,14 @@ import numpy.typing as npt
 from advisor.domain.nouns import METHODS
 from advisor.domain.sourced import sourced
 
+# One value for each point, (N,), unless a docstring says another shape.
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int16]
+Seconds = Floats
+Tokens = Floats  # of a step, a prompt or a context; `tau`: those a step emits, the bonus included
+Requests = Floats  # that run in a step (`batch`), or wait
 Made = TypeVar("Made")
 
 MAX_K = sourced(
@@ -71,29 +77,13 @@ METHOD_CODE: dict[str, int] = {name: index for index, name in enumerate(METHODS)
 
 
 @cache
-def _is_one_of(vocabulary: tuple[str, ...], names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+def _is_one_of(vocabulary: tuple[str, ...], names: tuple[str, ...]) -> Mask:
     return np.array([word in names for word in vocabulary])
 
 
-def mask(
-    codes: npt.NDArray[np.int16], vocabulary: Sequence[str], names: Sequence[str]
-) -> npt.NDArray[np.bool_]:
+def mask(codes: Codes, vocabulary: Sequence[str], names: Sequence[str]) -> Mask:
     """Which codes (N,) stand for one of the names; a table look-up, many times cheaper than np.isin
     on small arrays.
-
-    Parameters
-    ----------
-    codes : array of int16
-        Codes of a vocabulary. (N,)
-    vocabulary : sequence of str
-        The words that the codes count.
-    names : sequence of str
-        Words of it.
-
-    Returns
-    -------
-    array of bool
-        Where the code is that of one of the names. (N,)
     """
     found = _is_one_of(tuple(vocabulary), tuple(names))[codes]
     found.flags.writeable = False  # it may be kept
@@ -229,7 +219,7 @@ class Points:
     def __len__(self) -> int:
         return len(self.k)
 
-    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Points:
+    def take(self, index: Ints | Mask | slice) -> Points:
         """The points at `index`, positions (M,), a mask (N,) or a slice, as a new Points. A column
         is taken when it is asked for: most are not.
         """
@@ -245,9 +235,7 @@ class Points:
         made: Made = kept[name]
         return made
 
-    def replace(
-        self, **changes: npt.NDArray[np.float64] | npt.NDArray[np.int16] | float | bool
-    ) -> Points:
+    def replace(self, **changes: Floats | Codes | float | bool) -> Points:
         """A copy with some fields changed: arrays (N,), or scalars, spread over all points. Raises
         TypeError for a name that is no field.
         """
@@ -268,15 +256,15 @@ class Points:
         copy.__dict__.update(made)
         return copy
 
-    def is_path(self, *names: str) -> npt.NDArray[np.bool_]:
+    def is_path(self, *names: str) -> Mask:
         """Mask (N,) of the points on one of the named kernel paths."""
         return self.once(("path", names), lambda: mask(self.path, PATHS, names))
 
-    def is_engine(self, *names: str) -> npt.NDArray[np.bool_]:
+    def is_engine(self, *names: str) -> Mask:
         """Mask (N,) of the points on one of the named engines."""
         return self.once(("engine", names), lambda: mask(self.engine, ENGINES, names))
 
-    def is_method(self, *names: str) -> npt.NDArray[np.bool_]:
+    def is_method(self, *names: str) -> Mask:
         """Mask (N,) of the points with one of the named methods."""
         return self.once(("method", names), lambda: mask(self.method, METHODS, names))
 
@@ -300,23 +288,7 @@ _COLUMNS = frozenset(ALL_FIELDS)
 
 def build(n: int, columns: Mapping[str, object]) -> Points:
     """N points from some columns (arrays, lists, scalars); what is not named is NaN (codes: 0).
-
-    Parameters
-    ----------
-    n : int
-        Number of points.
-    columns : mapping of str to array, list or scalar
-        Fields of `Points`; (N,), or one value for all points.
-
-    Returns
-    -------
-    Points
-        N points.
-
-    Raises
-    ------
-    KeyError
-        A column is no field of `Points`.
+    Raises KeyError where a column is no field of `Points`.
     """
     made: dict[str, Any] = dict.fromkeys(FLOAT_FIELDS, np.full(n, np.nan))  # one for all
     made |= dict.fromkeys(CODE_FIELDS, np.zeros(n, dtype=np.int16))

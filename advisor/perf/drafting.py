@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
+from advisor.perf.arrays import Floats, Mask, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import (
@@ -29,9 +29,6 @@ from advisor.perf.sizes.weights import (
     LAYER_SQUARES,
     NARROW_WIDTH,
 )
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 DRAFT_DEPTH = sourced(
     (12, 22, 4, 36),
@@ -75,25 +72,11 @@ def replays_states(p: P.Points) -> Mask:
     return np.asarray(_rolls_back(p) & p.is_method("draft_model"))
 
 
-def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context: Floats) -> Floats:
+def draft_seconds(
+    points: P.Points, constants: Constants, batch: Requests, context: Tokens
+) -> Seconds:
     """All drafting of one cycle for `batch` requests: k passes (or one block pass) of the point's
     method. 0 for none.
-
-    Parameters
-    ----------
-    points : Points
-        Filled; N points.
-    constants : Constants
-        Rates and overheads of the kernel paths.
-    batch : Floats
-        Requests in the step. (N,)
-    context : Floats
-        Tokens behind each request. (N,)
-
-    Returns
-    -------
-    Floats
-        Seconds of one cycle. (N,)
     """
     p = points
     one, chosen = _Cycle.of(points, constants, batch, context), np.zeros(len(p))

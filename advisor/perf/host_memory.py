@@ -13,19 +13,16 @@ prediction/switches.py).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.nouns import Facts, MemoryBill, Plan
 from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf import memory
+from advisor.perf.arrays import Floats, Mask, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.reads import union
 from advisor.perf.sizes import device, weights
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 BATCH = sourced(
     512,
@@ -90,47 +87,16 @@ def _free_gib(made: MemoryBill) -> float | None:
 
 
 def moved_layers(p: P.Points, speculative: Mask | bool) -> Floats:
-    """Layers whose experts lie in the machine's memory in an arm (N,).
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    speculative : Mask or bool
-        Whether the arm speculates. (N,)
-
-    Returns
-    -------
-    Floats
-        At most the layers that have experts. (N,)
-    """
+    """Layers whose experts lie in the machine's memory in an arm (N,)."""
     told = np.where(speculative, p.host_spec, p.host_base)
     return np.asarray(np.fmin(np.nan_to_num(told), p.moe_layers))
 
 
 def moved_seconds(
-    p: P.Points, c: Constants, tokens: Floats, distinct: Floats, speculative: Mask | bool
+    p: P.Points, c: Constants, tokens: Tokens, distinct: Floats, speculative: Mask | bool
 ) -> tuple[Floats, Floats]:
     """(share, seconds): the share of the layers with experts whose experts the card neither reads
     nor computes, and what the processor or the copies take for them.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    tokens : Floats
-        Tokens in the step. (N,)
-    distinct : Floats
-        Experts of one layer that the step reaches. (N,)
-    speculative : Mask or bool
-        Whether the arm speculates. (N,)
-
-    Returns
-    -------
-    tuple of Floats
-        (N,) each; 0 where nothing is moved.
     """
     layers = moved_layers(p, speculative)
     if not layers.any():
@@ -143,28 +109,9 @@ def moved_seconds(
 
 
 def prompt_seconds(
-    p: P.Points, c: Constants, tokens: Floats, reached: Floats, speculative: Mask | bool
-) -> Floats:
-    """What the copies of those experts take for prompts: once for every batch of them.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    tokens : Floats
-        Prompt tokens. (N,)
-    reached : Floats
-        Share of a layer's experts that they reach. (N,)
-    speculative : Mask or bool
-        Whether the arm speculates. (N,)
-
-    Returns
-    -------
-    Floats
-        Seconds. (N,)
-    """
+    p: P.Points, c: Constants, tokens: Tokens, reached: Floats, speculative: Mask | bool
+) -> Seconds:
+    """What the copies of those experts take for prompts: once for every batch of them."""
     layers = moved_layers(p, speculative)
     if not layers.any():
         return layers

@@ -9,13 +9,11 @@ measurement.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
-
-Floats = npt.NDArray[np.float64]
+from advisor.perf.arrays import Floats, Mask
 
 QUANT_NAMES = (
     "bytes_mixer",
@@ -59,18 +57,7 @@ def _fill_unknown(array: Floats, otherwise: Floats | float) -> Floats:
 
 
 def impute(points: P.Points) -> P.Points:
-    """The same points with a documented value for every unknown that physics needs.
-
-    Parameters
-    ----------
-    points : Points
-        N points, NaN where a field is not known.
-
-    Returns
-    -------
-    Points
-        N points, filled.
-    """
+    """The same points with a documented value for every unknown that physics needs."""
     if points.filled:
         return points
     made: dict[str, Floats] = {}
@@ -242,7 +229,7 @@ def _fill_model(p: P.Points) -> dict[str, Floats]:
 
 
 def _fill_experts(
-    p: P.Points, moe: npt.NDArray[np.bool_], total: Floats, active: Floats, layers: Floats
+    p: P.Points, moe: Mask, total: Floats, active: Floats, layers: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Experts, experts of a token, layers with experts and parameters of one expert; (N,) each, 0
     in dense models. What a mixture holds beyond its active part is experts.

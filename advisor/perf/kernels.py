@@ -16,11 +16,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import engines_with, gguf_engine
 from advisor.perf import arrays as P
+from advisor.perf.arrays import Floats, Mask, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.rates import (
     PROMPT_EXPERTS,
@@ -31,9 +31,6 @@ from advisor.perf.rates import (
     tile_overhead,
     unpack_tokens,
 )
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
 # Forks of MLX whose verify kernels run on the matrix units from two tokens on, by their own
@@ -112,45 +109,21 @@ def expert_limit(p: P.Points) -> Floats:
     return np.where(p.is_path("llamacpp-metal"), METAL_EXPERTS, LONGEST)
 
 
-def repeats(p: P.Points, tokens: Floats) -> Mask:
+def repeats(p: P.Points, tokens: Tokens) -> Mask:
     """Where dense weights are read anew for every token: K-quants below 4 tokens on Metal, I-quants
     up to 8 (N,).
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    tokens : Floats
-        Tokens in the step. (N,)
-
-    Returns
-    -------
-    Mask
-        (N,)
     """
     few = (tokens > 1) & (tokens <= LONGEST) & p.is_path("llamacpp-metal")
     k_quant = (p.quant_family == P.QUANT_FAMILIES.index("gguf-k")) & (tokens < _METAL_K_FROM)
     return np.asarray(few & (k_quant | (p.quant_family == P.QUANT_FAMILIES.index("gguf-i"))))
 
 
-def slow_small_batch(p: P.Points, tokens: Floats) -> Mask:
+def slow_small_batch(p: P.Points, tokens: Tokens) -> Mask:
     """Where Metal's small-batch kernel for K-quants gains nothing over reading the weights anew:
     GPU family Apple9 (N,).
 
     Nobody says why; measured on M3 Ultra and M4 (sudom3ultra, gemma31m3u, mangom4), and not on M1
     Max and M5 Pro.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    tokens : Floats
-        Tokens in the step. (N,)
-
-    Returns
-    -------
-    Mask
-        (N,)
     """
     chips = p.is_path("llamacpp-metal") & (p.arch == P.ARCHS.index("apple9"))
     k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
@@ -160,9 +133,9 @@ def slow_small_batch(p: P.Points, tokens: Floats) -> Mask:
 def small_batch_seconds(
     p: P.Points,
     c: Constants,
-    tokens: Floats,
+    tokens: Tokens,
     distinct: Floats,
-    dense_read: Floats,
+    dense_read: Seconds,
     expert_read: Floats,
 ) -> tuple[Floats, Floats]:
     """llama.cpp and MLX: a matrix-vector kernel for a few tokens (no reuse among experts), a tiled
@@ -170,26 +143,6 @@ def small_batch_seconds(
 
     A switch point below 8 was tuned to where both kernels cost the same, so beyond it a step costs
     what it costs there and the tiled kernel's operations.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    tokens : Floats
-        Tokens in the step. (N,)
-    distinct : Floats
-        Experts of one layer that the step reads. (N,)
-    dense_read : Floats
-        Seconds that reading the dense weights takes. (N,)
-    expert_read : Floats
-        The same of the experts. (N,)
-
-    Returns
-    -------
-    tuple of Floats
-        Seconds for dense weights and for experts. (N,) each
     """
     mixer, ffn, routed = params(p)
     rate = small_batch_rate(p, c)
@@ -229,22 +182,6 @@ def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> i
 
     llama.cpp on AMD is taken as ROCm unless the text says Vulkan, on Intel and on small integrated
     Radeons (which ROCm does not list as supported) as Vulkan.
-
-    Parameters
-    ----------
-    engine : str
-        Name of the engine.
-    arch : int
-        Code of the architecture in `arrays.ARCHS`.
-    hints : str
-        Text that may name a backend, in small letters.
-    hw_class : int
-        Code of the class of machine.
-
-    Returns
-    -------
-    int
-        Index into `arrays.PATHS`.
     """
     word, text = P.ARCHS[arch], hints.lower()
     nvidia = word.startswith("sm_") or word == "unknown"
@@ -267,18 +204,5 @@ def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> i
 
 
 def tiled_kernels(engine: str, version: str) -> float:
-    """1.0 where a fork of MLX brings matrix kernels for a few tokens, else 0.0.
-
-    Parameters
-    ----------
-    engine : str
-        Name of the engine.
-    version : str
-        Text of its release.
-
-    Returns
-    -------
-    float
-        1.0 or 0.0.
-    """
+    """1.0 where a fork of MLX brings matrix kernels for a few tokens, else 0.0."""
     return float(engine == "mlx" and bool(_TILED.search(version)))

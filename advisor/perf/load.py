@@ -11,18 +11,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import engines_with, traits
 from advisor.perf import arrays as P
 from advisor.perf import imputation
 from advisor.perf.answer_steps import decode_steps, token_variance
+from advisor.perf.arrays import Floats, Mask, Requests, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.memory import SGLANG_FEW, SGLANG_STATE_SHARE, SGLANG_STATES
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 MEMORY_SHARE = sourced(
     0.9,
@@ -102,25 +99,13 @@ class Load(NamedTuple):
     queued: Floats  # clients that wait for a slot
 
 
-def kv_slots(p: P.Points, spec: bool) -> Floats:
+def kv_slots(p: P.Points, spec: bool) -> Requests:
     """Requests whose KV cache and recurrent state fit; infinite where the memory is not known.
 
     A question brings the count of `memory.max_requests`; rows of measurements, of which less is
     known, get this estimate of it. A known pool is the base arm's; with an MTP head and a state
     slot per drafted token it shrinks. Where the weights seem not to fit, the estimate of one of
     both is wrong (the row was run): no limit then. `memory.bill` judges fit.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    spec : bool
-        Whether the arm speculates.
-
-    Returns
-    -------
-    Floats
-        Requests, infinite where the memory is not known (N,).
     """
     return p.once(("kv_slots", spec), lambda: _count_slots(p, spec))
 
@@ -213,26 +198,8 @@ def _count_clients(p: P.Points, spec: bool) -> Floats:
     return np.asarray(np.fmax(np.fmin(np.fmin(p.concurrency, cap), kv_slots(p, spec)), 1.0))
 
 
-def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
-    """The load of one arm. `tau` tokens per step counts only where `spec`; points filled, k
-    known.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    tau : Floats
-        Tokens per step with speculation, the bonus token included. (N,)
-    spec : bool
-        Whether the arm speculates.
-
-    Returns
-    -------
-    Load
-        Requests at once, lengths and pool of the arm; arrays of shape (N,).
-    """
+def load(p: P.Points, c: Constants, tau: Tokens, spec: bool) -> Load:
+    """The load of one arm. `tau` counts only where `spec`; points filled, k known."""
     running = clients(p, spec)
     per_step = tau if spec else np.ones(len(p))
     steps = decode_steps(p, tau if spec else None)
@@ -264,47 +231,21 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     )
 
 
-def prefix_hits(p: P.Points, spec: bool) -> Floats:
+def prefix_hits(p: P.Points, spec: bool) -> Tokens:
     """Prompt tokens found in the prefix cache: whole pages only, and under MTP in vLLM before 0.33
     one page fewer.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    spec : bool
-        Whether the arm speculates.
-
-    Returns
-    -------
-    Floats
-        Tokens of a prompt (N,).
     """
     shared = _cached_pages(p, spec, p.prefix_share * p.input_tokens)
     return np.asarray(np.where(p.prefix_caching > 0, shared, 0.0))
 
 
-def prefix_tail(p: P.Points, spec: bool, hits: Floats) -> Floats:
+def prefix_tail(p: P.Points, spec: bool, hits: Tokens) -> Tokens:
     """Prompt tokens behind the last page boundary whose recurrent state vLLM keeps: a call ends
     there. 0: one call does all.
 
     Under MTP the boundary is a page earlier (before 0.33), so that a prompt of up to two pages is
     not cut. Seen on one H200: 2048 tokens alone take 178 ms in the plain arm with prefix caching
     and 113 ms in the MTP arm; without it both take about 120.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    spec : bool
-        Whether the arm speculates.
-    hits : Floats
-        Prompt tokens found in the cache, as `prefix_hits` gives them. (N,)
-
-    Returns
-    -------
-    Floats
-        Tokens of a prompt (N,).
     """
     last = _cached_pages(p, spec, p.input_tokens)
     cut = (

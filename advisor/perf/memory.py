@@ -14,6 +14,7 @@ from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
+from advisor.perf.arrays import Requests, Tokens
 from advisor.perf.regimes.setting import Length, greater, lesser
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes import shares
@@ -22,7 +23,7 @@ from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_p
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
 
 if TYPE_CHECKING:
-    from advisor.perf.arrays import Floats
+    pass
 
 SERVERS = kv_sizes.SERVERS
 VISION_GIB = sourced(
@@ -221,21 +222,8 @@ def room(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) 
     return _requests(facts, plan, shape, bytes_left, float(reserved))
 
 
-def rooms(facts: Facts, plan: Plan, lengths: Floats) -> Floats | None:
-    """`room` for many lengths of a request at once, where requests share a pool.
-
-    Parameters
-    ----------
-    facts, plan
-        As for `room`; k and tp of the plan may be arrays too. (N,)
-    lengths : Floats
-        Tokens of a request. (N,)
-
-    Returns
-    -------
-    Floats or None
-        Requests. (N,)
-    """
+def rooms(facts: Facts, plan: Plan, lengths: Tokens) -> Requests | None:
+    """`room` for many lengths of a request at once, where requests share a pool."""
     shape = facts.shape or facts.model
     left = free_gib(facts, plan)
     if shape is None or facts.quant is None or left is None:

@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import host_memory, imputation, kernels, rates
+from advisor.perf.arrays import Floats, Mask, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
 from advisor.perf.kernels import SMALL_BATCH_PATHS
@@ -35,8 +35,6 @@ __all__ = [
     "union",
 ]
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _NODE = sourced(
     8,
@@ -90,26 +88,9 @@ class StepTerms(NamedTuple):
 
 
 def weight_seconds(
-    p: P.Points, c: Constants, tokens: Floats, distinct: Floats
+    p: P.Points, c: Constants, tokens: Tokens, distinct: Floats
 ) -> tuple[Floats, Floats]:
-    """(dense, experts): reading the weights once and computing `tokens` tokens with them.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    tokens : Floats
-        Tokens in the step. (N,)
-    distinct : Floats
-        Experts of one layer that the step reads. (N,)
-
-    Returns
-    -------
-    tuple of Floats
-        Seconds for dense weights and for experts. (N,) each
-    """
+    """(dense, experts): reading the weights once and computing `tokens` tokens with them."""
     mixer, ffn, routed = params(p)
     bandwidth = rates.read_rate(p, c)
     dense_bytes = mixer * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
@@ -135,36 +116,16 @@ def weight_seconds(
 def step_seconds(
     points: P.Points,
     constants: Constants,
-    batch: Floats,
-    tokens_per_request: Floats,
+    batch: Requests,
+    tokens_per_request: Tokens,
     spec: Mask | bool,
-    context: Floats,
+    context: Tokens,
 ) -> StepTerms:
     """One target step over `batch` requests of `tokens_per_request` tokens, each with `context`
     tokens behind it.
 
     `spec`: the step verifies drafts (extra state slots, sampler work, lost graphs). `points`
     filled; arrays (N,).
-
-    Parameters
-    ----------
-    points : Points
-        Filled; N points.
-    constants : Constants
-        Rates and overheads of the kernel paths.
-    batch : Floats
-        Requests in the step. (N,)
-    tokens_per_request : Floats
-        Tokens of the step for each request. (N,)
-    spec : Mask | bool
-        Whether the arm speculates.
-    context : Floats
-        Tokens behind each request. (N,)
-
-    Returns
-    -------
-    StepTerms
-        Seconds by term. (N,) each
     """
     p, c = points, constants
     speculative = np.broadcast_to(np.asarray(spec), batch.shape)
@@ -230,28 +191,10 @@ def _sampling_seconds(
 
 
 def decode_seconds(
-    points: P.Points, constants: Constants, batch: Floats, context: Floats, spec: bool
-) -> Floats:
+    points: P.Points, constants: Constants, batch: Requests, context: Tokens, spec: bool
+) -> Seconds:
     """One whole decode cycle of an arm: a plain step, or a verify step and its drafting.
     `verify_scale` acts here.
-
-    Parameters
-    ----------
-    points : Points
-        Filled; N points.
-    constants : Constants
-        Rates and overheads of the kernel paths.
-    batch : Floats
-        Requests in the step. (N,)
-    context : Floats
-        Tokens behind each request. (N,)
-    spec : bool
-        Whether the arm speculates.
-
-    Returns
-    -------
-    Floats
-        Seconds of one cycle. (N,)
     """
     one = np.ones_like(batch)
     if not spec:
@@ -270,25 +213,9 @@ def decode_seconds(
     )
 
 
-def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> Floats:
+def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> Seconds:
     """Two all-reduces per layer under tensor parallelism: a latency each, and the activations over
     the link.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    tokens : Floats
-        Tokens in the step. (N,)
-    layers : Floats
-        Layers that communicate. (N,)
-
-    Returns
-    -------
-    Floats
-        Seconds of one step. (N,)
     """
     # beyond one node, whatever links the GPUs inside it
     several = (p.tp > _NODE) & P.mask(p.arch, P.ARCHS, _HGX)

@@ -8,11 +8,11 @@ Seconds, (N,), points filled, as in `physics`; how prompts and decode steps meet
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import host_memory
+from advisor.perf.arrays import Floats, Mask, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.physics import link_seconds
@@ -27,9 +27,6 @@ from advisor.perf.rates import (
     tensor_rates,
 )
 from advisor.perf.reads import attended_keys
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 GRAPH_TOKENS = sourced(
     512,
@@ -54,75 +51,32 @@ PREFILL_ATTENTION_MOST = sourced(
 )
 
 
-def eager_seconds(p: P.Points, c: Constants, batch: Floats, step: Floats) -> Floats:
+def eager_seconds(p: P.Points, c: Constants, batch: Requests, step: Seconds) -> Seconds:
     """What a vLLM verify step of `step` seconds without prompts costs more above the largest
     captured CUDA graph: launches one by one, as in a prompt's call, which is why a step with
     prompts does not pay it again.
 
     H200, k = 4: 27 ms a step at 64 requests, 96 and 102 ms at 128 (640 tokens).
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    batch : Floats
-        Requests in the step. (N,)
-    step : Floats
-        Seconds of the step within captured sizes. (N,)
-
-    Returns
-    -------
-    Floats
-        Additional seconds. (N,)
     """
     tokens = batch * p.verify_tokens
     beyond = p.is_path("vllm-cuda") & (tokens > GRAPH_TOKENS)
     return np.where(beyond, np.fmax(call_seconds(p, c, 0.0) - step, 0.0), 0.0)
 
 
-def graph_tokens(p: P.Points, spec: Mask | bool) -> Floats:
-    """Tokens of the largest captured CUDA graph, 0 where calls with prompts find none.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    spec : Mask | bool
-        Whether the arm speculates.
-
-    Returns
-    -------
-    Floats
-        Tokens. (N,)
-    """
+def graph_tokens(p: P.Points, spec: Mask | bool) -> Tokens:
+    """Tokens of the largest captured CUDA graph, 0 where calls with prompts find none."""
     each = np.where(spec, p.verify_tokens, 1.0)
     most = np.fmin(GRAPH_REQUESTS * p.max_num_seqs * each, GRAPH_TOKENS)
     return np.where(p.is_path("vllm-cuda"), each * np.floor(most / each), 0.0)
 
 
-def call_seconds(p: P.Points, c: Constants, captured: Floats | float) -> Floats:
-    """What the host needs to launch one call with prompts in it: the kernels of recurrent layers
-    in any case, and those of all other layers, experts above all, where no captured CUDA graph
-    holds the call.
+def call_seconds(p: P.Points, c: Constants, captured: Floats | float) -> Seconds:
+    """What the host needs to launch one call with prompts in it: the kernels of recurrent layers in
+    any case, and those of all other layers, experts above all, where no captured CUDA graph holds
+    the call.
 
     35B-A3B, vLLM 0.25.1: 40 to 60 ms where prompts and decodes together fit a captured graph, and
     105 to 165 ms beyond, 515 tokens as 8,192 (H100, H200).
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    captured : Floats or float
-        Share of such calls that fit a captured graph. (N,)
-
-    Returns
-    -------
-    Floats
-        Seconds of host time. (N,)
     """
     launches = at(c.prefill_call_s, p) + p.linear_layers * at(c.prefill_linear_s, p)
     others = p.layers * c.prefill_layer_s + p.moe_layers * c.prefill_moe_s
@@ -132,37 +86,18 @@ def call_seconds(p: P.Points, c: Constants, captured: Floats | float) -> Floats:
 def prefill_seconds(
     points: P.Points,
     constants: Constants,
-    tokens: Floats,
-    context: Floats,
+    tokens: Tokens,
+    context: Tokens,
     spec: Mask | bool,
     captured: Floats | float | None = None,
-) -> Floats:
+) -> Seconds:
     """What a step's prompt tokens cost beyond a plain decode step, whose weights and launches they
     share.
 
     `tokens` prompt tokens in the step, `context` mean tokens before them. Measured on one H200
-    (35B-A3B FP8, vLLM 0.25.1):
-    about 112 ms for a call of 2k to 4k tokens, three times a roofline at peak rates.
-
-    Parameters
-    ----------
-    points : Points
-        Filled; N points.
-    constants : Constants
-        Rates and overheads of the kernel paths.
-    tokens : Floats
-        Tokens in the step. (N,)
-    context : Floats
-        Mean tokens before those of the prompt. (N,)
-    spec : Mask | bool
-        Whether the arm speculates.
-    captured : Floats or float, optional
-        Share of such calls that fit a captured CUDA graph; default: whether the prompt does, alone.
-
-    Returns
-    -------
-    Floats
-        Additional seconds of the step. (N,)
+    (35B-A3B FP8, vLLM 0.25.1): about 112 ms for a call of 2k to 4k tokens, three times a roofline
+    at peak rates. `captured`: share of such calls that fit a captured CUDA graph; default: whether
+    the prompt does, alone.
     """
     p, c = points, constants
     if captured is None:

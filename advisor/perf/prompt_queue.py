@@ -14,16 +14,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import load as L
+from advisor.perf.arrays import Floats, Mask, Requests
 from advisor.perf.constants import Constants
 from advisor.perf.prompt_cost import call_seconds, graph_tokens
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 SPREAD = sourced(
     3.5,
@@ -82,24 +79,7 @@ class Sizes(NamedTuple):
 
 
 def sizes(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Sizes:
-    """Prompts in budgets. Synthetic ones are equal, whatever the answers are; others vary as much.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    load : Load
-        Of the arm, as `load.load` makes it.
-    spec : bool
-        Whether the arm speculates.
-
-    Returns
-    -------
-    Sizes
-        Of the arm.
-    """
+    """Prompts in budgets. Synthetic ones are equal; others vary as the answers do."""
     equal = p.workload == P.WORKLOADS.index("random")
     decoding = p.max_num_batched_tokens - load.budget
     graph = graph_tokens(p, spec)
@@ -115,45 +95,16 @@ def sizes(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Sizes:
     )
 
 
-def captured_share(of: Sizes, prompts: Floats | float, beside: Floats | float) -> Floats:
-    """Share of calls with this many prompts that fit a captured graph with `beside` decodes.
-
-    Parameters
-    ----------
-    of : Sizes
-        Of the arm.
-    prompts : Floats or float
-        Prompts in the call.
-    beside : Floats or float
-        Requests that decode in the same step.
-
-    Returns
-    -------
-    Floats
-        0 to 1. (N,)
-    """
+def captured_share(of: Sizes, prompts: Floats | float, beside: Requests | float) -> Floats:
+    """Share of calls with this many prompts that fit a captured graph with `beside` decodes."""
     half = np.where(of.equal, of.token / 2, of.spread * np.sqrt(prompts))
     room = of.graph - prompts - beside * of.each * of.token + np.where(of.equal, half, 0.0)
     return np.asarray(np.clip(0.5 + room / (2 * half), 0.0, 1.0))
 
 
-def captured_calls(of: Sizes, rate: Floats, clients: Floats) -> Floats:
+def captured_calls(of: Sizes, rate: Floats, clients: Requests) -> Floats:
     """Share of the calls with prompts that fit a captured graph in the steady state: a call holds
     those that arrived in one step, a Poisson number, and all other requests decode beside them.
-
-    Parameters
-    ----------
-    of : Sizes
-        Of the arm.
-    rate : Floats
-        Prompts that arrive in a step. (N,)
-    clients : Floats
-        Requests in the engine at once. (N,)
-
-    Returns
-    -------
-    Floats
-        0 to 1. (N,)
     """
     rate = np.fmax(rate, LEAST_RATE)
     chance, share = np.exp(-rate), np.zeros_like(rate)
@@ -164,20 +115,7 @@ def captured_calls(of: Sizes, rate: Floats, clients: Floats) -> Floats:
 
 
 def mean_ceiling(size: Floats, half: Floats) -> Floats:
-    """Mean of the ceiling of a number that is uniform within `half` around `size`.
-
-    Parameters
-    ----------
-    size : Floats
-        Mean of the number, above 0. (N,)
-    half : Floats
-        Half of the width, above 0. (N,)
-
-    Returns
-    -------
-    Floats
-        Mean of the next whole number. (N,)
-    """
+    """Mean of the ceiling of a number that is uniform within `half` around `size`."""
     return np.asarray((_ceilings_below(size + half) - _ceilings_below(size - half)) / (2 * half))
 
 
@@ -190,21 +128,8 @@ def _ceilings_below(size: Floats) -> Floats:
 def calls_together(of: Sizes, prompts: Floats | float, more: Floats | float = 0.0) -> Floats:
     """Calls that this many prompts take if they are computed together and nothing else is.
 
-    What is left for a last call counts less where captured graphs hold it.
-
-    Parameters
-    ----------
-    of : Sizes
-        Of the arm.
-    prompts : Floats or float
-        Mean number of prompts, at least 1.
-    more : Floats or float
-        Variance of that number.
-
-    Returns
-    -------
-    Floats
-        Mean number of calls. (N,)
+    What is left for a last call counts less where captured graphs hold it. `more`: variance of that
+    number.
     """
     mean = prompts * of.service
     # the sum of uniform lengths, as a uniform one of the same variance
@@ -219,23 +144,12 @@ def queued_calls(of: Sizes, rate: Floats) -> tuple[Floats, Floats]:
     """Calls per prompt where prompts and decodes share steps: the share of busy steps of a queue
     with Poisson arrivals, over `rate`.
 
-    By Spitzer's identity nothing is left over after a step with the chance
-    exp(-sum over n of P(the prompts of n steps take more than n steps) / n). Ordered by the number
-    of prompts instead of steps, one and two of them are summed exactly; the further ones are those
-    of the queue in continuous time, M/D/1, whose whole sum is -log(1 - rate x service). Within 4 %
-    of a played queue (tests/perf/test_prompt_queue.py).
-
-    Parameters
-    ----------
-    of : Sizes
-        Of the arm.
-    rate : Floats
-        Prompts that arrive in a step. (N,)
-
-    Returns
-    -------
-    tuple of Floats
-        Calls per prompt, and the busy periods per prompt. (N,) each
+    By Spitzer's identity nothing is left over after a step with the chance exp(-sum over n of P(the
+    prompts of n steps take more than n steps) / n). Ordered by the number of prompts instead of
+    steps, one and two of them are summed exactly; the further ones are those of the queue in
+    continuous time, M/D/1, whose whole sum is -log(1 - rate x service). Within 4 % of a played
+    queue (tests/perf/test_prompt_queue.py). Returns calls per prompt, and the busy periods per
+    prompt.
     """
     rate = np.fmax(rate, LEAST_RATE)
     busy, none = np.fmin(rate * of.service, MOST_BUSY), np.exp(-rate)
@@ -254,18 +168,6 @@ def queued_calls(of: Sizes, rate: Floats) -> tuple[Floats, Floats]:
 def burst_calls(of: Sizes, rate: Floats) -> Floats:
     """Calls per prompt where decodes wait for prompts: those that arrive in one step, a Poisson
     number, are computed before any other request can end.
-
-    Parameters
-    ----------
-    of : Sizes
-        Of the arm.
-    rate : Floats
-        Prompts that arrive in a step. (N,)
-
-    Returns
-    -------
-    Floats
-        Calls per prompt. (N,)
     """
     rate = np.fmax(rate, LEAST_RATE)
     chance = np.exp(-rate)
@@ -290,18 +192,6 @@ def prompts(load: L.Load, of: Sizes) -> Prompts:
     waits; chance makes some meet and wait. That wait is a closed queue with one deterministic
     server: Schweitzer's approximate mean value analysis, `service` steps a prompt, the clients away
     for the steps over which ends are spread.
-
-    Parameters
-    ----------
-    load : Load
-        Of the arm, as `load.load` makes it.
-    of : Sizes
-        Of the same arm.
-
-    Returns
-    -------
-    Prompts
-        Calls and waits of both kinds of round.
     """
     rounds = np.fmax(load.requests / load.clients, 1.0)
     later = rounds - 1

@@ -7,13 +7,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
+from advisor.perf.arrays import Floats
 from advisor.perf.constants import MOST_SHARE, ByPath, Constants
-
-Floats = npt.NDArray[np.float64]
 
 _NO_INT8_TENSOR = ("sm_60", "sm_70")
 # of fp32, matrix kernels for a few tokens: 5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5
@@ -110,20 +108,7 @@ LEAST_RATE = sourced(1e11, "FLOP/s", "own choice: below every card that is liste
 
 
 def at(values: ByPath, points: P.Points) -> Floats:
-    """A per-path constant, spread over the points.
-
-    Parameters
-    ----------
-    values : ByPath
-        One value per kernel path.
-    points : Points
-        Filled; N points.
-
-    Returns
-    -------
-    Floats
-        The value of each point's path (N,).
-    """
+    """A per-path constant, spread over the points."""
     return _by_path(values)[points.path]
 
 
@@ -149,40 +134,13 @@ def layer_launch(p: P.Points, c: Constants) -> Floats:
 def overlap(p: P.Points, read: Floats, ops: Floats) -> Floats:
     """Seconds of matrix products that read `read` seconds and compute `ops` seconds on tensor
     cores: nearly the longer one with the asynchronous copies of Hopper and B200.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    read : Floats
-        (N,)
-    ops : Floats
-        (N,)
-
-    Returns
-    -------
-    Floats
-        At least the longer one (N,).
     """
     power = np.where(P.mask(p.arch, P.ARCHS, _WGMMA), OVERLAP, 2.0)
     return np.asarray((read**power + ops**power) ** (1 / power))
 
 
 def soft_max(a: Floats, b: Floats) -> Floats:
-    """A maximum with a rounded corner: memory and compute overlap, but not perfectly.
-
-    Parameters
-    ----------
-    a : Floats
-        (N,)
-    b : Floats
-        Same unit as `a`. (N,)
-
-    Returns
-    -------
-    Floats
-        At least the larger one (N,).
-    """
+    """A maximum with a rounded corner: memory and compute overlap, but not perfectly."""
     return np.hypot(a, b)
 
 

@@ -5,15 +5,13 @@ verify kernels that do not split it, and the experts that its tokens are routed 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
+from advisor.perf.arrays import Floats, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import at, attention_share, read_rate, soft_max
-
-Floats = npt.NDArray[np.float64]
 
 _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
 _RDNA = ("gfx11", "gfx12")
@@ -38,28 +36,10 @@ MOST_SHARE = sourced(0.995, "share", "own choice: no expert takes every token", 
 
 
 def attention_seconds(
-    p: P.Points, c: Constants, batch: Floats, tokens_per_request: Floats, context: Floats
-) -> Floats:
+    p: P.Points, c: Constants, batch: Requests, tokens_per_request: Tokens, context: Tokens
+) -> Seconds:
     """KV bytes are read once per request, whatever the tokens verified; operations grow with them.
     Sliding layers see their window only.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    batch : Floats
-        Requests in the step. (N,)
-    tokens_per_request : Floats
-        Tokens of the step for each request. (N,)
-    context : Floats
-        Tokens behind each request. (N,)
-
-    Returns
-    -------
-    Floats
-        Seconds of one step. (N,)
     """
     bandwidth = read_rate(p, c)
     read = (
@@ -74,21 +54,9 @@ def attention_seconds(
     return soft_max(read, ops / rate)
 
 
-def attended_keys(p: P.Points, context: Floats) -> Floats:
+def attended_keys(p: P.Points, context: Tokens) -> Floats:
     """Keys that one token meets over all layers, times the width of their heads: the whole context,
     or a sliding window.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    context : Floats
-        Tokens behind each request. (N,)
-
-    Returns
-    -------
-    Floats
-        Keys times elements. (N,)
     """
     sliding = np.fmax(p.attn_layers - p.global_layers, 0) * p.swa_head_dim
     return np.asarray(
@@ -96,7 +64,7 @@ def attended_keys(p: P.Points, context: Floats) -> Floats:
     )
 
 
-def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floats:
+def serial_attention_seconds(p: P.Points, c: Constants, context: Tokens) -> Seconds:
     """Verify attention of kernels that split the KV cache over the chip for single queries only; 0
     where all is split.
 
@@ -104,20 +72,6 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floa
     the heads or the tensor parallelism. That is FlashAttention-2 (vLLM up to Ada and on SM12x with
     a 16-bit KV cache; an fp8 cache takes FlashInfer there), SGLang's Triton kernels there, and
     vLLM's Triton kernels on Radeon cards. MLA has kernels of its own.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    context : Floats
-        Tokens behind each request. (N,)
-
-    Returns
-    -------
-    Floats
-        Seconds of one verify step beyond `attention_seconds`. (N,)
     """
     archs = P.mask(p.arch, P.ARCHS, _FLASH_ATTENTION_2)
     wide = (p.kv_bytes >= 2) & (p.quant_family != P.QUANT_FAMILIES.index("nvfp4"))
@@ -129,28 +83,12 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floa
     return np.where(serial, context * p.global_layers * at(c.verify_serial_s, p), 0.0)
 
 
-def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> Floats:
+def union(experts: Floats, topk: Floats, tokens: Tokens, skew: float = 0.0) -> Floats:
     """Expected number of distinct experts that `tokens` independent tokens reach, lognormal
     popularity of width `skew`.
 
     Uniform routing (skew 0) gives E (1 - (1 - K/E)^tokens), the formula of MoESD (arXiv
-    2505.19645). 0 for dense models.
-
-    Parameters
-    ----------
-    experts : Floats
-        Routed experts of a layer, E. (N,)
-    topk : Floats
-        Experts of each token, K. (N,)
-    tokens : Floats
-        Independent tokens. (N,)
-    skew : float
-        Width of the lognormal popularity; 0 is uniform.
-
-    Returns
-    -------
-    Floats
-        Distinct experts, at most E (N,).
+    2505.19645). 0 for dense models. `topk`: experts of each token, K.
     """
     share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
     weights = np.ones(1) if skew <= 0 else np.exp(skew * _NODES) / np.exp(skew * _NODES).mean()
@@ -163,47 +101,17 @@ def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> F
     return np.asarray(experts * (1 - left / len(weights)))
 
 
-def effective_tokens(batch: Floats, per_request: Floats, rho: Floats | float) -> Floats:
+def effective_tokens(batch: Requests, per_request: Tokens, rho: Floats | float) -> Tokens:
     """Independent tokens that a step's tokens are worth for routing: neighbours in one text share
-    experts (rho).
-
-    Parameters
-    ----------
-    batch : Floats
-        Requests in the step. (N,)
-    per_request : Floats
-        Tokens of the step for each request. (N,)
-    rho : Floats | float
-        Correlation of the routing of neighbouring tokens, 0 to 1.
-
-    Returns
-    -------
-    Floats
-        Independent tokens, at most `batch` times `per_request` (N,).
+    experts (rho). `rho`: correlation of the routing of neighbouring tokens, 0 to 1.
     """
     return np.asarray(batch * (1 + (1 - rho) * (per_request - 1)))
 
 
-def reached_experts(p: P.Points, c: Constants, batch: Floats, per_request: Floats) -> Floats:
+def reached_experts(p: P.Points, c: Constants, batch: Requests, per_request: Tokens) -> Floats:
     """Distinct experts of one layer that a step reads: popular ones more often (skew), and
     neighbours in one text share theirs (rho). Neighbours in random prompts share nothing: four
     published or own sources with such prompts agree.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    batch : Floats
-        Requests in the step. (N,)
-    per_request : Floats
-        Tokens of the step for each request. (N,)
-
-    Returns
-    -------
-    Floats
-        Experts of one layer (N,).
     """
     rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
     return union(p.experts, p.topk, effective_tokens(batch, per_request, rho), c.skew)

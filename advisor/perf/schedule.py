@@ -19,17 +19,16 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.nouns import Metric
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import imputation, physics, prompt_cost
 from advisor.perf import load as L
+from advisor.perf.arrays import Floats, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.prompt_queue import Prompts, prompts, sizes
 
-Floats = npt.NDArray[np.float64]
 Arm = Literal["spec", "base"]
 
 APART = sourced(1.01, "ratio", "own choice: two prompt sizes whose slope is taken", "chosen")
@@ -65,23 +64,9 @@ class Prefill(NamedTuple):
         made = self.small_s + (tokens - self.small_tokens) * self.per_token_s
         return np.asarray(np.fmax(made - captured * self.saved_s, 0.0))
 
-    def each(self, load: L.Load, calls: Floats, captured: Floats) -> Floats:
+    def each(self, load: L.Load, calls: Floats, captured: Floats) -> Seconds:
         """Seconds per prompt that takes this many calls, which others may share: linear in both, so
         that the mean of the calls is enough.
-
-        Parameters
-        ----------
-        load : Load
-            Of the arm.
-        calls : Floats
-            Mean calls per prompt. (N,)
-        captured : Floats
-            Share of them within captured graphs. (N,)
-
-        Returns
-        -------
-        Floats
-            Seconds per prompt. (N,)
         """
         return np.asarray(self.seconds(load.prompt / calls, captured) * calls)
 
@@ -89,22 +74,6 @@ class Prefill(NamedTuple):
 def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill:
     """The prompt cost of a step as a line through one prompt's chunk and the largest chunk that can
     come up.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-    load : Load
-        Of the arm, as `load.load` makes it.
-    spec : bool
-        Whether the arm speculates.
-
-    Returns
-    -------
-    Prefill
-        Seconds per step and per prompt token.
     """
     small = np.fmin(load.prompt, load.budget)
     large = np.fmax(np.fmin(load.prompt * load.clients, load.budget), small * APART + 1)
@@ -119,25 +88,9 @@ def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill
     return Prefill(small, low, np.fmax(slope, 0.0), low - held)
 
 
-def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec") -> ServedLoad:
+def replay(points: P.Points, constants: Constants, tau: Tokens, arm: Arm = "spec") -> ServedLoad:
     """What the closed loop serves in one arm. `tau`: tokens per step with speculation (N,), ignored
-    for "base".
-
-    Parameters
-    ----------
-    points : Points
-        Filled; N points.
-    constants : Constants
-        Rates and overheads of the kernel paths.
-    tau : Floats
-        Tokens per step with speculation, the bonus token included. (N,)
-    arm : Arm
-        "base" runs without speculation, "spec" with it.
-
-    Returns
-    -------
-    ServedLoad
-        Rates in tokens/s and times in seconds. (N,) each
+    for "base". Rates in tokens/s and times in seconds.
     """
     p, c, spec = imputation.impute(points), constants, arm == "spec"
     load = L.load(p, c, tau, spec)
@@ -167,23 +120,8 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     )
 
 
-def quiet_share(load: L.Load, meet: Prompts, batch: Floats) -> Floats:
-    """Share of the decode steps that hold no prompt.
-
-    Parameters
-    ----------
-    load : Load
-        Of the arm, as `load.load` makes it.
-    meet : Prompts
-        As `prompts` gives it.
-    batch : Floats
-        Requests in the step. (N,)
-
-    Returns
-    -------
-    Floats
-        Share, 0 to 1. (N,)
-    """
+def quiet_share(load: L.Load, meet: Prompts, batch: Requests) -> Floats:
+    """Share of the decode steps that hold no prompt."""
     calls = (1 - meet.later_share) * meet.calls_first + meet.later_share * meet.calls_later
     return np.asarray(np.clip(1 - calls * batch / load.steps, 0.0, 1.0))
 
@@ -244,21 +182,9 @@ def _later_rounds(
     return np.fmax(residence - decoding, np.fmin(ttft, residence)), decoding
 
 
-def drain_seconds(load: L.Load, step: Floats) -> Floats:
+def drain_seconds(load: L.Load, step: Seconds) -> Seconds:
     """Extra time at the end of a benchmark, when slots empty one after another (0 if all end
     together).
-
-    Parameters
-    ----------
-    load : Load
-        Of the arm, as `load.load` makes it.
-    step : Floats
-        Seconds of a decode step. (N,)
-
-    Returns
-    -------
-    Floats
-        Seconds. (N,)
     """
     rounds = np.fmax(load.requests / load.clients, 1.0)
     spread = np.fmin(load.steps_sd * np.sqrt(rounds) / load.steps, MOST_SPREAD)
@@ -267,23 +193,9 @@ def drain_seconds(load: L.Load, step: Floats) -> Floats:
     )
 
 
-def speedups(points: P.Points, constants: Constants, tau: Floats) -> dict[Metric, Floats]:
+def speedups(points: P.Points, constants: Constants, tau: Tokens) -> dict[Metric, Floats]:
     """Speculation against none for every metric, (N,); above 1 is always faster, TPOT and TTFT
     included.
-
-    Parameters
-    ----------
-    points : Points
-        Filled; N points.
-    constants : Constants
-        Rates and overheads of the kernel paths.
-    tau : Floats
-        Tokens per step with speculation, the bonus token included. (N,)
-
-    Returns
-    -------
-    dict of Floats
-        Ratios by metric. (N,) each
     """
     filled = imputation.impute(points)
     spec, base = replay(filled, constants, tau, "spec"), replay(filled, constants, tau, "base")

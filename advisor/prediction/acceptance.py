@@ -15,14 +15,10 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.nouns import METHODS
 from advisor.domain.sourced import sourced
-from advisor.perf.arrays import FAMILIES, MAX_K, WORKLOADS, Points
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from advisor.perf.arrays import FAMILIES, MAX_K, WORKLOADS, Floats, Ints, Mask, Points
 
 MAX_DEPTH_K = sourced(64, "tokens", "The longest measured draft; longer ones are cut", "chosen")
 USUAL_K = sourced(
@@ -230,7 +226,7 @@ class Logits(NamedTuple):
     mean: Floats  # (N, MAX_K)
     shared_sd: Floats  # (N,), after the update
     k: Floats  # (N,)
-    known: npt.NDArray[np.bool_]
+    known: Mask
 
 
 class Acceptance(Logits):
@@ -238,7 +234,7 @@ class Acceptance(Logits):
     measurement in it.
     """
 
-    def take(self, rows: npt.NDArray[np.int64] | slice) -> Acceptance:
+    def take(self, rows: Ints | slice) -> Acceptance:
         """That of some of the points (M,)."""
         return Acceptance(self.mean[rows], self.shared_sd[rows], self.k[rows], self.known[rows])
 
@@ -267,21 +263,8 @@ class Acceptance(Logits):
 
 
 def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Acceptance:
-    """Prior of every point, updated by its measured acceptance (rate, length or positions).
-
-    Parameters
-    ----------
-    model : AcceptanceModel
-        Prior.
-    points : Points
-        N points.
-    hide : bool
-        Leave out what was measured.
-
-    Returns
-    -------
-    Acceptance
-        (N,)
+    """Prior of every point, updated by its measured acceptance (rate, length or positions). `hide`
+    leaves out what was measured.
     """
     mean, sd = model.prior(points)
     k = draft_k(points)
@@ -305,7 +288,7 @@ def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Accep
 
 
 def _update(
-    mean: Floats, sd: Floats, target: Floats, k: Floats, rows: Flags, position_sd: float
+    mean: Floats, sd: Floats, target: Floats, k: Floats, rows: Mask, position_sd: float
 ) -> tuple[Floats, Floats]:
     """Iterated extended Kalman step with the observation log(tokens per step) = target, noise
     MEASURED_SD.
@@ -328,7 +311,7 @@ def _update(
 
 
 def _update_positions(
-    mean: Floats, sd: Floats, given: Floats, stated: npt.NDArray[np.bool_]
+    mean: Floats, sd: Floats, given: Floats, stated: Mask
 ) -> tuple[Floats, Floats]:
     """Each stated conditional acceptance observes its logit (noise 0.15); the common part takes
     what they agree on.

@@ -16,17 +16,8 @@ SCHEMA = 5  # of its layout
 
 @lru_cache(maxsize=4)
 def load(path: Path | None = None) -> Model:
-    """Read the shipped model.
-
-    Parameters
-    ----------
-    path : Path, optional
-        Another artefact; default `models/speedup.json`.
-
-    Raises
-    ------
-    AdvisorError
-        The file is missing, not readable, or of another layout.
+    """Read the shipped model. Raises AdvisorError where the file is missing, not readable, or of
+    another layout.
     """
     where = path or Path(ARTEFACT)
     try:

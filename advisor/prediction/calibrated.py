@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.facts import OwnRun
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, schedule
+from advisor.perf.arrays import Floats
 from advisor.perf.encoding import encode_rows
 from advisor.perf.encoding.cells import row_text
 from advisor.prediction import acceptance as acc
@@ -21,8 +21,6 @@ from advisor.prediction import own_runs
 from advisor.prediction.decision import ESTIMATED
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model, prepare
-
-Floats = npt.NDArray[np.float64]
 
 OWN_SHARE = sourced(
     0.7,
@@ -61,30 +59,8 @@ def with_own_runs(
     model: Model,
     predict: Callable[..., Predicted],
 ) -> Calibrated:
-    """The predictions of one machine once its own runs are known: shifted, and narrower near
-    them.
-
-    Parameters
-    ----------
-    runs : sequence of OwnRun
-        Of the machine.
-    found : dict of str to Predicted
-        The three gains by metric. (N,) each
-    baselines : dict of str to Floats
-        Log values without speculation by metric. (N,) each
-    points : Points
-        N points as they were stated.
-    full : Points
-        The same, filled.
-    model : Model
-        The trained one.
-    predict : callable
-        Predicts the points of the runs as the others were predicted.
-
-    Returns
-    -------
-    Calibrated
-        (N,) each
+    """The predictions of one machine once its own runs are known: shifted, and narrower near them.
+    `baselines`: log values without speculation by metric, (N,) each.
     """
     out, tokens, told = dict(found), np.zeros(len(full)), np.zeros(len(full))
     own = _observations(tuple(runs), model, predict)
@@ -107,23 +83,8 @@ def expected_moves(
     runs: Sequence[OwnRun], points: arrays.Points, model: Model, predict: Callable[..., Predicted]
 ) -> Floats:
     """By how much one more A/B of each of N points is expected to move the log speed-up of all, in
-    the points' own metric (N, N).
-
-    Parameters
-    ----------
-    runs : sequence of OwnRun
-        Of the machine, so far.
-    points : Points
-        N points as they were stated.
-    model : Model
-        The trained one.
-    predict : callable
-        Predicts points.
-
-    Returns
-    -------
-    Floats
-        Standard deviation of the move of point i by an A/B of point j, with its sign. (N, N)
+    the points' own metric (N, N). Entry (i, j) is the standard deviation of the move of point i by
+    an A/B of point j, with its sign.
     """
     found = predict(points, model, exact=True)
     there = own_runs.Places(own_runs.places(points, prepare(points)[1]), found.open, found.sd)

@@ -15,11 +15,8 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
+from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding.cells import distinct_rows
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 BLOCK = sourced(2**16, "numbers", "Of 8 bytes; the arrays of a block stay in the cache", "measured")
 WORTH_SORTING = sourced(
@@ -189,23 +186,9 @@ def weigh(groups: Groups, settings: Floats) -> Weighed:
 
 
 def of_cell(groups: Groups, where: Floats, mean: Floats, known: Mask) -> Near:
-    """What a cell says of many points: each setting once, as many as the cache holds.
-
-    Parameters
-    ----------
-    groups : Groups
-        Of the cell's measured pairs.
-    where : Floats
-        Places of the points. (N, len(MEASURES))
-    mean : Floats
-        Their log speed-ups. (N,)
-    known : Mask
-        Whether an acceptance is stated for them. (N,)
-
-    Returns
-    -------
-    Near
-        (N,) each
+    """What a cell says of many points: each setting once, as many as the cache holds. `where`:
+    places of the points (N, len(MEASURES)); `mean`: their log speed-ups; `known`: whether an
+    acceptance is stated for them.
     """
     many = len(where) * len(groups.whole) > WORTH_SORTING
     settings, back = where[:, OTHERS], np.arange(len(where))
@@ -278,21 +261,8 @@ class Sides:
         self._tables: dict[bool, tuple[Floats, Floats]] | None = {} if many else None
 
     def of(self, weights: Floats, mean: Floats, known: Mask) -> Floats:
-        """The side of points: -1 to 1.
-
-        Parameters
-        ----------
-        weights : Floats
-            By how much each pair of a group counts. (A, G)
-        mean : Floats
-            Log speed-ups. (A,)
-        known : Mask
-            Whether an acceptance is stated. (A,)
-
-        Returns
-        -------
-        Floats
-            (A,)
+        """The side of points: -1 to 1. `weights`: by how much each pair of a group counts (A, G);
+        `known`: whether an acceptance is stated (A,).
         """
         made = np.empty(len(mean))
         for stated in (False, True):

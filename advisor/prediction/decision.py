@@ -21,11 +21,10 @@ from advisor.domain.normal import cdf
 from advisor.domain.nouns import Decision, Goal
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
+from advisor.perf.arrays import Floats, Mask
 from advisor.prediction.intervals import Predicted, chance_of_both
 
-Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
-Mask = npt.NDArray[np.bool_]
 
 DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
 TOLD = sourced(
@@ -71,38 +70,20 @@ LEAST_RATIO = sourced(1e-6, "ratio", "Of a speed-up: a logarithm needs some", "c
 def decide(
     median: Floats,
     p_gain: Floats,
-    open_sign: npt.NDArray[np.bool_] | None = None,
+    open_sign: Mask | None = None,
     measured: Floats | None = None,
     on_from: Floats | None = None,
     own: Floats | None = None,
     off_own: float | None = None,
 ) -> Codes:
-    """The decision for each of N posteriors.
-
-    Parameters
-    ----------
-    median : ndarray, shape (N,)
-        Median speed-up of the goal's metric (a ratio; above 1 is faster).
-    p_gain : ndarray, shape (N,)
-        Probability that the speed-up is above 1, 0 to 1.
-    open_sign : ndarray of bool, shape (N,), optional
-        Whether the metric is the time to first token and its 80 % interval holds 1: such an answer
-        is "measure", since P(gain) of this metric is not calibrated well enough to decide alone.
-
-    measured : ndarray, shape (N,), optional
-        How far the configuration itself was measured and gained there, 0 to 1; default nowhere.
-    on_from : ndarray, shape (N,), optional
-        P(gain) from which each is on; default the two thresholds.
-    own : ndarray, shape (N,), optional
-        Share of the variance that the user's own runs explain; default none. Where they tell much
-        of the question another run settles it, so that both bounds ask for a clear sign.
-    off_own : float, optional
-        P(gain) up to which those are off; default `decision_off_p_gain_own`.
-
-    Returns
-    -------
-    ndarray of int8, shape (N,)
-        Index into `DECISIONS`; NaN in either input gives "measure".
+    """The decision for each of N posteriors. `median`: of the goal's metric, a ratio; above 1 is
+    faster. `open_sign`: the metric is the time to first token and its 80 % interval holds 1; such
+    an answer is "measure", since P(gain) of this metric is not calibrated well enough to decide
+    alone. `measured`: how far the configuration itself was measured and gained there, 0 to 1.
+    `on_from`: P(gain) from which each is on; default the two thresholds. `own`: share of the
+    variance that the user's own runs explain; where they tell much of the question another run
+    settles it, so that both bounds ask for a clear sign. `off_own`: P(gain) up to which those are
+    off. Returns indices into `DECISIONS` (N,); NaN gives "measure".
     """
     told = np.zeros(len(median)) if own is None else np.clip(own / TOLD, 0.0, 1.0)
     if on_from is None:
@@ -121,18 +102,6 @@ def decide(
 def bound(elsewhere: float, there: float, measured: Floats) -> Floats:
     """P(gain) from which speculation is on, or up to which it is off: one bound where the
     configuration was measured, another elsewhere, and between them by how far it was (N,).
-
-    Parameters
-    ----------
-    elsewhere, there : float
-        Bounds on P(gain): where nothing was measured, and where the configuration was.
-    measured : Floats
-        How far it was measured, 0 to 1. (N,)
-
-    Returns
-    -------
-    Floats
-        0 to 1. (N,)
     """
     return np.asarray(elsewhere + (there - elsewhere) * measured, dtype=np.float64)
 
@@ -161,34 +130,15 @@ def plain_sd(metric: str, devices: int = 1) -> float:
 
 
 def p_meets(limit: float, value: float, sd: float) -> float:
-    """Probability that a latency stays within a limit.
-
-    Parameters
-    ----------
-    limit, value : float
-        Objective and estimate, in the same unit.
-    sd : float
-        Standard deviation of the log of such an estimate.
-    """
+    """Probability that a latency stays within a limit. `sd`: of the log of such an estimate."""
     return cdf(float(np.log(limit / value)) / sd)
 
 
 def token_wait(crowded: Mask, first_token: Floats) -> Floats:
     """How far quicker tokens are paid by the wait for the first one: 1 where speculation lets fewer
     requests run (`crowded`) or the first token comes `LATE[1]` times as late, from 0 at `LATE[0]`.
-    A balanced goal then looks at output tok/s, which has the wait in it (N,).
-
-    Parameters
-    ----------
-    crowded : Mask
-        Whether fewer requests run at once. (N,)
-    first_token : Floats
-        Median speed-up of the time to first token, above 1 is sooner. (N,)
-
-    Returns
-    -------
-    Floats
-        0 to 1. (N,)
+    A balanced goal then looks at output tok/s, which has the wait in it (N,). `first_token`: median
+    speed-up of the time to first token, above 1 is sooner.
     """
     later = -np.log(np.fmax(first_token, LEAST_RATIO))
     low, high = np.log(LATE)
@@ -196,20 +146,7 @@ def token_wait(crowded: Mask, first_token: Floats) -> Floats:
 
 
 def goal_weights(goal: Goal, paid: Floats) -> Floats:
-    """What a goal weighs of output tok/s, TPOT and TTFT.
-
-    Parameters
-    ----------
-    goal : Goal
-        Of all points.
-    paid : Floats
-        What `token_wait` says of each. (N,)
-
-    Returns
-    -------
-    Floats
-        Weights. (3, N)
-    """
+    """What a goal weighs of output tok/s, TPOT and TTFT. `paid`: see `token_wait`. (3, N)."""
     output, tokens, first = (np.full(len(paid), weight) for weight in GOAL_WEIGHTS[goal])
     if goal == "balanced":
         output, tokens = output + paid * tokens, (1 - paid) * tokens
@@ -218,21 +155,7 @@ def goal_weights(goal: Goal, paid: Floats) -> Floats:
 
 def goal_chances(goals: Sequence[Goal], paid: Floats, found: Mapping[str, Predicted]) -> Floats:
     """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs
-    does (N,).
-
-    Parameters
-    ----------
-    goals : Sequence[Goal]
-        Of each point.
-    paid : Floats
-        What `token_wait` says of it. (N,)
-    found : Mapping[str, Predicted]
-        Predictions by metric, N points each.
-
-    Returns
-    -------
-    Floats
-        Probabilities. (N,)
+    does (N,). `paid` is what `token_wait` says.
     """
     chances = np.empty(len(goals))
     for goal in dict.fromkeys(goals):

@@ -13,19 +13,16 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
+from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.regimes.losses import Strength, strongest
 from advisor.perf.regimes.setting import Setting
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 LEAST_STRENGTH = sourced(
     0.02, "share", "Below it, an observation would not move the second digit", "derived"
@@ -49,7 +46,7 @@ class Observed(NamedTuple):
         """Where something is documented (N,)."""
         return np.isfinite(self.sd)
 
-    def take(self, index: npt.NDArray[np.int64] | Mask) -> Observed:
+    def take(self, index: Ints | Mask) -> Observed:
         """Some of the cases (M,)."""
         return Observed(self.log[index], self.sd[index], self.own[index])
 
@@ -59,18 +56,6 @@ def observe(setting: Setting, full: arrays.Points) -> Observed:
     strongest loss, and the strongest caution as far as no loss is documented. A case near the
     border of what was documented has a wider scatter. What is accepted is no regime: the price of
     the cycle has it (N,).
-
-    Parameters
-    ----------
-    setting : Setting
-        Of N cases.
-    full : Points
-        N points, filled.
-
-    Returns
-    -------
-    Observed
-        At most one observation a case.
     """
     drafts = (full.method > 0) & (full.k > 0) & (full.output_tokens > 1)
     found = strongest(setting)
@@ -82,16 +67,6 @@ def observe(setting: Setting, full: arrays.Points) -> Observed:
 def observation(strength: Strength) -> Observed:
     """Loss and caution as one, weighed by precision, so that nothing jumps where one becomes the
     other.
-
-    Parameters
-    ----------
-    strength : Strength
-        How far N cases are in the regimes. (N,) each
-
-    Returns
-    -------
-    Observed
-        At most one observation a case.
     """
     typical = knowledge.threshold("documented_loss").value
     size = np.where(np.isnan(strength.size), typical, strength.size)
@@ -125,27 +100,7 @@ def take_in(
     Where requests wait for those that run (`crowded`), a documented loss is one of the whole: the
     memory says how many run, so a loss elsewhere does not raise what so few of them give, and
     leaves the step of those that run as it is. The others wait longer: TTFT is what the answers of
-    all leave beside their own.
-
-    Parameters
-    ----------
-    found : dict of str to Predicted
-        The three gains by metric. (N,) each
-    seen : Observed
-        What is documented. (N,)
-    baselines : dict of str to Floats
-        Log values without speculation by metric. (N,) each
-    full : Points
-        The same, filled.
-    crowded : Mask
-        Where requests wait for those that run. (N,)
-    model : Model
-        The trained one.
-
-    Returns
-    -------
-    dict of str to Predicted
-        By metric. (N,) each
+    all leave beside their own. `baselines`: log values without speculation by metric. (N,) each
     """
     if not seen.here.any():
         return dict(found)
@@ -202,20 +157,7 @@ def scale(found: Predicted, factor: Floats) -> Predicted:
 
 
 def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
-    """One prediction at some points, another elsewhere.
-
-    Parameters
-    ----------
-    where : Mask
-        (N,)
-    one, other : Predicted
-        Where the mask is true, and elsewhere. (N,) each
-
-    Returns
-    -------
-    Predicted
-        (N,)
-    """
+    """One prediction at some points, another elsewhere."""
     columns: list[Any] = [
         np.where(where, getattr(one, name), getattr(other, name)) for name in Predicted._fields
     ]

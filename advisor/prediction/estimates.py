@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Estimate, Facts, Goal, Interval, MemoryBill, MetricEstimate, Plan
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, memory
+from advisor.perf.arrays import Floats, Mask
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
 from advisor.perf.sizes import device
@@ -24,7 +24,6 @@ from advisor.prediction.model import Model
 from advisor.prediction.predict import BASES, Medians, as_one_story, predict_points
 from advisor.prediction.switches import with_overflow
 
-Floats = npt.NDArray[np.float64]
 NARROW = sourced(1.5, "ratio", "own choice: p90 over p10 of a size that is known", "chosen")
 
 
@@ -52,7 +51,7 @@ class Batch(NamedTuple):
     found: Mapping[str, Predicted]  # by metric
     baselines: Mapping[str, Floats]
     lengths: tuple[Floats, Floats, Floats]  # 10th, 50th and 90th percentile of the tokens per step
-    known: npt.NDArray[np.bool_]  # whether an acceptance was stated
+    known: Mask  # whether an acceptance was stated
     chances: Floats  # of a gain, for the goal of each case
     terms: Mapping[str, Floats]
     beside: Medians
@@ -132,20 +131,6 @@ def predict_batch(
 ) -> Batch:
     """All that is computed for at least one (facts, plan), in one go; `beside` makes, of the points
     of the cases, others whose medians are wanted as well.
-
-    Parameters
-    ----------
-    cases : sequence of (Facts, Plan)
-        N of them, at least one.
-    model : Model, optional
-        Default the shipped one.
-    beside : callable, optional
-        Makes, of the points of the cases, others whose medians are wanted as well.
-
-    Returns
-    -------
-    Batch
-        (N,) each
     """
     model = model or load()
     points = _points(cases)
@@ -196,19 +181,8 @@ def overflow_chance(facts: Facts, plan: Plan) -> float:
 
 def expected_moves(cases: Sequence[tuple[Facts, Plan]], metric: str) -> Floats:
     """By how much one more A/B of each case is expected to move the log speed-up of all: standard
-    deviations with their signs, after the own runs that the facts hold.
-
-    Parameters
-    ----------
-    cases : sequence of (Facts, Plan)
-        N of them, at least one.
-    metric : str
-        One of ESTIMATED.
-
-    Returns
-    -------
-    Floats
-        Of case i by a run of case j. (N, N)
+    deviations with their signs, after the own runs that the facts hold. Entry (i, j) of (N, N) is
+    the move of case i by a run of case j. `metric`: one of ESTIMATED.
     """
     points = _points(cases)
     index = np.full(len(points), arrays.METRICS.index(metric), dtype=np.int16)

@@ -12,12 +12,9 @@ from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf.answer_steps import most_gain
-from advisor.perf.arrays import MAX_K, Points
+from advisor.perf.arrays import MAX_K, Floats, Ints, Mask, Points
 from advisor.prediction import acceptance as acc
 from advisor.prediction import spread
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 SURE = 0.005  # no chance is nearer to 0 or 1
 LEAST_WIDTH = 1e-6  # of a half-width, in log
@@ -56,17 +53,17 @@ class Predicted(NamedTuple):
     evidence: Floats  # side of 1 by the pairs measured nearby, -1 to 1
     below: Floats  # from `mean` to the 10th percentile before the chance of a gain is known, in log
     above: Floats  # to the 90th
-    known: npt.NDArray[np.bool_]  # whether an acceptance was stated
+    known: Mask  # whether an acceptance was stated
     closeness: Floats  # how far the configuration itself was measured, 0 to 1
     measured_gain: Floats  # how far it was measured and gained, 0 to 1
     open: Floats  # variance of the log speed-up that acceptance leaves open
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Predicted:
+    def take(self, rows: Ints) -> Predicted:
         """Those of some of the points (M,)."""
         columns: Any = (column[rows] for column in self)
         return Predicted(*columns)
 
-    def put(self, rows: npt.NDArray[np.int64], part: Predicted) -> Predicted:
+    def put(self, rows: Ints, part: Predicted) -> Predicted:
         """The same with those at `rows` (M,) taken from another table of M points."""
         columns: Any = [np.array(column) for column in self]
         for column, other in zip(columns, part, strict=True):
@@ -89,19 +86,9 @@ def posterior(mean: Floats, low: Floats, high: Floats, p_gain: Floats) -> Poster
     What is known of the size of a gain (a normal with a half-width of its own on either side) and
     what is known of its sign (calibrated, with measured pairs) are two facts. The density that is
     nearest to the first and has the second is the first times one factor below 0 and another above.
-
-    Parameters
-    ----------
-    mean, low, high : ndarray, shape (N,)
-        Mode of the log speed-up, and the 10th and 90th percentile that a normal with each side's
-        width would have.
-    p_gain : ndarray, shape (N,)
-        Probability of a gain, above 0 and below 1.
-
-    Returns
-    -------
-    Posterior
-        So that `low` > 0 means `p_gain` >= 0.9, `median` > 0 means 0.5, and `high` < 0 means 0.1.
+    `mean` is the mode of the log speed-up, `low` and `high` the 10th and 90th percentile that a
+    normal with each side's width would have (N,). In what is returned `low` > 0 means `p_gain` >=
+    0.9, `median` > 0 means 0.5, and `high` < 0 means 0.1.
     """
     below, above = mean - low, high - mean
     low, median, high = (quantile(mean, below, above, p_gain, share) for share in QUANTILES)
@@ -113,24 +100,6 @@ def quantile(
 ) -> Floats:
     """The quantile at `share` of the distribution that `posterior` describes; `below` and `above`
     are the half-widths of its 80 % interval before the chance of a gain is known (N,).
-
-    Parameters
-    ----------
-    mean : Floats
-        Log speed-up. (N,)
-    below : Floats
-        Half-width below the median, log units. (N,)
-    above : Floats
-        Half-width above. (N,)
-    p_gain : Floats
-        Chance of a gain. (N,)
-    share : Floats | float
-        From 0 to 1.
-
-    Returns
-    -------
-    Floats
-        Log speed-ups. (N,)
     """
     return _quantile_of(mean, *_sides(mean, below, above), p_gain, share)
 
@@ -163,16 +132,6 @@ def _quantile_of(
 def chance_of_both(parts: Sequence[tuple[Floats, Predicted]]) -> Floats:
     """The chance that a weighted mean of log speed-ups gains, when what is good for one is good for
     all: the share at which the weighted mean of their quantiles crosses 0 (N,).
-
-    Parameters
-    ----------
-    parts : Sequence[tuple[Floats, Predicted]]
-        Weights (N,), and predictions of N points each.
-
-    Returns
-    -------
-    Floats
-        Probabilities. (N,)
     """
     weights = np.stack([weight for weight, _ in parts])
     sides = np.stack([1 - found.p_gain for _, found in parts])
@@ -195,19 +154,8 @@ def chance_of_both(parts: Sequence[tuple[Floats, Predicted]]) -> Floats:
 
 def measured_gain(closeness: Floats, evidence: Floats) -> Floats:
     """How far a configuration itself was measured and gained there: 0 where the pairs say that it
-    loses (N,).
-
-    Parameters
-    ----------
-    closeness : Floats
-        How far it was measured, at its own k or with one draft token more, 0 to 1. (N,)
-    evidence : Floats
-        Side of 1 by the measured pairs, -1 to 1. (N,)
-
-    Returns
-    -------
-    Floats
-        0 to 1. (N,)
+    loses (N,). `closeness`: how far it was measured, at its own k or with one draft token more, 0
+    to 1; `evidence`: side of 1 by the measured pairs, -1 to 1.
     """
     return np.asarray(closeness * np.clip(CLEAR_SIDE * evidence, 0.0, 1.0), dtype=np.float64)
 
@@ -218,23 +166,11 @@ def chance(
     measured: Floats,
     sign: float | None = None,
 ) -> Floats:
-    """The chance of a gain once the measured pairs nearby are counted.
-
-    Parameters
-    ----------
-    p_gain : ndarray, shape (N,)
-        Calibrated chance without them.
-    evidence : ndarray, shape (N,)
-        Their side of 1, -1 (losses, at this place) to 1 (gains); 0 where there are none.
-    measured : ndarray, shape (N,)
-        How far the configuration itself was measured, 0 to 1; elsewhere the chance stays within
-        what was ever confirmed (`chance_least` to `chance_most`).
-    sign : float, optional
-        Log odds of one such pair; default the threshold `measured_sign`.
-
-    Returns
-    -------
-    ndarray, shape (N,)
+    """The chance of a gain once the measured pairs nearby are counted. `p_gain`: calibrated chance
+    without them (N,). `evidence`: their side of 1, -1 (losses, at this place) to 1 (gains); 0 where
+    there are none. `measured`: how far the configuration itself was measured, 0 to 1; elsewhere the
+    chance stays within what was ever confirmed (`chance_least` to `chance_most`). `sign`: log odds
+    of one such pair; default the threshold `measured_sign`.
     """
     p = np.clip(p_gain, SURE, 1 - SURE)
     held = knowledge.threshold("measured_sign").value if sign is None else sign
@@ -247,18 +183,6 @@ def chance(
 def pin_acceptance(belief: acc.Acceptance, points: Points) -> acc.Acceptance:
     """The belief with each stated acceptance exactly as stated; what was not stated, later
     positions above all, stays as inferred from it.
-
-    Parameters
-    ----------
-    belief : Acceptance
-        Prior and stated figures combined. (N,)
-    points : Points
-        N points, as `acceptance.believe` had them.
-
-    Returns
-    -------
-    Acceptance
-        (N,)
     """
     k = np.where(np.isnan(points.given_k), belief.k, points.given_k)
     length = np.where(
@@ -299,25 +223,12 @@ def _with_length(mean: Floats, length: Floats, k: Floats) -> Floats:
     return np.where(drafted & (ends != 0)[:, None], ends[:, None], shifted)
 
 
-def within_tokens(found: Predicted, first_token: Flags, full: Points) -> Predicted:
+def within_tokens(found: Predicted, first_token: Mask, full: Points) -> Predicted:
     """Gains that the steps leave room for. An answer takes the steps that it takes with every draft
     accepted, and a cycle takes a step at least: so with a stated acceptance tokens do not come
     faster than by the tokens of a cycle. Where one step is all there is, or no draft is accepted,
-    nothing gains.
-
-    Parameters
-    ----------
-    found : Predicted
-        Of N points.
-    first_token : ndarray of bool, shape (N,)
-        Whether the metric is the time to first token, which hangs on more than the cycle.
-    full : Points
-        N points, filled.
-
-    Returns
-    -------
-    Predicted
-        (N,)
+    nothing gains. `first_token`: the metric is the time to first token, which hangs on more than
+    the cycle.
     """
     here = found.sd > 0
     stated = np.log(np.fmax(found.tau, 1.0)) + Z10 * np.sqrt(np.fmax(found.open, 0.0))

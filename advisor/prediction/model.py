@@ -16,18 +16,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, imputation, physics, schedule
+from advisor.perf.arrays import Codes, Floats, Mask, Tokens
 from advisor.perf.constants import Constants, shift_constants
 from advisor.prediction import acceptance as acc
 from advisor.prediction import spread, switches
 from advisor.prediction.neighbours import Nearby
 from advisor.prediction.spread import Spread
-
-Floats = npt.NDArray[np.float64]
 
 TTFT = arrays.METRICS.index("ttft")
 MAX_LOG = sourced(
@@ -123,27 +121,11 @@ def _prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
 def loop(
     full: arrays.Points,
     constants: Constants,
-    tau: Floats,
+    tau: Tokens,
     plain_run: schedule.ServedLoad | None = None,
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """(log speed-up, log value without speculation) by metric; values in tok/s, TPOT and TTFT in
     ms. (N,) each.
-
-    Parameters
-    ----------
-    full : Points
-        Filled; N points.
-    constants : Constants
-        Of the physics core.
-    tau : Floats
-        Tokens per step. (N,)
-    plain_run : ServedLoad, optional
-        The run without speculation, where it is at hand. (N,) each
-
-    Returns
-    -------
-    tuple of dict of str to Floats
-        Log speed-ups and log values without speculation, by metric. (N,) each
     """
     spec = schedule.replay(full, constants, tau, "spec")
     base = plain_run or schedule.replay(full, constants, tau, "base")
@@ -181,21 +163,8 @@ def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
     return out
 
 
-def of_metric(by_metric: Mapping[str, Floats], metric: npt.NDArray[np.int16]) -> Floats:
-    """The value of each point's own metric (N,).
-
-    Parameters
-    ----------
-    by_metric : Mapping[str, Floats]
-        Values by metric. (N,) each
-    metric : NDArray[int16]
-        Code of each point's metric. (N,)
-
-    Returns
-    -------
-    Floats
-        (N,)
-    """
+def of_metric(by_metric: Mapping[str, Floats], metric: Codes) -> Floats:
+    """The value of each point's own metric (N,)."""
     out = np.array(by_metric["output_tok_s"])
     for name in _METRIC_NAMES[1:]:
         out = np.where(metric == arrays.METRICS.index(name), by_metric[name], out)
@@ -246,28 +215,11 @@ class Model:
         belief: acc.Acceptance,
         metrics: Sequence[arrays.Codes],
     ) -> Raw:
-        """The physics of M metrics of each point, with every known reason for doubt as its sd.
-
-        Parameters
-        ----------
-        points : Points
-            N points as they were stated.
-        full : Points
-            The same, filled.
-        belief : Acceptance
-            What is believed of acceptance. (N,)
-        metrics : sequence of Codes
-            M metrics of each point. (N,) each
-
-        Returns
-        -------
-        Raw
-            (M * N,) each
+        """The physics of M metrics of each point, with every known reason for doubt as its sd. M
+        metrics of N points give (M * N,) each.
         """
 
-        def price(
-            part: arrays.Points, constants: Constants, here: npt.NDArray[np.bool_], same: bool
-        ) -> Floats:
+        def price(part: arrays.Points, constants: Constants, here: Mask, same: bool) -> Floats:
             base = schedule.ServedLoad(*(served[here] for served in plain)) if same else None
             by_metric = loop(part, constants, belief.tau[here], base)[0]
             return np.stack([of_metric(by_metric, metric[here]) for metric in metrics])
@@ -280,42 +232,16 @@ class Model:
         decoding = by_metric["request_tok_s"] - by_metric["tpot"]
         return Raw(both.median.ravel(), self.spread.sd(reasons), reasons, belief, full, decoding)
 
-    def interval(
-        self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]
-    ) -> tuple[Floats, Floats]:
-        """The 80 % interval of the log speed-up.
-
-        Parameters
-        ----------
-        mean, sd : Floats
-            Of the log speed-up. (N,) each
-        known : array of bool
-            Whether an acceptance is stated. (N,)
-
-        Returns
-        -------
-        tuple of Floats
-            Lower and upper end, log. (N,) each
-        """
+    def interval(self, mean: Floats, sd: Floats, known: Mask) -> tuple[Floats, Floats]:
+        """The 80 % interval of the log speed-up. `known`: whether an acceptance is stated."""
         low, high = (
             np.where(known, *side) for side in (self.calibration.low, self.calibration.high)
         )
         return mean - low * sd, mean + high * sd
 
-    def p_gain(self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]) -> Floats:
-        """Calibrated probability that the speed-up is above 1.
-
-        Parameters
-        ----------
-        mean, sd : Floats
-            Of the log speed-up. (N,) each
-        known : array of bool
-            Whether an acceptance is stated. (N,)
-
-        Returns
-        -------
-        Floats
-            0 to 1. (N,)
+    def p_gain(self, mean: Floats, sd: Floats, known: Mask) -> Floats:
+        """Calibrated probability that the speed-up is above 1. `known`: whether an acceptance is
+        stated.
         """
         stated, guessed = (
             np.interp(mean / sd, *np.array(curve).T) for curve in self.calibration.gain

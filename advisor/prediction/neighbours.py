@@ -26,11 +26,8 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays
+from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.prediction.cell_pairs import MEASURES, Groups, group_pairs, of_cell
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 SHORT = sourced(
     1024,
@@ -58,7 +55,7 @@ class Pull(NamedTuple):
     mean: Floats
     evidence: Floats
     closeness: Floats
-    near: npt.NDArray[np.bool_]
+    near: Mask
     longer: Floats
 
 
@@ -116,49 +113,20 @@ class Nearby(Pairs):
     def build(
         cls, keys: Ints, where: Floats, rigs: npt.NDArray[np.str_], whole: Floats, miss: Floats
     ) -> Nearby:
-        """The measured rows in the order of their cells.
-
-        Parameters
-        ----------
-        keys : Ints
-            What must be equal, as one number. (E,)
-        where : Floats
-            Places of the measured rows. (E, D)
-        rigs : array of str
-            Whose they are. (E,)
-        whole : Floats
-            Measured log speed-up less the one predicted without a stated acceptance. (E,)
-        miss : Floats
-            The same less the one predicted with the stated acceptance, NaN where none is. (E,)
-
-        Returns
-        -------
-        Nearby
-            E measured rows.
+        """The measured rows in the order of their cells. `keys`: what must be equal, as one number
+        (E,); `where`: places (E, D); `rigs`: whose they are; `whole`: measured log speed-up less
+        the one predicted without a stated acceptance; `miss`: the same with it, NaN where none is
+        stated.
         """
         keep = keys >= 0
         order = np.argsort(keys[keep], kind="stable")
         rig = np.unique(rigs, return_inverse=True)[1].astype(np.float64)
         return cls(keys[keep][order], np.column_stack([where, rig, whole, miss])[keep][order])
 
-    def pull(self, keys: Ints, where: Floats, mean: Floats, known: npt.NDArray[np.bool_]) -> Pull:
-        """Update the `mean` of the points that share a cell with measured pairs.
-
-        Parameters
-        ----------
-        keys : Ints
-            Cell of each point, -1 for none. (N,)
-        where : Floats
-            Coordinates of the points. (N, C)
-        mean : Floats
-            Log speed-up. (N,)
-        known : array of bool
-            Whether the point's own acceptance is stated. (N,)
-
-        Returns
-        -------
-        Pull
-            Updated mean, and what it rests on.
+    def pull(self, keys: Ints, where: Floats, mean: Floats, known: Mask) -> Pull:
+        """Update the `mean` of the points that share a cell with measured pairs. `keys`: cell of
+        each point, -1 for none (N,); `where`: coordinates (N, C); `known`: whether the point's own
+        acceptance is stated.
         """
         out, evidence, longer = mean.copy(), np.zeros(len(mean)), np.zeros(len(mean))
         closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)

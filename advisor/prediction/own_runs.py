@@ -22,8 +22,7 @@ from advisor.domain.facts import OwnRun
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
-
-Floats = npt.NDArray[np.float64]
+from advisor.perf.arrays import Floats
 
 SHORT_TOKENS = sourced(
     1024,
@@ -179,21 +178,8 @@ class Parts(NamedTuple):
 
 def covariance(gap: Floats, a: Places, b: Places, made: Kernel) -> Parts:
     """Covariance of the misses at two sets of places. Those of the first token have nothing in
-    common with the others.
-
-    Parameters
-    ----------
-    gap : ndarray, shape (..., A, B, 10)
-        Their `distances`.
-    a, b : Places
-        The places, (..., A) and (..., B).
-    made : Kernel
-        Variances and fades.
-
-    Returns
-    -------
-    Parts
-        Log ratios squared, (..., A, B).
+    common with the others. Log ratios squared (..., A, B); `gap` holds their `distances` (..., A,
+    B, 10).
     """
 
     def fade(columns: dict[str, int], fades: tuple[float, ...]) -> Floats:
@@ -226,21 +212,8 @@ class Update(NamedTuple):
 
 
 def update(there: Places, own: Observations, made: Kernel | None = None) -> Update:
-    """Condition predictions on own runs.
-
-    Parameters
-    ----------
-    there : Places
-        Where the N predictions lie.
-    own : Observations
-        What M own runs saw.
-    made : Kernel, optional
-        Default the fitted one.
-
-    Returns
-    -------
-    Update
-        Log ratios and the scale of the spread, (N,) each.
+    """Condition predictions on own runs. Log ratios and the scale of the spread, (N,) each; `made`
+    defaults to the fitted kernel.
     """
     made = made or kernel()
     link = _link(there, own, made)
@@ -280,21 +253,8 @@ def _link(there: Places, own: Observations, made: Kernel) -> _Link:
 
 def expected_moves(there: Places, own: Observations | None, made: Kernel | None = None) -> Floats:
     """By how much one more run at each of N places is expected to move the predictions of all.
-
-    Parameters
-    ----------
-    there : Places
-        Where the N predictions lie, and where the run could be made.
-    own : Observations or None
-        What own runs saw so far.
-    made : Kernel, optional
-        Default the fitted one.
-
-    Returns
-    -------
-    Floats
-        Standard deviation of the move of log speed-up i by a run at place j, with its sign
-        (N, N).
+    Entry (i, j) of (N, N) is the standard deviation of the move of log speed-up i by a run at place
+    j, with its sign.
     """
     made = made or kernel()
     parts = covariance(distances(there.where, there.where), there, there, made)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from advisor.domain.nouns import Basis, Goal, OwnRun
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, schedule
+from advisor.perf.arrays import Floats, Mask
 from advisor.perf.regimes.setting import Setting
 from advisor.prediction import acceptance as acc
 from advisor.prediction import calibrated, documented, intervals, neighbours, step_terms
@@ -25,8 +26,6 @@ from advisor.prediction.intervals import Predicted, chance, measured_gain, poste
 from advisor.prediction.model import Model, Raw, prepare
 from advisor.prediction.spread import REASONS, count_imputed
 from advisor.prediction.threads import one_thread, within
-
-Floats = npt.NDArray[np.float64]
 
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
 PIECE = 32768  # points computed at once in a large table
@@ -57,23 +56,9 @@ NO_GAIN = sourced(
 def predict_points(
     points: arrays.Points, model: Model | None = None, hide: bool = False, exact: bool = False
 ) -> Predicted:
-    """Predict each point's own metric. No speculation (method none) is exactly 1.
-
-    Parameters
-    ----------
-    points : Points
-        N points.
-    model : Model, optional
-        Default the shipped one.
-    hide : bool
-        Leave out stated acceptances.
-    exact : bool
-        Take stated acceptances as they are, which is for questions; published ones are noisy.
-
-    Returns
-    -------
-    Predicted
-        (N,)
+    """Predict each point's own metric. No speculation (method none) is exactly 1. `hide` leaves out
+    stated acceptances; `exact` takes them as they are, which is for questions: published ones are
+    noisy.
     """
     model = model or load()
 
@@ -143,8 +128,8 @@ def _basis(
     model: Model,
     full: arrays.Points,
     points: arrays.Points,
-    covered: npt.NDArray[np.bool_],
-    near: npt.NDArray[np.bool_],
+    covered: Mask,
+    near: Mask,
 ) -> npt.NDArray[np.int8]:
     seen = np.isin(full.path, model.paths_seen) & np.isin(full.method, model.methods_seen)
     far = ~near | (count_imputed(points) >= FAR)
@@ -180,23 +165,8 @@ def medians(
     start: int,
     stop: int,
 ) -> Medians:
-    """Those of the points from `start` to `stop`, of what `all_metrics` gives.
-
-    Parameters
-    ----------
-    found : mapping of Predicted
-        By metric. (N,) each
-    belief : Acceptance
-        (N,) or more.
-    decoding : Floats
-        Log gain of a decode step beside that of TPOT. (N,)
-    start, stop : int
-        Of the points that are wanted.
-
-    Returns
-    -------
-    Medians
-        (stop - start,) each
+    """Those of the points from `start` to `stop`, of what `all_metrics` gives. `decoding`: log gain
+    of a decode step beside that of TPOT.
     """
     logs = {name: np.log(one.p50[start:stop]) for name, one in found.items()}
     means = {name: one.mean[start:stop] for name, one in found.items()}
@@ -217,7 +187,7 @@ class Story(NamedTuple):
     levels: Mapping[str, calibrated.Level]  # what they say of the baselines; empty without any
 
     @property
-    def queues(self) -> npt.NDArray[np.bool_]:
+    def queues(self) -> Mask:
         """Where memory holds fewer requests with speculation than without (N,)."""
         return np.asarray(self.terms["requests_verify"] < self.terms["requests_base"])
 
@@ -232,24 +202,6 @@ def as_one_story(
     """The prediction of each metric with the user's own runs, with the queue where memory holds
     fewer requests, and with what is documented of the regime. `setting` makes the settings of the
     filled points; of the points `beside` only the medians are found.
-
-    Parameters
-    ----------
-    points : Points
-        N points.
-    model : Model
-        The trained one.
-    setting : callable
-        Makes the settings of the filled points.
-    own_runs : sequence of OwnRun
-        Of the machine.
-    beside : Points, optional
-        M points of which only the medians are found.
-
-    Returns
-    -------
-    Story
-        (N,) each, medians of the others (M,)
     """
     count = len(points)
     whole = points if beside is None else arrays.concat([points, beside])

@@ -15,6 +15,7 @@ from advisor.domain.nouns import LLM
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays
+from advisor.perf.arrays import Codes, Ints, Mask
 from advisor.perf.encoding import encode_rows
 from advisor.perf.encoding.cells import READ, Words, read_words, row_text
 from advisor.perf.encoding.encode_settings import Things, setting, things_of_rows
@@ -27,9 +28,6 @@ from advisor.prediction.decision import DECISIONS, ESTIMATED, decide
 from advisor.prediction.intervals import Predicted, within_tokens
 from advisor.prediction.model import Model, prepare
 from advisor.prediction.switches import USUAL_GPUS, widen, with_overflow
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 DEFAULT_METRIC = "output_tok_s"  # of a row that names none
 READ_HERE = (*encode_rows.COLUMNS, *MEMORY_COLUMNS)
@@ -45,7 +43,7 @@ _MTP = arrays.METHOD_CODE["mtp"]
 _TTFT, _REQUEST = arrays.METRICS.index("ttft"), arrays.METRICS.index("request_tok_s")
 
 
-def decisions(found: Predicted, metric: npt.NDArray[np.int16]) -> npt.NDArray[np.int8]:
+def decisions(found: Predicted, metric: Codes) -> npt.NDArray[np.int8]:
     """On, off or measure for each of N predictions, by the rule of every command: indices into
     DECISIONS (N,).
     """
@@ -95,7 +93,7 @@ def _columns(
     return {**made, "error": errors}
 
 
-def overflow(points: arrays.Points) -> npt.NDArray[np.bool_]:
+def overflow(points: arrays.Points) -> Mask:
     """Rows whose weights exceed the memory of all their GPUs: what moves the rest to and fro was
     hardly measured, and `recommend` plans no such run as a gain (N,).
     """
@@ -110,20 +108,6 @@ def compute(
 ) -> tuple[Predicted, arrays.Points, list[str | None]]:
     """The same in full precision: predictions (N,), the points as they were read, and one error or
     None a row.
-
-    Parameters
-    ----------
-    columns : mapping of str to sequence
-        Cells by column. (N,) each
-    count : int
-        Rows, N.
-    model : Model, optional
-        Default the shipped one.
-
-    Returns
-    -------
-    tuple of Predicted, Points and list
-        N predictions, N points as read, what is wrong with each row or None.
     """
     return _compute(columns, count, model)[:3]
 
@@ -142,7 +126,7 @@ def _compute(
     with np.errstate(all="ignore"):
         learned = model or load()
 
-        def again(rows: npt.NDArray[np.int64], part: arrays.Points) -> Predicted:
+        def again(rows: Ints, part: arrays.Points) -> Predicted:
             cells = {name: words.take(rows) for name, words in table.items()}
             inside = things.take(rows)
             counted = count_held(part, prepare(part)[1], inside, cells)
@@ -179,20 +163,6 @@ def _has_no_head(pair: tuple[LLM, LLM]) -> bool:
 def predict_own_metric(points: arrays.Points, things: Things, model: Model) -> Predicted:
     """Each row's own metric, with the queue where memory holds fewer requests with speculation and
     with what is documented of its regime: what a question is told (predict.as_one_story).
-
-    Parameters
-    ----------
-    points : Points
-        N points.
-    things : Things
-        Hardware, models and quantisations of the rows. (N,)
-    model : Model
-        The trained one.
-
-    Returns
-    -------
-    Predicted
-        (N,)
     """
 
     def one(rows: slice) -> Predicted:

@@ -13,15 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import physics, prompt_cost
-from advisor.perf.arrays import METRICS, Codes, Points
+from advisor.perf.arrays import METRICS, Codes, Floats, Points
 from advisor.perf.constants import Constants
 from advisor.prediction.acceptance import Acceptance
-
-Floats = npt.NDArray[np.float64]
 
 REASONS = ("row", "tokens", "stand_ins", "ttft", "ttft_several", "switches")
 
@@ -84,20 +81,6 @@ def count_imputed(points: Points) -> Floats:
 def elasticity(full: Points, constants: Constants, metrics: Sequence[Codes]) -> Floats:
     """d log(speed-up) / d log(tokens per step): 1 in decode, less where prompts share the time,
     small for the first token (M, N).
-
-    Parameters
-    ----------
-    full : Points
-        Filled, with a k; N points.
-    constants : Constants
-        Rates and overheads of the kernel paths.
-    metrics : sequence of Codes
-        M metrics of each point. (N,) each
-
-    Returns
-    -------
-    Floats
-        From 0 to 1. (M, N)
     """
     batch = np.fmin(full.concurrency, full.max_num_seqs)
     context = full.depth_tokens + full.output_tokens / 2
@@ -121,26 +104,7 @@ def reasons(
     metrics: Sequence[Codes],
 ) -> Floats:
     """The size of each reason for doubt, one metric of all points below the other (M * N, 6).
-
-    Parameters
-    ----------
-    points : Points
-        As read; N points.
-    full : Points
-        Filled, with a k; N points.
-    belief : Acceptance
-        What is expected of acceptance at the points.
-    constants : Constants
-        Rates and overheads of the kernel paths.
-    switches : Floats
-        Variance between the states of uncertain mechanisms. (M, N)
-    metrics : sequence of Codes
-        M metrics of each point. (N,) each
-
-    Returns
-    -------
-    Floats
-        One column a reason. (M * N, 6)
+    `switches`: variance between the states of uncertain mechanisms (M, N).
     """
     made = np.ones((len(metrics), len(full), len(REASONS)))
     slow = np.stack(metrics) == _TTFT

@@ -7,15 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, physics, prompt_cost
+from advisor.perf.arrays import Floats, Mask, Tokens
 from advisor.perf.load import load
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model
-
-Floats = npt.NDArray[np.float64]
 
 HELD_SD = sourced(
     0.18,
@@ -26,26 +24,12 @@ HELD_SD = sourced(
 )
 
 
-def terms(full: arrays.Points, model: Model, tau: Floats) -> dict[str, Floats]:
+def terms(full: arrays.Points, model: Model, tau: Tokens) -> dict[str, Floats]:
     """Parts of the step times in ms at the requests that run at once in each arm: asked, slots and
     KV pool permitting.
 
     A plain step is priced with the constants of absolute speeds, verifying and drafting relative to
     it with those of speed-ups.
-
-    Parameters
-    ----------
-    full : Points
-        Filled; N points.
-    model : Model
-        The trained one.
-    tau : Floats
-        Tokens per step. (N,)
-
-    Returns
-    -------
-    dict of str to Floats
-        Milliseconds by term. (N,) each
     """
     batch, fewer = (load(full, model.constants, tau, spec).clients for spec in (False, True))
     context = full.input_tokens + full.output_tokens / 2
@@ -81,7 +65,7 @@ def crowded_gains(
     baselines: Mapping[str, Floats],
     full: arrays.Points,
     terms: Mapping[str, Floats],
-    tau: Floats,
+    tau: Tokens,
     model: Model,
 ) -> dict[str, Predicted]:
     """The three gains where the KV pool holds fewer requests with speculation than without, as one
@@ -91,27 +75,8 @@ def crowded_gains(
     to the ratios as a gain. So TPOT is not below a cycle shared by its tokens, the requests that
     run give no more tokens than that, and the others wait: TTFT is not below what the two leave of
     the time that all tokens take. Fitted gains of TTFT end at a tenth, a queue does not. How many
-    run is known as well as memory is: that widens what all of them give together.
-
-    Parameters
-    ----------
-    found : dict of str to Predicted
-        The three gains by metric. (N,) each
-    baselines : dict of str to Floats
-        Log values without speculation by metric. (N,) each
-    full : Points
-        The same, filled.
-    terms : dict of str to Floats
-        Milliseconds by term. (N,) each
-    tau : Floats
-        Tokens per step. (N,)
-    model : Model
-        The trained one.
-
-    Returns
-    -------
-    dict of str to Predicted
-        By metric. (N,) each
+    run is known as well as memory is: that widens what all of them give together. `baselines`: log
+    values without speculation by metric; `terms`: milliseconds by term. (N,) each
     """
     crowded = terms["requests_verify"] < terms["requests_base"]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -128,7 +93,7 @@ def crowded_gains(
     return {"tpot": tpot, "output_tok_s": speed, "ttft": ttft}
 
 
-def _widen(found: Predicted, where: npt.NDArray[np.bool_], model: Model) -> Predicted:
+def _widen(found: Predicted, where: Mask, model: Model) -> Predicted:
     """The gain of all requests with the doubt about how many run."""
     here = where & (found.sd > 0)
     if not here.any():
@@ -148,7 +113,7 @@ def _widen(found: Predicted, where: npt.NDArray[np.bool_], model: Model) -> Pred
     )
 
 
-def _cap(found: Predicted, where: npt.NDArray[np.bool_], most: Floats, model: Model) -> Predicted:
+def _cap(found: Predicted, where: Mask, most: Floats, model: Model) -> Predicted:
     """The gain with a median of at most `most` at these points; the rest moves along."""
     down = np.where(where, np.log(np.fmin(most / found.p50, 1.0)), 0.0)
     if not down.any():

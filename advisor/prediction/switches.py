@@ -17,19 +17,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays, drafting, kernels, reads
-from advisor.perf.arrays import Points
+from advisor.perf.arrays import Floats, Ints, Mask, Points
 from advisor.perf.constants import Constants
 from advisor.prediction import spread
 from advisor.prediction.intervals import SURE, Predicted, posterior
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 ROW_SD = sourced(
     0.21,
@@ -108,23 +104,10 @@ def mix_states(
     log: Floats,
     price: Callable[[Points, Constants, Mask, bool], Floats],
 ) -> MixedStates:
-    """Predictions with every mechanism that is uncertain here in both of its states.
-
-    Parameters
-    ----------
-    full : Points
-        N filled points.
-    constants : Constants
-        Of the physics that priced them.
-    log : ndarray, shape (N,) or (M, N)
-        Log speed-up of each point's metric, or of M metrics, with every mechanism at work.
-    price : callable
-        The same for some of the points with other constants: (points, constants, which, whether
-        the run without speculation is the same) -> log.
-
-    Returns
-    -------
-    Mixed
+    """Predictions with every mechanism that is uncertain here in both of its states. `log`: log
+    speed-up of each point's metric (N,), or of M metrics (M, N), with every mechanism at work.
+    `price` gives the same for some of the points with other constants: (points, constants, which,
+    whether the run without speculation is the same) -> log.
     """
     median, between = log.copy(), np.zeros(log.shape)
     for switch in SWITCHES:
@@ -144,18 +127,6 @@ def mix_states(
 def with_overflow(found: Predicted, chance: Floats) -> Predicted:
     """Predictions of which the drafter does not fit the device with a chance (N,), so that a part
     of what each step reads lies in the system's memory: both states, each with its probability.
-
-    Parameters
-    ----------
-    found : Predicted
-        As if it fitted. (N,)
-    chance : ndarray, shape (N,)
-        That it does not.
-
-    Returns
-    -------
-    Predicted
-        (N,)
     """
     here = (chance >= SPILLS_FROM) & (found.sd > 0)
     if not here.any():
@@ -257,29 +228,13 @@ def widen(
     points: arrays.Points,
     full: arrays.Points,
     found: Predicted,
-    again: Callable[[npt.NDArray[np.int64], arrays.Points], Predicted],
+    again: Callable[[Ints, arrays.Points], Predicted],
 ) -> Predicted:
     """The predictions of N points with those of rows with a blank cell spread over its ends.
 
     `full` are the filled points: where the number that stands in for a blank cell is one of the
     ends, the prediction at that end is at hand. `again` predicts some of the rows (their numbers,
     their points) once more.
-
-    Parameters
-    ----------
-    points : Points
-        N points as they were stated.
-    full : Points
-        The same, filled.
-    found : Predicted
-        (N,)
-    again : callable
-        Predicts some rows once more, of their positions (M,) and M points.
-
-    Returns
-    -------
-    Predicted
-        (N,)
     """
     out = found
     for blank in blanks(points, full):
@@ -297,9 +252,9 @@ def widen(
 
 def _at_end(
     found: Predicted,
-    rows: npt.NDArray[np.int64],
+    rows: Ints,
     there: Mask,
-    again: Callable[[npt.NDArray[np.int64], arrays.Points], Predicted],
+    again: Callable[[Ints, arrays.Points], Predicted],
     points: arrays.Points,
     blank: Blank,
     end: float,

@@ -10,13 +10,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.normal import Z10, quantile
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-
-Array = npt.NDArray[np.float64]
+from advisor.perf.arrays import Floats
 
 SAMPLES = sourced(
     128,
@@ -35,16 +33,16 @@ _STEPS = tuple(
 )
 
 
-def normal(dimension: int) -> Array:
+def normal(dimension: int) -> Floats:
     """SAMPLES normal deviates, the same every time: mean 0, sd 1, uncorrelated between the
     dimensions 0 to 13 (SAMPLES,).
     """
-    deviates: Array = _dimensions()[dimension % len(_STEPS)]
+    deviates: Floats = _dimensions()[dimension % len(_STEPS)]
     return deviates
 
 
 @cache
-def _dimensions() -> Array:
+def _dimensions() -> Floats:
     """Normal quantiles at equal steps of probability, ordered in each dimension by the multiples of
     another irrational number modulo 1, and made orthogonal (dimensions, SAMPLES).
     """
@@ -53,29 +51,13 @@ def _dimensions() -> Array:
         np.argsort(np.arange(1, SAMPLES + 1) * np.array(_STEPS)[:, None] % 1.0, axis=1), axis=1
     )
     free, triangle = np.linalg.qr(z[ranks].T)
-    made: Array = (free * np.sign(np.diag(triangle))).T * np.sqrt(SAMPLES)
+    made: Floats = (free * np.sign(np.diag(triangle))).T * np.sqrt(SAMPLES)
     return made
 
 
-def utilities(low: Array, middle: Array, high: Array, z: Array) -> Array:
+def utilities(low: Floats, middle: Floats, high: Floats, z: Floats) -> Floats:
     """Loss-averse utility at each normal deviate: 10th, 50th and 90th percentile of log speed-ups
     (N,), z (S,) -> (N, S).
-
-    Parameters
-    ----------
-    low : Array
-        10th percentile of the log speed-up. (N,)
-    middle : Array
-        Median of the log speed-up. (N,)
-    high : Array
-        90th percentile of the log speed-up. (N,)
-    z : Array
-        Normal deviates. (S,)
-
-    Returns
-    -------
-    Array
-        (N, S)
     """
     side = np.where(z[None, :] < 0, (middle - low)[:, None], (high - middle)[:, None])
     gain = middle[:, None] + side * z[None, :] / Z10
@@ -85,7 +67,7 @@ def utilities(low: Array, middle: Array, high: Array, z: Array) -> Array:
     )
 
 
-def symmetric(low: Array, middle: Array, high: Array) -> tuple[Array, Array, Array]:
+def symmetric(low: Floats, middle: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
     """The percentiles with one width on both sides of the median: for a choice among plans.
 
     That the sides differ says how likely a gain is, which plans of one machine share; which of them
@@ -96,43 +78,19 @@ def symmetric(low: Array, middle: Array, high: Array) -> tuple[Array, Array, Arr
     return middle - half, middle, middle + half
 
 
-def expected_utility(low: Array, middle: Array, high: Array) -> Array:
+def expected_utility(low: Floats, middle: Floats, high: Floats) -> Floats:
     """Expected utility of log speed-ups given by their 10th, 50th and 90th percentile; no
-    speculation is 0 (N,).
-
-    Parameters
-    ----------
-    low : Array
-        10th percentile of the log speed-up. (N,)
-    middle : Array
-        Median of the log speed-up. (N,)
-    high : Array
-        90th percentile of the log speed-up. (N,)
-
-    Returns
-    -------
-    Array
-        Log units. (N,)
+    speculation is 0 (N,). Log units.
     """
-    mean: Array = utilities(low, middle, high, normal(0)).mean(axis=1)
+    mean: Floats = utilities(low, middle, high, normal(0)).mean(axis=1)
     return mean
 
 
-def values_of_runs(middle: Array, sd: Array, moves: Array) -> Array:
+def values_of_runs(middle: Floats, sd: Floats, moves: Floats) -> Floats:
     """What a choice among plans, and no speculation, gains on average by one run before it.
-
-    Parameters
-    ----------
-    middle, sd : Array
-        Of the log speed-up of each plan. (N,)
-    moves : Array
-        By how much a run of plan j is expected to move the log speed-up of plan i: standard
-        deviation, with its sign. (N, N)
-
-    Returns
-    -------
-    Array
-        Log units, by the plan that is run; never below 0. (N,)
+    `middle`, `sd`: of the log speed-up of each plan (N,). `moves`: standard deviation by which a
+    run of plan j is expected to move the log speed-up of plan i, with its sign (N, N). Log units,
+    by the plan that is run; never below 0.
     """
     z = _outcomes()
     left = np.sqrt(np.fmax(np.square(sd)[:, None] - np.square(moves), 0.0))
@@ -145,13 +103,13 @@ def values_of_runs(middle: Array, sd: Array, moves: Array) -> Array:
 
 
 @cache
-def _outcomes() -> Array:
+def _outcomes() -> Floats:
     """Outcomes of a run, each as likely as the others, in standard deviations (OUTCOMES,)."""
     z = np.array([quantile((i + 0.5) / OUTCOMES) for i in range(OUTCOMES)])
     return np.asarray(z / np.sqrt(np.mean(z**2)))
 
 
-def deviates(index: int) -> Array:
+def deviates(index: int) -> Floats:
     """Normal deviates of one of several plans: their errors are mostly shared (same model, same
     machine) (SAMPLES,).
     """
@@ -161,31 +119,17 @@ def deviates(index: int) -> Array:
     )
 
 
-def regrets(samples: Array) -> Array:
+def regrets(samples: Floats) -> Floats:
     """Expected regret of each plan in log units (N,): what the best of them has more, on average;
     from their utilities at each deviate (N, S).
     """
-    lost: Array = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
+    lost: Floats = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
     return lost
 
 
-def least_regret(low: Array, middle: Array, high: Array) -> int:
+def least_regret(low: Floats, middle: Floats, high: Floats) -> int:
     """The plan with the least expected regret, given the percentiles of their log speed-ups (N,);
     -1: no speculation.
-
-    Parameters
-    ----------
-    low : Array
-        10th percentile of the log speed-up. (N,)
-    middle : Array
-        Median of the log speed-up. (N,)
-    high : Array
-        90th percentile of the log speed-up. (N,)
-
-    Returns
-    -------
-    int
-        Index of the plan, -1 for no speculation.
     """
     each = np.stack(symmetric(low, middle, high), axis=1)[:, :, None]
     rows = [utilities(a, b, c, deviates(i + 1))[0] for i, (a, b, c) in enumerate(each)]

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays as P
+from advisor.perf.arrays import Floats, Ints
 
 NAN = float("nan")
 _SPARSE = 8  # codes a row, up to which a table of them is quicker than sorting
@@ -115,11 +116,6 @@ def normal(text: object) -> str:
     return str(text or "").strip().lower()
 
 
-Floats = npt.NDArray[np.float64]
-
-Ints = npt.NDArray[np.int64]
-
-
 class Words:
     """A column of words as codes: the distinct ones, and which of them each row has (N,)."""
 
@@ -158,22 +154,7 @@ class Words:
 
 
 def read_words(columns: Mapping[str, Sequence[Any] | Words], name: str, count: int) -> Words:
-    """A column of a table, read once where it comes as words; empty where there is none (N,).
-
-    Parameters
-    ----------
-    columns : mapping of str to sequence or Words
-        The table. (N,) each
-    name : str
-        Of the column.
-    count : int
-        Rows of the table, N.
-
-    Returns
-    -------
-    Words
-        (N,)
-    """
+    """A column of a table, read once where it comes as words; empty where there is none (N,)."""
     cells = columns.get(name)
     if isinstance(cells, Words):
         return cells

@@ -28,36 +28,13 @@ GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-dec
 
 
 def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
-    """Points of several plans for one request.
-
-    Parameters
-    ----------
-    facts : Facts
-        Of the request.
-    plans : sequence of Plan
-        N plans.
-
-    Returns
-    -------
-    Points
-        N points, in the order of the plans.
-    """
+    """Points of several plans for one request."""
     return P.build(len(plans), _columns(facts, plans, _machine(facts), {}))
 
 
 def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Points:
     """The plans of several questions, one after another: made at once, since a table costs the same
     for one plan as for fifty.
-
-    Parameters
-    ----------
-    questions : sequence of (Facts, sequence of Plan)
-        The plans of each question.
-
-    Returns
-    -------
-    Points
-        As many as the questions have plans, in their order.
     """
     parts: list[dict[str, object]] = []
     machine: dict[str, object] = {}

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.nouns import METHODS
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
+from advisor.perf.arrays import Floats, Mask
 from advisor.perf.encoding.cells import (
     MOST_DRAFTED,
     NAN,
@@ -39,8 +39,6 @@ from advisor.perf.encoding.encode_names import Vector, hardware_of, model_of, qu
 from advisor.perf.kernels import kernel_path, tiled_kernels
 
 Row = Mapping[str, str]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 ENGINE_ALIASES = {
     "llama.cpp": "llama-server",
@@ -213,7 +211,7 @@ def _model_error(model: str) -> float:
     return float(model_of(model.strip())[1])
 
 
-def _first(errors: list[str | None], bad: npt.NDArray[np.bool_], say: Callable[[int], str]) -> None:
+def _first(errors: list[str | None], bad: Mask, say: Callable[[int], str]) -> None:
     """Write an error for the rows that are bad and have none."""
     for i in np.flatnonzero(bad).tolist():
         if errors[i] is None:
@@ -223,17 +221,6 @@ def _first(errors: list[str | None], bad: npt.NDArray[np.bool_], say: Callable[[
 def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | None]]:
     """Points from the columns of a measurement table (all optional, of text), and one error or None
     per row.
-
-    Parameters
-    ----------
-    columns : mapping from a column's name to its `count` cells
-    count : int
-        Number of rows.
-
-    Returns
-    -------
-    tuple of Points and list
-        N points for N = `count` rows, and what is wrong with each (N,) or None.
     """
     word = {name: read_words(columns, name, count) for name in WORDS}
     errors: list[str | None] = [None] * count

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.nouns import (
     LLM,
@@ -20,6 +19,7 @@ from advisor.domain.nouns import (
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as P
+from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding.cells import Columns, Words, read_words
 from advisor.perf.encoding.encode_rows import method_word, read_engine
 from advisor.perf.regimes.setting import (
@@ -30,8 +30,6 @@ from advisor.perf.regimes.setting import (
     is_sparse,
     is_suffix,
 )
-
-Ints = npt.NDArray[np.int64]
 
 
 class Known(NamedTuple):
@@ -46,7 +44,7 @@ class Known(NamedTuple):
         """A word of each thing."""
         return Column([None if one is None else say(one) for one in self.distinct], self.codes)
 
-    def mask(self, say: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
+    def mask(self, say: Callable[[Any], bool]) -> Mask:
         """Whether something holds of each case's thing; of what is not known it does not (N,)."""
         held = [one is not None and say(one) for one in self.distinct]
         return np.array(held, dtype=bool)[self.codes]
@@ -62,8 +60,8 @@ class Things(NamedTuple):
     method: Column
     workload: Column
     backend: Column
-    narrow_kv: npt.NDArray[np.bool_]
-    suffix: npt.NDArray[np.bool_]
+    narrow_kv: Mask
+    suffix: Mask
 
     def take(self, rows: Ints | slice) -> Things:
         """Those of some of the cases (M,)."""
@@ -124,7 +122,7 @@ def setting(things: Things, full: P.Points) -> Setting:
     )
 
 
-def _each(things: Known, say: Callable[[Any], float | None]) -> npt.NDArray[np.float64]:
+def _each(things: Known, say: Callable[[Any], float | None]) -> Floats:
     values = [None if one is None else say(one) for one in things.distinct]
     return np.array([np.nan if v is None else v for v in values], dtype=np.float64)[things.codes]
 

@@ -17,13 +17,13 @@ from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as P
 from advisor.perf import host_memory, memory
+from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding import cells
 from advisor.perf.encoding.cells import Columns, read_words
 from advisor.perf.encoding.encode_settings import Things
 from advisor.perf.load import SLOTS_HOLD
 from advisor.perf.sizes import device
 
-Floats = npt.NDArray[np.float64]
 CONTEXT_COLUMN = "context_tokens"  # tokens that all slots of llama-server reserve
 LENGTH_COLUMN = "max_model_len"  # tokens a slot of llama-server reserves
 SHARE_COLUMN = "memory_fraction"  # of the device that the engine may take: 0 to 1
@@ -40,22 +40,6 @@ _NUMBERS = ("prefix_caching", "max_num_batched_tokens")
 def count_held(points: P.Points, full: P.Points, things: Things, columns: Columns) -> P.Points:
     """The points with the requests that memory holds where that can be counted: `held_base` and
     `held_spec` (N,).
-
-    Parameters
-    ----------
-    points : Points
-        N points as they were stated.
-    full : Points
-        The same, filled.
-    things : Things
-        Hardware, models and quantisations of the rows. (N,)
-    columns : mapping of str to sequence
-        Of the rows. (N,) each
-
-    Returns
-    -------
-    Points
-        N points.
     """
     count = len(points)
     shares = read_words(columns, SHARE_COLUMN, count).each(cells.fraction)
@@ -108,20 +92,6 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
     """By how much reserved slots are billed too large for a device with speculation, and what
     llama-server does about it; 0 where they fit, or where a row does not say how long they are; one
     slot where it does not say how many.
-
-    Parameters
-    ----------
-    points, full : Points
-        N points as they were stated, and filled.
-    things : Things
-        Hardware, models and quantisations of the rows. (N,)
-    columns : mapping of str to sequence
-        Of the rows. (N,) each
-
-    Returns
-    -------
-    Short
-        (N,) each
     """
     count = len(points)
     short, before, after = (np.zeros(count) for _ in range(3))
@@ -159,18 +129,6 @@ def told_layers(columns: Columns, count: int) -> tuple[Floats, Floats]:
     """Layers whose experts lie in the machine's memory as rows say it, without speculation and with
     it; NaN where they do not. Training does not read this: it prices its five such rows as if all
     lay on the card.
-
-    Parameters
-    ----------
-    columns : mapping of str to sequence
-        Of the rows. (N,) each
-    count : int
-        Number of rows.
-
-    Returns
-    -------
-    tuple of Floats
-        (N,) each
     """
     words = read_words(columns, "spec_extra", count)
     return words.each(lambda text: _read_layers(text)[0]), words.each(
@@ -194,9 +152,7 @@ def _over(facts: Facts, plan: Plan, reserved: Floats) -> Floats:
     return np.fmax(np.where(free > 0, free / np.fmax(held, 1e-9) - free, -free), 0.0)
 
 
-def _groups(
-    columns: Sequence[npt.NDArray[Any]], counted: npt.NDArray[np.bool_]
-) -> list[npt.NDArray[np.int64]]:
+def _groups(columns: Sequence[npt.NDArray[Any]], counted: Mask) -> list[Ints]:
     """The counted rows, together where all the columns agree."""
     rows = np.flatnonzero(counted)
     if not len(rows):

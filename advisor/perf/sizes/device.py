@@ -107,22 +107,7 @@ def release_of(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
 
 
 def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
-    """Context, workspaces, activations, graphs, per GPU.
-
-    Parameters
-    ----------
-    facts : Facts
-        What is known of the hardware, the model and the load.
-    plan : Plan
-        What is launched.
-    shape : LLM
-        Of the model, or of the proxy that stands for it.
-
-    Returns
-    -------
-    float
-        GiB per GPU.
-    """
+    """Context, workspaces, activations, graphs, per GPU. GiB."""
     if plan.engine not in pools.SERVERS:
         return LLAMA_COMPUTE_GIB
     tokens = plan.max_num_batched_tokens or USUAL_BUDGET
@@ -166,21 +151,7 @@ def loses_full_graphs(facts: Facts, plan: Plan) -> bool:
 
 def kept_gib(facts: Facts, plan: Plan, usable: float) -> float:
     """What the system keeps of the `usable` GiB that it shares with the accelerator, where the
-    engine has no option for its share; Metal's own limit leaves it more.
-
-    Parameters
-    ----------
-    facts : Facts
-        What is known of the hardware, the model and the load.
-    plan : Plan
-        What is launched.
-    usable : float
-        GiB of one device.
-
-    Returns
-    -------
-    float
-        GiB of one device.
+    engine has no option for its share; Metal's own limit leaves it more. GiB of one device.
     """
     hw = facts.hardware
     shared = hw is not None and hw.unified_memory and hw.vendor != "apple"
@@ -189,18 +160,7 @@ def kept_gib(facts: Facts, plan: Plan, usable: float) -> float:
 
 
 def usable_gib(facts: Facts) -> float | None:
-    """Memory of one device as the runtime reports it; None if not known.
-
-    Parameters
-    ----------
-    facts : Facts
-        What is known of the hardware, the model and the load.
-
-    Returns
-    -------
-    float or None
-        GiB of one device.
-    """
+    """Memory of one device as the runtime reports it; None if not known. GiB."""
     hw = facts.hardware
     if hw is None or hw.memory_gb is None:
         return None

@@ -75,17 +75,8 @@ def read_overrides(value: str) -> Iterator[Override]:
 @lru_cache(maxsize=256)
 def host_layers(told: tuple[Override, ...], first: int, count: int) -> float:
     """Layers whose experts lie in the machine's memory; a part of one where only some of its three
-    tensors do. A pattern that cannot be read counts as one that matches: nothing is then said to
-    be too large.
-
-    Parameters
-    ----------
-    told : tuple of Override
-        In the order in which the engine is given them.
-    first : int
-        The first layer with experts, from 0.
-    count : int
-        Layers with experts.
+    tensors do. A pattern that cannot be read counts as one that matches: nothing is then said to be
+    too large.
     """
     names = _names(first, min(count, MAX_LAYERS))
     moved = [False] * len(names.each)

@@ -61,29 +61,7 @@ def hybrid_pool(
     tokens (0 = none).
 
     With prefix caching each group keeps one more state, the one at the last page's end (H200 log:
-    4,228,297 -> 3,895,351).
-
-    Parameters
-    ----------
-    shape : LLM
-        Of the model, or of the proxy that stands for it.
-    kv_token : float
-        Bytes of K and V for one token.
-    available : float
-        Bytes of the pool.
-    length : int
-        Tokens of one request, prompt and output.
-    k : int
-        Draft tokens beyond the bonus token.
-    legacy : bool
-        Count tokens as vLLM up to 0.19 reports them.
-    caching : bool
-        Whether prefix caching is on.
-
-    Returns
-    -------
-    Pool
-        Tokens, pages and requests.
+    4,228,297 -> 3,895,351). `legacy` counts tokens as vLLM up to 0.19 reports them.
     """
     attention, recurrent = shape.full_attention_layers or 1, shape.linear_layers or 0
     layer_token = kv_token / attention
@@ -131,30 +109,7 @@ def plain_pool(
 ) -> Pool:
     """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a
     drafter adds its `own` layers, and every request keeps `window` bytes of sliding layers.
-
-    Parameters
-    ----------
-    shape : LLM
-        Of the model, or of the proxy that stands for it.
-    kv_token : float
-        Bytes of K and V for one token.
-    available : float
-        Bytes of the pool.
-    length : int
-        Tokens of one request, prompt and output.
-    k : int
-        Draft tokens beyond the bonus token.
-    slots : int
-        Running requests, whose states are kept beside the pool.
-    own : int
-        Layers of the drafter with keys of their own.
-    window : float
-        Bytes that sliding layers keep of each request.
-
-    Returns
-    -------
-    Pool
-        Tokens and requests.
+    `length`: tokens of one request, prompt and output.
     """
     per_token = kv_token * (1 + (own / full_layers(shape) if k else 0.0))
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
@@ -192,18 +147,7 @@ def full_layers(shape: LLM) -> int:
 
 def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
     """Bytes of K and V for one token over those layers; 16 bit unless the dtype says otherwise.
-
-    Parameters
-    ----------
-    shape : LLM
-        Of the model, or of the proxy that stands for it.
-    kv_dtype : str | None
-        As the engine's option names it; None: as the weights are computed.
-
-    Returns
-    -------
-    float or None
-        Bytes; None where the shape is not known.
+    None where the shape is not known.
     """
     if shape.kv_elems_per_token is None:
         return None
@@ -214,20 +158,6 @@ def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
 def window_bytes(shape: LLM, kv_dtype: str | None, length: Length) -> Length:
     """Bytes of K and V that the sliding layers keep of one request of `length` tokens: those of
     their window.
-
-    Parameters
-    ----------
-    shape : LLM
-        Of the model, or of the proxy that stands for it.
-    kv_dtype : str | None
-        As the engine's option names it; None: as the weights are computed.
-    length : int or ndarray, shape (N,)
-        Tokens of one request, prompt and output.
-
-    Returns
-    -------
-    float or ndarray, shape (N,)
-        Bytes.
     """
     if not shape.swa_layers or not shape.swa_window or not shape.kv_elems_per_token:
         return 0.0 * length

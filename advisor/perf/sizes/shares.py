@@ -124,17 +124,7 @@ TEXT_ONLY = ("gemma-3", "llama-4")  # configs/model_config.py: mm_disabled_model
 
 
 def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> float | None:
-    """SGLang's share, 0 to 1; None where the card's memory is not known.
-
-    Parameters
-    ----------
-    facts : Facts
-        What is known of the hardware and the model.
-    plan : Plan
-        What is launched; tp may be an array. (N,)
-    shape : LLM
-        Of the model, or of the proxy that stands for it.
-    """
+    """SGLang's share, 0 to 1; None where the card's memory is not known."""
     usable, hardware = usable_gib(facts), facts.hardware
     if usable is None or hardware is None:
         return None

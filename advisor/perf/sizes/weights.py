@@ -50,19 +50,7 @@ NARROW_WIDTH = sourced(
 
 def weights_gib(shape: LLM, quant: Quant) -> float | None:
     """Resident weights of the target model over all GPUs, by tensor class; None if the size is not
-    known.
-
-    Parameters
-    ----------
-    shape : LLM
-        Of the model, or of the proxy that stands for it.
-    quant : Quant
-        Of the weights.
-
-    Returns
-    -------
-    float or None
-        GiB over all GPUs.
+    known. GiB.
     """
     total = shape.total_params_b
     if total is None:
@@ -85,22 +73,6 @@ def weights_gib(shape: LLM, quant: Quant) -> float | None:
 def target_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     """The same for the checkpoint that this engine would load: as large as it says, where bytes by
     tensor class miss it.
-
-    Parameters
-    ----------
-    facts : Facts
-        What is known of the hardware, the model and the load.
-    plan : Plan
-        What is launched.
-    shape : LLM
-        Of the model, or of the proxy that stands for it.
-    quant : Quant
-        Of the weights.
-
-    Returns
-    -------
-    float or None
-        GiB over all GPUs.
     """
     found = (
         knowledge.checkpoint(facts.model, quant, plan.engine, "none")
@@ -116,21 +88,7 @@ def target_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | No
 
 def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
     """Weights that the plan's speculation adds over all GPUs (embedding and lm_head are shared with
-    the target).
-
-    Parameters
-    ----------
-    shape : LLM
-        Of the model, or of the proxy that stands for it.
-    quant : Quant
-        Of the weights.
-    plan : Plan
-        What is launched.
-
-    Returns
-    -------
-    float
-        GiB over all GPUs.
+    the target). GiB.
     """
     hidden = shape.hidden or USUAL_WIDTH
     if plan.method == "mtp":
@@ -149,19 +107,7 @@ def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
 
 def published_gib(facts: Facts, plan: Plan) -> float | None:
     """Weights of the plan's drafter as published, over all GPUs; None for one whose size is not
-    known.
-
-    Parameters
-    ----------
-    facts : Facts
-        What is known of the hardware, the model and the load.
-    plan : Plan
-        What is launched.
-
-    Returns
-    -------
-    float or None
-        GiB over all GPUs.
+    known. GiB.
     """
     known = drafters.find_drafter(facts, plan.draft_model) if plan.draft_model else None
     size = drafters.size_bytes(known) if known is not None else None
