@@ -14,15 +14,11 @@ Status = Literal["read", "measured", "derived", "recall", "assumed"]
 
 
 class AdvisorError(Exception):
-    """A problem that the user can mend: one sentence, what is wrong and what to do. The CLI exits 2
-    with it.
-    """
+    """A problem that the user can mend, in one sentence: what is wrong, what to do. Exit 2."""
 
 
 class UnknownFact(AdvisorError):
-    """A name (hardware, model, quant, engine version ...) that is not known; carries the nearest
-    known ones.
-    """
+    """A name (hardware, model, quant, release ...) that is not known, with the nearest known."""
 
     def __init__(self, kind: str, name: str, nearest: tuple[str, ...] = (), hint: str = "") -> None:
         self.kind, self.name, self.nearest = kind, name, nearest
@@ -33,9 +29,7 @@ class UnknownFact(AdvisorError):
 
 
 class Source(Frozen):
-    """Where a number or a statement comes from. `id` is a key of knowledge/sources.yaml or a short
-    citation.
-    """
+    """Where a number or statement comes from. `id`: a key of sources.yaml or a citation."""
 
     id: str
     title: str = ""
@@ -102,9 +96,7 @@ class Checkpoint(Frozen):
 
 
 class Drafter(Frozen):
-    """A published checkpoint that drafts for one model. Sizes are as its page or its files give
-    them; None: not known.
-    """
+    """A published checkpoint that drafts for one model; sizes as published, None: not known."""
 
     method: Literal["eagle", "eagle3", "dflash"]
     repository: str
@@ -136,9 +128,7 @@ class Drafter(Frozen):
 
 
 class DrafterFile(Frozen):
-    """The published drafters of one model, the preferred first, and repositories of the model named
-    beside them.
-    """
+    """The published drafters of one model, preferred first, and repositories of the model."""
 
     id: str  # of the model that they draft for
     drafters: tuple[Drafter, ...]
@@ -146,9 +136,7 @@ class DrafterFile(Frozen):
 
 
 class LLM(Frozen):
-    """One model's shape. Parameter counts are in units of 1e9 (`_b`) or 1e6 (`_m`); None = not
-    read.
-    """
+    """One model's shape. Parameter counts are in 1e9 (`_b`) or 1e6 (`_m`); None = not read."""
 
     id: str
     name: str = ""
@@ -214,9 +202,7 @@ class LLM(Frozen):
     def temperature(
         self, workload: str | None = None, thinking: bool | None = None
     ) -> float | None:
-        """Sampling temperature that the model card recommends for this kind of work, None where
-        none is known.
-        """
+        """Sampling temperature that the model card recommends for such work, None if none."""
         found = self.default_temperature
         if workload == "code" and self.code_temperature:
             found = self.code_temperature
@@ -236,9 +222,7 @@ class LLM(Frozen):
 
     @property
     def is_hybrid(self) -> bool:
-        """Recurrent (GDN/KDA/Mamba) layers beside attention: prefix caching and rollback behave
-        differently.
-        """
+        """Recurrent (GDN/KDA/Mamba) layers: prefix caching and rollback behave differently."""
         return "hybrid" in self.arch or bool(self.linear_layers)
 
 

@@ -62,9 +62,7 @@ def _is_pipe(about: os.stat_result) -> bool:
 
 
 def _open_descriptor(path: str | os.PathLike[str], name: str) -> int:
-    """A descriptor that no pipe holds up; one that the shell opened is used as it is. Raises
-    AdvisorError.
-    """
+    """A descriptor that no pipe holds up, or the shell's own as it is. Raises AdvisorError."""
     number = _inherited_descriptor(path)
     if number is not None:
         try:
@@ -193,9 +191,7 @@ def check_plain(data: Any, name: str, where: str = "") -> None:
 
 
 def lines_safely(stream: IO[str], name: str) -> Iterator[str]:
-    """The lines of a stream of any length. Raises AdvisorError for a line above 1 MB: it is held in
-    memory.
-    """
+    """The lines of a stream of any length. Raises AdvisorError for one above 1 MB."""
     while line := stream.readline(MAX_LINE):
         if len(line) >= MAX_LINE:
             raise AdvisorError(f"{name}: has a line of more than {MAX_LINE // 2**20} MB")

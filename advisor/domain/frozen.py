@@ -19,9 +19,7 @@ _MISSING: Any = object()
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=True)
 class Frozen:
-    """Subclass it and annotate fields; a default makes a field optional. Instances cannot be
-    changed.
-    """
+    """Subclass it and annotate fields; a default makes a field optional. Instances are frozen."""
 
     model_fields: ClassVar[Mapping[str, Any]] = {}  # name -> default; _MISSING where there is none
     _names: ClassVar[frozenset[str]] = frozenset()
@@ -110,9 +108,7 @@ class Frozen:
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Self:
-        """One from our own compiled JSON, which was checked when it was compiled: nested nouns and
-        tuples are made, no more.
-        """
+        """One from our own compiled JSON, checked before: only nested nouns and tuples are made."""
         makers = _makers(cls)
         return cls(
             **{
@@ -175,9 +171,7 @@ def _resolve_hints(cls: type[Frozen]) -> dict[str, Any]:
 
 
 def _find_makers(cls: type[Frozen]) -> dict[str, Callable[[Any], Any]]:
-    """Fields that JSON cannot hold as they are. Read from the annotations' text: resolving them
-    costs more.
-    """
+    """Fields that JSON cannot hold, by the annotations' text: resolving them costs more."""
     makers: dict[str, Callable[[Any], Any]] = {}
     for base in reversed(cls.__mro__):
         space = vars(sys.modules[base.__module__])

@@ -9,9 +9,7 @@ from advisor.domain.vocabulary import Engine
 
 
 class Span(Frozen):
-    """A place in the text that was read: byte-free, as character offsets into the decoded file; end
-    is exclusive.
-    """
+    """A place in the text that was read, in characters of the decoded file; end is exclusive."""
 
     start: int
     end: int
@@ -24,9 +22,7 @@ class Span(Frozen):
 
 
 class Flag(Frozen):
-    """One option as written. `name` is the catalogue's canonical spelling (or the spelling as
-    written if unknown).
-    """
+    """One option as written. `name` is the catalogue's spelling, or the written one if unknown."""
 
     name: str
     raw: str  # the spelling in the file, e.g. "-tp", "LLAMA_ARG_N_PARALLEL", "np"
@@ -78,9 +74,7 @@ class Mount(Frozen):
 
 
 class Devices(Frozen):
-    """What a container asks for of the host's accelerators, beside the number of GPUs; only where
-    the file says all of it.
-    """
+    """What a container asks for of the host's accelerators, only where the file says all."""
 
     paths: tuple[str, ...] = ()  # of the host, CDI names, resources: /dev/kfd, amd.com/gpu
     runtime: str | None = None  # nvidia, or a RuntimeClass
@@ -91,9 +85,7 @@ class Devices(Frozen):
 
 
 class Slip(Frozen):
-    """A slip in the form around a command: what the tool that reads the file says of it, and the
-    text in its place.
-    """
+    """A slip in the form around a command: what its tool says, and the text in its place."""
 
     message: str
     line: int = 0
@@ -105,9 +97,7 @@ class Slip(Frozen):
 
 
 class Container(Frozen):
-    """What surrounds the command: image, shared memory, probes. All optional; None = the file does
-    not say.
-    """
+    """What surrounds the command: image, shared memory, probes; None = the file does not say."""
 
     image: str | None = None
     tag: str | None = None
@@ -130,9 +120,7 @@ class Container(Frozen):
 
 
 class Launch(Frozen):
-    """What an engine is told: engine, version, model, flags and env, each with value, file and
-    line.
-    """
+    """What an engine is told: version, model, flags and env, each with value, file and line."""
 
     engine: Engine
     engine_version: str | None = (

@@ -97,9 +97,7 @@ class Plan(Frozen):
 
 
 class Facts(Frozen):
-    """What is known for one request (or one launch). For `validate` any part may be None: rules
-    then are skipped.
-    """
+    """What is known for a request or a launch; for `validate` any part may be None."""
 
     request: Request | None = None
     hardware: Hardware | None = None

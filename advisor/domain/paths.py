@@ -49,9 +49,7 @@ def models_dir() -> Path:
 
 
 def user_dirs() -> tuple[Path, ...]:
-    """Folders with the user's own hardware/ and llms/ files: $ADVISOR_KNOWLEDGE, else the
-    platform's config folder.
-    """
+    """Folders with the user's hardware/ and llms/ files: $ADVISOR_KNOWLEDGE or by default."""
     asked = os.environ.get("ADVISOR_KNOWLEDGE")
     if asked:
         return tuple(Path(part) for part in asked.split(os.pathsep) if part)
@@ -65,9 +63,7 @@ _SEAL = re.compile(rb'\{\s*"generated":\s*"[^"\n]*",\n"sha256":\s*"([0-9a-f]{64}
 
 
 def seal(text: str) -> str:
-    """The text of a JSON object, whose first line says how it is generated, with the hash of what
-    follows as its second key.
-    """
+    """A JSON object's text: how it is generated, then the hash of what follows as second key."""
     head = _HEAD.match(text)
     assert head is not None, "a generated file says so in line one"
     rest = text[head.end() :]

@@ -34,9 +34,7 @@ class _LazyRe:
 
 @cache
 def alternatives(text: str, opening: str, closing: str) -> tuple[str, ...]:
-    """`a|b[c|d]` taken apart at the bars outside its brackets, which are letters of `opening` and
-    `closing`.
-    """
+    """`a|b[c|d]` split at the bars outside its brackets, letters of `opening` and `closing`."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in opening) - (letter in closing)

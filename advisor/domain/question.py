@@ -37,9 +37,7 @@ USUAL_OUTPUT = sourced(512, "tokens", "own choice: an answer of a page", "assume
 
 
 class Request(Frozen):
-    """One question: what hardware, model and load. `None` means "let the advisor choose", and it
-    says what it chose.
-    """
+    """One question: hardware, model and load. `None`: the advisor chooses, and says what."""
 
     hardware: str
     gpus: int = 1
@@ -82,9 +80,7 @@ class Request(Frozen):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """The fields within their limits, and together. Made here, since the annotations of a noun
-        carry no metadata.
-        """
+        """The fields within their limits, and together: a noun's annotations hold no metadata."""
         from typing import Annotated, get_type_hints
 
         from pydantic import Field
@@ -113,9 +109,7 @@ class Request(Frozen):
 def clash(
     rates: tuple[float, ...] | None, length: float | None, k: int | None, prefix: str = "acceptance"
 ) -> str | None:
-    """What does not go together in a measured acceptance, in one sentence; `prefix` spells its
-    names as the asker does.
-    """
+    """What does not go together in a measured acceptance; `prefix` spells its names."""
     join = "-" if prefix.startswith("-") else "_"
     if rates is not None and length is not None:
         return f"{prefix} and {prefix}{join}length say the same thing twice: give one of them"

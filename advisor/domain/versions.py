@@ -1,6 +1,4 @@
-"""Numbers of releases, for comparisons: of a release's own text, read by `packaging`, and of the
-tags, builds and sentences that name one.
-"""
+"""Numbers of releases, of tags, builds and sentences that name one, for comparisons."""
 
 from __future__ import annotations
 

@@ -121,9 +121,7 @@ def index_text(index: Index) -> str:
 
 
 def write_index(check: bool = False) -> tuple[Path, bool]:
-    """Write knowledge/index.json (or only compare, with `check`). Returns the path and whether it
-    was up to date.
-    """
+    """Write knowledge/index.json (`check`: compare only): its path, and whether it was current."""
     path = knowledge_dir() / "index.json"
     text = index_text(compile_index())
     same = path.exists() and path.read_text(encoding="utf-8") == text
@@ -178,9 +176,7 @@ def _user_table(table: str, folder: Path) -> Table:
 
 
 def check_file(table: str, path: Path) -> list[Problem]:
-    """Every problem of one fact file, also beside the shipped ones and the user's others; empty: it
-    can be used.
-    """
+    """Every problem of one fact file, also beside shipped and own ones; empty: it is usable."""
     return check_alone(table, path) or _check_beside(table, path)
 
 

@@ -36,9 +36,7 @@ def _ask(*command: str) -> str:
 
 
 def detect() -> tuple[Hardware, int]:
-    """The accelerator and its number. Raises AdvisorError naming what was found, or that nothing
-    was.
-    """
+    """The accelerator and its number. Raises AdvisorError naming what was found, if anything."""
     names: list[str] = []
     for look in (_nvidia, _rocm, _apple, _device_tree, _lspci):
         found = look()
@@ -62,9 +60,7 @@ def detect() -> tuple[Hardware, int]:
 
 
 def match(name: str, memory_gb: float | None = None) -> Hardware | None:
-    """The known hardware that a driver's name means; the memory tells variants apart. None if it is
-    not known.
-    """
+    """The known hardware that a driver's name means, by memory among variants; None if none."""
     laptop = " laptop" if "laptop" in name.lower() else ""
     short = " ".join(_EXTRA.sub(" ", name).split())
     tries = [name, short + laptop]
@@ -85,9 +81,7 @@ def match(name: str, memory_gb: float | None = None) -> Hardware | None:
 
 
 def _variant(hw: Hardware, memory_gb: float | None) -> Hardware:
-    """Another entry of the same chip whose memory fits better (A100 40 GB and 80 GB, V100 16 GB and
-    32 GB).
-    """
+    """Another entry of the same chip whose memory fits better (A100 40 GB and 80 GB)."""
     if memory_gb is None or hw.unified_memory or hw.memory_gb is None:
         return hw
     stem = _SIZE.sub("", hw.id)
@@ -190,9 +184,7 @@ def _lspci() -> tuple[str, int, float | None] | None:
 
 
 def _one_of(text: str) -> str:
-    """The one card meant by "Radeon RX 7700 XT / 7800 XT", as the memory of this machine's tells;
-    else the text itself.
-    """
+    """The one card of "Radeon RX 7700 XT / 7800 XT" by this machine's memory, else the text."""
     first, *others = (part.strip() for part in text.split("/"))
     if not others:
         return first

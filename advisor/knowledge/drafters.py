@@ -34,9 +34,7 @@ DRAFT_LAYERS = {
 
 
 def usable(facts: Facts, method: str | None = None) -> tuple[Drafter, ...]:
-    """The drafters that the engine at its version loads, for this way of answering, the preferred
-    first.
-    """
+    """Drafters that the engine's version loads, for this way of answering, preferred first."""
     wanted = facts.thinking
     return tuple(
         d
@@ -57,9 +55,7 @@ def methods(facts: Facts) -> tuple[DraftMethod, ...]:
 
 
 def pick(facts: Facts, method: str, model: str | None) -> Drafter | None:
-    """The drafter for one method: the first of those trained for the variant that `model` (a
-    repository) names most exactly.
-    """
+    """The drafter of a method whose target `model` (a repository) names most exactly."""
     found = usable(facts, method)
     name = (model or "").lower()
     fit = [len(d.target) if d.target.rpartition("/")[2].lower() in name else 0 for d in found]
@@ -67,9 +63,7 @@ def pick(facts: Facts, method: str, model: str | None) -> Drafter | None:
 
 
 def find_drafter(facts: Facts, repository: str | None) -> Drafter | None:
-    """The known drafter of this repository, whatever the engine; None where the file does not have
-    it.
-    """
+    """The known drafter of this repository, whatever the engine; None if it is in no file."""
     return next((d for d in facts.drafters if d.repository == repository), None)
 
 
@@ -89,9 +83,7 @@ def layers(facts: Facts, method: str, repository: str | None) -> int:
 
 
 def refusal(facts: Facts, method: str | None = None) -> str | None:
-    """Why none of the known drafters can be used here, in one clause; None where none is known (of
-    this method) or one can.
-    """
+    """Why none of the known drafters (of this method) can be used, in one clause, else None."""
     known = [d for d in facts.drafters if method in (None, d.method)]
     can = usable(facts, method)
     if can and method is None and not methods(facts):

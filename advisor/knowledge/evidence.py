@@ -120,9 +120,7 @@ def pairs(method: str = "") -> tuple[Pair, ...]:
 
 
 def nearest_pairs(facts: Facts, method: str = "mtp", limit: int = 6) -> tuple[Evidence, ...]:
-    """All covering pairs with all their metrics, nearest first, then the nearest other runs up to
-    `limit` in all.
-    """
+    """All covering pairs with all their metrics, nearest first, then other runs up to `limit`."""
     if facts.hardware is None or facts.model is None:
         return ()
     quant = facts.quant.id if facts.quant is not None else None
@@ -184,9 +182,7 @@ def covering_pairs(facts: Facts, method: str) -> tuple[Evidence, ...]:
 
 
 def _choose(scored: list[Scored], limit: int, unread: float) -> list[Pair]:
-    """The answer among the pairs that no unread one can come before; those lie at `unread` or
-    further.
-    """
+    """The answer among the pairs before every unread one; those lie at `unread` or further."""
     scored.sort(key=lambda item: item[:4])
     chosen: list[Pair] = []
     taken: dict[str, int] = {}
@@ -251,9 +247,7 @@ def _covers(pair: Pair, facts: Facts) -> bool:
 
 
 def _group_distance(group: Pair, facts: Facts, gaps: dict[tuple[str, str], float]) -> float:
-    """Hand-made distance of what a group shares: hardware and model count most. `gaps` keeps what
-    was compared before.
-    """
+    """Distance of what a group shares, hardware and model most; `gaps` keeps those compared."""
     assert facts.hardware is not None and facts.model is not None
     key = (group["hardware"], group["model"])
     if key not in gaps:

@@ -188,9 +188,7 @@ def tidy(entry: Frozen) -> dict[str, Any]:
 
 
 def read_table(table: str, folder: Path) -> dict[str, dict[str, Any]]:
-    """All entries of a folder by id, in file order. Raises FactFileError with every problem
-    found.
-    """
+    """All entries of a folder by id, in file order. Raises FactFileError with every problem."""
     out: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []
     for path in sorted(folder.glob("*.yaml")):
@@ -208,9 +206,7 @@ def read_table(table: str, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _name_engines(data: Any) -> Any:
-    """The data with checkpoints that name no engine open to all: the default, which the index
-    leaves out, is that of most, the GGUF files.
-    """
+    """The data with checkpoints open to all engines where they name none."""
     found = data.get("checkpoints") if isinstance(data, dict) else None
     for checkpoint in found if isinstance(found, list) else ():
         if isinstance(checkpoint, dict):
@@ -219,9 +215,7 @@ def _name_engines(data: Any) -> Any:
 
 
 def name_keys(table: Table) -> dict[str, str]:
-    """Normal form of every id, name and alias -> id. Raises NameClash where two entries claim one
-    name.
-    """
+    """Normal form of every id, name and alias -> id. Raises NameClash for one claimed twice."""
     keys, clashes = claims(table)
     if clashes:
         raise clashes[0]
@@ -229,9 +223,7 @@ def name_keys(table: Table) -> dict[str, str]:
 
 
 def claims(table: Table) -> tuple[dict[str, str], list[NameClash]]:
-    """The keys of `name_keys`, and what it would refuse. An id goes before another entry's
-    alias.
-    """
+    """The keys of `name_keys`, and what it would refuse; an id goes before an alias."""
     keys: dict[str, str] = {}
     clashes: dict[tuple[str, str, str], NameClash] = {}
     for ident, entry in table.items():
@@ -250,9 +242,7 @@ def claims(table: Table) -> tuple[dict[str, str], list[NameClash]]:
 def model_forms(
     llms: dict[str, dict[str, Any]], text_aliases: dict[str, list[str]]
 ) -> list[tuple[str, str, bool]]:
-    """(form, id, loose) to look for inside longer texts, longest first; loose: a spelling that
-    dropped its dots.
-    """
+    """(form, id, loose) to look for in longer texts, longest first; loose: without its dots."""
     forms: dict[str, tuple[str, bool]] = {}
     for ident, entry in llms.items():
         if ident.startswith("unknown"):

@@ -90,9 +90,7 @@ def measurements(model: str, engine: str | None = None) -> tuple[Measured, ...]:
 
 
 def drafter_note(model: LLM) -> str:
-    """What the model's file says of a drafter's repository that no launch here uses; nothing where
-    it names none.
-    """
+    """What the model's file says of a drafter's repository that no launch here uses, or ""."""
     said = (
         part
         for part in _SENTENCE.split(model.note)

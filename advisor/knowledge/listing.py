@@ -1,6 +1,4 @@
-"""Facts as plain text of at most 80 columns: lists of hardware and models, one entry with its
-sources.
-"""
+"""Facts as plain text of at most 80 columns: lists of hardware and models, one entry."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def hardware_listing() -> str:
 
 
 def model_listing() -> str:
-    """A table of all models: id, parameters in 1e9, layers, MTP layers, how the shape is known. "-"
-    is unknown.
-    """
+    """A table of all models: id, parameters in 1e9, layers, MTP layers, shape; "-" is unknown."""
     head = f"{'id':<27}{'total B':>9}{'active B':>10}{'layers':>8}{'MTP':>5}  {'shape':<8}repos"
     rows = []
     for m in map(knowledge.llm, knowledge.llm_ids()):
@@ -124,9 +120,7 @@ def _sources(entry: Frozen) -> list[str]:
 
 
 def entry_text(entry: Hardware | LLM) -> str:
-    """One entry: every known field with its unit in the name, its checkpoints, and the citations of
-    its numbers.
-    """
+    """One entry: every known field with its unit, its checkpoints, and its numbers' sources."""
     parts = list(_lines(entry))
     if isinstance(entry, LLM) and entry.checkpoints:
         parts += ["", "checkpoints", *map(_checkpoint, entry.checkpoints)]

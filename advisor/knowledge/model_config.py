@@ -99,9 +99,7 @@ def _context(config: Mapping[str, Any], length: int | None) -> int | None:
 
 
 def _quantisation(told: Any) -> str | None:
-    """The id of the quantisation that a configuration tells: 16 bits where it tells none, None for
-    one that has no counterpart here.
-    """
+    """The id of a configuration's quantisation: bf16 where untold, None without a counterpart."""
     if not isinstance(told, dict):
         return "bf16"
     method = str(told.get("quant_method", "")).lower()
@@ -133,9 +131,7 @@ def _first(values: list[int | None]) -> int | None:
 
 
 def check_number(value: Any, field: str, name: str, path: str) -> int | None:
-    """A number of a shape; None where none is told, or one for each layer. Raises AdvisorError for
-    what no model has.
-    """
+    """A number of a shape, None where none is told. Raises AdvisorError for an impossible one."""
     if value is None or isinstance(value, list | tuple | dict):
         return None
     low, high = _LIMITS.get(field, _WIDTH)

@@ -22,9 +22,7 @@ MAX_NAME = 400  # characters; a longer text is cut before it is searched
 
 
 def key_of(name: str) -> str:
-    """Normal form of a name: lower case, letters, digits and dots only ("RTX 3090" ->
-    "rtx3090").
-    """
+    """Normal form of a name: lower-case letters, digits and dots only ("RTX 3090": "rtx3090")."""
     return re.sub(r"[^a-z0-9.]+", "", name[:MAX_NAME].lower()).strip(".")
 
 
@@ -54,9 +52,7 @@ def find_name(name: str, keys: Mapping[str, str]) -> str | None:
 
 
 def _near_with_same_digits(key: str, keys: Mapping[str, str]) -> str | None:
-    """The only id one typing slip away; the slip must lie in a word of four letters or more
-    (rtx6000 is not rtxa6000).
-    """
+    """The only id one slip away, in a word of four letters or more (rtx6000: not rtxa6000)."""
     if len(_ids_that_hold(key, keys)) > 1:
         return None  # a part of several names ("orin") is no slip in one of them
     digits, words = _DIGITS.findall(key), _LETTERS.findall(key)
@@ -106,9 +102,7 @@ MOST_NAMES = 6  # that an answer to an unclear name lists; of more, the nearest
 
 
 def likely(name: str, keys: Mapping[str, str]) -> tuple[str, ...]:
-    """What an unclear name may stand for: all ids that it is a part of where these are two to six
-    ("orin"), else the nearest.
-    """
+    """What an unclear name may stand for: the two to six ids that hold it, else the nearest."""
     found = _ids_that_hold(key_of(name), keys)
     return found if 1 < len(found) <= MOST_NAMES else nearest(name, keys)
 
@@ -119,9 +113,7 @@ def _ids_that_hold(key: str, keys: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The parts of a repository name or path, the most telling first: last part, the parts before
-    it, the whole.
-    """
+    """The parts of a repository name or path: last part, the parts before it, the whole."""
     cut = text[-MAX_NAME:].strip().strip("\"'")
     parts = [part for part in re.split(r"[/\\]|--", cut) if part]
     yield from reversed(parts)
@@ -167,9 +159,7 @@ def _whole(form: str, hay: str) -> bool:
 
 
 def _is_whole_dotted(form: str, dotted: str) -> bool:
-    """A form without dots, found in a text whose dots were dropped: it must not end in the middle
-    of a number.
-    """
+    """A form without dots, found in a text without its dots: it must not end inside a number."""
     if form in dotted:
         return _whole(form, dotted)
     loose = re.escape(form[0]) + "".join(r"\.?" + re.escape(ch) for ch in form[1:])

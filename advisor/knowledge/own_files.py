@@ -35,9 +35,7 @@ def may_name(text: str) -> bool:
 
 
 def refusal() -> str:
-    """Why a name of a file is no model here; the same for a file that is there and one that is
-    not where none may be read.
-    """
+    """Why a name of a file is no model here, the same whether it is there or not."""
     return NO_FILE if _MAY_READ.get() else NOT_HERE
 
 

@@ -74,9 +74,7 @@ def _near(low: int, high: int, value: float) -> int:
 
 
 def quant_by_rule(name: str, known: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
-    """An unseen quantisation of a known family (ud-q5_k_m, mlx-5bit, exl3-2.5bpw), as fields of a
-    Quant, or None.
-    """
+    """An unseen quantisation of a known family (ud-q5_k_m, mlx-5bit) as fields of a Quant."""
     key = key_of(name).removesuffix("gguf")
     if found := re.search(
         r"^(?:mlx|oq|omlx)(?:community)?q?(\d(?:\.\d+)?)(?:bit|bpw)?$|^(\d)bitmlx$", key

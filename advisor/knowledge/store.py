@@ -136,9 +136,7 @@ def llm(name: str) -> LLM:
 
 
 def llm_by_name(name: str) -> LLM:
-    """One model by id, alias, near spelling or a repository name that contains it; nothing is
-    opened. Raises UnknownFact.
-    """
+    """One model by id, alias, near spelling or repository; opens nothing. Raises UnknownFact."""
     found = _ident(name)
     if found is None:
         near = nearest(name.rsplit("/", 1)[-1], index()["llms_keys"])
@@ -177,9 +175,7 @@ def _model_in(text: str) -> str | None:
 
 
 def llm_from_text(text: str) -> LLM | None:
-    """The base model that a repository name, GGUF file name or path speaks of, or None. Fine-tunes
-    map to their base.
-    """
+    """The base model that a repository, file name or path speaks of, also of a fine-tune."""
     ident = _model_in(text) if text else None
     return _llm(ident) if ident else None
 
@@ -212,9 +208,7 @@ def known_shape(model: LLM) -> LLM | None:
 
 
 def checkpoints(model: LLM) -> tuple[Checkpoint, ...]:
-    """All published checkpoints of a model, those beside its drafters last; of a user's own, his
-    alone.
-    """
+    """All published checkpoints, those beside the drafters last; of a user's model, his alone."""
     if any(found.source == AS_ASKED for found in model.checkpoints):
         return model.checkpoints
     beside = _drafter_file(model.id)
@@ -242,9 +236,7 @@ def checkpoint(
 
 
 def drafters(model: LLM) -> tuple[Drafter, ...]:
-    """The published drafters of a model for every engine, the preferred first; see
-    knowledge_drafters for what is made of them.
-    """
+    """The published drafters of a model for every engine, the preferred first."""
     found = _drafter_file(model.id)
     return found.drafters if found is not None else ()
 
@@ -276,9 +268,7 @@ def quant_ids() -> tuple[str, ...]:
 
 
 def quant(name: str) -> Quant:
-    """One quantisation by id or alias; an unseen one of a known family by that family's rule.
-    Raises UnknownFact.
-    """
+    """One quantisation by id or alias, else by its family's rule. Raises UnknownFact."""
     keys: dict[str, str] = index()["quants_keys"]
     key = key_of(str(name))
     ident = keys.get(key) or keys.get(key.replace(".", ""))

@@ -89,9 +89,7 @@ def _of_file(report: Report, name: str) -> Report:
 
 
 def worse(before: Report, after: Report) -> bool:
-    """Whether a server is lost or gained, or there are more errors, more errors and warnings, or
-    more findings.
-    """
+    """Whether a server is lost or gained, or errors, errors and warnings, or findings grow."""
     if len(before.launches) != len(after.launches):
         return True
     for ranks in (("error",), ("error", "warning"), ("error", "warning", "info")):

@@ -106,9 +106,7 @@ _RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
 
 
 def _own_drafter(one: CheckedLaunch) -> str:
-    """What the file's own drafter is expected to gain where `recommend` has none for the model;
-    nothing where it would lose.
-    """
+    """What the file's own drafter gains where `recommend` has none; nothing where it loses."""
     if one.plan.method in ("none", "mtp"):
         return ""
     expected = estimate_of(one)
@@ -143,9 +141,7 @@ def _request(one: CheckedLaunch, drafter: str | None = None) -> Request:
 
 
 def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
-    """What differs in what matters; a field that the recommendation leaves to the engine is no
-    change.
-    """
+    """What differs in what matters; a field that is left to the engine is no change."""
     found = []
     for name in _FIELDS:
         old, new = getattr(present, name), getattr(wanted, name)
@@ -164,9 +160,7 @@ def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
 def _ratios(
     one: CheckedLaunch, old: Estimate | None, new: Estimate | None
 ) -> tuple[tuple[str, float], ...]:
-    """New over present speed of each metric, above 1 is faster; empty where the load or the shape
-    is not known.
-    """
+    """New over present speed of each metric; empty where the load or shape is not known."""
     facts = one.facts
     if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
         return ()  # not known, or the file's plan cannot start on these devices

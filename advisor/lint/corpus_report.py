@@ -92,9 +92,7 @@ def _count(
 
 
 def differences(report: Report, row: dict[str, str]) -> list[str]:
-    """How the reading differs from the index: the one launch of the file that agrees best is
-    compared.
-    """
+    """How the reading differs from the index, of the launch of the file that agrees best."""
     if not report.launches:
         return ["no launch was found"]
     return min((_differences(one, row) for one in report.launches), key=len)
@@ -115,9 +113,7 @@ def _differences(one: CheckedLaunch, row: dict[str, str]) -> list[str]:
 
 
 def same_model(one: CheckedLaunch, wanted: str) -> bool:
-    """Whether the launch is of the model that the index names: by identity where known, else by
-    its name's words.
-    """
+    """Whether the launch is of the index's model: by identity where known, else by its words."""
     known = knowledge.llm_from_text(wanted)
     if known is not None and one.facts.model is not None:
         return known.id == one.facts.model.id

@@ -1,6 +1,4 @@
-"""Taking an environment variable out of a file: the assignment with what only serves it, in each
-form that has one.
-"""
+"""Taking an environment variable out of a file, with what only serves it, in each form."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ def is_closed(words: str) -> bool:
 
 
 def requote(text: str, edit: Edit) -> Edit | None:
-    """A value with double quotes in it, where double quotes stand around it: those become single
-    ones. None where it has both kinds.
-    """
+    """A value whose double quotes would end those around it: single ones; None if it has both."""
     around = text[edit.start - 1 : edit.start] + text[edit.end : edit.end + 1]
     if around != '""' or '"' not in edit.text or "\\" in edit.text:
         return edit
@@ -44,9 +40,7 @@ def requote(text: str, edit: Edit) -> Edit | None:
 
 
 def remove_variable(text: str, edit: Edit) -> Edit | None:
-    """The edit that takes the assignment at the edit's place away; None where its surroundings are
-    not understood.
-    """
+    """The edit that takes the assignment there away; None where its surroundings are unclear."""
     start, end = _with_quotes(text, edit.start, edit.end)
     line = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", end)

@@ -42,9 +42,7 @@ class Change(NamedTuple):
 
 
 def apply_edits(source: Source, findings: Sequence[Finding], unsafe: bool = False) -> Change:
-    """Apply the edits of the findings' fixes to a text. A fix that overlaps an earlier one is left
-    for the next run.
-    """
+    """Apply the findings' edits to a text; one that overlaps an earlier one waits."""
     taken: list[Edit] = []
     applied: list[Finding] = []
     conflicting: list[Finding] = []
@@ -73,9 +71,7 @@ def _overlap(one: Edit, other: Edit) -> bool:
 
 
 def apply(text: str, edits: Sequence[Edit]) -> str:
-    """The text with edits that do not overlap. Raises AdvisorError for a place that is not in
-    it.
-    """
+    """The text with edits that do not overlap. Raises AdvisorError for a place outside it."""
     for edit in sorted(set(edits), key=lambda one: (one.start, one.end), reverse=True):
         if not 0 <= edit.start <= edit.end <= len(text):
             raise AdvisorError(f"{edit.file}: a fix points outside the file; read the file again")
@@ -165,9 +161,7 @@ def _newline(text: str) -> str:
 
 
 def _with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
-    """The place with the quotes of its words, which spans leave out: `--flag '{...` ends before the
-    closing one.
-    """
+    """The place with the quotes of its words: `--flag '{...` ends before the closing one."""
     inside, after = text[start:end], text[end : end + 1]
     if after and after in "'\"":
         if inside.count(after) % 2:

@@ -52,9 +52,7 @@ def migrate_files(files: Sequence[str], options: Mapping[str, Any]) -> int:
 
 
 def migrate_launches(read: FileRead, target: str) -> list[Migration]:
-    """The launches whose engine has the release `target`. Raises AdvisorError if no launch's engine
-    has it.
-    """
+    """The launches whose engine has release `target`. Raises AdvisorError where none has it."""
     moved: list[Migration] = []
     problems: list[AdvisorError] = []
     for launch in read.launches:
@@ -183,9 +181,7 @@ def _launch_edits(launch: Launch, after: Launch, old: Flag, new: Flag) -> list[E
 
 
 def _variable(launch: Launch, after: Launch, old: Flag, new: Flag) -> str:
-    """The variable that sets the same option at the new release; the old one where the option has
-    none.
-    """
+    """The variable that sets the same option at the new release, else the old one."""
     catalogue = engines.get(launch.engine).catalogue
     option = catalogue.option(new.name, after.engine_version)
     still = catalogue.env_option(old.raw)
@@ -204,9 +200,7 @@ def _is_still_known(launch: Launch, after: Launch, old: Flag) -> bool:
 
 
 def spell_like(new: Flag, old: Flag) -> str:
-    """The new spelling in the manner of the old one: keys have no dashes, Python has
-    underscores.
-    """
+    """The new spelling in the manner of the old: keys have no dashes, Python has underscores."""
     if old.origin == "python":
         return new.raw.lstrip("-").replace("-", "_")
     return new.raw if old.raw.startswith("-") else new.raw.lstrip("-")

@@ -31,9 +31,7 @@ class Given(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The recommendation beside the launch. `ratios` holds new / present speed per metric (p50);
-    above 1 is faster.
-    """
+    """The recommendation beside the launch. `ratios`: new / present p50, above 1 is faster."""
 
     decision: str
     fields: tuple[tuple[str, Any, Any], ...] = ()
@@ -99,9 +97,7 @@ def _value_text(value: Any) -> str:
 
 
 class CheckedLaunch(NamedTuple):
-    """One launch with what it means and, where hardware and load are known, what is expected of
-    it.
-    """
+    """One launch, what it means and, with hardware and load known, what is expected of it."""
 
     launch: Launch
     plan: Plan
@@ -131,9 +127,7 @@ class Failure(NamedTuple):
 
 
 class FileReport(NamedTuple):
-    """One file: its form, how many launches it holds, what was not read, or why it could not be
-    read.
-    """
+    """One file: form, number of launches, what was not read, or why it could not be read."""
 
     file: str
     form: str = ""
@@ -178,9 +172,7 @@ class Report(NamedTuple):
         return any(one.cut_short for one in self.files)
 
     def clean(self, text: str) -> str:
-        """A text for output without the secrets of any of the files: what it says of its own file
-        was cleaned when it was made.
-        """
+        """A text for output without the secrets of any of the files."""
         return self.cleaner()(text)
 
     def cleaner(self) -> Callable[[str], str]:
@@ -191,9 +183,7 @@ class Report(NamedTuple):
         return lambda text: every.clean(text, words=alone)
 
     def printable(self, text: str) -> str:
-        """A text for one line of output: no secrets, nothing that a terminal obeys, not too
-        long.
-        """
+        """A text for one line of output: no secrets, nothing a terminal obeys, not too long."""
         return printable(self.clean(text))
 
 
@@ -222,9 +212,7 @@ def _no_launch(files: Iterable[FileReport]) -> str:
 
 
 def with_unread(report: Report, named: Collection[str]) -> Report:
-    """The report with an error for each of the files named by the caller that holds no launch; not
-    for those that a folder holds.
-    """
+    """The report with an error for each file that the caller named and that holds no launch."""
     files = (
         one._replace(error=_no_launch([one]), kind="not checked")
         if one.file in named and not one.launches and not one.error

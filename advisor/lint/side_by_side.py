@@ -52,9 +52,7 @@ def side_by_side(
     output_tokens: int | None = None,
     workload: str | None = None,
 ) -> SideBySide:
-    """Compare two or three files. Raises AdvisorError for one that cannot be read or starts no
-    server.
-    """
+    """Compare two or three files. Raises AdvisorError for one that starts no server."""
     if not 2 <= len(paths) <= MOST:
         raise AdvisorError(f"compare takes two or three files, not {len(paths)}")
     arms = []

@@ -104,9 +104,7 @@ def _is_text(source: str) -> bool:
 
 
 def expand(paths: Iterable[str]) -> Iterable[str]:
-    """Directories become the configuration files under them; hidden folders and links to folders
-    are left out.
-    """
+    """Directories become their configuration files, without hidden and linked folders."""
     count = 0
     for path in paths:
         if path == "-" or not os.path.isdir(path):
@@ -158,9 +156,7 @@ def check_launch(
     changes: bool = False,
     estimates: bool = True,
 ) -> Report:
-    """Judge every launch of one file. Raises AdvisorError for hardware and rules that are not
-    known.
-    """
+    """Judge every launch of one file. Raises AdvisorError for unknown hardware and rules."""
     if given.hw:
         knowledge.hardware(given.hw)
     tuple(select_rows(select, ignore))
@@ -266,9 +262,7 @@ def _continue(read: FileRead, finding: Finding) -> Finding:
 
 
 def understand(launch: Launch, given: Given) -> CheckedLaunch:
-    """What a launch means, what is known of it, and what is expected of it where hardware and load
-    are told.
-    """
+    """What a launch means, what is known of it, and what is expected of it."""
     from advisor import engines  # start-up: only where a launch is judged
 
     adapter = engines.get(launch.engine)

@@ -13,9 +13,7 @@ from advisor.perf.arrays import Floats, Tokens
 
 
 def token_variance(tau: Tokens, k: Tokens) -> Floats:
-    """Variance of the tokens emitted by one step: exact for k = 1, within about a tenth of
-    independent acceptance above.
-    """
+    """Variance of a step's tokens: exact for k = 1, within a tenth of independence above."""
     shape = np.where(k > 0, 0.5 + 0.5 / np.fmax(k, 1), 0.0)
     return np.asarray(np.fmax((tau - 1) * (k + 1 - tau), 0.0) * shape)
 

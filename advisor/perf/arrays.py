@@ -82,9 +82,7 @@ def _is_one_of(vocabulary: tuple[str, ...], names: tuple[str, ...]) -> Mask:
 
 
 def mask(codes: Codes, vocabulary: Sequence[str], names: Sequence[str]) -> Mask:
-    """Which codes (N,) stand for one of the names; a table look-up, many times cheaper than np.isin
-    on small arrays.
-    """
+    """Which codes stand for one of the names; a table look-up, quicker than np.isin here."""
     found = _is_one_of(tuple(vocabulary), tuple(names))[codes]
     found.flags.writeable = False  # it may be kept
     return found
@@ -236,9 +234,7 @@ class Points:
         return made
 
     def replace(self, **changes: Floats | Codes | float | bool) -> Points:
-        """A copy with some fields changed: arrays (N,), or scalars, spread over all points. Raises
-        TypeError for a name that is no field.
-        """
+        """A copy with some fields changed: arrays or scalars. Raises TypeError for no field."""
         n = len(self)
         made: dict[str, Any] = {}
         if not _COLUMNS.union(("filled",)).issuperset(changes):

@@ -34,9 +34,7 @@ def by_path(default: float, **special: float) -> ByPath:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Constants:
-    """Units: `_s` seconds, `eta`/`mfu`/`share` fractions of a peak, the rest pure numbers. See
-    `constant_sources`.
-    """
+    """Units: `_s` seconds, `eta`/`mfu`/`share` fractions of a peak, the rest pure numbers."""
 
     # memory and compute
     eta_bw: ByPath = by_path(

@@ -75,9 +75,7 @@ def replays_states(p: P.Points) -> Mask:
 def draft_seconds(
     points: P.Points, constants: Constants, batch: Requests, context: Tokens
 ) -> Seconds:
-    """All drafting of one cycle for `batch` requests: k passes (or one block pass) of the point's
-    method. 0 for none.
-    """
+    """All drafting of one cycle for `batch` requests: k passes, or one block pass; 0 for none."""
     p = points
     one, chosen = _Cycle.of(points, constants, batch, context), np.zeros(len(p))
     for methods, price in _PRICES:
@@ -88,9 +86,7 @@ def draft_seconds(
 
 
 class _DraftOps(NamedTuple):
-    """What operations of a drafter cost beside its bytes, (N,) each: tensor cores compute while
-    they read, matrix-vector kernels do not.
-    """
+    """A drafter's operations beside its bytes: tensor cores overlap, vector kernels do not."""
 
     p: P.Points
     small: Mask

@@ -69,9 +69,7 @@ def impute(points: P.Points) -> P.Points:
 
 
 def _fill_hardware(p: P.Points) -> dict[str, Floats]:
-    """Rates from bandwidth and architecture; a rate of 0 means that the hardware lacks the
-    format.
-    """
+    """Rates from bandwidth and architecture; a rate of 0: the hardware lacks the format."""
     bw = _fill_unknown(p.bw, _table(table("classes"), P.CLASSES, p.hw_class))
     bw = np.where(np.isnan(p.bw) & P.mask(p.arch, P.ARCHS, P.APPLE), table("classes")["apple"], bw)
     fp32 = _fill_unknown(
@@ -259,9 +257,7 @@ def _fill_experts(
 
 
 def _fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
-    """Load and limits: one stream of 512 in and 512 out, the engine's default limits, and no shared
-    prefix.
-    """
+    """Load and limits: one stream of 512 in and out, the engine's limits, no shared prefix."""
     server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
     vllm = p.is_engine("vllm")
     concurrency = np.fmax(_fill_unknown(p.concurrency, value("concurrency")), 1.0)

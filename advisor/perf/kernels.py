@@ -87,9 +87,7 @@ _MATRIX_CORES = sourced(
 
 
 def dense_limit(p: P.Points) -> Floats:
-    """Most tokens of one step that dense weights meet in the vector kernel, of N filled points
-    (N,).
-    """
+    """Most tokens of one step that dense weights meet in the vector kernel (N,)."""
     limit = np.full(len(p), LONGEST)
     k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
     if not k_quant.any():
@@ -110,9 +108,7 @@ def expert_limit(p: P.Points) -> Floats:
 
 
 def repeats(p: P.Points, tokens: Tokens) -> Mask:
-    """Where dense weights are read anew for every token: K-quants below 4 tokens on Metal, I-quants
-    up to 8 (N,).
-    """
+    """Where dense weights are read anew for every token: Metal, K-quants below 4, I-quants to 8."""
     few = (tokens > 1) & (tokens <= LONGEST) & p.is_path("llamacpp-metal")
     k_quant = (p.quant_family == P.QUANT_FAMILIES.index("gguf-k")) & (tokens < _METAL_K_FROM)
     return np.asarray(few & (k_quant | (p.quant_family == P.QUANT_FAMILIES.index("gguf-i"))))

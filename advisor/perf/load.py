@@ -164,9 +164,7 @@ def _paged_states(p: P.Points) -> Mask:
 
 
 def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
-    """Bytes of one running request in such a pool: whole pages, and per group of layers a page for
-    every state.
-    """
+    """Bytes of a running request in such a pool: whole pages, a page per group and state."""
     attention = np.fmax(p.attn_layers, 1)
     state = p.state_bytes / np.fmax(
         p.linear_layers, 1
@@ -232,9 +230,7 @@ def load(p: P.Points, c: Constants, tau: Tokens, spec: bool) -> Load:
 
 
 def prefix_hits(p: P.Points, spec: bool) -> Tokens:
-    """Prompt tokens found in the prefix cache: whole pages only, and under MTP in vLLM before 0.33
-    one page fewer.
-    """
+    """Prompt tokens in the prefix cache: whole pages, under MTP in vLLM before 0.33 one fewer."""
     shared = _cached_pages(p, spec, p.prefix_share * p.input_tokens)
     return np.asarray(np.where(p.prefix_caching > 0, shared, 0.0))
 
@@ -258,9 +254,7 @@ def prefix_tail(p: P.Points, spec: bool, hits: Tokens) -> Tokens:
 
 
 def _cached_pages(p: P.Points, spec: bool, tokens: Floats) -> Floats:
-    """The part of the first `tokens` prompt tokens that whole pages hold and a later request can
-    use.
-    """
+    """The first `tokens` prompt tokens that whole pages hold for a later request to use."""
     vllm = p.is_engine(*engines_with("states_in_pool"))
     page = np.where(vllm & (p.is_hybrid > 0), HYBRID_PAGE_TOKENS, PAGE_TOKENS)
     whole = np.floor(tokens / page) * page

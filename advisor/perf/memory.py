@@ -98,9 +98,7 @@ def outside_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
 
 
 def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
-    """What the engine may take of a device in all: its share and what it keeps outside of that, at
-    most what there is.
-    """
+    """What the engine may take of a device: its share and what lies outside, at most all."""
     usable = usable_gib(facts)
     if usable is None:
         return None
@@ -162,9 +160,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
 
 
 def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
-    """What is taken whatever the load: weights, drafter, overhead; None where a size is not
-    known.
-    """
+    """What is taken whatever the load: weights, drafter, overhead; None if a size is unknown."""
     shape, quant = facts.shape or facts.model, facts.quant
     weights = target_gib(facts, plan, shape, quant) if shape and quant else None
     if shape is None or quant is None or weights is None:
@@ -287,9 +283,7 @@ def replica_gpus(facts: Facts, plan: Plan) -> int:
 
 
 def replica(facts: Facts, plan: Plan) -> Facts:
-    """The facts as one of `dp` replicas sees them: its devices and its share of the concurrent
-    requests.
-    """
+    """The facts as one of `dp` replicas sees them: its devices, its share of the requests."""
     if plan.dp == 1:
         return facts
     share = -(-(facts.concurrency or 1) // plan.dp)

@@ -193,9 +193,7 @@ def _sampling_seconds(
 def decode_seconds(
     points: P.Points, constants: Constants, batch: Requests, context: Tokens, spec: bool
 ) -> Seconds:
-    """One whole decode cycle of an arm: a plain step, or a verify step and its drafting.
-    `verify_scale` acts here.
-    """
+    """One decode cycle of an arm: a plain step, or a verify step (`verify_scale`) and drafting."""
     one = np.ones_like(batch)
     if not spec:
         return step_seconds(points, constants, batch, one, False, context).total
@@ -214,9 +212,7 @@ def decode_seconds(
 
 
 def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> Seconds:
-    """Two all-reduces per layer under tensor parallelism: a latency each, and the activations over
-    the link.
-    """
+    """Two all-reduces per layer under tensor parallelism: a latency, and activations each."""
     # beyond one node, whatever links the GPUs inside it
     several = (p.tp > _NODE) & P.mask(p.arch, P.ARCHS, _HGX)
     slow = several | P.mask(p.link, P.LINKS, ("roce", "ethernet"))

@@ -145,9 +145,7 @@ def soft_max(a: Floats, b: Floats) -> Floats:
 
 
 def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
-    """Matrix rates of one device in FLOP/s, by quantisation: for mixer weights, and for FFN or
-    expert weights. (N,) each.
-    """
+    """Matrix rates of one device, FLOP/s, for mixer weights and for FFN or expert weights."""
     fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
     int8 = np.where(p.int8 > 0, p.int8, p.bf16)
     fp4 = np.where(p.fp4 > 0, p.fp4, p.bf16)
@@ -161,9 +159,7 @@ def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
 
 
 def small_batch_rate(p: P.Points, c: Constants) -> Floats:
-    """FLOP/s of one device in the matrix-vector kernels that llama.cpp and MLX use for a few tokens
-    (N,).
-    """
+    """FLOP/s of one device in the matrix-vector kernels of llama.cpp and MLX."""
     lanes, unpack = _LANES[p.arch], _UNPACKING[p.quant_family]
     # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in
     # which MLX computes; llama.cpp computes in fp16 there.
@@ -181,9 +177,7 @@ def unpack_tokens(p: P.Points, c: Constants) -> Floats:
 
 
 def tile_overhead(p: P.Points, c: Constants) -> Floats:
-    """Time of llama.cpp's tiled kernels for dense weights beside their operations, over that of
-    one token (N,).
-    """
+    """Time of llama.cpp's tiled kernels for dense weights over that of one token."""
     dp4a = P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR)
     return np.asarray(at(c.mmq_fixed, p) * np.where(dp4a, c.mmq_fixed_dp4a, 1.0))
 
@@ -209,9 +203,7 @@ def gemm_share(p: P.Points, c: Constants) -> Floats:
 
 
 def attention_share(p: P.Points, c: Constants) -> Floats:
-    """Share of the matrix peak that attention reaches, 0 to 1 (N,): more with the asynchronous tile
-    instructions of Hopper and B200.
-    """
+    """Share of the matrix peak that attention reaches: more with wgmma on Hopper and B200."""
     return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
 
 

@@ -38,9 +38,7 @@ MOST_SHARE = sourced(0.995, "share", "own choice: no expert takes every token", 
 def attention_seconds(
     p: P.Points, c: Constants, batch: Requests, tokens_per_request: Tokens, context: Tokens
 ) -> Seconds:
-    """KV bytes are read once per request, whatever the tokens verified; operations grow with them.
-    Sliding layers see their window only.
-    """
+    """KV bytes are read once per request, operations grow with tokens; windows cut both."""
     bandwidth = read_rate(p, c)
     read = (
         batch
@@ -55,9 +53,7 @@ def attention_seconds(
 
 
 def attended_keys(p: P.Points, context: Tokens) -> Floats:
-    """Keys that one token meets over all layers, times the width of their heads: the whole context,
-    or a sliding window.
-    """
+    """Keys that a token meets over all layers, context or window, times their heads' width."""
     sliding = np.fmax(p.attn_layers - p.global_layers, 0) * p.swa_head_dim
     return np.asarray(
         p.heads * (context * p.global_layers * p.head_dim + np.fmin(context, p.window) * sliding)

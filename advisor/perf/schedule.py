@@ -58,23 +58,17 @@ class Prefill(NamedTuple):
     saved_s: Floats  # what a call within captured CUDA graphs takes less
 
     def seconds(self, tokens: Floats, captured: Floats | float) -> Floats:
-        """The time to compute this many prompt tokens (N,) in one step, s (N,), where a share of
-        such steps fits a captured graph.
-        """
+        """Seconds for so many prompt tokens in a step; a share of steps fits a captured graph."""
         made = self.small_s + (tokens - self.small_tokens) * self.per_token_s
         return np.asarray(np.fmax(made - captured * self.saved_s, 0.0))
 
     def each(self, load: L.Load, calls: Floats, captured: Floats) -> Seconds:
-        """Seconds per prompt that takes this many calls, which others may share: linear in both, so
-        that the mean of the calls is enough.
-        """
+        """Seconds per prompt of so many calls, which others may share: linear in both."""
         return np.asarray(self.seconds(load.prompt / calls, captured) * calls)
 
 
 def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill:
-    """The prompt cost of a step as a line through one prompt's chunk and the largest chunk that can
-    come up.
-    """
+    """A step's prompt cost as a line through one prompt's chunk and the largest chunk."""
     small = np.fmin(load.prompt, load.budget)
     large = np.fmax(np.fmin(load.prompt * load.clients, load.budget), small * APART + 1)
     before = np.fmax(load.prompt - small, 0.0) / 2 + (p.input_tokens - load.prompt)
@@ -127,9 +121,7 @@ def quiet_share(load: L.Load, meet: Prompts, batch: Requests) -> Floats:
 
 
 def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tuple[Floats, Floats]:
-    """(TTFT, seconds decoding) of the joint start: prompts done early decode while the others' are
-    still computed.
-    """
+    """(TTFT, seconds decoding) of the joint start: prompts done early decode meanwhile."""
     tokens = load.clients * load.prompt
     calls, service = load.clients * meet.calls_first, load.prompt / load.budget
     chunk = np.where(load.tail > 0, tokens / calls, np.fmin(tokens, load.budget))
@@ -183,9 +175,7 @@ def _later_rounds(
 
 
 def drain_seconds(load: L.Load, step: Seconds) -> Seconds:
-    """Extra time at the end of a benchmark, when slots empty one after another (0 if all end
-    together).
-    """
+    """Extra time at a benchmark's end, when slots empty one by one (0 if all end together)."""
     rounds = np.fmax(load.requests / load.clients, 1.0)
     spread = np.fmin(load.steps_sd * np.sqrt(rounds) / load.steps, MOST_SPREAD)
     return np.asarray(
@@ -194,9 +184,7 @@ def drain_seconds(load: L.Load, step: Seconds) -> Seconds:
 
 
 def speedups(points: P.Points, constants: Constants, tau: Tokens) -> dict[Metric, Floats]:
-    """Speculation against none for every metric, (N,); above 1 is always faster, TPOT and TTFT
-    included.
-    """
+    """Speculation against none for every metric; above 1 is faster, also of TPOT and TTFT."""
     filled = imputation.impute(points)
     spec, base = replay(filled, constants, tau, "spec"), replay(filled, constants, tau, "base")
     return {

@@ -161,9 +161,7 @@ def _one_of(vocabulary: tuple[str, ...], names: tuple[str, ...]) -> Floats:
 
 
 def position_design(points: Points) -> Floats:
-    """Which slope a point's positions follow: (N, 3) for single-token heads, block drafters,
-    guessing by lookup.
-    """
+    """Which slope positions follow (N, 3): single-token heads, block drafters, lookups."""
     block = points.is_method(*_BLOCK)
     guess = points.is_method("ngram", "draft_model")
     return np.column_stack([~(block | guess), block, guess]).astype(np.float64)
@@ -173,9 +171,7 @@ STEPS_DOWN: Floats = np.log(1.0 + np.arange(MAX_K))
 
 
 class AcceptanceModel(NamedTuple):
-    """Fitted coefficients. `beta` (P,) over COLUMNS, `covariance` (P, P), `source_sd` the spread
-    between sources in logits.
-    """
+    """Fitted `beta` (P,) over COLUMNS, `covariance` (P, P), `source_sd` in logits."""
 
     beta: Floats
     covariance: Floats
@@ -230,9 +226,7 @@ class Logits(NamedTuple):
 
 
 class Acceptance(Logits):
-    """Belief about the conditional acceptance of N points, in logits. `known` marks points with a
-    measurement in it.
-    """
+    """Belief about the conditional acceptance of N points, in logits; `known`: measured."""
 
     def take(self, rows: Ints | slice) -> Acceptance:
         """That of some of the points (M,)."""
@@ -250,9 +244,7 @@ class Acceptance(Logits):
 
     @cached_property
     def log_tau_sd(self) -> Floats:
-        """Sd of log(tau) (N,): the common part's, by the delta method, with a small floor for the
-        positions.
-        """
+        """Sd of log(tau): the common part's, by the delta method, with a small floor."""
         total = log_gradient(self.conditional, self.k).sum(axis=1)
         sd: Floats = np.hypot(total * self.shared_sd, LEAST_SD)
         return sd
@@ -263,9 +255,7 @@ class Acceptance(Logits):
 
 
 def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Acceptance:
-    """Prior of every point, updated by its measured acceptance (rate, length or positions). `hide`
-    leaves out what was measured.
-    """
+    """Each point's prior, updated by its measured acceptance; `hide` leaves that out."""
     mean, sd = model.prior(points)
     k = draft_k(points)
     known = np.zeros(len(points), dtype=bool)
@@ -290,9 +280,7 @@ def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Accep
 def _update(
     mean: Floats, sd: Floats, target: Floats, k: Floats, rows: Mask, position_sd: float
 ) -> tuple[Floats, Floats]:
-    """Iterated extended Kalman step with the observation log(tokens per step) = target, noise
-    MEASURED_SD.
-    """
+    """Iterated extended Kalman step: observed log(tokens per step) = target, sd MEASURED_SD."""
     m0, s2 = mean[rows], sd[rows] ** 2
     y, kk, p2 = target[rows], k[rows], position_sd**2
     m = m0.copy()
@@ -313,9 +301,7 @@ def _update(
 def _update_positions(
     mean: Floats, sd: Floats, given: Floats, stated: Mask
 ) -> tuple[Floats, Floats]:
-    """Each stated conditional acceptance observes its logit (noise 0.15); the common part takes
-    what they agree on.
-    """
+    """Each stated conditional acceptance observes its logit (noise 0.15), and the common part."""
     noise2, p2 = STATED_SD**2, POSITION_SD**2
     miss = np.where(stated, logit(given) - mean, 0.0)
     count = stated.sum(axis=1)

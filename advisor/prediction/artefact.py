@@ -16,9 +16,7 @@ SCHEMA = 5  # of its layout
 
 @lru_cache(maxsize=4)
 def load(path: Path | None = None) -> Model:
-    """Read the shipped model. Raises AdvisorError where the file is missing, not readable, or of
-    another layout.
-    """
+    """Read the shipped model. Raises AdvisorError where it is missing or unreadable."""
     where = path or Path(ARTEFACT)
     try:
         data = path.read_bytes() if path else read_data(f"models/{ARTEFACT}")

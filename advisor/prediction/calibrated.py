@@ -1,6 +1,4 @@
-"""Predictions for one machine once its own runs are known: shifted, narrower near them, and with
-the baselines that were measured.
-"""
+"""Predictions for one machine with its own runs: shifted, narrower near them, baselines."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ class Level(NamedTuple):
 
 
 class Calibrated(NamedTuple):
-    """Predictions by metric, baselines by metric, and by how much the tokens per step move, log
-    ratio. (N,) each.
-    """
+    """Predictions and baselines by metric, and by how much log tokens per step move, (N,) each."""
 
     found: dict[str, Predicted]
     baselines: dict[str, Floats]
@@ -167,9 +163,7 @@ def _plain_runs(
 
 
 def _level(runs: tuple[OwnRun, ...], name: str, full: arrays.Points, model: Model) -> Level:
-    """Measured over computed baseline of the own runs without speculation, the nearest load and the
-    surest run most (N,).
-    """
+    """Measured over computed baseline of own plain runs, the nearest and surest most."""
     known = [next(((v, sd) for n, v, sd in run.baseline if n == name), None) for run in runs]
     stated = np.array([i for i, one in enumerate(known) if one is not None], dtype=np.intp)
     if not len(stated):

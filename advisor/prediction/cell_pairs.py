@@ -69,9 +69,7 @@ CLEAR = sourced(
 
 
 class Near(NamedTuple):
-    """What the pairs of one cell say of points, (N,) each. `shift`: what the mean moves by; the
-    others as in `neighbours.Pull`.
-    """
+    """What a cell's pairs say of points: `shift` of the mean, the others as `neighbours.Pull`."""
 
     shift: Floats
     evidence: Floats
@@ -287,9 +285,7 @@ class Sides:
 
 
 def _lines(groups: Groups, missed: Floats) -> tuple[Floats, Floats]:
-    """Where the pairs' lines have their ends, in order (2B,), and level at 0 and slope of each
-    group between them (2B + 1, 2, G).
-    """
+    """Ends of the pairs' lines in order (2B,), level and slope of groups between (2B + 1, 2, G)."""
     count = len(missed)
     ends = np.concatenate([-missed - CLEAR, -missed + CLEAR])
     level = np.concatenate([1 + missed / CLEAR, 1 - missed / CLEAR])

@@ -154,9 +154,7 @@ def goal_weights(goal: Goal, paid: Floats) -> Floats:
 
 
 def goal_chances(goals: Sequence[Goal], paid: Floats, found: Mapping[str, Predicted]) -> Floats:
-    """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs
-    does (N,). `paid` is what `token_wait` says.
-    """
+    """Chance that each point's goal gains; `paid` is what `token_wait` says."""
     chances = np.empty(len(goals))
     for goal in dict.fromkeys(goals):
         rows = np.array([other == goal for other in goals])

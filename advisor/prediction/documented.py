@@ -65,9 +65,7 @@ def observe(setting: Setting, full: arrays.Points) -> Observed:
 
 
 def observation(strength: Strength) -> Observed:
-    """Loss and caution as one, weighed by precision, so that nothing jumps where one becomes the
-    other.
-    """
+    """Loss and caution as one, weighed by precision, so that nothing jumps between them."""
     typical = knowledge.threshold("documented_loss").value
     size = np.where(np.isnan(strength.size), typical, strength.size)
     caution = knowledge.threshold("documented_caution").value

@@ -43,9 +43,7 @@ def estimate_many(
 
 
 class Batch(NamedTuple):
-    """What was computed for N cases at once. Each is said as an Estimate when it is asked for: of
-    many nobody asks.
-    """
+    """What was computed for N cases at once, said as Estimates only when asked for."""
 
     cases: Sequence[tuple[Facts, Plan]]
     found: Mapping[str, Predicted]  # by metric
@@ -84,9 +82,7 @@ class Batch(NamedTuple):
         )
 
     def _plain_sd(self, name: str, i: int, devices: int) -> float:
-        """Of the level without speculation of case i: what such predictions miss by, less where it
-        was measured.
-        """
+        """Sd of the level without speculation of case i, less where it was measured."""
         plain = plain_sd(name, devices)
         level = self.levels.get(name)
         if level is None:

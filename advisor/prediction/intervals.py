@@ -38,9 +38,7 @@ CERTAIN = acc.FAR  # logit of a draft that is always accepted
 
 
 class Predicted(NamedTuple):
-    """Speed-ups of N points for each point's metric (ratios above 1 are faster), and what they rest
-    on. (N,) each.
-    """
+    """Speed-ups of each point's metric (above 1 is faster), and what they rest on, (N,) each."""
 
     p10: Floats
     p50: Floats
@@ -105,9 +103,7 @@ def quantile(
 
 
 def _sides(mean: Floats, below: Floats, above: Floats) -> tuple[Floats, Floats, Floats]:
-    """Standard deviations below and above the median, and the chance of a gain before it is known
-    (N,): the same at every share.
-    """
+    """Standard deviations below and above the median, and the chance of a gain before (N,)."""
     below, above = (np.fmax(side, LEAST_WIDTH) / Z10 for side in (below, above))
     gained = 1 - spread.cdf(-mean / np.where(mean > 0, below, above))
     return below, above, np.clip(gained, LEAST_SIDE, 1 - LEAST_SIDE)
@@ -181,9 +177,7 @@ def chance(
 
 
 def pin_acceptance(belief: acc.Acceptance, points: Points) -> acc.Acceptance:
-    """The belief with each stated acceptance exactly as stated; what was not stated, later
-    positions above all, stays as inferred from it.
-    """
+    """The belief with each stated acceptance exactly as stated, the rest as inferred."""
     k = np.where(np.isnan(points.given_k), belief.k, points.given_k)
     length = np.where(
         np.isnan(points.given_length), 1.0 + k * points.given_rate, points.given_length

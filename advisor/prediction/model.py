@@ -124,9 +124,7 @@ def loop(
     tau: Tokens,
     plain_run: schedule.ServedLoad | None = None,
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """(log speed-up, log value without speculation) by metric; values in tok/s, TPOT and TTFT in
-    ms. (N,) each.
-    """
+    """(log speed-up, log value without speculation) by metric; in tok/s, TPOT and TTFT in ms."""
     spec = schedule.replay(full, constants, tau, "spec")
     base = plain_run or schedule.replay(full, constants, tau, "base")
     late = serial_drafting(full, constants)
@@ -201,9 +199,7 @@ class Model:
         return shift_constants(Constants(), self.absolute)
 
     def raw(self, points: arrays.Points, hide: bool = False) -> Raw:
-        """Mean and sd of the log speed-up of each point's metric (N,), nearby measurements not yet
-        used.
-        """
+        """Mean and sd of each point's log speed-up (N,), nearby measurements not yet used."""
         ready, full = prepare(points)
         belief = acc.believe(self.acceptance, ready, hide)
         return self.price(points, full, belief, [full.metric])
@@ -215,9 +211,7 @@ class Model:
         belief: acc.Acceptance,
         metrics: Sequence[arrays.Codes],
     ) -> Raw:
-        """The physics of M metrics of each point, with every known reason for doubt as its sd. M
-        metrics of N points give (M * N,) each.
-        """
+        """Physics of M metrics, every known reason for doubt as its sd: (M * N,) each."""
 
         def price(part: arrays.Points, constants: Constants, here: Mask, same: bool) -> Floats:
             base = schedule.ServedLoad(*(served[here] for served in plain)) if same else None
@@ -240,9 +234,7 @@ class Model:
         return mean - low * sd, mean + high * sd
 
     def p_gain(self, mean: Floats, sd: Floats, known: Mask) -> Floats:
-        """Calibrated probability that the speed-up is above 1. `known`: whether an acceptance is
-        stated.
-        """
+        """Calibrated probability of a speed-up above 1. `known`: an acceptance is stated."""
         stated, guessed = (
             np.interp(mean / sd, *np.array(curve).T) for curve in self.calibration.gain
         )

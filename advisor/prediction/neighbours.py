@@ -169,9 +169,7 @@ class Nearby(Pairs):
 
 
 def _pack(rows: Floats, steps: Floats) -> str:
-    """Rows (E, D) as text: little-endian 16 bit integers, row by row, in base64; `steps` (D,) in
-    one unit of each column.
-    """
+    """Rows (E, D) as base64 of little-endian int16, row by row; `steps` (D,) is a unit each."""
     whole = np.round(rows * steps)
     whole = np.where(np.isnan(whole), _UNKNOWN, np.clip(whole, -_MOST, _MOST)).astype("<i2")
     return b64encode(whole.tobytes()).decode()

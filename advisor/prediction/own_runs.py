@@ -137,9 +137,7 @@ class Observations(NamedTuple):
 
 
 def places(raw: arrays.Points, full: arrays.Points) -> Floats:
-    """Where each point lies, (N, 10); `raw` are the points as read, `full` the imputed ones with a
-    k.
-    """
+    """Where each point lies, (N, 10); `raw` as read, `full` imputed, with a k."""
     sizes = (
         np.round(SIZE_STEPS * np.log(size / 1e6))
         for size in (full.total_params, full.active_params)
@@ -161,9 +159,7 @@ def places(raw: arrays.Points, full: arrays.Points) -> Floats:
 
 
 def distances(a: Floats, b: Floats) -> Floats:
-    """Of places (..., A, 10) and (..., B, 10) the differences (..., A, B, 10) of graded columns, 0
-    or 1 for the others.
-    """
+    """Differences of places (..., A, 10) and (..., B, 10), 0 or 1 where not graded."""
     gap = np.abs(a[..., :, None, :] - b[..., None, :, :])
     gap[..., len(GRADED) :] = gap[..., len(GRADED) :] > 0
     return np.asarray(gap)
@@ -202,9 +198,7 @@ def covariance(gap: Floats, a: Places, b: Places, made: Kernel) -> Parts:
 
 
 class Update(NamedTuple):
-    """What own runs make of N predictions: `shift` of the log speed-up, the part of it that is
-    acceptance, and `scale` of the spread (N,).
-    """
+    """What own runs make of N log speed-ups: `shift`, its acceptance part, `scale` of the sd."""
 
     shift: Floats
     accepted: Floats
@@ -212,9 +206,7 @@ class Update(NamedTuple):
 
 
 def update(there: Places, own: Observations, made: Kernel | None = None) -> Update:
-    """Condition predictions on own runs. Log ratios and the scale of the spread, (N,) each; `made`
-    defaults to the fitted kernel.
-    """
+    """Condition predictions on own runs: log ratios and scale of the spread, (N,) each."""
     made = made or kernel()
     link = _link(there, own, made)
     explained = np.einsum("ij,jk,ik->i", link.both, link.root, link.both)

@@ -86,9 +86,7 @@ def in_pieces(predict: Callable[[slice], Predicted], count: int) -> Predicted:
 
 
 def _finish(model: Model, points: arrays.Points, full: arrays.Points, raw: Raw) -> Predicted:
-    """The predictions of each point's metric. (M * N,) all, but for what is believed of acceptance,
-    which is the same for all M metrics (N,).
-    """
+    """Predictions of each point's metric, (M * N,); the belief in acceptance stays (N,)."""
     times = len(points) // max(len(raw.belief.known), 1)
     mean, sd, known = raw.mean, raw.sd, np.tile(raw.belief.known, times)
     closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)
@@ -152,9 +150,7 @@ class Medians(NamedTuple):
         return np.asarray(sum(w * self.logs[name] for w, name in parts), dtype=np.float64)
 
     def at(self, i: int) -> tuple[float, dict[str, float]]:
-        """Tokens per step, and the speed-up of each metric before the chance of a gain is known, of
-        one point.
-        """
+        """Tokens per step and speed-up of each metric of a point, before the chance of a gain."""
         return float(self.tau[i]), {name: float(np.exp(v[i])) for name, v in self.means.items()}
 
 
@@ -165,9 +161,7 @@ def medians(
     start: int,
     stop: int,
 ) -> Medians:
-    """Those of the points from `start` to `stop`, of what `all_metrics` gives. `decoding`: log gain
-    of a decode step beside that of TPOT.
-    """
+    """Points `start` to `stop` of `all_metrics`; `decoding`: a step's log gain beside TPOT's."""
     logs = {name: np.log(one.p50[start:stop]) for name, one in found.items()}
     means = {name: one.mean[start:stop] for name, one in found.items()}
     means["request_tok_s"] = means["tpot"] + decoding[start:stop]

@@ -89,9 +89,7 @@ def predict_rows(source: Path, target: Path) -> RowCount:
 
 
 def is_stream(target: Path) -> bool:
-    """Whether a target is written to as it stands: a pipe or a device, standard output among them,
-    even where that is a file.
-    """
+    """Whether a target is written to as it stands: a pipe, a device or standard output."""
     open_files = any(
         target.absolute().is_relative_to(name)
         for name in ("/dev/stdout", "/dev/stderr", "/dev/fd", "/proc")
@@ -100,9 +98,7 @@ def is_stream(target: Path) -> bool:
 
 
 def _write(target: Path, fill: Callable[[TextIO], RowCount]) -> RowCount:
-    """Let `fill` write the target: a stream directly, a file under another name in its folder,
-    moved when complete.
-    """
+    """Let `fill` write the target: a stream directly, a file elsewhere, moved when complete."""
     if target == STANDARD_OUTPUT:
         return _write_standard_output(fill)
     place = (
@@ -128,9 +124,7 @@ def _write(target: Path, fill: Callable[[TextIO], RowCount]) -> RowCount:
 
 
 def _write_standard_output(fill: Callable[[TextIO], RowCount]) -> RowCount:
-    """To standard output as it is open: opening its device anew would empty a file that is appended
-    to.
-    """
+    """To standard output as it is open: opening its device anew would empty an appended file."""
     try:
         number = os.dup(sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):  # not a file: a caller's own stream
@@ -141,9 +135,7 @@ def _write_standard_output(fill: Callable[[TextIO], RowCount]) -> RowCount:
 
 
 class Header:
-    """The first line: which cell of a row is which column. Names count in any case; the exact one
-    where both are there.
-    """
+    """The first line: which cell is which column, in any case; the exact name goes first."""
 
     def __init__(self, cells: list[str]) -> None:
         if not cells:
@@ -165,9 +157,7 @@ class Header:
         return found + [("",) * len(batch)] * (self.width - len(found))
 
     def by_column(self, cells: list[tuple[str, ...]], count: int) -> dict[str, Sequence[str]]:
-        """The cells of `count` rows by column name; where no metric is named a row is about output
-        tokens.
-        """
+        """The cells of `count` rows by column; without a metric a row is about output tokens."""
         named: dict[str, Sequence[str]] = {name: cells[i] for name, i in self.columns.items()}
         metric = named.get("speedup_metric", ("",) * count)
         default = predict_table.DEFAULT_METRIC
@@ -226,9 +216,7 @@ def _strange(name: str) -> str | None:
 
 
 def _safe(column: Sequence[Any]) -> Iterator[Any]:
-    """The cells of a column as they are written, each spelling looked at once; an error may quote
-    what the row says.
-    """
+    """A column's cells as written, each spelling looked at once; errors may quote them."""
     written = {value: csv_cell(value) for value in {*column} if isinstance(value, str)}
     return map(written.get, column, column) if written else iter(column)
 

@@ -44,9 +44,7 @@ _TTFT, _REQUEST = arrays.METRICS.index("ttft"), arrays.METRICS.index("request_to
 
 
 def decisions(found: Predicted, metric: Codes) -> npt.NDArray[np.int8]:
-    """On, off or measure for each of N predictions, by the rule of every command: indices into
-    DECISIONS (N,).
-    """
+    """On, off or measure for each prediction, by the rule of every command (N,)."""
     first = (metric == _TTFT) & (found.p10 <= 1.0) & (found.p90 >= 1.0)
     return decide(found.p50, found.p_gain, first, found.measured_gain)
 
@@ -106,9 +104,7 @@ def overflow(points: arrays.Points) -> Mask:
 def compute(
     columns: Mapping[str, Sequence[Any]], count: int, model: Model | None = None
 ) -> tuple[Predicted, arrays.Points, list[str | None]]:
-    """The same in full precision: predictions (N,), the points as they were read, and one error or
-    None a row.
-    """
+    """The same in full precision: predictions, the points as read, and an error or None a row."""
     return _compute(columns, count, model)[:3]
 
 
@@ -224,9 +220,7 @@ def _with_text(columns: Mapping[str, Sequence[Any]], count: int) -> Mapping[str,
 def predict_dicts(
     rows: Sequence[Mapping[str, Any]], model: Model | None = None
 ) -> list[dict[str, Any]]:
-    """The FIELDS for rows with the columns of the measured runs, one result a row, in order. Never
-    raises for a row.
-    """
+    """The FIELDS for rows with the columns of measured runs, in order. Never raises for a row."""
     if not rows:
         return []
     names = {str(name) for row in rows for name in row}

@@ -69,9 +69,7 @@ class Spread(NamedTuple):
 
 
 def count_imputed(points: Points) -> Floats:
-    """How many numbers are filled in for each point as it was read; bandwidth and size count double
-    (N,).
-    """
+    """How many numbers are filled in for each point as read; bandwidth and size count double."""
     missing = np.zeros(len(points))
     for name, weight in GUESSED.items():
         missing += weight * np.isnan(getattr(points, name))
@@ -79,9 +77,7 @@ def count_imputed(points: Points) -> Floats:
 
 
 def elasticity(full: Points, constants: Constants, metrics: Sequence[Codes]) -> Floats:
-    """d log(speed-up) / d log(tokens per step): 1 in decode, less where prompts share the time,
-    small for the first token (M, N).
-    """
+    """d log(speed-up) / d log(tokens per step), 1 in decode, less with prompts (M, N)."""
     batch = np.fmin(full.concurrency, full.max_num_seqs)
     context = full.depth_tokens + full.output_tokens / 2
     plain = physics.step_seconds(full, constants, batch, np.ones(len(batch)), False, context).total

@@ -1,6 +1,4 @@
-"""The step times behind an estimate, and the gains where speculation leaves room for fewer
-requests.
-"""
+"""The step times behind an estimate, and the gains where speculation leaves room for fewer."""
 
 from __future__ import annotations
 

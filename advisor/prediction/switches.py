@@ -90,9 +90,7 @@ SWITCHES = (
 
 
 class MixedStates(NamedTuple):
-    """Median of the log speed-up over both states, and the variance between them. (N,) or (M, N)
-    each.
-    """
+    """Median log speed-up over both states, and the variance between them, (N,) or (M, N) each."""
 
     median: Floats
     between: Floats
@@ -210,9 +208,7 @@ class Blank(NamedTuple):
 
 
 def blanks(points: arrays.Points, full: arrays.Points) -> tuple[Blank, ...]:
-    """The blank cells of N points as they were read; `full` are the filled ones, with the requests
-    that memory holds.
-    """
+    """The blank cells of N points as read; `full` are the filled ones, with requests held."""
     server = points.is_path(*SERVERS)
     one = arrays.mask(points.hw_class, arrays.CLASSES, ONE_CHIP)
     tight = full.concurrency > NEAR_FULL * full.held_spec

@@ -28,9 +28,7 @@ def within() -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Within it BLAS uses one thread. One caller at a time: the setting is the process's, and must
-    find back to what it was.
-    """
+    """Within it BLAS uses one thread. One caller at a time: the setting is the process's."""
     if os.environ.get(VARIABLE) == "1" or getattr(_HERE, "within", False):
         yield
         return

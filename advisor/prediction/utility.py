@@ -34,9 +34,7 @@ _STEPS = tuple(
 
 
 def normal(dimension: int) -> Floats:
-    """SAMPLES normal deviates, the same every time: mean 0, sd 1, uncorrelated between the
-    dimensions 0 to 13 (SAMPLES,).
-    """
+    """Normal deviates, the same every time, uncorrelated between dimensions 0 to 13 (SAMPLES,)."""
     deviates: Floats = _dimensions()[dimension % len(_STEPS)]
     return deviates
 
@@ -56,9 +54,7 @@ def _dimensions() -> Floats:
 
 
 def utilities(low: Floats, middle: Floats, high: Floats, z: Floats) -> Floats:
-    """Loss-averse utility at each normal deviate: 10th, 50th and 90th percentile of log speed-ups
-    (N,), z (S,) -> (N, S).
-    """
+    """Loss-averse utility at each normal deviate: log percentiles (N,), z (S,) -> (N, S)."""
     side = np.where(z[None, :] < 0, (middle - low)[:, None], (high - middle)[:, None])
     gain = middle[:, None] + side * z[None, :] / Z10
     return np.asarray(
@@ -79,9 +75,7 @@ def symmetric(low: Floats, middle: Floats, high: Floats) -> tuple[Floats, Floats
 
 
 def expected_utility(low: Floats, middle: Floats, high: Floats) -> Floats:
-    """Expected utility of log speed-ups given by their 10th, 50th and 90th percentile; no
-    speculation is 0 (N,). Log units.
-    """
+    """Expected utility of log speed-ups by their percentiles, log units; 0: no speculation."""
     mean: Floats = utilities(low, middle, high, normal(0)).mean(axis=1)
     return mean
 
@@ -110,9 +104,7 @@ def _outcomes() -> Floats:
 
 
 def deviates(index: int) -> Floats:
-    """Normal deviates of one of several plans: their errors are mostly shared (same model, same
-    machine) (SAMPLES,).
-    """
+    """Normal deviates of one of several plans, whose errors are mostly shared (SAMPLES,)."""
     shared = knowledge.threshold("candidate_error_correlation").value
     return np.asarray(
         np.sqrt(shared) * normal(0) + np.sqrt(1.0 - shared) * normal(index + 1), dtype=np.float64
@@ -128,9 +120,7 @@ def regrets(samples: Floats) -> Floats:
 
 
 def least_regret(low: Floats, middle: Floats, high: Floats) -> int:
-    """The plan with the least expected regret, given the percentiles of their log speed-ups (N,);
-    -1: no speculation.
-    """
+    """The plan of least expected regret, by its log speed-ups' percentiles; -1: none."""
     each = np.stack(symmetric(low, middle, high), axis=1)[:, :, None]
     rows = [utilities(a, b, c, deviates(i + 1))[0] for i, (a, b, c) in enumerate(each)]
     return int(regrets(np.stack([np.zeros(SAMPLES), *rows])).argmin()) - 1

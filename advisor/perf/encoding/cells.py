@@ -221,9 +221,7 @@ _NO_PREFILL = ("pd disaggregation", "disaggregated prefill")
 
 
 def row_text(row: Mapping[str, str]) -> dict[str, str]:
-    """A copy of the row in which thinking mode, backend and the real metric stand where they are
-    read.
-    """
+    """A copy of the row with thinking mode, backend and real metric where they are read."""
     raw = dict(row)
     notes = (raw.get("notes") or "").lower()
     if not (raw.get("thinking") or "").strip():
@@ -243,9 +241,7 @@ def row_text(row: Mapping[str, str]) -> dict[str, str]:
 
 
 def decode_only(row: Mapping[str, str]) -> bool:
-    """Whether the row's output tok/s has no prefill in it: said so, or equal to streams times one
-    stream's decode speed.
-    """
+    """Whether output tok/s has no prefill in it: said so, or streams times a stream's speed."""
     if any(word in (row.get("notes") or "").lower() for word in _NO_PREFILL):
         return True
     try:

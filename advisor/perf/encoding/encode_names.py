@@ -79,9 +79,7 @@ def family_word(llm_id: str, family: str = "") -> str:
 
 
 def model_vector(llm: LLM, shape: LLM | None) -> Vector:
-    """The fields of `Points` that one model gives; `shape` is its own or its proxy's, None where
-    neither is known.
-    """
+    """The fields of `Points` that one model gives; `shape` is its own or its proxy's, or None."""
     own = shape or llm
     state = scaled_value(own.state_mb_per_seq, 1e6)
     moe = llm.is_moe or own.is_moe

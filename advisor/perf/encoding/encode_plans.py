@@ -1,6 +1,4 @@
-"""Turn the plans of one request into `Points`: what is known of machine and model, and what each
-plan sets.
-"""
+"""Turn the plans of one request into `Points`: what is known, and what each plan sets."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
 
 
 def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Points:
-    """The plans of several questions, one after another: made at once, since a table costs the same
-    for one plan as for fifty.
-    """
+    """The plans of several questions in order: a table costs the same for one as for fifty."""
     parts: list[dict[str, object]] = []
     machine: dict[str, object] = {}
     before: Facts | None = None
@@ -100,9 +96,7 @@ def _machine(facts: Facts) -> dict[str, object]:
 def _columns(
     facts: Facts, plans: Sequence[Plan], machine: dict[str, object], seen: Counts
 ) -> dict[str, object]:
-    """The columns of some plans of one question: a list with a value for each, or one value for
-    all.
-    """
+    """Columns of some plans of one question: a list with a value for each, or one for all."""
     base = machine | _request_columns(facts)
     columns: dict[str, object] = dict(base)
     arch = int(float(str(base.get("arch", 0))))
@@ -188,9 +182,7 @@ def _plain(plan: Plan) -> Plan:
 
 
 def _host_layers(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
-    """Layers whose experts lie in the machine's memory, without each plan's speculation and with
-    it: slots that fit with it fit without.
-    """
+    """Layers with experts in the machine's memory, without speculation and with it."""
     shape = facts.shape or facts.model
     if shape is None or not shape.moe_layers or not any(gguf_engine(p.engine) for p in plans):
         return {}
@@ -212,9 +204,7 @@ def _count(facts: Facts, plan: Plan) -> float:
 
 
 def scheduled_k(plan: Plan, concurrency: int | None) -> float:
-    """The k that the plan's schedule gives at this many running requests; without a schedule, the
-    plan's k.
-    """
+    """The k of the plan's schedule at this many running requests, else the plan's k."""
     running = min(concurrency or 1, plan.max_num_seqs or concurrency or 1)
     for first, last, k in plan.k_schedule:
         if first <= running <= last:

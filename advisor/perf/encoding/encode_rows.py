@@ -162,9 +162,7 @@ def _graphs(text: str) -> Vector:
 
 
 def _spec_extra(text: str, method: str) -> Vector:
-    """What the free text of a method says: tree width, early stop, size of a separate draft
-    model.
-    """
+    """What the free text of a method says: tree width, early stop, size of a draft model."""
     made: Vector = {}
     tree = _TREE.search(text)
     if tree and int(tree.group(1)) > 1:
@@ -185,9 +183,7 @@ def _column(
     errors: list[str | None],
     count: int,
 ) -> Floats:
-    """One numeric column (N,), NaN = unknown. A cell that says something which is no such number is
-    its row's error.
-    """
+    """One numeric column (N,), NaN = unknown. A cell that is no such number is an error."""
     if name not in columns:
         return np.full(count, NAN)
     cells = read_words(columns, name, count)
@@ -219,9 +215,7 @@ def _first(errors: list[str | None], bad: Mask, say: Callable[[int], str]) -> No
 
 
 def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | None]]:
-    """Points from the columns of a measurement table (all optional, of text), and one error or None
-    per row.
-    """
+    """Points from a measurement table's columns (text, all optional), and an error or None each."""
     word = {name: read_words(columns, name, count) for name in WORDS}
     errors: list[str | None] = [None] * count
     made: dict[str, Any] = {}

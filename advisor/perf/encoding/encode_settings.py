@@ -33,9 +33,7 @@ from advisor.perf.regimes.setting import (
 
 
 class Known(NamedTuple):
-    """What is known of some cases: the distinct things (None: not known), and which of them each
-    case has (N,).
-    """
+    """Some cases' distinct things (None: not known), and which of them each case has (N,)."""
 
     distinct: Sequence[Any]
     codes: Ints

@@ -38,9 +38,7 @@ _NUMBERS = ("prefix_caching", "max_num_batched_tokens")
 
 
 def count_held(points: P.Points, full: P.Points, things: Things, columns: Columns) -> P.Points:
-    """The points with the requests that memory holds where that can be counted: `held_base` and
-    `held_spec` (N,).
-    """
+    """The points with the requests that memory holds, where counted: `held_base`, `held_spec`."""
     count = len(points)
     shares = read_words(columns, SHARE_COLUMN, count).each(cells.fraction)
     version = read_words(columns, "engine_version", count)

@@ -72,9 +72,7 @@ def long_prefill_nearness(s: Setting) -> Number:
 
 
 def long_prefill(s: Setting) -> Strength:
-    """Several long prompts on unified memory: a loss where they are long beside their answers
-    (SD402).
-    """
+    """Several long prompts on unified memory: a loss if long beside their answers (SD402)."""
     strength = long_prefill_nearness(s)
     gained, lost = (of_regime(f"long_prefill_{name}_over_output") for name in ("gain", "prompt"))
     bound = between(s.ctx / s.output, gained, lost)
@@ -99,9 +97,7 @@ def lookup(s: Setting) -> Strength:
 
 
 def lookup_states(s: Setting) -> Strength:
-    """Lookups of llama-server on a model with recurrent states, with drafts too short to pay for
-    the copy of a state (SD429).
-    """
+    """Lookups of llama-server on recurrent models, drafts too short for a state's copy (SD429)."""
     here = _gguf(s) & s.hybrid & s.method.among(("ngram",))
     short, long = (of_regime(f"lookup_states_{name}_k") for name in ("short", "long"))
     return Strength((1.0 - between(s.k, short, long)) * here, size=of_regime("lookup_states"))
@@ -155,9 +151,7 @@ def apple(s: Setting) -> Strength:
 
 
 def _apple_size(s: Setting) -> Number:
-    """The speed-up by draft tokens where a chip's own rows tell it, as the middle of their range on
-    a log scale; NaN elsewhere.
-    """
+    """Speed-up by draft tokens where a chip's own rows tell it, their log middle; else NaN."""
     size: Number = NAN
     rows = table("regime")["apple_generations"].values()
     for row in (row for row in rows if isinstance(row, dict)):
@@ -261,9 +255,7 @@ REGIMES = (
 
 
 def strongest(s: Setting) -> Strength:
-    """The strongest of all regimes, whatever the stated acceptance says. Several often rest on the
-    same reports, so that they do not add up.
-    """
+    """The strongest of all regimes: several rest on the same reports, so they do not add up."""
     loss: Number = 0.0
     caution: Number = 0.0
     size: Number = NAN

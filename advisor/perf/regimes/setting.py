@@ -144,9 +144,7 @@ def nearness(value: Number, limit: float) -> Number:
 
 
 def between(value: Number, none: float, all_of_it: float) -> Number:
-    """The same between two measured values: 0 up to one that is free of it, 1 from the one that was
-    documented on, linear in the logarithm.
-    """
+    """0 up to one value, 1 from another that was documented on, linear in the log between."""
     return _rise(value, none, all_of_it)
 
 

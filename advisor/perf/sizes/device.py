@@ -133,9 +133,7 @@ def _draft_lengths(plan: Plan) -> tuple[int, ...]:
 
 
 def loses_full_graphs(facts: Facts, plan: Plan) -> bool:
-    """vLLM up to 0.27.1 on SM12x: FlashInfer (chosen for an fp8 KV cache) has no FULL graphs for a
-    verify step.
-    """
+    """vLLM up to 0.27.1 on SM12x: FlashInfer (fp8 KV) has no FULL graphs for a verify step."""
     arch = facts.hardware.arch if facts.hardware else ""
     fp8_kv = (plan.kv_cache_dtype or "").startswith("fp8")
     version = release_of(plan, facts)

@@ -30,9 +30,7 @@ _NO_CLASS = lazy_re(r"\[\^?\]$|.\[|--|&&|~~|\|\|")  # what Python may read in an
 
 
 class Override(NamedTuple):
-    """One pattern, whether its buffer lies in the machine's memory, and the layer below which it
-    holds (None: any).
-    """
+    """One pattern, whether its buffer is the machine's memory, below which layer (None: any)."""
 
     pattern: str
     host: bool
@@ -51,9 +49,7 @@ class _Part(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """Names one behind the other: where each character stands in them, where they begin and end,
-    the places of each and of all, as bits.
-    """
+    """Names behind each other: places of characters, starts, ends, of each and all, as bits."""
 
     chars: dict[str, int]
     starts: int

@@ -73,9 +73,7 @@ def hybrid_pool(
 
 
 def _pages(shape: LLM, layer_token: float, k: int) -> tuple[int, int, int]:
-    """Layers of a group, groups of recurrent layers, and tokens of a page; arrays where the bytes
-    or k are one.
-    """
+    """Layers of a group, groups of recurrent layers, tokens of a page; arrays where k is one."""
     recurrent = shape.linear_layers or 0
     state = (shape.state_mb_per_seq or 0.0) * 1e6 / max(recurrent, 1) + CONV_STATE_BYTES * (
         CONV_TOKENS + k
@@ -146,9 +144,7 @@ def full_layers(shape: LLM) -> int:
 
 
 def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
-    """Bytes of K and V for one token over those layers; 16 bit unless the dtype says otherwise.
-    None where the shape is not known.
-    """
+    """Bytes of K and V for one token, 16 bit unless the dtype says so; None if not known."""
     if shape.kv_elems_per_token is None:
         return None
     width = table("kv_cache_types").get((kv_dtype or "").lower(), math.nan)
@@ -156,9 +152,7 @@ def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
 
 
 def window_bytes(shape: LLM, kv_dtype: str | None, length: Length) -> Length:
-    """Bytes of K and V that the sliding layers keep of one request of `length` tokens: those of
-    their window.
-    """
+    """Bytes of K and V that the sliding layers keep of one request: those of their window."""
     if not shape.swa_layers or not shape.swa_window or not shape.kv_elems_per_token:
         return 0.0 * length
     width = (bytes_per_token(shape, kv_dtype) or 0.0) / shape.kv_elems_per_token

@@ -49,9 +49,7 @@ NARROW_WIDTH = sourced(
 
 
 def weights_gib(shape: LLM, quant: Quant) -> float | None:
-    """Resident weights of the target model over all GPUs, by tensor class; None if the size is not
-    known. GiB.
-    """
+    """GiB of the target model's weights over all GPUs, by tensor class; None if not known."""
     total = shape.total_params_b
     if total is None:
         return None
@@ -71,9 +69,7 @@ def weights_gib(shape: LLM, quant: Quant) -> float | None:
 
 
 def target_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
-    """The same for the checkpoint that this engine would load: as large as it says, where bytes by
-    tensor class miss it.
-    """
+    """GiB of the checkpoint that this engine would load: as it says, else by tensor class."""
     found = (
         knowledge.checkpoint(facts.model, quant, plan.engine, "none")
         if facts.model is not None
@@ -87,9 +83,7 @@ def target_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | No
 
 
 def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
-    """Weights that the plan's speculation adds over all GPUs (embedding and lm_head are shared with
-    the target). GiB.
-    """
+    """GiB that the plan's speculation adds over all GPUs (embedding and lm_head are shared)."""
     hidden = shape.hidden or USUAL_WIDTH
     if plan.method == "mtp":
         return (shape.assistant_params_b or shape.mtp_params_b or 0.0) * 1e9 * quant.bytes_mtp / GIB
@@ -106,9 +100,7 @@ def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
 
 
 def published_gib(facts: Facts, plan: Plan) -> float | None:
-    """Weights of the plan's drafter as published, over all GPUs; None for one whose size is not
-    known. GiB.
-    """
+    """GiB of the plan's drafter as published, over all GPUs; None if its size is not known."""
     known = drafters.find_drafter(facts, plan.draft_model) if plan.draft_model else None
     size = drafters.size_bytes(known) if known is not None else None
     return size / GIB if size is not None else None
@@ -141,18 +133,14 @@ def experts_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
 
 
 def layers_over(shape: LLM, quant: Quant, gib: float) -> int | None:
-    """Layers whose experts make room for so many GiB; None where all of them do not, or where the
-    model has none.
-    """
+    """Layers whose experts make room for so many GiB; None where all of them do not."""
     each, most = layer_gib(shape, quant), shape.moe_layers or 0
     layers = math.ceil(max(gib, 0.0) / each) if each else 1
     return layers if layers <= most else None
 
 
 def told_layers(shape: LLM, plan: Plan) -> float:
-    """Layers whose experts the plan's options keep in system memory; a part of one where only some
-    of its tensors are named.
-    """
+    """Layers whose experts the plan's options keep in system memory, or parts of one."""
     if not plan.extra or not gguf_engine(plan.engine):
         return 0
     told: list[overrides.Override] = []
