@@ -7,8 +7,6 @@ pipeline imbalance.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -21,9 +19,6 @@ from advisor.perf.sizes import shares
 from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
-
-if TYPE_CHECKING:
-    pass
 
 SERVERS = kv_sizes.SERVERS
 VISION_GIB = sourced(

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.perf.arrays import PATHS
-from advisor.perf.constant_sources import CONSTANT_SOURCES
-from advisor.perf.constants import Constants, shift_constants
+from advisor.perf.constants import PROVENANCE, Constants, shift_constants
 
 Floats = npt.NDArray[np.float64]
 Predictor = Callable[[Constants], Floats]
@@ -48,7 +47,7 @@ def names_for(paths: npt.NDArray[np.int16]) -> tuple[str, ...]:
     default = Constants()
     present = [PATHS[code] for code in np.unique(paths)]
     out: list[str] = []
-    for name, provenance in CONSTANT_SOURCES.items():
+    for name, provenance in PROVENANCE.items():
         if provenance.log_sd <= 0:
             continue
         if isinstance(getattr(default, name), tuple):
@@ -71,7 +70,7 @@ def prior_sd(names: tuple[str, ...]) -> Floats:
     Floats
         In log. (P,)
     """
-    return PRIOR_WIDTH * np.array([CONSTANT_SOURCES[name.split("[")[0]].log_sd for name in names])
+    return PRIOR_WIDTH * np.array([PROVENANCE[name.split("[")[0]].log_sd for name in names])
 
 
 def jacobian(
