@@ -126,7 +126,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     state = kv_sizes.state_bytes(shape, plan) * running / GIB / gpus
     before = None
     if plan.method != "none":
-        before = bill(facts, plan.model_copy(update={"method": "none", "k": 0}))
+        before = bill(facts, without_drafts(plan))
     fixed = made.model_copy(
         update={
             "state_gib": min(state, max(left, 0.0)) if plan.engine in SERVERS else state,
@@ -269,6 +269,11 @@ def pages_states(plan: Plan, shape: LLM) -> bool:
         and shape.linear_layers
         and shape.full_attention_layers
     )
+
+
+def without_drafts(plan: Plan) -> Plan:
+    """The arm without speculation."""
+    return plan.model_copy(update={"method": "none", "k": 0, "k_schedule": ()})
 
 
 def replica_gpus(facts: Facts, plan: Plan) -> int:

@@ -195,12 +195,12 @@ def test_from_32_tokens_on_experts_are_copied_to_the_card() -> None:
     ],
 )
 def test_a_row_says_how_many_layers(extra: str, base: float, spec: float) -> None:
-    found = held.told_layers({"spec_extra": Words([extra])}, 1)
+    found = held.stated_layers({"spec_extra": Words([extra])}, 1)
     np.testing.assert_equal([float(one[0]) for one in found], [base, spec])
 
 
 def test_all_experts_of_a_row_are_all_of_the_model() -> None:
-    (layers,) = held.told_layers({"spec_extra": Words(["all experts (exps=CPU)"])}, 1)[1]
+    (layers,) = held.stated_layers({"spec_extra": Words(["all experts (exps=CPU)"])}, 1)[1]
     assert host_memory.moved_layers(points(1).replace(host_spec=layers), True)[0] == 40
 
 

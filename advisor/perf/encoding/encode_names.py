@@ -11,7 +11,7 @@ from binascii import crc32
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from advisor.domain.nouns import AdvisorError, UnknownFact
+from advisor.domain.nouns import UnknownFact
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
@@ -137,22 +137,42 @@ def quant_vector(quant: Quant) -> Vector:
 
 
 @lru_cache(maxsize=4096)
-def hardware_of(name: str) -> Vector:
-    """Return the encoded facts of a hardware name; of an unknown name its architecture at most."""
+def find_hardware(name: str) -> Hardware | None:
+    """The accelerator of a name as a row has it."""
     try:
-        return hardware_vector(knowledge.hardware(name)) if name else {}
+        return knowledge.hardware(name) if name else None
     except UnknownFact:
-        text = name.lower()
-        kind = "apple" if "apple" in text else "unknown"
-        return {"arch": P.code(P.ARCHS, kind), "unified": 1.0 if kind == "apple" else NAN}
-
-
-def _known_shape(llm: LLM) -> LLM | None:
-    try:
-        shape: LLM = knowledge.shape_of(llm)
-    except AdvisorError:
         return None
-    return shape
+
+
+@lru_cache(maxsize=4096)
+def find_model(name: str) -> tuple[LLM, LLM | None] | None:
+    """The model of a name and the shape that stands for it, None where it is not known."""
+    try:
+        model = knowledge.llm_by_name(name) if name else None
+    except UnknownFact:
+        return None
+    return None if model is None else (model, knowledge.known_shape(model))
+
+
+@lru_cache(maxsize=4096)
+def find_quant(name: str) -> Quant | None:
+    """The quantisation of a name, also of one that only speaks of it."""
+    try:
+        return knowledge.quant(name) if name else None
+    except UnknownFact:
+        return knowledge.quant_from_text(name)
+
+
+@lru_cache(maxsize=4096)
+def hardware_of(name: str) -> Vector:
+    """The encoded facts of a hardware name; of an unknown one its architecture at most."""
+    hardware = find_hardware(name)
+    if hardware is not None:
+        return hardware_vector(hardware)
+    apple = "apple" in name.lower()
+    kind = P.code(P.ARCHS, "apple" if apple else "unknown")
+    return {"arch": kind, "unified": 1.0 if apple else NAN} if name else {}
 
 
 @lru_cache(maxsize=4096)
@@ -160,11 +180,8 @@ def model_of(name: str) -> tuple[Vector, bool]:
     """Fields of a model name, and whether the name means anything at all."""
     if not name:
         return {}, False
-    try:
-        llm = knowledge.llm_by_name(name)
-        return model_vector(llm, _known_shape(llm)), True
-    except UnknownFact:
-        pass
+    if (pair := find_model(name)) is not None:
+        return model_vector(*pair), True
     family = P.code(P.FAMILIES, family_word(name))
     size = _SIZE.search(name)
     if size:
@@ -175,11 +192,6 @@ def model_of(name: str) -> tuple[Vector, bool]:
 
 @lru_cache(maxsize=4096)
 def quant_of(name: str) -> Vector:
-    """Return the encoded facts of a quantisation, an empty mapping where it is unknown."""
-    if not name:
-        return {}
-    try:
-        return quant_vector(knowledge.quant(name))
-    except UnknownFact:
-        found = knowledge.quant_from_text(name)
-        return quant_vector(found) if found else {}
+    """The encoded facts of a quantisation, an empty mapping where it is unknown."""
+    quant = find_quant(name)
+    return {} if quant is None else quant_vector(quant)

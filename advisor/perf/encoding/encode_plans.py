@@ -162,7 +162,7 @@ def _limits(facts: Facts, plans: Sequence[Plan], seen: Counts) -> dict[str, obje
     for plan in plans:
         held = seen.get((id(plan), room))
         if held is None:
-            plain = _plain(plan).model_copy(update={"max_num_seqs": None})
+            plain = memory.without_drafts(plan).model_copy(update={"max_num_seqs": None})
             plain_count = plain_count if plain == last else _count(facts, plain)
             last = plain
             count = plain_count if plan.method == "none" else _count(facts, plan)
@@ -176,11 +176,6 @@ def _limits(facts: Facts, plans: Sequence[Plan], seen: Counts) -> dict[str, obje
     return {"max_num_seqs": slots, "held_base": before, "held_spec": after}
 
 
-def _plain(plan: Plan) -> Plan:
-    """The arm without speculation."""
-    return plan.model_copy(update={"method": "none", "k": 0, "k_schedule": ()})
-
-
 def _host_layers(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
     """Layers with experts in the machine's memory, without speculation and with it."""
     shape = facts.shape or facts.model
@@ -188,7 +183,7 @@ def _host_layers(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
         return {}
     after = [float(host_memory.host_layers(facts, plan)) for plan in plans]
     before = [
-        float(host_memory.host_layers(facts, _plain(plan))) if layers else 0.0
+        float(host_memory.host_layers(facts, memory.without_drafts(plan))) if layers else 0.0
         for plan, layers in zip(plans, after, strict=True)
     ]
     return {"host_base": before, "host_spec": after}

@@ -7,20 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.domain.nouns import (
-    LLM,
-    AdvisorError,
-    Facts,
-    Hardware,
-    Plan,
-    Quant,
-    UnknownFact,
-)
+from advisor.domain.nouns import Facts, Plan
 from advisor.domain.question import USUAL_OUTPUT
-from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as P
 from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding.cells import Columns, Words, read_words
+from advisor.perf.encoding.encode_names import find_hardware, find_model, find_quant
 from advisor.perf.encoding.encode_rows import method_word, read_engine
 from advisor.perf.regimes.setting import (
     SUFFIX,
@@ -158,9 +150,9 @@ def things_of_rows(columns: Columns, count: int) -> Things:
     engine, method = words("engine"), words("spec_method")
     workload, cache = words("workload"), words("kv_cache_dtype")
     return Things(
-        hardware=_look_up(words("hardware"), _hardware),
-        model=_look_up(words("model"), _model),
-        quant=_look_up(words("quant"), _quant),
+        hardware=_look_up(words("hardware"), find_hardware),
+        model=_look_up(words("model"), find_model),
+        quant=_look_up(words("quant"), find_quant),
         engine=Column([read_engine(word) or None for word in engine.distinct], engine.codes),
         method=Column([method_word(word) or None for word in method.distinct], method.codes),
         workload=Column(
@@ -174,32 +166,3 @@ def things_of_rows(columns: Columns, count: int) -> Things:
 
 def _look_up(words: Words, find: Callable[[str], Any]) -> Known:
     return Known([find(word.strip()) for word in words.distinct], words.codes)
-
-
-def _hardware(name: str) -> Hardware | None:
-    try:
-        return knowledge.hardware(name) if name else None
-    except AdvisorError:
-        return None
-
-
-def _model(name: str) -> tuple[LLM, LLM | None] | None:
-    try:
-        found = knowledge.llm_by_name(name) if name else None
-    except UnknownFact:
-        return None
-    if found is None:
-        return None
-    try:
-        return found, knowledge.shape_of(found)
-    except AdvisorError:
-        return found, None
-
-
-def _quant(name: str) -> Quant | None:
-    if not name:
-        return None
-    try:
-        return knowledge.quant(name)
-    except UnknownFact:
-        return knowledge.quant_from_text(name)
