@@ -16,13 +16,8 @@ from advisor.perf import arrays as P
 from advisor.perf.arrays import Floats, Mask
 
 QUANT_NAMES = (
-    "bytes_mixer",
-    "bytes_ffn",
-    "bytes_lm_head",
-    "bytes_mtp",
-    "bytes_mtp_lm_head",
-    "quant_bits",
-)
+    "bytes_mixer", "bytes_ffn", "bytes_lm_head", "bytes_mtp", "bytes_mtp_lm_head", "quant_bits",
+)  # fmt: skip
 
 # Releases of vLLM as numbers: 10000 for the first part, 100 for the second, 1 for the third.
 FULL_GRAPHS_LOST = sourced(
@@ -46,10 +41,8 @@ def value(name: str) -> float:
     return table("values")[name]
 
 
-def _table(
-    values: dict[str, float], vocabulary: tuple[str, ...], codes: P.Codes, missing: float = 0.0
-) -> Floats:
-    return np.array([values.get(word, missing) for word in vocabulary])[codes]
+def _table(values: dict[str, float], words: tuple[str, ...], codes: P.Codes) -> Floats:
+    return np.array([values.get(word, 0.0) for word in words])[codes]
 
 
 def _fill_unknown(array: Floats, otherwise: Floats | float) -> Floats:
@@ -60,59 +53,48 @@ def impute(points: P.Points) -> P.Points:
     """The same points with a documented value for every unknown that physics needs."""
     if points.filled:
         return points
-    made: dict[str, Floats] = {}
-    made.update(_fill_hardware(points))
-    made.update(_fill_quant(points, made))
-    made.update(_fill_model(points))
-    made.update(_fill_load(points, made))
-    return points.replace(**made, filled=True)
+    filled: dict[str, Floats] = {}
+    filled.update(_fill_hardware(points))
+    filled.update(_fill_quant(points, filled))
+    filled.update(_fill_model(points))
+    filled.update(_fill_load(points, filled))
+    return points.replace(**filled, filled=True)
 
 
 def _fill_hardware(p: P.Points) -> dict[str, Floats]:
     """Rates from bandwidth and architecture; a rate of 0: the hardware lacks the format."""
+
+    def per_arch(quantity: str) -> Floats:
+        return _table(table("architectures", quantity), P.ARCHS, p.arch)
+
     bw = _fill_unknown(p.bw, _table(table("classes"), P.CLASSES, p.hw_class))
     bw = np.where(np.isnan(p.bw) & P.mask(p.arch, P.ARCHS, P.APPLE), table("classes")["apple"], bw)
-    fp32 = _fill_unknown(
-        p.fp32, bw * _table(table("architectures", "fp32_per_bandwidth"), P.ARCHS, p.arch)
-    )
-    bf16 = _fill_unknown(
-        p.bf16, fp32 * _table(table("architectures", "bf16_over_fp32"), P.ARCHS, p.arch)
-    )
-    fp8 = _fill_unknown(
-        p.fp8, _table(table("architectures", "fp8_over_bf16"), P.ARCHS, p.arch) * bf16
-    )
-    fp4 = _fill_unknown(
-        p.fp4, _table(table("architectures", "fp4_over_bf16"), P.ARCHS, p.arch) * bf16
-    )
+    fp32 = _fill_unknown(p.fp32, bw * per_arch("fp32_per_bandwidth"))
+    bf16 = _fill_unknown(p.bf16, fp32 * per_arch("bf16_over_fp32"))
     datacenter = p.hw_class == P.CLASSES.index("datacenter")
-    stated = _table(table("links"), P.LINKS, p.link, np.nan)
-    own = _fill_unknown(
-        p.link_bw, np.where(datacenter, value("link_datacenter"), value("link_other"))
-    )
+    stated = np.array([table("links").get(word, np.nan) for word in P.LINKS])[p.link]
+    usual = np.where(datacenter, value("link_datacenter"), value("link_other"))
+    own = _fill_unknown(p.link_bw, usual)
     reached = value("link_share") * own
     link = np.where(np.isnan(stated), reached, np.fmin(reached, stated))
-    own_pcie = (p.link == P.LINKS.index("pcie")) & (
-        own < value("pcie_most")
-    )  # the card's own link is PCIe: its generation counts
+    # the card's own link is PCIe: its generation counts
+    own_pcie = (p.link == P.LINKS.index("pcie")) & (own < value("pcie_most"))
     link = np.where(own_pcie, reached, link)
     link = np.where(p.link == P.LINKS.index("nvlink"), np.fmax(own, value("nvlink_least")), link)
+    unified = (p.hw_class == P.CLASSES.index("unified")).astype(float)
     return {
         "bw": bw,
         "fp32": fp32,
         "bf16": bf16,
-        "fp8": fp8,
-        "fp4": fp4,
-        "int8": _fill_unknown(
-            p.int8, bf16 * _table(table("architectures", "int8_over_bf16"), P.ARCHS, p.arch)
-        ),
+        "fp8": _fill_unknown(p.fp8, per_arch("fp8_over_bf16") * bf16),
+        "fp4": _fill_unknown(p.fp4, per_arch("fp4_over_bf16") * bf16),
+        "int8": _fill_unknown(p.int8, bf16 * per_arch("int8_over_bf16")),
         "link_bw": link,
-        "unified": _fill_unknown(
-            p.unified, (p.hw_class == P.CLASSES.index("unified")).astype(float)
-        ),
+        "unified": _fill_unknown(p.unified, unified),
     }
 
 
-def _fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
+def _fill_quant(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     """An unstated quantisation. vLLM, SGLang: the weights as most models are published, 16 bit
     (DeepSeek: fp8), if they leave a quarter of the memory free; else fp8 where the card has it
     and that fits, else four bits. Others: four bits.
@@ -120,32 +102,20 @@ def _fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     Plain arms of sources that state none bear the 16 bit out: 27B on two H20 10.3 ms, 8B on one
     H100 7.5 ms, on one A40 29 ms.
     """
-    names = {
-        name: P.QUANT_FAMILIES.index(name) for name in ("bf16", "fp8", "int4", "mlx", "gguf-k")
-    }
+    families = [P.QUANT_FAMILIES.index(n) for n in ("bf16", "fp8", "int4", "mlx", "gguf-k")]
     server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
     gguf = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
-    room = (
-        value("weights_room")
-        * p.memory_bytes
-        * np.fmax(_fill_unknown(p.gpus, 1.0), _fill_unknown(p.tp, 1.0))
-    )
-    native8 = (p.family == P.FAMILIES.index("deepseek")) & (made["fp8"] > 0)
+    gpus = np.fmax(_fill_unknown(p.gpus, 1.0), _fill_unknown(p.tp, 1.0))
+    room = value("weights_room") * p.memory_bytes * gpus
+    native8 = (p.family == P.FAMILIES.index("deepseek")) & (filled["fp8"] > 0)
     plain = server & ~native8 & (2 * p.total_params <= room)
-    eight = server & (made["fp8"] > 0) & ~(p.total_params > room)
-    codes = np.select(
-        [plain, eight, server, p.is_path("mlx"), gguf],
-        [names["bf16"], names["fp8"], names["int4"], names["mlx"], names["gguf-k"]],
-        default=0,
-    )
+    eight = server & (filled["fp8"] > 0) & ~(p.total_params > room)
+    codes = np.select([plain, eight, server, p.is_path("mlx"), gguf], families, default=0)
     family = np.where(p.quant_family > 0, p.quant_family, codes)
-    out = {
-        name: _fill_unknown(
-            getattr(p, name), _table(table("quant_families", name), P.QUANT_FAMILIES, family)
-        )
-        for name in QUANT_NAMES
-    }
-    out["kv_bytes"] = _fill_unknown(p.kv_bytes, 2.0)  # engines default to 16 bit KV
+    out = {"kv_bytes": _fill_unknown(p.kv_bytes, 2.0)}  # engines default to 16 bit KV
+    for name in QUANT_NAMES:
+        usual = _table(table("quant_families", name), P.QUANT_FAMILIES, family)
+        out[name] = _fill_unknown(getattr(p, name), usual)
     return out
 
 
@@ -155,42 +125,38 @@ def _fill_model(p: P.Points) -> dict[str, Floats]:
     Layers and width follow the published models (35B-A3B 40 x 2048 ... 671B-A37B 61 x 7168; 4B 36,
     27B 64 dense).
     """
-    is_moe = _fill_unknown(
-        p.is_moe, np.where(p.active_params < value("mixture_below") * p.total_params, 1.0, 0.0)
-    )
+    of = table("values")
+    sparse = np.where(p.active_params < of["mixture_below"] * p.total_params, 1.0, 0.0)
+    is_moe = _fill_unknown(p.is_moe, sparse)
     moe = is_moe > 0
-    total = _fill_unknown(
-        p.total_params, np.where(moe, value("total_params_moe"), value("total_params_dense"))
-    )
-    active = np.fmin(
-        _fill_unknown(p.active_params, np.where(moe, value("active_share") * total, total)), total
-    )
+    usual = np.where(moe, of["total_params_moe"], of["total_params_dense"])
+    total = _fill_unknown(p.total_params, usual)
+    usual = np.where(moe, of["active_share"] * total, total)
+    active = np.fmin(_fill_unknown(p.active_params, usual), total)
     depth: Floats = np.where(
         moe,
-        value("layers_moe") * np.power(total / 1e9, value("layers_moe_power")),
-        value("layers_dense") * np.power(total / 1e9, value("layers_dense_power")),
+        of["layers_moe"] * np.power(total / 1e9, of["layers_moe_power"]),
+        of["layers_dense"] * np.power(total / 1e9, of["layers_dense_power"]),
     )
-    layers = _fill_unknown(p.layers, np.round(depth))
-    layers = np.fmax(layers, 1.0)
-    step = value("width_step")
-    width: Floats = np.round(np.sqrt(active / (value("layer_params") * layers)) / step) * step
-    hidden = _fill_unknown(p.hidden, width)
-    hidden = np.fmax(hidden, step)
-    lm_head = _fill_unknown(
-        p.lm_head_params, np.fmin(value("vocabulary") * hidden, value("lm_head_most") * active)
-    )
+    layers = np.fmax(_fill_unknown(p.layers, np.round(depth)), 1.0)
+    step = of["width_step"]
+    width: Floats = np.round(np.sqrt(active / (of["layer_params"] * layers)) / step) * step
+    hidden = np.fmax(_fill_unknown(p.hidden, width), step)
+    head = np.fmin(of["vocabulary"] * hidden, of["lm_head_most"] * active)
+    head = _fill_unknown(p.lm_head_params, head)
     experts, topk, moe_layers, expert = _fill_experts(p, moe, total, active, layers)
-    rest = np.fmax(active - topk * expert * moe_layers - lm_head, value("core_least") * active)
-    in_moe, in_dense = value("mixer_share_moe"), value("mixer_share_dense")
+    rest = np.fmax(active - topk * expert * moe_layers - head, of["core_least"] * active)
+    in_moe, in_dense = of["mixer_share_moe"], of["mixer_share_dense"]
     mixer = _fill_unknown(p.mixer_params, np.where(moe, in_moe * rest, in_dense * rest))
     shared = _fill_unknown(p.shared_params, np.where(moe, (1 - in_moe) * rest, 0.0))
     dense_ffn = _fill_unknown(p.dense_ffn_params, np.where(moe, 0.0, (1 - in_dense) * rest))
     block = mixer / layers + dense_ffn / layers + 2 * hidden**2 + experts * expert
     hybrid = _fill_unknown(p.is_hybrid, (p.family == P.FAMILIES.index("qwen3.5")).astype(float))
-    linear = _fill_unknown(
-        p.linear_layers, np.where(hybrid > 0, np.round(value("linear_share") * layers), 0.0)
-    )
-    attn = _fill_unknown(p.attn_layers, layers - linear)
+    recurrent = np.where(hybrid > 0, np.round(of["linear_share"] * layers), 0.0)
+    linear = _fill_unknown(p.linear_layers, recurrent)
+    attention = _fill_unknown(p.attn_layers, layers - linear)
+    state = linear * of["state_bytes"] * np.sqrt(hidden / of["state_width"])
+    draft = np.fmin(of["draft_params"], of["draft_most"] * active)
     return {
         "is_moe": is_moe,
         "is_hybrid": hybrid,
@@ -198,7 +164,7 @@ def _fill_model(p: P.Points) -> dict[str, Floats]:
         "active_params": active,
         "layers": layers,
         "hidden": hidden,
-        "lm_head_params": lm_head,
+        "lm_head_params": head,
         "experts": experts,
         "topk": topk,
         "moe_layers": moe_layers,
@@ -208,21 +174,17 @@ def _fill_model(p: P.Points) -> dict[str, Floats]:
         "dense_ffn_params": dense_ffn,
         "mtp_params": _fill_unknown(p.mtp_params, block),
         "linear_layers": linear,
-        "attn_layers": attn,
-        "global_layers": _fill_unknown(p.global_layers, attn),
+        "attn_layers": attention,
+        "global_layers": _fill_unknown(p.global_layers, attention),
         "window": _fill_unknown(p.window, 0.0),
         "swa_kv_elems": _fill_unknown(p.swa_kv_elems, 0.0),
         "swa_head_dim": _fill_unknown(p.swa_head_dim, 0.0),
-        "draft_head_params": _fill_unknown(p.draft_head_params, lm_head),
-        "heads": _fill_unknown(p.heads, np.fmax(np.round(hidden / value("head_dim")), 1.0)),
-        "head_dim": _fill_unknown(p.head_dim, value("head_dim")),
-        "state_bytes": _fill_unknown(
-            p.state_bytes, linear * value("state_bytes") * np.sqrt(hidden / value("state_width"))
-        ),
-        "kv_elems": _fill_unknown(p.kv_elems, attn * value("kv_elems")),
-        "draft_params": _fill_unknown(
-            p.draft_params, np.fmin(value("draft_params"), value("draft_most") * active)
-        ),
+        "draft_head_params": _fill_unknown(p.draft_head_params, head),
+        "heads": _fill_unknown(p.heads, np.fmax(np.round(hidden / of["head_dim"]), 1.0)),
+        "head_dim": _fill_unknown(p.head_dim, of["head_dim"]),
+        "state_bytes": _fill_unknown(p.state_bytes, state),
+        "kv_elems": _fill_unknown(p.kv_elems, attention * of["kv_elems"]),
+        "draft_params": _fill_unknown(p.draft_params, draft),
     }
 
 
@@ -232,53 +194,45 @@ def _fill_experts(
     """Experts, experts of a token, layers with experts and parameters of one expert; (N,) each, 0
     in dense models. What a mixture holds beyond its active part is experts.
     """
-    experts = np.where(
-        moe, _fill_unknown(np.where(p.experts > 0, p.experts, np.nan), value("experts")), 0.0
-    )
-    topk = np.where(
-        moe,
-        np.fmin(
-            _fill_unknown(np.where(p.topk > 0, p.topk, np.nan), value("experts_per_token")), experts
-        ),
-        0.0,
-    )
-    moe_layers = np.where(
-        moe, _fill_unknown(np.where(p.moe_layers > 0, p.moe_layers, np.nan), layers), 0.0
-    )
+
+    def of_mixture(stated: Floats, otherwise: Floats | float) -> Floats:
+        filled = _fill_unknown(np.where(stated > 0, stated, np.nan), otherwise)
+        return np.where(moe, filled, 0.0)
+
+    experts = of_mixture(p.experts, value("experts"))
+    topk = np.fmin(of_mixture(p.topk, value("experts_per_token")), experts)
+    moe_layers = of_mixture(p.moe_layers, layers)
     share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
     all_experts = np.where(moe, (total - active) / np.fmax(1 - share, value("experts_least")), 0.0)
-    each = np.divide(
-        all_experts, experts * moe_layers, out=np.zeros_like(topk), where=experts * moe_layers > 0
-    )
-    expert = np.where(
-        moe, _fill_unknown(np.where(p.expert_params > 0, p.expert_params, np.nan), each), 0.0
-    )
-    return experts, topk, moe_layers, expert
+    count = experts * moe_layers
+    each = np.divide(all_experts, count, out=np.zeros_like(topk), where=count > 0)
+    return experts, topk, moe_layers, of_mixture(p.expert_params, each)
 
 
-def _fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
+def _fill_load(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     """Load and limits: one stream of 512 in and out, the engine's limits, no shared prefix."""
+    of, vllm = table("values"), p.is_engine("vllm")
     server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
-    vllm = p.is_engine("vllm")
-    concurrency = np.fmax(_fill_unknown(p.concurrency, value("concurrency")), 1.0)
+    concurrency = np.fmax(_fill_unknown(p.concurrency, of["concurrency"]), 1.0)
     tp = np.fmax(_fill_unknown(p.tp, np.where(server, _fill_unknown(p.gpus, 1.0), 1.0)), 1.0)
-    output = np.fmax(_fill_unknown(p.output_tokens, value("output_tokens")), 1.0)
+    output = np.fmax(_fill_unknown(p.output_tokens, of["output_tokens"]), 1.0)
     local = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
-    usual = np.where(local, value("input_tokens_local"), value("input_tokens"))
+    usual = np.where(local, of["input_tokens_local"], of["input_tokens"])
     tokens_in = _fill_unknown(p.input_tokens, _fill_unknown(p.depth_tokens, usual))
-    big = p.memory_bytes >= value("big_batches_bytes")
-    budget = np.where(
-        np.where(vllm, big, p.is_path("sglang-cuda")), value("budget_big"), value("budget_small")
-    )
-    fixed = p.workload == P.WORKLOADS.index(
-        "random"
-    )  # synthetic prompts come with forced, equal output lengths
-    spec = p.method > 0
-    version_hit = np.isnan(p.version) | (p.version <= FULL_GRAPHS_LOST)
-    lost = vllm & spec & ~p.is_method("ngram") & P.mask(p.arch, P.ARCHS, ("sm_120", "sm_121"))
-    lost &= version_hit & (
-        made["kv_bytes"] == 1.0
-    )  # FlashInfer is the backend there for an fp8 KV cache
+    big = p.memory_bytes >= of["big_batches_bytes"]
+    wide = np.where(vllm, big, p.is_path("sglang-cuda"))
+    budget = np.where(wide, of["budget_big"], of["budget_small"])
+    slots = np.where(vllm, np.where(big, of["seqs_big"], of["seqs_small"]), of["unlimited_seqs"])
+    # synthetic prompts come with forced, equal output lengths
+    fixed = p.workload == P.WORKLOADS.index("random")
+    spread = _fill_unknown(p.output_spread, np.where(fixed, 0.0, of["output_spread"]))
+    lost = vllm & (p.method > 0) & ~p.is_method("ngram")
+    lost &= P.mask(p.arch, P.ARCHS, ("sm_120", "sm_121"))
+    lost &= np.isnan(p.version) | (p.version <= FULL_GRAPHS_LOST)
+    lost &= filled["kv_bytes"] == 1.0  # FlashInfer is the backend there for an fp8 KV cache
+    # on by default, but for hybrid models in vLLM only since 0.26.0
+    uncached = vllm & (filled["is_hybrid"] > 0) & (p.version < HYBRID_CACHING)
+    requests = np.fmax(of["run_requests"], of["run_rounds"] * concurrency)
     return {
         "concurrency": concurrency,
         "tp": tp,
@@ -286,34 +240,16 @@ def _fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
         "input_tokens": np.fmax(tokens_in, 1.0),
         "depth_tokens": _fill_unknown(p.depth_tokens, tokens_in),
         "output_tokens": output,
-        # on by default, but for hybrid models in vLLM only since 0.26.0
-        "prefix_caching": _fill_unknown(
-            p.prefix_caching,
-            np.where(vllm & (made["is_hybrid"] > 0) & (p.version < HYBRID_CACHING), 0.0, 1.0),
-        ),
+        "prefix_caching": _fill_unknown(p.prefix_caching, np.where(uncached, 0.0, 1.0)),
         "prefix_share": _fill_unknown(p.prefix_share, 0.0),
         "host_base": _fill_unknown(p.host_base, 0.0),
         "host_spec": _fill_unknown(p.host_spec, 0.0),
-        "max_num_seqs": _fill_unknown(
-            p.max_num_seqs,
-            np.where(
-                vllm, np.where(big, value("seqs_big"), value("seqs_small")), value("unlimited_seqs")
-            ),
-        ),
+        "max_num_seqs": _fill_unknown(p.max_num_seqs, slots),
         "max_num_batched_tokens": np.fmax(
-            _fill_unknown(p.max_num_batched_tokens, budget), value("budget_least")
+            _fill_unknown(p.max_num_batched_tokens, budget), of["budget_least"]
         ),
-        "n_requests": np.fmax(
-            _fill_unknown(
-                p.n_requests, np.fmax(value("run_requests"), value("run_rounds") * concurrency)
-            ),
-            1.0,
-        ),
-        "output_spread": np.clip(
-            _fill_unknown(p.output_spread, np.where(fixed, 0.0, value("output_spread"))),
-            0.0,
-            value("output_spread_most"),
-        ),
+        "n_requests": np.fmax(_fill_unknown(p.n_requests, requests), 1.0),
+        "output_spread": np.clip(spread, 0.0, of["output_spread_most"]),
         "piecewise": _fill_unknown(p.piecewise, lost.astype(float)),
         "eager": _fill_unknown(p.eager, 0.0),
         "k": np.where(p.method == 0, 0.0, p.k),
