@@ -1,6 +1,6 @@
 """What is made when it is first used, since an answer needs little of it: compiled regular
-expressions, and sentences that most readers never ask for; how far two spellings are apart; and
-Python text of others, taken apart and never run.
+expressions, and sentences that most readers never ask for; and Python text of others, taken apart
+and never run.
 """
 
 from __future__ import annotations
@@ -43,45 +43,6 @@ def alternatives(text: str, opening: str, closing: str) -> tuple[str, ...]:
         else:
             parts[-1] += letter
     return tuple(part.strip() for part in parts)
-
-
-def letters_apart(one: str, other: str, most: int) -> int:
-    """How many letters must be put in, taken out, changed or swapped with the next to make one word
-    the other; `most + 1` for more than `most`.
-    """
-    if abs(len(one) - len(other)) > most:
-        return most + 1
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        older, before, row = before, row, [i]
-        for j, against in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != against))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == against:
-                cost = min(cost, older[j - 2] + 1)
-            row.append(cost)
-        if min(row) > most:
-            return most + 1
-    return min(row[-1], most + 1)
-
-
-def is_only_near(word: str, near: str | None, known: Iterable[str]) -> bool:
-    """Whether a word is a slip of one known word and of no other: within two letters of it, one
-    in a word of up to five; dashes, underscores and capitals do not count.
-    """
-    given, meant = _plain(word), _plain(near or "")
-    if sorted(re.findall(r"\d", given)) != sorted(re.findall(r"\d", meant)):
-        return False  # another number is another thing
-    most = 1 if min(len(given), len(meant)) < 6 else 2
-    apart = letters_apart(given, meant, most)
-    if not given or not meant or apart > most:
-        return False
-    others = {_plain(one) for one in known} - {meant}
-    return all(letters_apart(given, one, apart) > apart for one in others)
-
-
-def _plain(word: str) -> str:
-    return re.sub(r"[-_. ]", "", word).lower()
 
 
 class Later(Sequence[str]):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from advisor.domain import spelling
 from advisor.domain.nouns import UnknownFact
 from advisor.domain.patterns import lazy_re
 
@@ -85,10 +86,9 @@ def _slip(left: list[str], right: list[str]) -> float:
 
 def nearest(name: str, keys: Mapping[str, str], count: int = 3) -> tuple[str, ...]:
     """The ids whose names look most like `name`, best first; none where nothing does."""
-    from difflib import get_close_matches
-
     key = key_of(name)[:80]
-    close = get_close_matches(key, keys, 4 * count, 0.5) or get_close_matches(key, keys, 1, 0.41)
+    close = spelling.nearest(key, keys, "name", 4 * count)
+    close = close or spelling.nearest(key, keys, "only name")
     inside = sorted((form for form in keys if key in form), key=len) if len(key) >= 2 else []
     order = (
         [*close[:1], *inside, *close[1:]]
@@ -247,10 +247,9 @@ def architecture_among(entries: dict[str, Any], name: str) -> str:
     ]
     if whole or begun:  # apple9 is not apple: a whole name first, then the longest beginning
         return str(whole[0] if whole else max(begun)[1])
-    from difflib import get_close_matches  # start-up: only on the way to an error
-
-    near = [known for entry in entries.values() for known in entry["names"]]
-    raise UnknownFact("architecture", name[:40], tuple(get_close_matches(text, near, 3, 0.4)))
+    known_names = [known for entry in entries.values() for known in entry["names"]]
+    near = spelling.nearest(text, known_names, "architecture", 3)
+    raise UnknownFact("architecture", name[:40], tuple(near))
 
 
 # Words of a name -> what is not covered; the first that begins a word of the name counts.
