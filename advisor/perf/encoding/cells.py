@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,40 +50,36 @@ def number(text: object) -> float:
     return value if math.isfinite(value) else NAN
 
 
-def positive(text: object) -> float:
-    """A number above 0, else NaN."""
-    value = number(text)
-    return value if value > 0 else NAN
+@dataclass(frozen=True)
+class Reading:
+    """How a cell becomes a number, NaN where it says none, and what it should say."""
+
+    wanted: str
+    read: Callable[[object], float]
+
+    def __call__(self, text: object) -> float:
+        """The number of a cell, NaN where it is none of the wanted."""
+        return self.read(text)
 
 
-def not_negative(text: object) -> float:
-    """Return the number, NaN where it is none or below 0."""
-    value = number(text)
-    return value if value >= 0 else NAN
+def _bounded(wanted: str, fits: Callable[[float], bool]) -> Reading:
+    return Reading(wanted, lambda text: value if fits(value := number(text)) else NAN)
 
 
-def draft_tokens(text: object) -> float:
-    """A whole number of drafted tokens, else NaN."""
-    value = number(text)
-    return value if 0 <= value <= MOST_DRAFTED and value == round(value) else NAN
-
-
-def at_least_one(text: object) -> float:
-    """Return the number, NaN where it is none or below 1."""
-    value = number(text)
-    return value if value >= 1 else NAN
-
-
-def boolean(text: object) -> float:
-    """Return 1.0 for a true word, 0.0 for a false one, NaN for any other."""
+def _read_boolean(text: object) -> float:
     word = str(text).strip().lower()
     return 1.0 if word in _TRUE else 0.0 if word in _FALSE else NAN
 
 
-def fraction(text: object) -> float:
-    """Return the number, NaN where it is none or outside 0 to 1."""
-    value = number(text)
-    return value if 0 <= value <= 1 else NAN
+positive = _bounded("a number above 0", lambda value: value > 0)
+not_negative = _bounded("a number of at least 0", lambda value: value >= 0)
+at_least_one = _bounded("a number of at least 1", lambda value: value >= 1)
+fraction = _bounded("a number from 0 to 1", lambda value: 0 <= value <= 1)
+draft_tokens = _bounded(
+    f"a whole number from 0 to {MOST_DRAFTED}",
+    lambda value: 0 <= value <= MOST_DRAFTED and value == round(value),
+)
+boolean = Reading("on or off", _read_boolean)
 
 
 _FIRST_RELEASES, _LATER_RELEASES = sourced(

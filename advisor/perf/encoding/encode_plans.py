@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +27,7 @@ GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-dec
 
 def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
     """Points of several plans for one request."""
-    return P.build(len(plans), _columns(facts, plans, _machine(facts), {}))
+    return from_questions([(facts, plans)])
 
 
 def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Points:
@@ -44,13 +44,8 @@ def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Point
         before = facts
         parts.append(_columns(facts, plans, machine, counts_seen))
     counts = [len(plans) for _, plans in questions]
-    return P.build(
-        sum(counts),
-        {
-            name: _join_column(name, parts, counts)
-            for name in {n: None for part in parts for n in part}
-        },
-    )
+    columns = {n: None for part in parts for n in part}
+    return P.build(sum(counts), {name: _join_column(name, parts, counts) for name in columns})
 
 
 def _join_column(
@@ -98,38 +93,13 @@ def _columns(
 ) -> dict[str, object]:
     """Columns of some plans of one question: a list with a value for each, or one for all."""
     base = machine | _request_columns(facts)
-    columns: dict[str, object] = dict(base)
-    arch = int(float(str(base.get("arch", 0))))
-    columns["engine"] = [P.code(P.ENGINES, plan.engine) for plan in plans]
-    kind = int(float(str(base.get("hw_class", 0))))
-    columns["path"] = [
+    arch, kind = (int(float(str(base.get(name, 0)))) for name in ("arch", "hw_class"))
+    path = [
         kernel_path(plan.engine, arch, dict(plan.extra).get("backend") or "", kind)
         for plan in plans
     ]
-    columns["method"] = [P.METHOD_CODE[plan.method] for plan in plans]
-    columns["k"] = [scheduled_k(plan, facts.concurrency) for plan in plans]
-    columns["eager"] = [1.0 if without_graphs(plan) else cells.NAN for plan in plans]
-    # vLLM's schedule by batch size gives up FULL graphs on the V1 runner
-    columns["piecewise"] = [
-        1.0 if plan.k_schedule and traits(plan.engine).schedule_in_pieces else cells.NAN
-        for plan in plans
-    ]
-    columns["tp"] = [float(ranks(facts, plan)) for plan in plans]
-    columns["prefix_caching"] = [names.scaled_value(plan.prefix_caching) for plan in plans]
-    columns |= _limits(facts, plans, seen)
-    columns |= _host_layers(facts, plans)
-    columns["max_num_batched_tokens"] = [
-        names.scaled_value(plan.max_num_batched_tokens) for plan in plans
-    ]
-    columns["kv_bytes"] = [
-        table("kv_cache_types").get(cells.normal(plan.kv_cache_dtype), cells.NAN) for plan in plans
-    ]
-    columns["version"] = [
-        cells.version_number(plan.engine, plan.engine_version or facts.engine_version or "")
-        for plan in plans
-    ]
-    columns["draft_params"] = [_draft_model_size(plan) for plan in plans]
-    return columns
+    columns = base | {name: [read(facts, p) for p in plans] for name, read in _OF_PLAN.items()}
+    return columns | {"path": path} | _limits(facts, plans, seen) | _host_layers(facts, plans)
 
 
 def ranks(facts: Facts, plan: Plan) -> int:
@@ -223,6 +193,33 @@ def without_graphs(plan: Plan) -> bool:
 def _draft_model_size(plan: Plan) -> float:
     found = DRAFT_SIZE.search(plan.draft_model or "") if plan.method == "draft_model" else None
     return float(found.group(1)) * 1e9 if found else cells.NAN
+
+
+def _version(facts: Facts, plan: Plan) -> float:
+    return cells.version_number(plan.engine, plan.engine_version or facts.engine_version or "")
+
+
+def _in_pieces(_: Facts, plan: Plan) -> float:
+    """vLLM's schedule by batch size gives up FULL graphs on the V1 runner."""
+    return 1.0 if plan.k_schedule and traits(plan.engine).schedule_in_pieces else cells.NAN
+
+
+# What each plan sets by itself, or with the facts
+_OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
+    "engine": lambda _, plan: P.code(P.ENGINES, plan.engine),
+    "method": lambda _, plan: P.METHOD_CODE[plan.method],
+    "k": lambda facts, plan: scheduled_k(plan, facts.concurrency),
+    "eager": lambda _, plan: 1.0 if without_graphs(plan) else cells.NAN,
+    "piecewise": _in_pieces,
+    "tp": lambda facts, plan: float(ranks(facts, plan)),
+    "prefix_caching": lambda _, plan: names.scaled_value(plan.prefix_caching),
+    "max_num_batched_tokens": lambda _, plan: names.scaled_value(plan.max_num_batched_tokens),
+    "kv_bytes": lambda _, plan: table("kv_cache_types").get(
+        cells.normal(plan.kv_cache_dtype), cells.NAN
+    ),
+    "version": _version,
+    "draft_params": lambda _, plan: _draft_model_size(plan),
+}
 
 
 def _request_columns(facts: Facts) -> dict[str, object]:

@@ -20,10 +20,10 @@ from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf.arrays import Floats, Mask
 from advisor.perf.encoding.cells import (
-    MOST_DRAFTED,
     NAN,
     UNKNOWN,
     Columns,
+    Reading,
     at_least_one,
     boolean,
     draft_tokens,
@@ -40,47 +40,32 @@ from advisor.perf.kernels import kernel_path, tiled_kernels
 
 Row = Mapping[str, str]
 
-ENGINE_ALIASES = {
-    "llama.cpp": "llama-server",
-    "llamacpp": "llama-server",
-    "llama-cpp": "llama-server",
-    "llama_server": "llama-server",
-    "ik-llama.cpp": "ik_llama.cpp",
-    "ik_llama": "ik_llama.cpp",
-    "trtllm": "tensorrt-llm",
-    "trt-llm": "tensorrt-llm",
-    "mlx-lm": "mlx",
-    "mlx_lm": "mlx",
-    "vllm-mlx": "mlx",
-    "omlx": "mlx",
-    "lm-studio": "lmstudio",
-    "llama-cpp-python": "llama-server",
-    "vllm-ascend": "vllm",
-}
-METHOD_ALIASES = {
-    "nextn": "mtp",
-    "qwen3_next_mtp": "mtp",
-    "qwen3_5_mtp": "mtp",
-    "draft-mtp": "mtp",
-    "deepseek_mtp": "mtp",
-    "draft": "draft_model",
-    "draft-model": "draft_model",
-    "draft_simple": "draft_model",
-    "standalone": "draft_model",
-    "eagle-3": "eagle3",
-    "eagle-1": "eagle",
-    "eagle2": "eagle",
-    "eagle-2": "eagle",
-    "n-gram": "ngram",
-    "lookup": "ngram",
-    "prompt-lookup": "ngram",
-    "ngram-mod": "ngram",
-    "ngram-cache": "ngram",
-    "suffix": "ngram",
-    "off": "none",
-    "baseline": "none",
-    "draft-dflash": "dflash",
-}
+
+def _by_spelling(names: Mapping[str, str]) -> dict[str, str]:
+    return {word: name for name, words in names.items() for word in words.split()}
+
+
+ENGINE_ALIASES = _by_spelling(
+    {
+        "llama-server": "llama.cpp llamacpp llama-cpp llama_server llama-cpp-python",
+        "ik_llama.cpp": "ik-llama.cpp ik_llama",
+        "tensorrt-llm": "trtllm trt-llm",
+        "mlx": "mlx-lm mlx_lm vllm-mlx omlx",
+        "lmstudio": "lm-studio",
+        "vllm": "vllm-ascend",
+    }
+)
+METHOD_ALIASES = _by_spelling(
+    {
+        "mtp": "nextn qwen3_next_mtp qwen3_5_mtp draft-mtp deepseek_mtp",
+        "draft_model": "draft draft-model draft_simple standalone",
+        "eagle3": "eagle-3",
+        "eagle": "eagle-1 eagle2 eagle-2",
+        "ngram": "n-gram lookup prompt-lookup ngram-mod ngram-cache suffix",
+        "none": "off baseline",
+        "dflash": "draft-dflash",
+    }
+)
 METRIC_ALIASES = {
     "tpot_ms": "tpot",
     "ttft_ms": "ttft",
@@ -95,7 +80,7 @@ WORDS = (
     "speedup_metric", "interconnect", "workload", "kv_cache_dtype", "cuda_graphs",
 )  # fmt: skip
 
-NUMBER_COLUMNS: dict[str, tuple[str, Callable[[object], float]]] = {
+NUMBER_COLUMNS: dict[str, tuple[str, Reading]] = {
     "k": ("k", draft_tokens),
     "tp": ("tp", positive),
     "gpus": ("gpu_count", positive),
@@ -115,18 +100,16 @@ NUMBER_COLUMNS: dict[str, tuple[str, Callable[[object], float]]] = {
     "given_rate": ("acceptance_rate", fraction),
     "given_length": ("acceptance_length", at_least_one),
 }
-_MODEL_COLUMNS: dict[str, Callable[[object], float]] = {
-    "total_params_b": positive, "active_params_b": positive, "is_moe": boolean,
-}  # fmt: skip
-_WANTED: dict[Callable[[object], float], str] = {
-    positive: "a number above 0",
-    not_negative: "a number of at least 0",
-    at_least_one: "a number of at least 1",
-    fraction: "a number from 0 to 1",
-    boolean: "on or off",
-    draft_tokens: f"a whole number from 0 to {MOST_DRAFTED}",
+_MODEL_COLUMNS: dict[str, tuple[str, Reading, float]] = {
+    "total_params": ("total_params_b", positive, 1e9),
+    "active_params": ("active_params_b", positive, 1e9),
+    "is_moe": ("is_moe", boolean, 1.0),
 }
-COLUMNS = (*WORDS, *(column for column, _ in NUMBER_COLUMNS.values()), *_MODEL_COLUMNS)
+COLUMNS = (
+    *WORDS,
+    *(column for column, _ in NUMBER_COLUMNS.values()),
+    *(column for column, _, _ in _MODEL_COLUMNS.values()),
+)
 
 
 NAMELESS = "neither the model nor total_params_b is known; give one of them"
@@ -176,10 +159,17 @@ def _spec_extra(text: str, method: str) -> Vector:
     return made
 
 
+def _first(errors: list[str | None], bad: Mask, say: Callable[[int], str]) -> None:
+    """Write an error for the rows that are bad and have none."""
+    for i in np.flatnonzero(bad).tolist():
+        if errors[i] is None:
+            errors[i] = say(i)
+
+
 def _column(
     columns: Columns,
     name: str,
-    read: Callable[[object], float],
+    read: Reading,
     errors: list[str | None],
     count: int,
 ) -> Floats:
@@ -192,26 +182,15 @@ def _column(
         bool(cell) and math.isnan(read(cell)) and normal(cell) not in UNKNOWN
         for cell in cells.distinct
     ]
-    for i in (
-        np.flatnonzero(np.array(wrong, dtype=bool)[cells.codes]).tolist() if any(wrong) else ()
-    ):
-        if errors[i] is None:
-            errors[i] = (
-                f"{name} '{printable(cells.of(i).strip(), 40)}' is not {_WANTED[read]}; "
-                "correct it, or leave it empty if it is not known"
-            )
+    _first(
+        errors,
+        np.array(wrong, dtype=bool)[cells.codes],
+        lambda i: (
+            f"{name} '{printable(cells.of(i).strip(), 40)}' is not {read.wanted}; "
+            "correct it, or leave it empty if it is not known"
+        ),
+    )
     return values
-
-
-def _model_error(model: str) -> float:
-    return float(model_of(model.strip())[1])
-
-
-def _first(errors: list[str | None], bad: Mask, say: Callable[[int], str]) -> None:
-    """Write an error for the rows that are bad and have none."""
-    for i in np.flatnonzero(bad).tolist():
-        if errors[i] is None:
-            errors[i] = say(i)
 
 
 def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | None]]:
@@ -237,44 +216,30 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     for name in ("verify_tokens", "p_min", "draft_params"):
         made[name] = together((extra, method), _flag_reader(name))
     made |= word["cuda_graphs"].fields(_graphs)
-    no_metric = made["metric"] == 0
-    no_method = method.each(lambda text: float(method_word(text) in P.METHOD_CODE)) == 0
-    known_model = word["model"].each(_model_error) > 0
+    known_model = word["model"].each(lambda text: float(model_of(text.strip())[1])) > 0
+    named: list[str | None] = [None] * count
     for name, (column, read) in NUMBER_COLUMNS.items():
         made[name] = _column(columns, column, read, errors, count)
-    own = {
-        column: _column(columns, column, read, errors, count)
-        for column, read in _MODEL_COLUMNS.items()
-    }
-    sizes = (
-        ("total_params", "total_params_b", 1e9),
-        ("active_params", "active_params_b", 1e9),
-        ("is_moe", "is_moe", 1.0),
-    )
-    for name, column, unit in sizes:
-        given = made.get(name, np.full(count, NAN))
-        made[name] = np.where(np.isnan(given), own[column] * unit, given)
-    ways = {i: reason for i, reason in enumerate(errors) if reason is not None}
-    named: list[str | None] = [None] * count
-    metrics, methods = ", ".join(P.METRICS[1:]), ", ".join(P.METHOD_CODE)
-    _first(
-        named,
-        no_metric,
-        lambda i: (
-            f"unknown speedup_metric '{printable(_metric(metric.of(i)))}'; use one of {metrics}"
-        ),
-    )
-    _first(
-        named,
-        no_method,
-        lambda i: (
-            f"unknown spec_method '{printable(method_word(method.of(i)))}'; use one of {methods}"
-        ),
-    )
-    _first(named, ~known_model & np.isnan(own["total_params_b"]), lambda _: NAMELESS)
-    for i, reason in ways.items():
-        named[i] = named[i] or reason
-    return P.build(count, made), named
+    for name, (column, read, unit) in _MODEL_COLUMNS.items():
+        stated = _column(columns, column, read, errors, count)
+        known = made.get(name, np.full(count, NAN))
+        made[name] = np.where(np.isnan(known), stated * unit, known)
+        if name == "total_params":
+            nameless = ~known_model & np.isnan(stated)
+    for field, cells, read_word, words in (
+        ("speedup_metric", metric, _metric, P.METRICS[1:]),
+        ("spec_method", method, method_word, tuple(P.METHOD_CODE)),
+    ):
+        _first(
+            named,
+            cells.each(lambda text: float(read_word(text) in words)) == 0,  # noqa: B023
+            lambda i: (
+                f"unknown {field} '{printable(read_word(cells.of(i)))}'; "  # noqa: B023
+                f"use one of {', '.join(words)}"  # noqa: B023
+            ),
+        )
+    _first(named, nameless, lambda _: NAMELESS)
+    return P.build(count, made), [mine or other for mine, other in zip(named, errors, strict=True)]
 
 
 def _flag_reader(name: str) -> Callable[[str, str], float]:
