@@ -89,9 +89,8 @@ class Checkpoint(Frozen):
     keeps_mtp: bool | None = None
     size_gb: float | None = None  # its weights, where bytes by tensor class miss them
     source: str
-    status: str = (
-        "read"  # read: the name stands at the source; assumed: put together from names that do
-    )
+    # read: the name stands at the source; assumed: put together from names that do
+    status: str = "read"
     note: str = ""
 
 
@@ -107,20 +106,17 @@ class Drafter(Frozen):
     k: int | None = None  # draft tokens with which its publisher, or who reports of it, serves it
     k_max: int | None = None  # more than these it was not made for
     block: int | None = None  # tokens of a block drafter's block, the one before it included
-    layers: int | None = (
-        None  # layers of its own that keep a KV cache; None: the method's usual number
-    )
+    # layers of its own that keep a KV cache; None: the method's usual number
+    layers: int | None = None
     prefix_caching: bool | None = None  # False: its publisher serves it without
-    thinking: bool | None = (
-        None  # trained for answers with (or without) reasoning only; None: not said
-    )
+    # trained for answers with (or without) reasoning only; None: not said
+    thinking: bool | None = None
     params_b: float | None = None
     size_gb: float | None = None
     # engine -> variables that its page sets for the server
     env: dict[str, dict[str, str]] = {}  # noqa: RUF012 - a field of a model
-    reported: str = (
-        ""  # acceptance that was reported of it: told to the user, not used in the estimate
-    )
+    # acceptance that was reported of it: told to the user, not used in the estimate
+    reported: str = ""
     asked_only: bool = False  # users saw no gain with it: proposed where its method is asked for
     sources: tuple[str, ...]
     conflicts: tuple[str, ...] = ()
@@ -156,9 +152,8 @@ class LLM(Frozen):
     linear_layers: int | None = None
     swa_layers: int | None = None
     swa_window: int | None = None
-    swa_kv_heads: int | None = (
-        None  # of the sliding layers, where they differ from kv_heads and head_dim
-    )
+    # of the sliding layers, where they differ from kv_heads and head_dim
+    swa_kv_heads: int | None = None
     swa_head_dim: int | None = None
     heads: int | None = None
     kv_heads: int | None = None
@@ -173,20 +168,17 @@ class LLM(Frozen):
     shared_params_b: float | None = None
     lm_head_params_b: float | None = None
     mtp_params_b: float | None = None
-    assistant_params_b: float | None = (
-        None  # a small drafter of its own, head included, where there is no MTP layer
-    )
+    # a small drafter of its own, head included, where there is no MTP layer
+    assistant_params_b: float | None = None
     assistant: str | None = None  # the repository of that drafter, which vLLM and SGLang are told
-    assistant_since: str = (
-        "0.21.0"  # the first vLLM release that takes it (vllm-project/vllm #42180, #42005)
-    )
+    # the first vLLM release that takes it (vllm-project/vllm #42180, #42005)
+    assistant_since: str = "0.21.0"
     state_mb_per_seq: float | None = None  # recurrent state (GDN), MB = 1e6 bytes
     kv_elems_per_token: float | None = None  # K and V elements over all layers
     max_context_tokens: int | None = None
     default_temperature: Quantity | None = None
-    code_temperature: Quantity | None = (
-        None  # where the card recommends another one for precise code
-    )
+    # where the card recommends another one for precise code
+    code_temperature: Quantity | None = None
     direct_temperature: Quantity | None = None  # the same with thinking switched off
     reasoning_parser: str | None = None
     tool_call_parser: str | None = None

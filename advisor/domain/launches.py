@@ -33,11 +33,8 @@ class Flag(Frozen):
     origin: Literal["cli", "env", "ini", "yaml", "python"] = "cli"
     line: int = 0  # 1-based; 0 = not from a file
     column: int = 0
-    span: Span | None = (
-        # flag and value together, literal in the file (None: built from variables, not
-        # editable)
-        None
-    )
+    # flag and value together, literal in the file (None: built from variables, not editable)
+    span: Span | None = None
     value_span: Span | None = None
     unresolved: bool = False  # the value contains a variable that the file does not set
     # of a mapping of a Python or YAML file, which the value holds as JSON: where each of its
@@ -123,14 +120,12 @@ class Launch(Frozen):
     """What an engine is told: version, model, flags and env, each with value, file and line."""
 
     engine: Engine
-    engine_version: str | None = (
-        None  # catalogued release (or interval id for llama-server); None = not pinned
-    )
+    # catalogued release (or interval id for llama-server); None = not pinned
+    engine_version: str | None = None
     version_text: str | None = None  # as written (image tag, bNNNN, commit), for messages
     version_pinned: bool = False  # True only if the file pins a catalogued release
-    fork: str | None = (
-        None  # vllm-ascend, ik_llama.cpp, a community image: rules are at most warnings then
-    )
+    # vllm-ascend, ik_llama.cpp, a community image: rules are at most warnings then
+    fork: str | None = None
     model: str | None = None  # as written: repository, path or GGUF name
     flags: tuple[Flag, ...] = ()
     env: tuple[EnvVar, ...] = ()

@@ -220,12 +220,10 @@ class Finding(Frozen):
     conflicts: tuple[str, ...] = ()  # sources that say otherwise, in one sentence each
     effect: Effect | None = None  # what the decision makes of it; see advisor/rules/policy.py
     strength: float = 1.0  # of the effect: below 1 towards the border of what was documented
-    k_max: int | None = (
-        None  # with effect "k_max": the largest k that the documented sweeps support here
-    )
-    k_best: int | None = (
-        None  # with effect "support": the k that the documented sweep prefers in this regime
-    )
+    # with effect "k_max": the largest k that the documented sweeps support here
+    k_max: int | None = None
+    # with effect "support": the k that the documented sweep prefers in this regime
+    k_best: int | None = None
 
 
 class Skipped(NamedTuple):
@@ -288,10 +286,9 @@ class Advice(Frozen):
     plan_off: Plan | None = None  # the plan without speculation, of `launch_off`
     estimate: Estimate | None = None
     gain: Interval | None = None  # speed-up of the candidate for the goal
-    decided_by: str = (
-        ""  # estimate, unsure, rule, objective, one_token, no_method, unknown_hardware,
-        # unseen_head, unpriced, unlisted
-    )
+    # estimate, unsure, rule, objective, one_token, no_method, unknown_hardware, unseen_head,
+    # unpriced, unlisted
+    decided_by: str = ""
     findings: tuple[
         Finding, ...
     ] = ()  # of the candidate, and of the plan to run where that is another one

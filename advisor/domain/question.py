@@ -48,9 +48,8 @@ class Request(Frozen):
     quant: str | None = None
     engine: str | None = None
     engine_version: str | None = None
-    method: DraftMethod | None = (
-        None  # None: the model's own head where it has one, else what is published for it
-    )
+    # None: the model's own head where it has one, else what is published for it
+    method: DraftMethod | None = None
     concurrency: int = 1
     ctx_tokens: int = 2048  # prompt tokens per request
     output_tokens: int = 512
@@ -58,18 +57,14 @@ class Request(Frozen):
     thinking: bool | None = None
     temperature: float | None = None
     prefix_share: float = 0.0  # part of the prompt shared between requests, 0..1
-    output_spread: float | None = (
-        None  # half the range of answer lengths by their mean; None: 0 for random text, else 0.5
-    )
-    acceptance: tuple[float, ...] | None = (
-        None  # conditional acceptance by position, as measured by the user
-    )
-    acceptance_length: float | None = (
-        None  # tokens emitted per step incl. the bonus token, as measured by the user
-    )
-    acceptance_k: int | None = (
-        None  # the k at which acceptance_length was measured; None: the plan's k
-    )
+    # half the range of answer lengths by their mean; None: 0 for random text, else 0.5
+    output_spread: float | None = None
+    # conditional acceptance by position, as measured by the user
+    acceptance: tuple[float, ...] | None = None
+    # tokens emitted per step incl. the bonus token, as measured by the user
+    acceptance_length: float | None = None
+    # the k at which acceptance_length was measured; None: the plan's k
+    acceptance_k: int | None = None
     goal: Goal = "balanced"
     max_ttft_ms: float | None = None
     max_tpot_ms: float | None = None

@@ -50,10 +50,7 @@ METAL_EXPERTS = sourced(
     "read",
 )
 _METAL_K_FROM = sourced(
-    4.0,
-    "tokens",
-    "llama.cpp, Metal: small-batch kernel of K-quants from 4 tokens",
-    "read",
+    4.0, "tokens", "llama.cpp, Metal: small-batch kernel of K-quants from 4 tokens", "read"
 )
 # Upper bounds of bits per weight that tell Q2_K, Q3_K, Q4_K, Q5_K and Q6_K apart in a file's
 # average.

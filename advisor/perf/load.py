@@ -22,28 +22,15 @@ from advisor.perf.constants import Constants
 from advisor.perf.memory import SGLANG_FEW, SGLANG_STATE_SHARE, SGLANG_STATES
 
 MEMORY_SHARE = sourced(
-    0.9,
-    "share",
-    "vLLM: default of --gpu-memory-utilization; other engines are near it",
-    "read",
+    0.9, "share", "vLLM: default of --gpu-memory-utilization; other engines are near it", "read"
 )
-OVERHEAD_BYTES = sourced(
-    3e9,
-    "bytes",
-    "Activations, graphs and context of one engine",
-    "assumed",
-)
+OVERHEAD_BYTES = sourced(3e9, "bytes", "Activations, graphs and context of one engine", "assumed")
 # SGLang's own cap with speculation and no explicit --max-running-requests
 SPECULATING_SEQS = min(
     float(held[1]) for name in engines_with("running") if (held := traits(name).running)
 )
 # a limit that the memory sets and not an option: no request waits for a slot beside it
-SLOTS_HOLD = sourced(
-    1e9,
-    "requests",
-    "Larger than any option: stands for no limit",
-    "chosen",
-)
+SLOTS_HOLD = sourced(1e9, "requests", "Larger than any option: stands for no limit", "chosen")
 PAGE_TOKENS, HYBRID_PAGE_TOKENS = sourced(
     (16.0, 1056.0),
     "tokens",
@@ -57,10 +44,7 @@ PREFIX_DROP_FIXED = sourced(
     "read",
 )
 ACCEPT_SPREAD = sourced(
-    0.05,
-    "share",
-    "Spread of tokens per step between requests, beyond chance",
-    "assumed",
+    0.05, "share", "Spread of tokens per step between requests, beyond chance", "assumed"
 )
 LEAST_FREE = sourced(
     0.05,

@@ -36,19 +36,11 @@ __all__ = [
 ]
 
 
-_NODE = sourced(
-    8,
-    "GPUs",
-    "NVIDIA HGX A100, H100 and H200: eight GPUs on one NVSwitch",
-    "read",
-)
+_NODE = sourced(8, "GPUs", "NVIDIA HGX A100, H100 and H200: eight GPUs on one NVSwitch", "read")
 _HGX = ("sm_80", "sm_90")
 _SERVER_CARDS = ("sm_80", "sm_90", "sm_100")  # which stand beside server processors
 _LIKELY = sourced(
-    0.7,
-    "share",
-    "Usual acceptance of a draft; drafts are sampled up to the first miss",
-    "assumed",
+    0.7, "share", "Usual acceptance of a draft; drafts are sampled up to the first miss", "assumed"
 )
 _DRAFT_DRAW = sourced(
     0.4,

@@ -28,12 +28,7 @@ from advisor.perf.rates import (
 )
 from advisor.perf.reads import attended_keys
 
-GRAPH_TOKENS = sourced(
-    512,
-    "tokens",
-    "vLLM: default of max_cudagraph_capture_size",
-    "read",
-)
+GRAPH_TOKENS = sourced(512, "tokens", "vLLM: default of max_cudagraph_capture_size", "read")
 GRAPH_REQUESTS = sourced(
     2.0,
     "steps of max_num_seqs",

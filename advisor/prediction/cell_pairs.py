@@ -28,12 +28,7 @@ COVERS = sourced(
     "Factor 2 in concurrency and context counts as the same configuration",
     "chosen",
 )
-NEAR = sourced(
-    0.3,
-    "correlation",
-    "From here on an A/B run is evidence for another load",
-    "chosen",
-)
+NEAR = sourced(0.3, "correlation", "From here on an A/B run is evidence for another load", "chosen")
 # How fast two pairs of a cell lose touch: exponent of their correlation per unit of distance
 # (doublings; differs or not).
 FADE = sourced(
@@ -55,10 +50,7 @@ STREAMS, CONTEXT, LOG_K, WORKLOAD, METRIC = range(len(MEASURES))
 OTHERS = (STREAMS, LOG_K, WORKLOAD, METRIC)
 SAME_K = 0.5  # draft tokens
 SHARP = sourced(
-    4,
-    "power of the correlation",
-    "of an owner's measured runs the nearest count most",
-    "chosen",
+    4, "power of the correlation", "of an owner's measured runs the nearest count most", "chosen"
 )
 CLEAR = sourced(
     0.05,

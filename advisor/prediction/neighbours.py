@@ -29,12 +29,7 @@ from advisor.perf import arrays
 from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.prediction.cell_pairs import MEASURES, Groups, group_pairs, of_cell
 
-SHORT = sourced(
-    1024,
-    "tokens",
-    "Prompts below this hardly move a step",
-    "assumed",
-)
+SHORT = sourced(1024, "tokens", "Prompts below this hardly move a step", "assumed")
 
 NUMBERS = (*MEASURES, "rig", "whole", "miss")
 # Steps in one unit of each of them in the artefact, where they are 16 bit integers.

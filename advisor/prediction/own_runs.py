@@ -24,12 +24,7 @@ from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
 from advisor.perf.arrays import Floats
 
-SHORT_TOKENS = sourced(
-    1024,
-    "tokens",
-    "Prompts below this hardly move a step",
-    "assumed",
-)
+SHORT_TOKENS = sourced(1024, "tokens", "Prompts below this hardly move a step", "assumed")
 LEAST_SD = sourced(
     0.05,
     "log ratio",
@@ -43,17 +38,9 @@ ACCEPTED_SD = sourced(
     "assumed",
 )
 LEAST_LEFT = sourced(
-    0.02,
-    "share",
-    "Of a variance that any number of own runs leaves: machines change",
-    "chosen",
+    0.02, "share", "Of a variance that any number of own runs leaves: machines change", "chosen"
 )
-JITTER = sourced(
-    1e-6,
-    "log ratio squared",
-    "Keeps a matrix of equal rows invertible",
-    "chosen",
-)
+JITTER = sourced(1e-6, "log ratio squared", "Keeps a matrix of equal rows invertible", "chosen")
 # Columns of `places`
 STREAMS, CONTEXT, LOG_K, WORKLOAD, METHOD, MODEL, QUANT, ENGINE, WHOLE, FIRST = range(10)
 GRADED = (STREAMS, CONTEXT, LOG_K)  # distances; the others agree or differ

@@ -42,10 +42,7 @@ GUESSED = sourced(
 _REQUEST, _TTFT = METRICS.index("request_tok_s"), METRICS.index("ttft")
 
 _TTFT_ELASTICITY = sourced(
-    0.15,
-    "exponent",
-    "Of the time to first token in the tokens of a step",
-    "assumed",
+    0.15, "exponent", "Of the time to first token in the tokens of a step", "assumed"
 )
 
 

@@ -16,17 +16,9 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf.arrays import Floats
 
-SAMPLES = sourced(
-    128,
-    "deviates",
-    "Enough that the choice of k repeats; see _dimensions",
-    "chosen",
-)
+SAMPLES = sourced(128, "deviates", "Enough that the choice of k repeats; see _dimensions", "chosen")
 OUTCOMES = sourced(
-    15,
-    "outcomes",
-    "Of a run that is planned; the next run is the same with 30",
-    "chosen",
+    15, "outcomes", "Of a run that is planned; the next run is the same with 30", "chosen"
 )
 _STEPS = tuple(
     float(np.sqrt(prime)) for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)

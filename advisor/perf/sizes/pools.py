@@ -21,12 +21,7 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
 from advisor.perf.regimes.setting import Length, greater, lesser, round_down, round_up
 
-PAGE_ALIGN = sourced(
-    16,
-    "tokens",
-    "vLLM: attention block sizes are multiples of 16 tokens",
-    "read",
-)
+PAGE_ALIGN = sourced(16, "tokens", "vLLM: attention block sizes are multiples of 16 tokens", "read")
 
 CONV_STATE_BYTES = sourced(
     16_384.0,
