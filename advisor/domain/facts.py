@@ -73,9 +73,8 @@ class Hardware(Frozen):
     note: str = ""
 
 
-AS_ASKED = (
-    "request"  # source of a checkpoint of which no more than the name that was given is known
-)
+# source of a checkpoint of which no more than the name that was given is known
+AS_ASKED = "request"
 
 
 class Checkpoint(Frozen):

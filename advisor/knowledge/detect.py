@@ -205,9 +205,8 @@ def _one_of(text: str) -> str:
         for hw in found
         if hw.memory_gb is not None and abs(hw.memory_gb.value - memory_gb) <= 0.1 * memory_gb
     ]
-    return (
-        near[0].id if len({hw.id for hw in near}) == 1 else text
-    )  # several of one size: asked for, not guessed
+    # several of one size: asked for, not guessed
+    return near[0].id if len({hw.id for hw in near}) == 1 else text
 
 
 def _radeon_memory_gb() -> float | None:

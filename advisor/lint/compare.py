@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.advice.decide import UNLISTED, UNPRICED
 from advisor.advice.plans import unlisted
-from advisor.domain.nouns import AdvisorError, Estimate, Launch, Plan, Request
+from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch, speed_text
 from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.sizes import device
@@ -70,9 +70,17 @@ def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
     return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why), wanted.method
 
 
-def estimate_of(one: CheckedLaunch) -> Estimate | None:
+def expected_of(one: CheckedLaunch) -> Estimate | None:
     """What a launch with a drafter is expected to do; None where that cannot be said."""
+    # a variable may say over how many devices the launch is spread
+    spread = any(flag.unresolved and flag.name.endswith(_RANKS) for flag in one.launch.flags)
+    return None if one.plan.method == "none" or spread else estimate_of(one)
+
+
+def estimate_of(one: CheckedLaunch) -> Estimate | None:
+    """The estimate of a launch's plan; None where hardware, load or shape is not known."""
     facts = one.facts
+<<<<<<< HEAD
     if (
         facts.hardware is None
         or facts.concurrency is None
@@ -81,6 +89,9 @@ def estimate_of(one: CheckedLaunch) -> Estimate | None:
         or _is_unmeasured(one.plan)
         or _has_unknown_size(one.launch)
     ):
+=======
+    if facts.hardware is None or facts.concurrency is None or facts.shape is None:
+>>>>>>> 2502e78b (lint: one estimate of a launch; tests of docstrings by shapes alone)
         return None
     from advisor.prediction import estimates  # start-up: numpy, only where a load is known
 
@@ -90,6 +101,7 @@ def estimate_of(one: CheckedLaunch) -> Estimate | None:
         return None
 
 
+<<<<<<< HEAD
 def _is_unmeasured(plan: Plan) -> bool:
     """Whether the draft is longer than any that was measured: nothing prices it."""
     from advisor.advice.plans.methods import MOST_K  # start-up: only with a load given
@@ -102,6 +114,8 @@ def _has_unknown_size(launch: Launch) -> bool:
     return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
 
 
+=======
+>>>>>>> 2502e78b (lint: one estimate of a launch; tests of docstrings by shapes alone)
 _RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
 
 
@@ -109,7 +123,7 @@ def _own_drafter(one: CheckedLaunch) -> str:
     """What the file's own drafter gains where `recommend` has none; nothing where it loses."""
     if one.plan.method in ("none", "mtp"):
         return ""
-    expected = estimate_of(one)
+    expected = expected_of(one)
     if expected is None or expected.output_tok_s.speedup.p50 <= 1:
         return ""
     told = expected.output_tok_s.speedup

@@ -103,9 +103,8 @@ def edits(launch: Launch, after: Launch) -> list[Edit]:
         if new is not None:
             changes += _launch_edits(launch, after, flag, new)
             continue
-        words = (
-            [] if flag.origin == "env" else added
-        )  # what replaces dropped flags stands where the first one stood
+        # what replaces dropped flags stands where the first one stood
+        words = [] if flag.origin == "env" else added
         text = " ".join(_words(one, flag) for one in words)
         changes.append(Edit(file=launch.file, start=flag.span.start, end=flag.span.end, text=text))
         added = added if flag.origin == "env" else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from advisor.domain.nouns import Estimate, Facts, Finding, Launch, Plan, Skipped
@@ -189,13 +190,10 @@ class Report(NamedTuple):
 
 def merge_reports(reports: Sequence[Report]) -> Report:
     """Several reports as one."""
-    return Report(
-        tuple(one for report in reports for one in report.files),
-        tuple(one for report in reports for one in report.findings),
-        tuple(one for report in reports for one in report.skipped),
-        tuple(one for report in reports for one in report.launches),
-        tuple(one for report in reports for one in report.reads),
+    files, findings, skipped, launches, reads = (
+        tuple(chain.from_iterable(parts)) for parts in zip(Report(), *reports, strict=True)
     )
+    return Report(files, findings, skipped, launches, reads)
 
 
 def no_launch_message(report: Report) -> str | None:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Estimate, Plan
+from advisor.lint.compare import estimate_of
 from advisor.lint.report import CheckedLaunch, Report
 from advisor.lint.validate import validate
-from advisor.prediction import estimates
 
 MOST = 3
 _FIELDS = tuple(name for name in Plan.model_fields if name not in ("extra", "env", "port", "host"))
@@ -76,19 +76,9 @@ def _arm(path: str, report: Report) -> FileArm:
     first = report.launches[0]
     codes = tuple(sorted({finding.code for finding in report.findings}))
     label = "standard input" if path == "-" else path
-    return FileArm(label, first, _estimate(first), codes, len(report.launches) - 1)
-
-
-def _estimate(one: CheckedLaunch) -> Estimate | None:
-    if one.estimate is not None:
-        return one.estimate
-    facts = one.facts
-    if facts.hardware is None or facts.concurrency is None or facts.shape is None:
-        return None
-    try:
-        return estimates.estimate(facts, [one.plan])[0]
-    except AdvisorError:
-        return None
+    return FileArm(
+        label, first, first.estimate or estimate_of(first), codes, len(report.launches) - 1
+    )
 
 
 def _differences(arms: Sequence[FileArm]) -> list[Difference]:

@@ -109,9 +109,8 @@ def _count_slots(p: P.Points, spec: bool) -> Floats:
     weights = weight_bytes(p)
     free = MEMORY_SHARE * p.memory_bytes * np.fmax(p.gpus, p.tp) - weights - OVERHEAD_BYTES
     free = np.where(free > LEAST_FREE * weights, free, np.nan)
-    left = (
-        np.maximum(free - p.mtp_params * p.bytes_mtp, LEAST_LEFT * weights) if spec else free
-    )  # unknown stays unknown
+    # unknown stays unknown
+    left = np.maximum(free - p.mtp_params * p.bytes_mtp, LEAST_LEFT * weights) if spec else free
     pool = np.where(np.isnan(p.kv_pool_tokens), left, p.kv_pool_tokens * per_token)
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
     sglang = p.is_engine(*engines_with("running")) & (p.state_bytes > 0)

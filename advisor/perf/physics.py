@@ -212,7 +212,6 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
         (p.link == 0) & (p.link_bw > imputation.value("pcie_most"))
     )
     latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
-    volume = (
-        2 * tokens * p.hidden * 2 / p.link_bw
-    )  # 16 bit activations, ring: about twice the size over each link
+    # 16 bit activations, ring: about twice the size over each link
+    volume = 2 * tokens * p.hidden * 2 / p.link_bw
     return np.where(p.tp > 1, 2 * layers * (latency + volume), 0.0)

@@ -101,9 +101,8 @@ def _write(target: Path, fill: Callable[[TextIO], RowCount]) -> RowCount:
     """Let `fill` write the target: a stream directly, a file elsewhere, moved when complete."""
     if target == STANDARD_OUTPUT:
         return _write_standard_output(fill)
-    place = (
-        target if is_stream(target) else target.resolve()
-    )  # a link stays, what it leads to is replaced
+    # a link stays, what it leads to is replaced
+    place = target if is_stream(target) else target.resolve()
     old = place.exists()
     if is_stream(target) or (old and not os.access(place.parent, os.W_OK)):
         with place.open("w", newline="", encoding="utf-8") as out:

@@ -248,7 +248,6 @@ def decode_only(row: Mapping[str, str]) -> bool:
     except ValueError:
         return False
     prompt = row.get("input_tokens") or "0"
-    long_prompt = (
-        prompt.strip().isdigit() and int(prompt) >= LONG_PROMPT
-    )  # for short prompts both readings agree
+    # for short prompts both readings agree
+    long_prompt = prompt.strip().isdigit() and int(prompt) >= LONG_PROMPT
     return long_prompt and each * streams > 0 and abs(total / (each * streams) - 1) <= _SAME
