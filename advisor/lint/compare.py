@@ -80,18 +80,11 @@ def expected_of(one: CheckedLaunch) -> Estimate | None:
 def estimate_of(one: CheckedLaunch) -> Estimate | None:
     """The estimate of a launch's plan; None where hardware, load or shape is not known."""
     facts = one.facts
-<<<<<<< HEAD
-    if (
-        facts.hardware is None
-        or facts.concurrency is None
-        or facts.shape is None
-        or one.plan.method == "none"
-        or _is_unmeasured(one.plan)
-        or _has_unknown_size(one.launch)
-    ):
-=======
     if facts.hardware is None or facts.concurrency is None or facts.shape is None:
->>>>>>> 2502e78b (lint: one estimate of a launch; tests of docstrings by shapes alone)
+        return None
+    from advisor.advice.plans.methods import MOST_K  # start-up: only with a load given
+
+    if one.plan.k > MOST_K:  # longer than any draft that was measured: nothing prices it
         return None
     from advisor.prediction import estimates  # start-up: numpy, only where a load is known
 
@@ -101,21 +94,6 @@ def estimate_of(one: CheckedLaunch) -> Estimate | None:
         return None
 
 
-<<<<<<< HEAD
-def _is_unmeasured(plan: Plan) -> bool:
-    """Whether the draft is longer than any that was measured: nothing prices it."""
-    from advisor.advice.plans.methods import MOST_K  # start-up: only with a load given
-
-    return plan.k > MOST_K
-
-
-def _has_unknown_size(launch: Launch) -> bool:
-    """Whether a variable says over how many devices the launch is spread."""
-    return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
-
-
-=======
->>>>>>> 2502e78b (lint: one estimate of a launch; tests of docstrings by shapes alone)
 _RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
 
 

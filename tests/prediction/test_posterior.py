@@ -66,18 +66,9 @@ def test_no_gain_is_above_the_tokens_of_a_cycle_with_their_error() -> None:
     values |= {"mean": 1.4, "sd": 0.5, "evidence": 0.0, "below": 0.9, "above": 0.8, "known": True}
     values |= {"closeness": 0.0, "measured_gain": 0.0, "open": 0.04}
     point = intervals.Predicted(*(one(values[name]) for name in intervals.Predicted._fields))
-<<<<<<< HEAD
-    long = points({"k": "2", "output_tokens": "512"})  # many steps: they bind nothing
-    bound = intervals.within_tokens(point, np.array([False]), long)
-    assert bound.p10[0] == 1.5
-    assert (bound.p50[0], bound.p90[0]) == pytest.approx((2.584, 2.584), abs=1e-3)
-    assert bound.mean[0] == pytest.approx(0.9495, abs=1e-3)
-    assert intervals.within_tokens(point, np.array([True]), long).p90[0] == 9.0
-=======
     full = points({"k": 8, "output_tokens": 512})  # whose steps leave room for more
     bound = intervals.within_tokens(point, np.array([False]), full)
     assert bound.p10[0] == 1.5
     assert (bound.p50[0], bound.p90[0]) == pytest.approx((2.584, 2.584), abs=1e-3)
     assert bound.mean[0] == pytest.approx(0.9495, abs=1e-3)
     assert intervals.within_tokens(point, np.array([True]), full).p90[0] == 9.0
->>>>>>> 2502e78b (lint: one estimate of a launch; tests of docstrings by shapes alone)
