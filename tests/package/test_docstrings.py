@@ -44,14 +44,15 @@ def parameters(node: ast.FunctionDef) -> list[ast.arg]:
     return [arg for arg in known if arg.arg not in ("self", "cls")]
 
 
-def is_array(annotation: ast.expr | None) -> bool:
-    return annotation is not None and bool(ARRAYS.search(ast.unparse(annotation)))
+def array_words(node: ast.FunctionDef) -> set[str]:
+    """The names of arrays that a function takes and returns."""
+    kinds = [arg.annotation for arg in parameters(node)] + [node.returns]
+    return {w for kind in kinds if kind is not None for w in ARRAYS.findall(ast.unparse(kind))}
 
 
 def has_arrays(node: ast.FunctionDef) -> bool:
-    if node.name.startswith("_") or any("property" in ast.unparse(d) for d in node.decorator_list):
-        return False
-    return is_array(node.returns) or any(is_array(arg.annotation) for arg in parameters(node))
+    plain = not any("property" in ast.unparse(d) for d in node.decorator_list)
+    return plain and bool(array_words(node))
 
 
 @cache
@@ -70,9 +71,7 @@ def stated_names(module: str) -> frozenset[str]:
 def says_shape(node: ast.FunctionDef, stated: frozenset[str] = frozenset()) -> bool:
     """Whether the docstring says a shape, or all arrays are of the `stated` names."""
     text = ast.get_docstring(node) or ""
-    kinds = [arg.annotation for arg in parameters(node)] + [node.returns]
-    words = {w for kind in kinds if kind is not None for w in ARRAYS.findall(ast.unparse(kind))}
-    return words <= stated or bool(SHAPE.search(text) or COUNTED.search(text))
+    return array_words(node) <= stated or bool(SHAPE.search(text) or COUNTED.search(text))
 
 
 def section_names(text: str) -> set[str]:

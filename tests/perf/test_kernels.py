@@ -7,31 +7,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.perf import arrays, imputation, kernels, physics
+from advisor.perf import arrays, kernels, physics
 from advisor.perf.constants import Constants
-from advisor.perf.encoding import encode_rows
+from tests.perf.rows import points
 
 
 def fill_points(
     hardware: str, quant: str, version: str = "", k: int = 1, model: str = "qwen3.6-27b"
 ) -> arrays.Points:
-    row = {
-        "model": model,
-        "quant": quant,
-        "hardware": hardware,
-        "gpu_count": "1",
-        "engine": "llama.cpp",
-        "engine_version": version,
-        "spec_method": "mtp",
-        "k": str(k),
-        "concurrency": "1",
-        "input_tokens": "512",
-        "output_tokens": "256",
-        "speedup_metric": "request_tok_s",
-    }
-    table, errors = encode_rows.from_rows([row])
-    assert not any(errors)
-    return imputation.impute(table)
+    row = {"model": model, "quant": quant, "hardware": hardware, "engine_version": version, "k": k}
+    return points({**row, "engine": "llama.cpp", "input_tokens": 512, "workload": ""})
 
 
 @pytest.mark.parametrize(
