@@ -100,15 +100,14 @@ NUMBER_COLUMNS: dict[str, tuple[str, Reading]] = {
     "given_rate": ("acceptance_rate", fraction),
     "given_length": ("acceptance_length", at_least_one),
 }
-_MODEL_COLUMNS: dict[str, tuple[str, Reading, float]] = {
-    "total_params": ("total_params_b", positive, 1e9),
-    "active_params": ("active_params_b", positive, 1e9),
-    "is_moe": ("is_moe", boolean, 1.0),
+_MODEL_COLUMNS: dict[str, tuple[str, Reading]] = {
+    "total_params": ("total_params_b", positive),
+    "active_params": ("active_params_b", positive),
+    "is_moe": ("is_moe", boolean),
 }
 COLUMNS = (
     *WORDS,
-    *(column for column, _ in NUMBER_COLUMNS.values()),
-    *(column for column, _, _ in _MODEL_COLUMNS.values()),
+    *(column for column, _ in (*NUMBER_COLUMNS.values(), *_MODEL_COLUMNS.values())),
 )
 
 
@@ -220,9 +219,10 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     named: list[str | None] = [None] * count
     for name, (column, read) in NUMBER_COLUMNS.items():
         made[name] = _column(columns, column, read, errors, count)
-    for name, (column, read, unit) in _MODEL_COLUMNS.items():
+    for name, (column, read) in _MODEL_COLUMNS.items():
         stated = _column(columns, column, read, errors, count)
         known = made.get(name, np.full(count, NAN))
+        unit = 1e9 if column.endswith("_b") else 1.0
         made[name] = np.where(np.isnan(known), stated * unit, known)
         if name == "total_params":
             nameless = ~known_model & np.isnan(stated)

@@ -34,7 +34,6 @@ class Card(NamedTuple):
     graphs_wide: int
 
 
-_RULE = "sglang 0.5.23, arg_groups/memory_hook.py"
 CARDS = sourced(
     (
         Card(20, 2048, 8, 8),
@@ -45,27 +44,44 @@ CARDS = sourced(
         Card(inf, 16384, 512, 512),
     ),
     "GiB, tokens, requests",
-    f"{_RULE}: chunked_prefill_size and max_bs by gpu_mem",
+    "sglang 0.5.23 memory_hook.py: chunked_prefill_size and max_bs by gpu_mem",
     "read",
 )
-WIDE = sourced(4, "ranks", f"{_RULE}: tp_size < 4", "read")
-FIXED_MIB = sourced(512.0, "MiB", f"{_RULE}: constant meta data", "read")
-TOKEN_MIB = sourced(1.5, "MiB a token of a prefill step", f"{_RULE}: activation_tokens", "read")
-LEAST_TOKENS = sourced(2048, "tokens", f"{_RULE}: activation_tokens", "read")
-RANK_MIB = sourced(128.0, "MiB a rank", f"{_RULE}: tp_size * pp_size / 8 * 1024", "read")
-GRAPH_MIB = sourced(2.0, "MiB a request of the largest graph", f"{_RULE}: decode max_bs", "read")
-PREFILL_GRAPH_MIB = sourced(8.0, "MiB a prefill graph", f"{_RULE}: reserve_for_graph_mb", "read")
-MLA_MIB = sourced(1536.0, "MiB", f"{_RULE}: prefill graphs of an MLA model", "read")
-LARGE_GIB = sourced(60.0, "GiB", f"{_RULE}: the least reserve holds above", "read")
-LEAST_MIB = sourced(10_240.0, "MiB", f"{_RULE}: the least reserve of a large card", "read")
+WIDE = sourced(4, "ranks", "sglang 0.5.23 memory_hook.py: tp_size < 4", "read")
+FIXED_MIB = sourced(512.0, "MiB", "sglang 0.5.23 memory_hook.py: constant meta data", "read")
+TOKEN_MIB = sourced(
+    1.5, "MiB a token of a prefill step", "sglang 0.5.23 memory_hook.py: activation_tokens", "read"
+)
+LEAST_TOKENS = sourced(2048, "tokens", "sglang 0.5.23 memory_hook.py: activation_tokens", "read")
+RANK_MIB = sourced(
+    128.0, "MiB a rank", "sglang 0.5.23 memory_hook.py: tp_size * pp_size / 8 * 1024", "read"
+)
+GRAPH_MIB = sourced(
+    2.0, "MiB a request of the largest graph", "sglang 0.5.23 memory_hook.py: decode max_bs", "read"
+)
+PREFILL_GRAPH_MIB = sourced(
+    8.0, "MiB a prefill graph", "sglang 0.5.23 memory_hook.py: reserve_for_graph_mb", "read"
+)
+MLA_MIB = sourced(
+    1536.0, "MiB", "sglang 0.5.23 memory_hook.py: prefill graphs of an MLA model", "read"
+)
+LARGE_GIB = sourced(
+    60.0, "GiB", "sglang 0.5.23 memory_hook.py: the least reserve holds above", "read"
+)
+LEAST_MIB = sourced(
+    10_240.0, "MiB", "sglang 0.5.23 memory_hook.py: the least reserve of a large card", "read"
+)
 CAPPED_SINCE = sourced(
-    (0, 5, 23), "release", f"{_RULE}: max_bs is max_running_requests at most; not in 0.5.21", "read"
+    (0, 5, 23),
+    "release",
+    "sglang 0.5.23 memory_hook.py: max_bs is max_running_requests at most; not in 0.5.21",
+    "read",
 )
 VISION = sourced(
     0.9097,
     "ratio",
-    f"{_RULE}, for an encoder of 27 layers of 1152 (SigLIP So400m): 0.95 * (1 - 0.1 * "
-    "(27 * 1152**2 / (24 * 1024**2) - 1)); larger ones are rare",
+    "sglang 0.5.23 memory_hook.py, for an encoder of 27 layers of 1152 (SigLIP So400m): 0.95 * "
+    "(1 - 0.1 * (27 * 1152**2 / (24 * 1024**2) - 1)); larger ones are rare",
     "assumed",
 )
 TEXT_ONLY = ("gemma-3", "llama-4")  # configs/model_config.py: mm_disabled_models
@@ -116,14 +132,19 @@ def default_share(facts: Facts, plan: Plan, shape: LLM) -> float:
     return float(str(known.default("--gpu-memory-utilization", asked)))
 
 
+# Tokens between one captured size and the next, up to so many tokens
+GRAPH_STEPS = sourced(
+    ((4, 32), (16, 256), (32, 512), (64, 1024), (256, 4096), (512, inf)),
+    "tokens",
+    "sglang 0.5.23 cuda_graph_hook.py: generate_prefill_cuda_graph_batch_sizes",
+    "read",
+)
+
+
 def prefill_graphs(tokens: int) -> int:
-    """CUDA graphs for prefill steps of up to so many tokens (cuda_graph_hook.py)."""
-    steps = (
-        *range(4, 33, 4),
-        *range(48, 257, 16),
-        *range(288, 513, 32),
-        *range(576, 1025, 64),
-        *range(1280, 4097, 256),
-        *range(4608, tokens + 1, 512),
-    )
-    return sum(step <= tokens for step in steps)
+    """CUDA graphs for prefill steps of up to so many tokens."""
+    count = below = 0.0
+    for step, top in GRAPH_STEPS:
+        count += max(min(tokens, top) - below, 0) // step
+        below = top
+    return int(count)
