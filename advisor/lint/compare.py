@@ -70,7 +70,7 @@ def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
     return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why), wanted.method
 
 
-def expected_of(one: CheckedLaunch) -> Estimate | None:
+def drafting_estimate(one: CheckedLaunch) -> Estimate | None:
     """What a launch with a drafter is expected to do; None where that cannot be said."""
     # a variable may say over how many devices the launch is spread
     spread = any(flag.unresolved and flag.name.endswith(_RANKS) for flag in one.launch.flags)
@@ -101,7 +101,7 @@ def _own_drafter(one: CheckedLaunch) -> str:
     """What the file's own drafter gains where `recommend` has none; nothing where it loses."""
     if one.plan.method in ("none", "mtp"):
         return ""
-    expected = expected_of(one)
+    expected = drafting_estimate(one)
     if expected is None or expected.output_tok_s.speedup.p50 <= 1:
         return ""
     told = expected.output_tok_s.speedup

@@ -296,7 +296,7 @@ def _with_speeds(one: CheckedLaunch, changes: bool, estimates: bool) -> CheckedL
     from advisor.lint import compare  # start-up: only with hardware given
 
     return one._replace(
-        estimate=compare.expected_of(one) if estimates else None,
+        estimate=compare.drafting_estimate(one) if estimates else None,
         change=compare.change_for(one) if changes else None,
     )
 
