@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag
-from advisor.domain.patterns import lazy_re
-from advisor.domain.spelling import is_only_near
+from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table

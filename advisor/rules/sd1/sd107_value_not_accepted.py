@@ -2,8 +2,7 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
-from advisor.domain.patterns import lazy_re
-from advisor.domain.spelling import is_only_near
+from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines import Option
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill

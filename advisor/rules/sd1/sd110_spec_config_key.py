@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
-from advisor.domain.spelling import is_only_near
+from advisor.domain.patterns import is_only_near
 from advisor.rules import Hit, rule
 from advisor.rules.kit.fixes import json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config, spec_keys

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
-from advisor.domain.spelling import is_only_near
+from advisor.domain.patterns import is_only_near
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag

@@ -4,8 +4,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
-from advisor.domain.patterns import lazy_re
-from advisor.domain.spelling import letters_apart
+from advisor.domain.patterns import lazy_re, letters_apart
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
-from advisor.domain.spelling import is_only_near
+from advisor.domain.patterns import is_only_near
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
