@@ -1,4 +1,9 @@
-"""Cases of rules: texts from docstrings and tests/rules/*.yaml, judged through the real readers."""
+"""Cases of rules: texts from docstrings and tests/rules/*.yaml, judged through the real readers.
+
+A file holds a list of cases: `name`, `text`, what is `given` beside it, and the `finding` (or
+`findings`) of the file's rule; without one the rule must say nothing. `Bad` and `Good` are the
+examples of the rule's docstring. `expect` and `not` name other rules.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +51,8 @@ ASKED = (
 
 
 class RuleCase(NamedTuple):
-    """A text and the codes that must (`expect`) and must not (`never`) be found; `severities` of
-    some codes.
+    """A text, the codes that must (`expect`) and must not (`never`) be found, the `severities` of
+    some, and the stated findings of the file's rule.
     """
 
     name: str
@@ -56,6 +61,7 @@ class RuleCase(NamedTuple):
     expect: tuple[str, ...]
     never: tuple[str, ...]
     severities: dict[str, str]
+    stated: tuple[dict[str, Any], ...] = ()
 
 
 def parse_given(words: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,28 +89,36 @@ def doc_cases() -> Iterator[RuleCase]:
 
 
 def file_cases(path: Path) -> Iterator[RuleCase]:
-    """The cases of one file of tests/rules, its first document."""
-    for row in documents(path)[0]:
-        words = {word: row[word] for word in (*WORDS, *ASKED) if word in row}
-        expect = row.get("expect") or []
-        severities = expect if isinstance(expect, dict) else {}
-        never = row.get("not") or []
-        unknown = row.keys() - WORDS.keys() - {*ASKED, "name", "text", "expect", "not"}
+    """The cases of one file of tests/rules."""
+    code = path.stem.upper()
+    for row in rows(path):
+        if "text" not in row:
+            continue
+        unknown = row.keys() - {"name", "text", "given", "expect", "not", "finding", "findings"}
         assert not unknown, f"{path.name}: unknown keys {sorted(unknown)}"
+        others = row.get("expect") or []
+        findings = stated(row)
+        speaks = any("words" in finding for finding in findings)
         yield RuleCase(
             f"{path.stem}-{row['name']}",
             row["text"],
-            parse_given(words),
-            tuple(expect),
-            tuple(never),
-            dict(severities),
+            parse_given(row.get("given", {})),
+            (*others, code) if speaks else tuple(others),
+            (*row.get("not", ()), *(() if speaks else (code,))),
+            dict(others) if isinstance(others, dict) else {},
+            findings,
         )
 
 
-def documents(path: Path) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
-    """The cases of a rule, and by case what the rule says of it."""
-    cases, stated = yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    return cases, stated
+def rows(path: Path) -> list[dict[str, Any]]:
+    """The cases of a file as they are written."""
+    listed: list[dict[str, Any]] = yaml.load(path.read_text("utf-8"), Loader=yaml.CSafeLoader)
+    return listed
+
+
+def stated(row: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """What a case states of its rule."""
+    return (row["finding"],) if "finding" in row else tuple(row.get("findings", ()))
 
 
 def yaml_cases() -> Iterator[RuleCase]:
