@@ -73,7 +73,8 @@ class RuleRow(NamedTuple):
     engines: tuple[str, ...]  # empty: any engine
     needs: tuple[str, ...]
     speculative: bool  # only for plans that speculate
-    # from its first lines (rules/guards.py): it says nothing unless the method is one of these,
+    module: str  # that defines it, below advisor.rules
+    # it says nothing unless the method is one of these,
     methods: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # one of these options is given,
     parts: tuple[str, ...] = ()  # and these parts of the case are true

@@ -1,8 +1,8 @@
-"""The rulebook: one rule, one file. `check(case)` serves both `recommend` and `validate`.
+"""The rulebook. `check(case)` serves both `recommend` and `validate`.
 
-To add a rule: write `sdNNN_slug.py` with a function under `@rule(...)` whose docstring has a
-summary and the sections Why, Bad and Good; add cases in tests/rules/sdNNN.yaml; run `python -m
-advisor.rules.build`.
+To add a rule: write a function under `@rule("SDNNN", ...)` beside those of its subject in sd1 to
+sd5, with a docstring that has a summary and the sections Why, Bad and Good; add cases in
+tests/rules/sdNNN.yaml; run `python -m advisor.rules.build`.
 """
 
 from advisor.rules.checking import check, decisive_findings, is_version_pinned

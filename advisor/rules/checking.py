@@ -11,11 +11,12 @@ from advisor.domain.versions import parse_release
 from advisor.domain.vocabulary import RuleRow
 from advisor.engines.base import OLDER
 from advisor.rules.registry import (
-    FOUND,
+    DECLARED,
     Hit,
     Lacking,
     Rule,
     decisive_rows,
+    get_defect,
     get_rule,
     index,
     load_row,
@@ -63,7 +64,7 @@ def _check_rows(
             continue
         if row.parts and not speaks(row, case, given):
             continue
-        found = FOUND.get(row.code) or load_row(row)
+        found = DECLARED.get(row.code) or load_row(row)
         for said in found.check(case):
             if isinstance(said, Lacking):
                 skipped.append(Skipped(row.code, said.needs, file))
@@ -171,7 +172,9 @@ def is_version_pinned(case: Case) -> bool:
 def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     """Return the finding of a hit; without a pinned release its severity is at most a warning."""
     severity = hit.severity or found.severity
-    message, fix = hit.message, hit.fix
+    message = hit.message
+    fix = Fix(text=hit.fix) if isinstance(hit.fix, str) else hit.fix
+    documented = get_defect(found.defect) if found.defect else None
     if found.versioned and not is_version_pinned(case):
         if hit.everywhere and (hit.slip or catalogue_speaks(case)):
             message += _assumption(case)
@@ -180,8 +183,8 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
             severity = "info" if old else cap(severity)
             if fix is not None and fix.safe:  # another release may refuse what it writes
                 fix = fix.model_copy(update={"safe": False})
-            if hit.versions:
-                message = f"{message} ({_why_not(case)}; applies to {hit.versions})"
+            if versions := hit.versions or (documented.versions if documented else ""):
+                message = f"{message} ({_why_not(case)}; applies to {versions})"
     flag = hit.flag if isinstance(hit.flag, Flag) else None
     return Finding(
         code=found.code,
@@ -193,9 +196,9 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         column=flag.column if flag else 0,
         engine=case.plan.engine,
         flag=flag.name if flag else hit.flag if isinstance(hit.flag, str) else None,
-        fix=certain_fix(hit, case) if hit.sole and severity == "error" else fix,
+        fix=certain_fix(fix, case) if hit.sole and severity == "error" else fix,
         sources=hit.sources or found.sources,
-        conflicts=hit.conflicts,
+        conflicts=hit.conflicts or (documented.conflicts if documented else ()),
         effect=hit.effect,
         strength=hit.strength,
         k_max=hit.k_max,
@@ -203,14 +206,13 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     )
 
 
-def certain_fix(hit: Hit, case: Case) -> Fix | None:
+def certain_fix(fix: Fix | None, case: Case) -> Fix | None:
     """The fix of what no server runs with, where one word alone can be meant: no server that works
     is changed by it, so it is safe; but not where a launch of another engine or release shares the
     place.
     """
     from advisor.rules.kit.fixes import is_shared  # start-up: only for a hit with such a fix
 
-    fix = hit.fix
     if fix is None or not fix.edits or fix.safe:
         return fix
     places = (Span(start=edit.start, end=edit.end) for edit in fix.edits)

@@ -1,8 +1,8 @@
 """What a rule is, and how rules are found.
 
-A rule is one function in one file `sdNNN_slug.py`; the code and the slug come from the file name.
-`_index.py` (generated) lists what each rule asks for, so that `check` imports only the rules that
-can speak on a case. A rule file that is not yet in the index is imported and found all the same.
+A rule is one function under `@rule(...)` in sd1 to sd5; its name is the slug. The code is declared,
+or comes from the name of a file with one rule, `sdNNN_slug.py`. `_index.py` (generated) lists what
+each rule asks for, so that `check` imports only the rules that can speak on a case.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
 from advisor.domain.vocabulary import RuleRow
+from advisor.knowledge.rule_data import table
 from advisor.rules import _index
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -27,15 +28,15 @@ class Hit(NamedTuple):
     """What a rule says of one place.
 
     `flag` is the Flag (or the name) that it is about; `line` only where there is no Flag.
-    `versions` names the affected
-    releases in words; it is added to the message where the file pins none. Empty `sources` means
-    the rule's own.
+    `versions` names the affected releases in words; it is added to the message where the file pins
+    none. Empty `sources`, `conflicts` and `versions` mean those of the rule and its defect. A fix
+    that is a text has no edits.
     """
 
     message: str
     flag: Flag | str | None = None
     line: int = 0
-    fix: Fix | None = None
+    fix: Fix | str | None = None
     severity: Severity | None = None
     sources: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
@@ -94,15 +95,11 @@ class Rule(NamedTuple):
     needs: tuple[str, ...]
     speculative: bool
     versioned: bool
+    decides: bool
+    defect: str
+    row: RuleRow
     check: Check
     doc: str
-
-    @property
-    def row(self) -> RuleRow:
-        """The rule's entry in the index."""
-        return RuleRow(
-            self.code, self.slug, self.severity, self.engines, self.needs, self.speculative
-        )
 
     @property
     def text(self) -> Text:
@@ -110,111 +107,156 @@ class Rule(NamedTuple):
         return parse_doc(self.doc)
 
 
-FOUND: dict[str, Rule] = {}
+DECLARED: dict[str, Rule] = {}
+Names = str | tuple[str, ...]  # a tuple, or names with blanks between them
 
 
 def rule(
+    code: str = "",
+    severity: Severity = "warning",
     *,
-    severity: Severity,
-    sources: tuple[str, ...],
-    engines: tuple[str, ...] = (),
-    needs: tuple[str, ...] = (),
+    sources: tuple[str, ...] | str = (),
+    defect: str = "",
+    engines: Names = (),
+    needs: Names = (),
+    methods: Names = (),
+    options: Names = (),
+    parts: Names = (),
     speculative: bool = False,
     versioned: bool = False,
+    decides: bool | None = None,
 ) -> Callable[[Check], Rule]:
-    """Declare the function below as the rule of this file.
+    """Declare the function below as a rule; without a code it is that of the file's name.
 
     engines: the only engines it speaks on (empty: all). needs: Facts fields, "version" (a release
     is pinned), "file" (only for configurations that were read) or "estimate"; a lacking one makes
-    it skipped. speculative: only where the plan speculates. versioned: at most a warning where the
+    it skipped. methods, options, parts: it is asked only where the method is one of these, one of
+    these options is given, and these parts of the case are true. speculative: only where the plan
+    speculates. versioned: at most a warning where the
     file pins no catalogued release, unless the hit holds for all of them (`everywhere`), and the
-    message says which versions are meant. sources: where its claim comes from; a rule without one
-    is refused.
+    message says which versions are meant. decides: whether it can give an error or an effect on the
+    decision (by default where its severity is an error). defect: a row of defects.json, from which
+    sources, conflicts and affected versions come. sources: where its claim comes from; a rule
+    without one is refused.
     """
+    if defect:
+        sources, versioned = get_defect(defect).sources, True
     if not sources:
         raise AdvisorError("a rule without a source is refused: name where its claim comes from")
 
     def declare(function: Check) -> Rule:
-        match = re.fullmatch(r".*\.(sd\d{3})_(\w+)", function.__module__)
-        if match is None:
+        module = function.__module__.removeprefix("advisor.rules.")
+        match = re.search(r"\.(sd\d{3})_\w+$", module)
+        own = code or (match[1].upper() if match else "")
+        slug = function.__name__.replace("_", "-")
+        if not re.fullmatch(r"SD\d{3}", own):
+            raise AdvisorError(f"the rule {slug} in {module} names no code of the form SDNNN")
+        if own in DECLARED and DECLARED[own].slug != slug:
             raise AdvisorError(
-                f"a rule lives in a file named sdNNN_slug.py, not in {function.__module__}"
+                f"{own} is used by '{DECLARED[own].slug}' and '{slug}': codes are never shared"
             )
-        code, slug = match[1].upper(), match[2].replace("_", "-")
-        if code in FOUND and FOUND[code].slug != slug:
-            raise AdvisorError(
-                f"{code} is used by '{FOUND[code].slug}' and '{slug}': codes are never shared"
-            )
-        found = Rule(
-            code,
+        ways = names(methods)
+        row = RuleRow(
+            own,
             slug,
             severity,
-            sources,
-            engines,
-            needs,
-            speculative,
+            names(engines),
+            names(needs),
+            speculative or bool(ways and "none" not in ways),
+            module,
+            ways,
+            names(options),
+            names(parts),
+        )
+        found = Rule(
+            *row[:3],
+            (sources,) if isinstance(sources, str) else tuple(sources),
+            *row[3:6],
             versioned,
+            severity == "error" if decides is None else decides,
+            defect,
+            row,
             function,
             function.__doc__ or "",
         )
-        FOUND[code] = found
+        DECLARED[own] = found
         return found
 
     return declare
 
 
+def names(words: Names) -> tuple[str, ...]:
+    """The names of a declaration."""
+    return tuple(words.split()) if isinstance(words, str) else words
+
+
+class Defect(NamedTuple):
+    """A documented defect of some releases: since and until are inclusive. `until` is the last one
+    with a report, None where every later one is affected; a fix is named in the row's `fixed_in`.
+    """
+
+    id: str
+    since: str | None
+    until: str | None
+    note: str
+    sources: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+    @property
+    def versions(self) -> str:
+        """The affected releases in words."""
+        if self.since and self.until:
+            return self.since if self.since == self.until else f"{self.since} to {self.until}"
+        if self.since:
+            return f"{self.since} and later (no fixed release known)"
+        return f"releases up to {self.until}" if self.until else "all releases"
+
+
+@cache
+def get_defect(name: str) -> Defect:
+    """Return a known defect of an engine. Raises KeyError for a name that is not in the data."""
+    row = table("defects")[name]
+    return Defect(
+        name,
+        row.get("since"),
+        row.get("until"),
+        row.get("note", ""),
+        tuple(row["sources"]),
+        tuple(row.get("conflicts", ())),
+    )
+
+
 # ---------------------------------------------------------------- discovery
 
 
-def rule_files() -> tuple[str, ...]:
-    """Module names of all rule files, sorted: `sd101_unknown_flag`, ..."""
+def rule_modules() -> tuple[str, ...]:
+    """The modules of rules below advisor.rules, sorted: `sd1.sd101_unknown_flag`, ..."""
     here = os.path.dirname(__file__)
-    names = (name for family in FAMILIES for name in os.listdir(os.path.join(here, family)))
     return tuple(
-        sorted(
-            name[:-3]
-            for name in names
-            if name.startswith("sd") and name[2:5].isdigit() and name.endswith(".py")
-        )
+        f"{family}.{name[:-3]}"
+        for family in FAMILIES
+        for name in sorted(os.listdir(os.path.join(here, family)))
+        if name.endswith(".py") and name != "__init__.py"
     )
 
 
 @cache
 def index() -> tuple[RuleRow, ...]:
-    """One row per rule, by code; from the generated index, and from the files themselves where it
-    lacks them.
-    """
-    known = {module_name(row): row for row in _index.ROWS}
-    rows = [known[name] if name in known else load(name).row for name in rule_files()]
-    return tuple(sorted(rows))
+    """One row per rule, by code, from the generated index."""
+    return _index.ROWS
 
 
 @cache
 def decisive_rows() -> tuple[RuleRow, ...]:
-    """The rules that can change what is decided; one that is not yet in the generated index counts
-    among them.
-    """
+    """The rules that can change what is decided."""
     return tuple(row for row in index() if row.code not in _index.INFORMING)
-
-
-def load(name: str) -> Rule:
-    """The rule of one file."""
-    code = name[:5].upper()
-    if code not in FOUND:
-        import_module(f"advisor.rules.{name[:3]}.{name}")
-    if code not in FOUND:
-        raise AdvisorError(f"advisor/rules/{name[:3]}/{name}.py declares no rule")
-    return FOUND[code]
-
-
-def module_name(row: RuleRow) -> str:
-    """Return the name of the module that defines the rule."""
-    return f"{row.code.lower()}_{row.slug.replace('-', '_')}"
 
 
 def load_row(row: RuleRow) -> Rule:
     """Import the rule of an index entry and return it."""
-    return FOUND.get(row.code) or load(module_name(row))
+    if row.code not in DECLARED:
+        import_module(f"advisor.rules.{row.module}")
+    return DECLARED[row.code]
 
 
 def all_rules() -> tuple[Rule, ...]:

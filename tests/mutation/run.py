@@ -69,18 +69,16 @@ ROOMS = {
             FINDINGS,
         ),
     ),
-    "rules SD1": Room(
-        ("advisor/rules/sd1/sd*.py",), (FINDINGS, "tests/rulebook/test_load_mode.py")
-    ),
-    "rules SD2": Room(("advisor/rules/sd2/sd*.py",), (FINDINGS,)),
+    "rules SD1": Room(("advisor/rules/sd1/*.py",), (FINDINGS, "tests/rulebook/test_load_mode.py")),
+    "rules SD2": Room(("advisor/rules/sd2/*.py",), (FINDINGS,)),
     "rules SD3": Room(
-        ("advisor/rules/sd3/sd*.py",), (FINDINGS, "tests/rulebook/test_what_would_fit.py")
+        ("advisor/rules/sd3/*.py",), (FINDINGS, "tests/rulebook/test_what_would_fit.py")
     ),
     "rules SD4": Room(
-        ("advisor/rules/sd4/sd*.py",),
+        ("advisor/rules/sd4/*.py",),
         (FINDINGS, "tests/rulebook/test_effects.py", "tests/rulebook/test_regime_rules.py"),
     ),
-    "rules SD5": Room(("advisor/rules/sd5/sd*.py",), (FINDINGS,)),
+    "rules SD5": Room(("advisor/rules/sd5/*.py",), (FINDINGS,)),
 }
 COPIED = ("knowledge", "models", "docs", "examples", "README.md", ".ci", "CHANGELOG.md")
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
@@ -176,7 +174,7 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
             ["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True
         )
         subprocess.run(["tar", "-x", "-C", place], input=archive.stdout, check=True)
-        for path in folder.glob("advisor/rules/sd*/sd*.py"):
+        for path in folder.glob("advisor/rules/sd*/*.py"):
             path.write_text(strip_decorators(path.read_text(encoding="utf-8")), encoding="utf-8")
         with (folder / "pyproject.toml").open("a") as out:
             out.write(config(room))

@@ -13,6 +13,7 @@ from advisor.lint.fixes import shape_edit
 from advisor.lint.report import Given
 from advisor.lint.validate import understand
 from advisor.readers import read_text
+from advisor.rules import registry
 from advisor.rules.kit import case as options
 from advisor.rules.kit import devices, fixes, flags, policy, releases
 from tests.rulebook.test_kit_json import apply, case_of
@@ -236,7 +237,7 @@ def test_a_release_lies_between_two() -> None:
 
 def test_affected_releases_in_words() -> None:
     def words(since: str | None, until: str | None) -> str:
-        return releases.Defect("x", since, until, "", (), ()).versions
+        return registry.Defect("x", since, until, "", (), ()).versions
 
     assert words("0.1", "0.2") == "0.1 to 0.2" and words("0.1", "0.1") == "0.1"
     assert words("0.1", None) == "0.1 and later (no fixed release known)"

@@ -25,7 +25,7 @@ from advisor.perf import arrays, imputation, memory, physics, prompt_cost, reads
 from advisor.perf.encoding import encode_rows
 from advisor.rules import check
 from advisor.rules.kit.policy import matches
-from advisor.rules.sd4.sd411_low_acceptance import mean_rate
+from advisor.rules.sd4.workloads import mean_rate
 from tests.rulecases import case_of
 
 DOCUMENTED = yaml.safe_load(

@@ -14,7 +14,7 @@ from rulecases import judge as judge_launches
 from advisor import rules as rulebook
 from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact
 from advisor.rules import Hit, Lacking, all_rules, build, check, decisive_findings, get_rule
-from advisor.rules.registry import SEVERITIES, Rule, index, module_name, parse_doc, rule, rule_files
+from advisor.rules.registry import SEVERITIES, Rule, parse_doc, rule
 
 RULES = all_rules()
 FACT_NEEDS = {*Facts.model_fields, "version", "file", "estimate"}
@@ -50,8 +50,8 @@ def test_declaration(declared: Rule) -> None:
     assert declared.code[:3] in ("SD1", "SD2", "SD3", "SD4", "SD5")
 
 
-def test_at_least_sixty_rules_with_unique_codes_and_slugs() -> None:
-    assert len(RULES) >= 60
+def test_many_rules_with_unique_codes_and_slugs() -> None:
+    assert len(RULES) >= 160
     assert max(Counter(r.code for r in RULES).values()) == 1
     assert max(Counter(r.slug for r in RULES).values()) == 1
 
@@ -61,10 +61,6 @@ def test_generated_files_are_current() -> None:
         assert path.read_text(encoding="utf-8") == text, (
             f"{path.name} has drifted: run python -m advisor.rules.build"
         )
-
-
-def test_index_matches_the_files() -> None:
-    assert {module_name(row) for row in index()} == set(rule_files())
 
 
 def test_lookup_by_code_slug_and_nearest() -> None:
@@ -93,31 +89,6 @@ def test_what_decides_is_found_without_the_rules_that_only_inform() -> None:
                     f for f in check(told)[0] if f.severity == "error" or f.effect is not None
                 )
                 assert decisive_findings(told) == expected, case.name
-
-
-@pytest.mark.parametrize(
-    ("words", "decides"),
-    [
-        ("", False),
-        (", severity='info'", False),
-        (", severity=None if known else 'warning'", False),
-        (", severity=None if known else 'error'", True),
-        (", severity=chosen", True),
-        (", effect='support' if known else None", True),
-        (", None, 0, None, 'error'", True),
-        (", **more", True),
-    ],
-)
-def test_a_rule_only_informs_where_its_text_cannot_say_more(words: str, decides: bool) -> None:
-    assert (
-        build.can_decide(
-            f"@rule(severity='warning')\ndef one(case):\n    yield Hit('text'{words})\n"
-        )
-        == decides
-    )
-    assert build.can_decide(
-        f"@rule(severity='error')\ndef one(case):\n    yield Hit('text'{words})\n"
-    )
 
 
 def test_check_selects_and_ignores_codes_families_and_slugs() -> None:
@@ -174,7 +145,7 @@ def test_a_lacking_input_is_reported_as_skipped() -> None:
 def test_a_rule_without_source_or_home_is_refused() -> None:
     with pytest.raises(AdvisorError, match="source"):
         rule(severity="error", sources=())
-    with pytest.raises(AdvisorError, match="sdNNN"):
+    with pytest.raises(AdvisorError, match="SDNNN"):
         rule(severity="error", sources=("x",))(lambda case: iter(()))
 
 

@@ -19,7 +19,8 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
 from advisor.rules.kit.models import longest_context
-from advisor.rules.kit.releases import between, build_order, defect
+from advisor.rules.kit.releases import between, build_order
+from advisor.rules.registry import get_defect
 
 FOUR_BITS = sourced(
     4.0,
@@ -168,7 +169,7 @@ def _drafts_by_total(facts: Facts) -> bool:
     """Whether llama-server sizes the head's context from the total of all slots in this build, and
     crashes where that is longer than the model's own (SD209).
     """
-    known = defect("llama-draft-ctx-total")
+    known = get_defect("llama-draft-ctx-total")
     return between(build_order(facts.engine_version), known.since, known.until) is not False
 
 

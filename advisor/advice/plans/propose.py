@@ -31,7 +31,8 @@ from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
 from advisor.perf.sizes.shares import card_of
 from advisor.rules.kit.models import comes_before, first_release, writes_remote_code
-from advisor.rules.kit.releases import asked_release, between, defect
+from advisor.rules.kit.releases import asked_release, between
+from advisor.rules.registry import get_defect
 
 REMOTE_TOKENIZER = ("kimi",)  # vLLM recipe of Kimi-K2.5
 TOKENIZER = "--tokenizer-mode"
@@ -223,7 +224,7 @@ def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
         return ()
     if facts.quant is None or facts.quant.id != "fp8":
         return ()
-    known, release = defect("vllm-gb10-deepgemm"), parse_release(facts.engine_version)
+    known, release = get_defect("vllm-gb10-deepgemm"), parse_release(facts.engine_version)
     return (("VLLM_USE_DEEP_GEMM", "0"),) if between(release, known.since, known.until) else ()
 
 

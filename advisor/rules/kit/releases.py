@@ -7,8 +7,7 @@ releases cannot be met there, so no rule speaks of it; and what all of them refu
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
-from typing import NamedTuple
+from functools import lru_cache
 
 from advisor import engines
 from advisor.domain.nouns import Case, Facts, Flag
@@ -16,6 +15,7 @@ from advisor.domain.versions import Release, parse_release
 from advisor.knowledge.rule_data import table
 from advisor.readers.images import is_official
 from advisor.rules.kit.case import GGUF_ENGINES, open_value
+from advisor.rules.registry import get_defect
 
 _COMPLETE = (
     "vllm",
@@ -23,46 +23,11 @@ _COMPLETE = (
 )  # whose catalogues have every minor release; of llama.cpp's builds they have a few
 
 
-class Defect(NamedTuple):
-    """A documented defect of some releases: since and until are inclusive. `until` is the last one
-    with a report, None where every later one is affected; a fix is named in the row's `fixed_in`.
-    """
-
-    id: str
-    since: str | None
-    until: str | None
-    note: str
-    sources: tuple[str, ...]
-    conflicts: tuple[str, ...]
-
-    @property
-    def versions(self) -> str:
-        """The affected releases in words."""
-        if self.since and self.until:
-            return self.since if self.since == self.until else f"{self.since} to {self.until}"
-        if self.since:
-            return f"{self.since} and later (no fixed release known)"
-        return f"releases up to {self.until}" if self.until else "all releases"
-
-
-@cache
-def defect(name: str) -> Defect:
-    """Return a known defect of an engine. Raises KeyError for a name that is not in the data."""
-    row = table("defects")[name]
-    return Defect(
-        name,
-        row.get("since"),
-        row.get("until"),
-        row.get("note", ""),
-        tuple(row["sources"]),
-        tuple(row.get("conflicts", ())),
-    )
-
-
-def affects(found: Defect, case: Case) -> bool | None:
+def affects(name: str, case: Case) -> bool | None:
     """Whether the case's release is among the affected ones; None where it is not known and can be
-    one of them.
+    one of them. Raises KeyError for a defect that is not in the data.
     """
+    documented = get_defect(name)
     at = release(case)
     if (
         at is None
@@ -71,9 +36,9 @@ def affects(found: Defect, case: Case) -> bool | None:
         and case.plan.engine in _COMPLETE
     ):
         fits = [parse_release(one) for one in feasible(case)]
-        if fits and not any(between(one, found.since, found.until) for one in fits):
+        if fits and not any(between(one, documented.since, documented.until) for one in fits):
             return False
-    return between(at, found.since, found.until)
+    return between(at, documented.since, documented.until)
 
 
 def between(at: Release | None, since: str | None, until: str | None) -> bool | None:

@@ -15,7 +15,7 @@ DEAD = table("compatibility")["dead_env"]
 
 @rule(
     severity="warning",
-    engines=("vllm", "sglang"),
+    engines="vllm sglang",
     versioned=True,
     sources=("vllm 0.19.1 vllm/envs.py", "sglang 0.5.14 to 0.5.23 environ.py"),
 )

@@ -63,7 +63,7 @@ LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
     severity="error",
     engines=(*CATALOGUED, "ik_llama.cpp"),
     versioned=True,
-    sources=("the engines' own parsers and configuration classes, catalogued by release",),
+    sources="the engines' own parsers and configuration classes, catalogued by release",
 )
 def value_not_accepted(case: Case) -> Iterator[Hit]:
     """A value that the option does not take at this release.
@@ -113,7 +113,7 @@ def form_of_text(case: Case, found: Flag, option: Option) -> Hit | None:
         return Hit(
             f"{found.raw} takes an address with a port, not '{value}'",
             flag=found,
-            fix=Fix(text=f"Write {value}:PORT, the same on each node."),
+            fix=f"Write {value}:PORT, the same on each node.",
             everywhere=True,
             slip=True,
         )

@@ -25,18 +25,18 @@ MEANT = {
 
 @rule(
     severity="error",
-    engines=("vllm",),
+    engines="vllm",
     versioned=True,
-    sources=("vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",),
+    sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
 )
 def spec_method_unknown(case: Case) -> Iterator[Hit]:
     """A speculative method that vLLM does not know, such as SGLang's NEXTN.
 
     Why: the configuration class refuses it and the server does not start.
-    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-config '{"method":"NEXTN","num_speculative_tokens":2}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"NEXTN","num_speculative_tokens":2}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     choices = _choices(catalogue(case), catalogued_version(case) or catalogue(case).newest)
     place, method = method_flag(case)
@@ -46,8 +46,8 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"vLLM {gone} dropped the speculative method '{method}'",
             flag=place,
-            fix=Fix(
-                text="Use a draft that vLLM still loads (eagle3, draft_model, mtp), or keep to "
+            fix=(
+                "Use a draft that vLLM still loads (eagle3, draft_model, mtp), or keep to "
                 "an older release."
             ),
             versions=f"{gone} and later",

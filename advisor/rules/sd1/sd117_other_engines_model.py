@@ -127,7 +127,7 @@ def no_gguf(case: Case) -> Hit | None:
                 fix=set_fix(case, repo, f"{given[: -len(found[3])]}:{near}", f"Write {near}."),
             )
     if model is not None and (model.value or "").endswith(_OTHERS):
-        return Hit(f"{model.value} is no GGUF", flag=model, fix=Fix(text="Give a GGUF file."))
+        return Hit(f"{model.value} is no GGUF", flag=model, fix="Give a GGUF file.")
     if (hit := beside_model(case)) is not None:
         return hit
     for name in ("--mmproj-url", "--model-url"):
@@ -224,14 +224,14 @@ def beside_model(case: Case) -> Hit | None:
     projector = flag(case, "--mmproj")
     if projector is not None and model is not None and projector.value == model.value:
         what = "Give the file of the projector, mmproj-....gguf."
-        return Hit(f"{projector.raw} names the model itself", flag=projector, fix=Fix(text=what))
+        return Hit(f"{projector.raw} names the model itself", flag=projector, fix=what)
     if projector is not None and not projector.unresolved:
         own, theirs = family(case.plan.model or ""), family(projector.value or "")
         if own and theirs and own != theirs:
             return Hit(
                 f"{projector.raw} names a projector of {theirs}, and the model is of {own}",
                 flag=projector,
-                fix=Fix(text="Give the projector from the model's own repository."),
+                fix="Give the projector from the model's own repository.",
                 sources=("ggml-org/llama.cpp tools/mtmd/mtmd.cpp (mismatch between text model)",),
             )
     return None
@@ -306,7 +306,7 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
                 f"llama-server loads GGUF files; {case.plan.model} is a repository of safetensors "
                 f"for vLLM or SGLang",
                 flag=place,
-                fix=Fix(text="Give a GGUF file with -m, or a GGUF repository with -hf."),
+                fix="Give a GGUF file with -m, or a GGUF repository with -hf.",
             )
         elif place is not None and place.name == "--model" and _REPOSITORY.fullmatch(bare):
             what = f"Write -hf {place.value}."
@@ -331,8 +331,8 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
             f"an MTP head from one",
             flag=place,
             severity="error" if speculates else "warning",
-            fix=Fix(
-                text="Give the safetensors repository, for example Qwen/Qwen3.6-35B-A3B-FP8, or "
+            fix=(
+                "Give the safetensors repository, for example Qwen/Qwen3.6-35B-A3B-FP8, or "
                 "use llama-server."
             ),
         )

@@ -7,7 +7,7 @@ from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices,
 from advisor.rules.kit.values import not_a_choice
 from advisor.rules.sd1.sd131_json_option import check_type
 
-# "method" is SD111's, the sampling methods are SD122's
+# "method" is SD111's; the sampling methods changed their words between releases
 JUDGED_ELSEWHERE = (
     "method",
     "num_speculative_tokens",
@@ -19,19 +19,18 @@ KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")
 
 @rule(
     severity="error",
-    engines=("vllm",),
+    engines="vllm",
+    options="--speculative-config",
     versioned=True,
-    sources=("vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",),
+    sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
 )
 def spec_config_value(case: Case) -> Iterator[Hit]:
     """A backend, quantisation or KV type in --speculative-config that the release does not have.
 
     Why: the configuration class refuses it and the server does not start.
-    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8
-        --speculative-config
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFR"}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8
-        --speculative-config
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFER"}'
     """
     read = spec_config(case)

@@ -41,6 +41,7 @@ _SPLIT = lazy_re(r"[;,|:\s]+")
 @rule(
     severity="warning",
     engines=CATALOGUED,
+    decides=True,
     sources=(
         "the engines' own lists of variables, catalogued by release",
         "vllm 0.19.1 vllm/envs.py (validate_environ, env_with_choices)",

@@ -15,6 +15,7 @@ ALONE = ("127.0.0.1", "localhost", "::1")
 
 @rule(
     severity="warning",
+    decides=True,
     engines=CATALOGUED,
     sources=(
         "https://docs.docker.com/reference/compose-file/services/#ports",

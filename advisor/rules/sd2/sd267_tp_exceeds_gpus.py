@@ -20,7 +20,7 @@ GROUPS = ("LeaderWorkerSet", "RayCluster", "RayService", "RayJob", "PodCliqueSet
 
 @rule(
     severity="error",
-    engines=("vllm", "sglang"),
+    engines="vllm sglang",
     sources=(
         "vllm 0.33.0 vllm/config/parallel.py",
         "Docker and Kubernetes documentation on GPU reservations",

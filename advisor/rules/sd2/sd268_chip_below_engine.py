@@ -2,7 +2,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor.domain.nouns import Case, Fix, Severity
+from advisor.domain.nouns import Case, Severity
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import compute_arch, spec_flag, speculates
 from advisor.rules.kit.policy import hardware_name, rows, sources
@@ -16,8 +16,8 @@ APPLE_FIX = "Switch speculation off, or use llama-server, whose MTP runs on Meta
 
 @rule(
     severity="error",
-    engines=("vllm", "sglang"),
-    needs=("hardware",),
+    engines="vllm sglang",
+    needs="hardware",
     sources=sources("chips", "least_capability", "rocm_not_built", "no_speculation"),
 )
 def chip_below_engine(case: Case) -> Iterator[Hit]:
@@ -25,10 +25,9 @@ def chip_below_engine(case: Case) -> Iterator[Hit]:
     does not speculate on.
 
     Why: the server ends while loading, with "no kernel image is available" or with its own check.
-    vLLM asks for 7.0, and from
-    0.20.0 on, built with CUDA 13, for 7.5; SGLang for 7.5; the ROCm builds hold the architectures
-    that they were compiled for.
-    On Apple chips SGLang serves through MLX, where nothing drafts.
+    vLLM asks for 7.0, and from 0.20.0 on, built with CUDA 13, for 7.5; SGLang for 7.5; the ROCm
+    builds hold the architectures that they were compiled for. On Apple chips SGLang serves through
+    MLX, where nothing drafts.
     Bad (hw=v100, version=0.25.1): vllm serve Qwen/Qwen3-8B --max-model-len 8192
     Good (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B --max-model-len 8192
     """
@@ -48,7 +47,7 @@ def no_speculation(case: Case, arch: str) -> Hit | None:
             return Hit(
                 f"{hardware_name(case)}: {row['text']}",
                 flag=spec_flag(case),
-                fix=Fix(text=APPLE_FIX),
+                fix=APPLE_FIX,
                 severity="warning",
                 sources=tuple(row["sources"]),
                 effect="veto",
@@ -77,7 +76,7 @@ def below_capability(case: Case, arch: str) -> Hit | None:
         message = f"{hardware_name(case)} has compute capability {_capability_text(chip)}; {needs}"
         return Hit(
             message if applies else f"{message} (the release is not pinned)",
-            fix=Fix(text=f"{NVIDIA_FIX}{until}."),
+            fix=f"{NVIDIA_FIX}{until}.",
             severity=_severity(case, "error" if applies else "warning"),
             sources=tuple(row["sources"]),
         )
@@ -96,7 +95,7 @@ def not_built(case: Case, arch: str) -> Hit | None:
         return Hit(
             f"{hardware_name(case)} is {arch}; the released ROCm builds of {case.plan.engine} are "
             f"for {row['built_for']}{own}",
-            fix=Fix(text=AMD_FIX),
+            fix=AMD_FIX,
             severity=_severity(case, "error" if official else row["severity"]),
             sources=tuple(row["sources"]),
         )

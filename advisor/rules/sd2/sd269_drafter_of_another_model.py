@@ -18,10 +18,12 @@ OWN = "Use a drafter of this very model, or no speculation."
 
 @rule(
     severity="warning",
-    engines=("vllm", "sglang"),
-    speculative=True,
-    needs=("model",),
-    sources=("knowledge/drafters",),
+    engines="vllm sglang",
+    methods="eagle eagle3 dflash dspark",
+    parts="plan.draft_model",
+    needs="model",
+    decides=True,
+    sources="knowledge/drafters",
 )
 def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     """A published EAGLE or DFlash drafter beside a model that it was not trained for.
@@ -29,17 +31,15 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     Why: it reads the hidden states of its own model. Where the widths differ the server stops while
     loading; where they agree (Qwen3-14B and 32B) it runs, accepts next to nothing, and is slower
     than no drafter.
-    Bad: vllm serve Qwen/Qwen3-14B
-        --speculative-config
+    Bad: vllm serve Qwen/Qwen3-14B --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
         "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}'
-    Good: vllm serve Qwen/Qwen3-32B
-        --speculative-config
+    Good: vllm serve Qwen/Qwen3-32B --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
         "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}'
     """
     draft, model = case.plan.draft_model, case.facts.model
-    if not draft or model is None or case.plan.method not in TRAINED:
+    if not draft or model is None:
         return
     for one in judge(case, draft, model):
         sure = _REPOSITORY.fullmatch(draft) is not None and draft[0] not in "./~"

@@ -20,8 +20,8 @@ EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
 
 @rule(
     severity="error",
-    engines=("vllm", "sglang"),
-    needs=("hardware",),
+    engines="vllm sglang",
+    needs="hardware",
     sources=(*sources("chips", "quant_needs"), BFLOAT16_SOURCE, *EXPERTS_SOURCES),
 )
 def quant_below_device(case: Case) -> Iterator[Hit]:

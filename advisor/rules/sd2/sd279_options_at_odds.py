@@ -96,7 +96,7 @@ def backends(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"{given.value} is for Blackwell: on {arch} the server refuses to start",
         flag=given,
-        fix=Fix(text="Use fa3, flashinfer or triton, or leave the choice to SGLang."),
+        fix="Use fa3, flashinfer or triton, or leave the choice to SGLang.",
     )
 
 
@@ -136,7 +136,7 @@ def shards(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{parts} {what} do not divide {ranks_of} tensor-parallel ranks",
             flag=given,
-            fix=Fix(text=f"Use a divisor of {ranks_of}, or other ranks."),
+            fix=f"Use a divisor of {ranks_of}, or other ranks.",
             sources=("sgl-project/sglang python/sglang/srt/server_args.py",),
         )
 
@@ -192,7 +192,7 @@ def first_address(case: Case) -> Iterator[Hit]:
             f"{number} nodes without --dist-init-addr: each waits for the others at its own "
             "address",
             flag=nodes,
-            fix=Fix(text="Add --dist-init-addr with the address and a port of the first node."),
+            fix="Add --dist-init-addr with the address and a port of the first node.",
             sources=("sglang 0.5.23 python/sglang/srt/server_args.py (PortArgs.init_new)",),
         )
 

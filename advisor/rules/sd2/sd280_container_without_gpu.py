@@ -21,7 +21,7 @@ _SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
 OPTIONS = {"amd": "--device /dev/kfd --device /dev/dri", "dri": "--device /dev/dri"}
 
 
-@rule(severity="error", engines=CATALOGUED, needs=("file",), sources=SOURCES)
+@rule(severity="error", engines=CATALOGUED, parts="launch.container", needs="file", sources=SOURCES)
 def container_without_gpu(case: Case) -> Iterator[Hit]:
     r"""A container that gets no device of the kind that its image is built for.
 

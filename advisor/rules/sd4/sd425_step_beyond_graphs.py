@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.rules import Hit, rule
@@ -27,9 +27,10 @@ SLOTS = 256  # without --max-num-seqs; more changes no size below the largest
 
 @rule(
     severity="warning",
+    engines="vllm",
     speculative=True,
-    engines=("vllm",),
-    needs=("concurrency",),
+    needs="concurrency",
+    decides=True,
     sources=sources("regime", "graph_tokens"),
 )
 def step_beyond_graphs(case: Case) -> Iterator[Hit]:
@@ -38,12 +39,12 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
     Why: a step holds k + 1 tokens for each running request. Above the largest captured size every
     kernel is launched one by one again, and the step takes several times as long: speculation then
     serves fewer tokens than no speculation, unless long prompts are in every step anyway. Requests
-    that the KV pool does not hold wait and are not counted.
-    vLLM 0.25 to 0.28 run dense models with a runner that captures full graphs at its sizes rounded
-    up to k + 1 tokens, graphs without attention at the sizes themselves, and takes the smallest
-    that fits. With k = 2, 4 or 5 requests miss the full graph: on an H200 and an H100 their step
-    took 2.6 and 1.6 times as long, and 4 requests lost with drafts that gain 1.6 times with the
-    right sizes. k = 1 and 3 divide all sizes.
+    that the KV pool does not hold wait and are not counted. vLLM 0.25 to 0.28 run dense models with
+    a runner that captures full graphs at its sizes rounded up to k + 1 tokens, graphs without
+    attention at the sizes themselves, and takes the smallest that fits. With k = 2, 4 or 5 requests
+    miss the full graph: on an H200 and an H100 their step took 2.6 and 1.6 times as long, and 4
+    requests lost with drafts that gain 1.6 times with the right sizes. k = 1 and 3 divide all
+    sizes.
     Bad (hw=h200, concurrency=128): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128
         --speculative-config '{"method":"mtp","num_speculative_tokens":4}'
     Good (hw=h200, concurrency=128): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128
@@ -90,9 +91,8 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
         ),
         conflicts=(
             "long prompts are in every step and leave the graphs anyway: with 2,048 prompt and "
-            "128 output tokens k=4 at 128 "
-            "requests gained 1.38x (H200), with 4,358 and 1,300 tokens k=5 at 128 requests 1.3x "
-            "(A100, Gemma 4 26B-A4B)",
+            "128 output tokens k=4 at 128 requests gained 1.38x (H200), with 4,358 and 1,300 "
+            "tokens k=5 at 128 requests 1.3x (A100, Gemma 4 26B-A4B)",
         ),
         # the estimate has the price of such steps, and of plain ones beyond the graphs as well
         effect="k_max" if fits else None,
@@ -127,8 +127,8 @@ def step_between_graphs(case: Case) -> Iterator[Hit]:
         f"{version_label(case)} takes its graph of {partly}, which leaves the attention out, "
         f"{instead}",
         flag=k_flag(case),
-        fix=Fix(
-            text=f"Use vLLM 0.29.0 or later, or add --cudagraph-capture-sizes {listed}, or draft "
+        fix=(
+            f"Use vLLM 0.29.0 or later, or add --cudagraph-capture-sizes {listed}, or draft "
             f"{plan.k - 1} or {plan.k + 1}."
         ),
         sources=tuple(row["sources"]),

@@ -1,0 +1,332 @@
+"""Arguments that the engine does not take so."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from advisor import engines
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.patterns import lazy_re
+from advisor.domain.versions import parse_release
+from advisor.engines.base import PASSED_ENV
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import (
+    flag,
+    flags,
+    has_switch,
+    model_text,
+    rename_fix,
+    replace_fix,
+    unread,
+)
+from advisor.rules.kit.fixes import add_fix, drop_fix
+from advisor.rules.kit.flags import (
+    CATALOGUED,
+    catalogue,
+    lookup_spelling,
+    option_at_release,
+    owners,
+)
+from advisor.rules.kit.releases import candidates, is_newest, release
+from advisor.rules.kit.values import spelling
+
+# One intent in the words of each engine. The value means the same in all of them.
+SAME: tuple[dict[str, str], ...] = (
+    {"vllm": "--max-model-len", "sglang": "--context-length", "llama-server": "--ctx-size"},
+    {"vllm": "--gpu-memory-utilization", "sglang": "--mem-fraction-static"},
+    {"vllm": "--max-num-seqs", "sglang": "--max-running-requests", "llama-server": "--parallel"},
+    {"vllm": "--tensor-parallel-size", "sglang": "--tp-size"},
+    {"vllm": "--pipeline-parallel-size", "sglang": "--pp-size"},
+    {"vllm": "--data-parallel-size", "sglang": "--dp-size"},
+    {
+        "vllm": "--max-num-batched-tokens",
+        "sglang": "--chunked-prefill-size",
+        "llama-server": "--batch-size",
+    },
+    {"vllm": "--served-model-name", "sglang": "--served-model-name", "llama-server": "--alias"},
+    {"vllm": "--model", "sglang": "--model-path", "llama-server": "--model"},
+    {"vllm": "--tokenizer", "sglang": "--tokenizer-path"},
+    {"vllm": "--enforce-eager", "sglang": "--disable-cuda-graph"},
+    {
+        "vllm": "--no-enable-prefix-caching",
+        "sglang": "--disable-radix-cache",
+        "llama-server": "--no-cache-prompt",
+    },
+    {"vllm": "--lora-modules", "sglang": "--lora-paths"},
+    {"vllm": "--language-model-only", "sglang": "--language-only"},
+    {"vllm": "--root-path", "sglang": "--fastapi-root-path"},
+    {"vllm": "--uvicorn-log-level", "sglang": "--log-level"},
+    {"vllm": "--cpu-offload-gb", "sglang": "--cpu-offload-gb"},
+    {
+        "vllm": "--chat-template",
+        "sglang": "--chat-template",
+        "llama-server": "--chat-template-file",
+    },
+)
+# The same intent, but the value is worded otherwise.
+ALIKE: tuple[dict[str, str], ...] = (
+    {
+        "vllm": "--speculative-config",
+        "sglang": "--speculative-algorithm",
+        "llama-server": "--spec-type",
+    },
+    {"vllm": "--kv-cache-dtype", "sglang": "--kv-cache-dtype", "llama-server": "--cache-type-k"},
+    {
+        "vllm": "--reasoning-parser",
+        "sglang": "--reasoning-parser",
+        "llama-server": "--reasoning-format",
+    },
+    {
+        "vllm": "--speculative-config",
+        "sglang": "--speculative-draft-model-path",
+        "llama-server": "--spec-draft-model",
+    },
+    {
+        "vllm": "--speculative-config",
+        "sglang": "--speculative-num-steps",
+        "llama-server": "--spec-draft-n-max",
+    },
+)
+
+
+@rule(
+    "SD116", "error", engines=CATALOGUED, sources="the engines' own parsers, catalogued by release"
+)
+def other_engines_flag(case: Case) -> Iterator[Hit]:
+    """A flag of another engine.
+
+    Why: the server refuses to start. Command lines get mixed when a recipe is carried over.
+    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --gpu-memory-utilization 0.9
+    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 32768
+    """
+    for found in flags(case):
+        if found.known or option_at_release(case, found) != "foreign":
+            continue
+        theirs = owners(case, found)
+        use, same = here(case, found, theirs)
+        yield Hit(
+            f"{found.raw} is an option of {' and '.join(theirs)}, not of {case.plan.engine}"
+            + (f"; here it is {use}" if use else ""),
+            flag=found,
+            # a build of one's own may take other options, but hardly those that it has a word for
+            severity="warning" if case.launch.fork and not same else None,
+            fix=mend(case, found, use, same),
+        )
+
+
+def here(case: Case, found: Flag, theirs: tuple[str, ...]) -> tuple[str | None, bool]:
+    """(the option of this engine that says it, whether it takes the same value)."""
+    for owner in theirs:
+        option = engines.get(owner).catalogue.find(lookup_spelling(found), None)
+        names = {lookup_spelling(found), option.name if option is not None else ""}
+        for table in (SAME, ALIKE):
+            for row in table:
+                use = row.get(case.plan.engine)
+                if row.get(owner) in names and use and catalogue(case).find(use) is not None:
+                    return use, table is SAME
+    return None, False
+
+
+def mend(case: Case, found: Flag, use: str | None, same: bool) -> Fix:
+    """Return the fix: the option of this engine, or its removal where this engine has none."""
+    if use is None:
+        return drop_fix(case, found, f"Remove {found.raw}.")
+    if not same or found.origin == "env":
+        return Fix(text=f"Use {use}.")
+    spelled = spelling(case, use)
+    return rename_fix(case, found, spelled, f"Use {spelled}.", safe=False)
+
+
+BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
+BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
+
+
+@rule(
+    "SD120",
+    "error",
+    engines="llama-server",
+    options="--flash-attn",
+    versioned=True,
+    sources=("ggml-org/llama.cpp#22938", "llama-server 0.5.0, run"),
+)
+def flash_attn_bare(case: Case) -> Iterator[Hit]:
+    """A bare -fa or --flash-attn, which newer builds take only with on, off or auto.
+
+    Why: the next flag is eaten as its value and the server exits.
+    Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf -fa --jinja
+    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf -fa on --jinja
+    """
+    found = flag(case, "--flash-attn")
+    at, last = release(case), parse_release(BARE_UNTIL)
+    if found is None or found.origin != "cli" or found.value or found.unresolved:
+        return
+    if at is not None and last is not None and at <= last:
+        return
+    # a server of 2025 took it bare, which only the build tells
+    yield Hit(
+        f"{found.raw} needs a value: on, off or auto",
+        flag=found,
+        fix=replace_fix(case, found, f"{found.raw} on", f"Write {found.raw} on.", safe=True),
+        versions="builds of 2026 (b8643 and later)",
+        everywhere=BARE not in candidates(case, found) or is_newest(case),
+    )
+
+
+WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
+
+
+@rule(
+    "SD125",
+    "error",
+    engines="vllm",
+    sources=(
+        "vLLM docs, tool calling: --enable-auto-tool-choice needs --tool-call-parser",
+        "vllm 0.19.1 to 0.33.0 cli_args.py",
+        "vllm-project/vllm#55754",
+    ),
+)
+def tool_parser_pair(case: Case) -> Iterator[Hit]:
+    """--enable-auto-tool-choice and --tool-call-parser, one without the other.
+
+    Why: without a parser the server refuses to start; a parser alone leaves tool_choice "auto"
+    refused at every request.
+    Bad: vllm serve Qwen/Qwen3.6-27B --enable-auto-tool-choice
+    Good: vllm serve Qwen/Qwen3.6-27B --enable-auto-tool-choice --tool-call-parser qwen3_coder
+    """
+    auto, parser = flag(case, "--enable-auto-tool-choice"), flag(case, "--tool-call-parser")
+    if has_switch(case, "--enable-auto-tool-choice") and parser is None:
+        yield Hit(
+            "--enable-auto-tool-choice needs --tool-call-parser: the server refuses to start",
+            flag=auto,
+            severity="warning" if unread(case) else None,
+            fix=add_fix(case, auto, "--tool-call-parser", "qwen3_coder", WHAT)
+            if re.search(r"qwen3\.[5-9]|qwen3-(coder|next)", model_text(case).lower())
+            else Fix(text=WHAT),
+        )
+    elif parser is not None and auto is None and PASSED_ENV not in case.launch.notes:
+        yield Hit(
+            '--tool-call-parser without --enable-auto-tool-choice: tool_choice "auto" is refused',
+            flag=parser,
+            severity="warning",
+            fix=add_fix(
+                case, parser, "--enable-auto-tool-choice", None, "Add --enable-auto-tool-choice."
+            ),
+        )
+
+
+_PLAIN = lazy_re(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
+_DASHED = lazy_re(r"(-?[\u2010-\u2015\u2212]+-?)?([A-Za-z][\w-]*)")
+_ADDRESS = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
+_GGUF = lazy_re(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
+# a tool that passes words on may take its own; these forms reach the server as they stand
+_DIRECT = ("document", "python", "helm")
+
+
+@rule(
+    "SD133",
+    "error",
+    engines=CATALOGUED,
+    versioned=True,
+    sources=(
+        "python/cpython Lib/argparse.py (unrecognized arguments)",
+        "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
+        "vllm-project/vllm#27389",
+    ),
+)
+def stray_argument(case: Case) -> Iterator[Hit]:
+    """An argument that belongs to no option, such as a GGUF file without -m.
+
+    Why: llama-server takes no positional argument and argparse knows none after the model: the
+    server stops with "invalid argument" or "unrecognized arguments".
+    Bad: llama-server /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
+    Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
+    """
+    launch = case.launch
+    taken: Flag | None = None  # the value of an option whose dashes are missing
+    for number, stray in enumerate(launch.strays):
+        word = stray.value or ""
+        name = option_without_dashes(case, stray)
+        if name is not None:
+            option = catalogue(case).find(name, None)
+            if option is not None and option.takes_value and "=" not in word:
+                taken = launch.strays[number + 1] if number + 1 < len(launch.strays) else None
+            what = f"Write {name}."
+            yield Hit(
+                f"'{word}' is no option: it needs two plain dashes, {name}",
+                flag=stray,
+                fix=replace_fix(case, stray, name + word[len(_word(word)) :], what, safe=False),
+                everywhere=True,
+                slip=True,
+                sole=True,
+            )
+            continue
+        if stray is taken:
+            continue
+        if stray.unresolved or not _PLAIN.fullmatch(word) or word.startswith("-") or "..." in word:
+            continue
+        model = _GGUF.search(word) is not None and flag(case, "--model", "--hf-repo") is None
+        yield Hit(
+            f"the argument '{word}' belongs to no option"
+            + (": llama-server takes the model with -m" if model else ""),
+            flag=stray,
+            severity="info"
+            if launch.fork
+            else "warning"
+            if launch.form in _DIRECT or (word == "serve" and _is_digest(case))
+            else None,
+            fix=stray_argument_mend(case, stray, model),
+            everywhere=True,
+        )
+
+
+def _is_digest(case: Case) -> bool:
+    """Whether a digest alone names the image: what its entrypoint takes is not known."""
+    container = case.launch.container
+    return container is not None and "@sha256" in (container.image or "")
+
+
+def _word(text: str) -> str:
+    return text.partition("=")[0]
+
+
+def option_without_dashes(case: Case, stray: Flag) -> str | None:
+    """The option that a word is but for its dashes: none, or typographic ones."""
+    said = _DASHED.fullmatch(_word(stray.value or ""))
+    if said is None or stray.unresolved or (not said[1] and len(said[2]) < 4):
+        return None
+    name = f"--{said[2].replace('_', '-')}"
+    match = catalogue(case).match(name, None)
+    if match is None or match.abbreviated:
+        return None
+    given = case.launch.flag(name)
+    return name if given is None else None
+
+
+def with_number(case: Case, stray: Flag) -> Fix | None:
+    """The option that takes the number which stands behind a switch: --n-cpu-moe for --cpu-moe."""
+    if stray.span is None or not (stray.value or "").isdigit():
+        return None
+    at = stray.span.start - 1
+    before = next((one for one in flags(case) if one.span and one.span.end == at), None)
+    if before is None or before.value is not None:
+        return None
+    name = f"--n-{before.name.removeprefix('--')}"
+    option = catalogue(case).find(name, None)
+    if option is None or option.takes_value is not True:
+        return None
+    return rename_fix(case, before, name, f"Write {name} {stray.value}.", safe=False)
+
+
+def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
+    """-m before a model; else the word taken away."""
+    if (counted := with_number(case, stray)) is not None:
+        return counted
+    if stray.span is None or case.launch.form == "batch":  # cmd has other quotes, and one variable
+        return Fix(text="Write -m before it." if model else f"Remove '{stray.value}'.")
+    if model:
+        text = f"-m {shlex.quote(stray.value or '')}"
+        return replace_fix(case, stray, text, "Write -m before it.", safe=False)
+    if _ADDRESS.fullmatch(stray.value or "") and flag(case, "--host") is None:
+        text = f"--host {stray.value}"
+        return replace_fix(case, stray, text, "Write --host before it.", safe=False)
+    return replace_fix(case, stray, "", f"Remove '{stray.value}'.", safe=False)

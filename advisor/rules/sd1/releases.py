@@ -1,0 +1,272 @@
+"""Options and their values by release."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.engines.arguments.fields import depth
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, flags, rename_fix, replace_fix
+from advisor.rules.kit.fixes import drop_fix, is_release_pinned, is_shared
+from advisor.rules.kit.flags import (
+    CATALOGUED,
+    catalogue,
+    catalogued_version,
+    find_removal,
+    is_gone_everywhere,
+    lookup_spelling,
+    option_at_release,
+)
+from advisor.rules.kit.releases import between, release, version_label, version_name
+
+
+@rule(
+    "SD102",
+    "error",
+    engines=CATALOGUED,
+    versioned=True,
+    sources=(
+        "the engines' own parsers, catalogued by release",
+        "ggml-org/llama.cpp#22397",
+        "ai-dynamo/dynamo#8693",
+    ),
+)
+def removed_flag(case: Case) -> Iterator[Hit]:
+    """A flag that the chosen engine release no longer takes.
+
+    Why: the server refuses to start, often with nothing but its usage text.
+    Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --draft-max 8
+    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --spec-draft-n-max 8
+    """
+    for found in flags(case):
+        removal = (
+            find_removal(case, found)
+            if found.origin != "env" and option_at_release(case, found) == "removed"
+            else None
+        )
+        if removal is None:
+            continue
+        yield Hit(
+            removal.message if found.raw in removal.message else f"{found.raw}: {removal.message}",
+            flag=found,
+            fix=successor_fix(case, found),
+            sources=(removal.source,) if removal.source else (),
+            versions=f"{version_name(removal.version)} and later"
+            if removal.version
+            else "all catalogued releases",
+            everywhere=is_gone_everywhere(case, found),
+        )
+
+
+def successor_fix(case: Case, found: Flag) -> Fix:
+    """Rename where another option means the same, take away what says nothing, else say what to do.
+
+    Safe only where the release is pinned: on another one the old name may be the right one.
+    """
+    known, version, name = catalogue(case), catalogued_version(case), lookup_spelling(found)
+    tables = table("compatibility")
+    use = known.successor(name, version)
+    before = (known.notes.get("removed_before") or {}).get(name)
+    if use is None or (before and not before.get("same_value")):
+        sure = (
+            version is not None
+            and is_release_pinned(case)
+            and name in tables["safe_removals"]["value"]
+        )
+        return removal_fix(case, found, use, sure)
+    successors = known.notes.get("successors") or {}
+    row = successors.get(name) or {}
+    value = row.get("value", found.value)
+    if (
+        value is None
+        or found.unresolved
+        or not re.fullmatch(r"[\w./:+-]+", value)
+        or found.origin == "env"
+    ):
+        return Fix(text=f"Use {use} instead of {found.raw}.")
+    rivals = [
+        other for other in flags(case) if "value" in (successors.get(lookup_spelling(other)) or {})
+    ]
+    if "value" in row and len(rivals) > 1:
+        return _together(case, found, use, rivals)
+    usual = found.origin == "cli" or (found.value == "false") == found.raw.startswith("no")
+    if not usual:  # `mmap = false` in a preset says what `no-mmap` says
+        return Fix(text=f"Use {use} instead of {found.raw}.")
+    if case.plan.method == "ngram" and use.startswith("--spec-draft"):
+        return Fix(text=f"Use the option of that n-gram type instead of {found.raw}.")
+    safe = (
+        version is not None
+        and is_release_pinned(case)
+        and name in tables["safe_renames"]["value"]
+        and not is_shared(case, found.span)
+    )
+    what = f"Write {use} {value} instead of {found.raw}."
+    if "value" not in row:
+        return rename_fix(case, found, use, what, safe=safe)
+    new = f"{use} {value}" if found.origin == "cli" else f"{use.lstrip('-')} = {value}"
+    return replace_fix(case, found, new, what, safe=safe and found.origin in ("cli", "ini"))
+
+
+def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
+    """Several switches that became one option: --no-mmap and --mlock are --load-mode mlock."""
+    words = {one.name for one in rivals if one.value != "false"}
+    locked = (
+        "mlock"
+        if any(one.name == "--mmap" and one.value == "false" for one in rivals)
+        else "mmap+mlock"
+    )
+    value = "dio" if "--direct-io" in words else locked if "--mlock" in words else None
+    what = (
+        f"Write {use} {value or 'with one mode'} instead of {', '.join(one.raw for one in rivals)}."
+    )
+    literal = all(one.origin == "cli" and one.span and not one.unresolved for one in rivals)
+    if value is None or not literal:
+        return Fix(text=what)
+    edits = [
+        replace_fix(case, one, f"{use} {value}" if one is rivals[0] else "", what, safe=False)
+        for one in rivals
+    ]
+    safe = is_release_pinned(case) and not any(is_shared(case, one.span) for one in rivals)
+    return Fix(text=what, safe=safe, edits=tuple(edit for one in edits for edit in one.edits))
+
+
+def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
+    """Return the fix: the replacement where one exists, else the removal of the flag."""
+    if use is not None and case.launch.flag(use) is None:
+        return Fix(text=f"Use {use} instead of {found.raw}.")
+    return replace_fix(case, found, "", f"Remove {found.raw}.", safe=safe)
+
+
+SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
+
+
+@rule(
+    "SD104",
+    "error",
+    engines=CATALOGUED,
+    needs="version",
+    sources="the engines' own parsers, catalogued by release",
+)
+def flag_too_new(case: Case) -> Iterator[Hit]:
+    """A flag that the pinned release does not have yet.
+
+    Why: the server refuses to start; the flag was taken from a newer release's documentation.
+    Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-scheduled-tokens 4096
+    Good (version=0.26.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-scheduled-tokens 4096
+    """
+    for found in flags(case):
+        if found.name in SHORTHAND or option_at_release(case, found) != "too-new":
+            continue
+        ever = catalogue(case).find(lookup_spelling(found), None)
+        since = ever.since if ever else "a later release"
+        yield Hit(
+            f"{case.plan.engine} {catalogued_version(case)} has no {found.raw}; it came "
+            f"with {since}",
+            flag=found,
+            fix=drop_fix(
+                case, found, f"Use {case.plan.engine} {since} or newer, or remove {found.raw}."
+            ),
+        )
+
+
+NAMES = ("--spec-method", "--spec-model", "--spec-tokens")
+
+
+@rule(
+    "SD118",
+    "error",
+    engines="vllm",
+    versioned=True,
+    sources="vllm 0.22.1 parser (first with the shorthand)",
+)
+def spec_shorthand_too_old(case: Case) -> Iterator[Hit]:
+    """--spec-method, --spec-model or --spec-tokens with a vLLM before 0.22.1.
+
+    Why: the shorthand is unknown there and the server refuses to start; --speculative-config works
+    in every release.
+    Bad (version=0.21.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --spec-method mtp --spec-tokens 2
+    Good (version=0.22.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --spec-method mtp --spec-tokens 2
+    """
+    if between(release(case), "0.22.0", None) is not False:
+        return
+    for found in flags(case):
+        if found.name in NAMES:
+            k = flag(case, "--spec-tokens")
+            tokens = k.value if k is not None and k.value and not k.unresolved else "2"
+            yield Hit(
+                f"vLLM {version_label(case)} has no {found.raw}: the shorthand came with 0.22.1",
+                flag=found,
+                fix=config_fix(case, tokens),
+            )
+
+
+def config_fix(case: Case, tokens: str) -> Fix:
+    """The shorthand's options as one: the same meaning, on a release that would refuse to start."""
+    given = [found for found in flags(case) if found.name in NAMES]
+    config: dict[str, object] = {
+        "method": "mtp",
+        "num_speculative_tokens": depth(tokens) or tokens,
+    }
+    method, model = flag(case, "--spec-method"), flag(case, "--spec-model")
+    if method is not None and method.value:
+        config["method"] = method.value
+    if model is not None and model.value:
+        config["model"] = model.value
+    if method is None and model is not None:
+        del config["method"]
+    text = f"--speculative-config {shlex.quote(json.dumps(config, separators=(',', ':')))}"
+    literal = all(
+        one.span and one.value and not one.unresolved and one.origin == "cli" for one in given
+    )
+    if not literal or flag(case, "--spec-tokens") is None or not tokens.isdigit():
+        return Fix(text=f"Use {text}.")
+    edits = [
+        replace_fix(case, one, text if one is given[0] else "", text, safe=False) for one in given
+    ]
+    return Fix(
+        text=f"Use {text}.",
+        safe=is_release_pinned(case),
+        edits=tuple(edit for one in edits for edit in one.edits),
+    )
+
+
+KEY = "num_speculative_tokens_per_batch_size"
+SINCE = table("compatibility")["spec_config_since"]
+
+
+@rule(
+    "SD119",
+    "error",
+    engines="vllm",
+    speculative=True,
+    parts="plan.k_schedule",
+    versioned=True,
+    sources=(*SINCE["sources"], "vllm 0.33.0 vllm/config/vllm.py"),
+)
+def k_schedule_unsupported(case: Case) -> Iterator[Hit]:
+    """A schedule of draft tokens by batch size where the release or the layout does not take one.
+
+    Why: before 0.24.0 the key is refused and the server does not start; with data parallelism the
+    schedule is switched off and k stays fixed.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --data-parallel-size 2
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2,
+        "num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]]}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2,
+        "num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]]}'
+    """
+    if not case.plan.k_schedule or between(release(case), SINCE[KEY], None) is False:
+        return  # of the key that a release does not know SD110 speaks
+    place = flag(case, "--speculative-config")
+    if case.plan.dp > 1:
+        yield Hit(
+            f"the k schedule is switched off with data parallelism (size {case.plan.dp}); k stays "
+            f"{case.plan.k}",
+            flag=place,
+            severity="warning",
+            fix="Run one server per GPU behind a router, or give up the schedule.",
+        )

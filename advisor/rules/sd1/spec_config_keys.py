@@ -1,0 +1,166 @@
+"""Keys of vLLM's --speculative-config."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.patterns import is_only_near
+from advisor.rules import Hit, rule
+from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix
+from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config, spec_keys
+from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
+from advisor.rules.kit.values import nearest, slip
+
+WHAT = (
+    """Write it as '{"method":"mtp","num_speculative_tokens":2}': """
+    "double quotes inside single ones."
+)
+
+
+@rule(
+    "SD109",
+    "error",
+    engines="vllm",
+    options="--speculative-config",
+    sources="vllm 0.19.1 to 0.33.0, parser run",
+)
+def spec_config_json(case: Case) -> Iterator[Hit]:
+    """The JSON of --speculative-config is broken.
+
+    Why: the server refuses to start; quotes lost in a shell or a YAML file are the usual cause.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        "{'method':'mtp','num_speculative_tokens':2}"
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    read = spec_config(case)
+    if read is not None and read.data is None and not has_empty_values(read.flag):
+        yield Hit(
+            f"--speculative-config is not a JSON object: {read.error}",
+            flag=read.flag,
+            severity="warning"
+            if read.flag.value_span is None and not is_quoted(read.flag)
+            else None,
+            fix=mend_fix(case, read.flag, WHAT),
+        )
+
+
+def is_quoted(found: Flag) -> bool:
+    """Whether quotes that no shell takes away stand around an object that is whole."""
+    text = (found.value or "").strip()
+    return text[:1] == text[-1:] == "'" and problem(text[1:-1]) is None
+
+
+# A key of another release or another world, and what stands in its place.
+INSTEAD = {
+    "disable_by_batch_size": "num_speculative_tokens_per_batch_size",
+    "synthetic_acceptance_rate": "synthetic_acceptance_length",
+    "speculative_model": "model",
+    "draft_model": "model",
+    "draft_model_path": "model",
+    "draft": "model",
+    "drafter": "model",
+    "k": "num_speculative_tokens",
+    "num_draft_tokens": "num_speculative_tokens",
+    "num_spec_tokens": "num_speculative_tokens",
+    "draft_tokens": "num_speculative_tokens",
+    "draft_tp": "draft_tensor_parallel_size",
+    "tensor_parallel_size": "draft_tensor_parallel_size",
+    "spec_method": "method",
+    "num_tokens": "num_speculative_tokens",
+    "algorithm": "method",
+    "type": "method",
+}
+
+OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of value
+
+
+@rule(
+    "SD110",
+    "error",
+    engines="vllm",
+    versioned=True,
+    sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
+)
+def spec_config_key(case: Case) -> Iterator[Hit]:
+    """A key in --speculative-config that this release does not know.
+
+    Why: unknown keys are refused by every catalogued release, so the server does not start.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2,"disable_by_batch_size":8}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]],
+        "num_speculative_tokens":2}'
+    """
+    read = spec_config(case)
+    keys = spec_keys(case) if read is not None and read.data is not None else ()
+    given = read.data if read is not None and read.data is not None else {}
+    for key in given:
+        if key in keys:
+            continue
+        near = INSTEAD.get(key)
+        if near not in keys:
+            near = nearest(key, keys)
+        ever = catalogue(case).json_field("SpeculativeConfig", key, None)
+        span = ever.get("span") if ever else None
+        gone = f" (only {' to '.join(dict.fromkeys(span))} had it)" if span else ""
+        yield Hit(
+            f"--speculative-config does not take '{key}'{gone}"
+            + (f"; the nearest key is '{near}'" if near else ""),
+            flag=read.flag if read else None,
+            fix=json_rename_fix(case, read.flag if read else None, key, near, f"Use '{near}'.")
+            if near and near not in given and key not in OTHER_KIND
+            else Fix(text=f"Use '{near}'." if near else f"Remove '{key}'."),
+            everywhere=ever is None,
+            slip=ever is None and slip(key, near),
+            sole=ever is None and is_only_near(key, near, keys),
+            versions="the catalogued releases 0.19.1 to " + catalogue(case).newest
+            if catalogued_version(case) is None
+            else "",
+        )
+
+
+@rule(
+    "SD134",
+    "error",
+    engines="vllm",
+    options="--speculative-config",
+    sources=(
+        "vllm-project/vllm#10483",
+        "vllm vllm/config/speculative.py (_verify_and_get_draft_tp, _verify_args)",
+    ),
+)
+def draft_parallel_size(case: Case) -> Iterator[Hit]:
+    """A tensor-parallel size of the drafter that vLLM does not support.
+
+    Why: the drafter runs on one GPU or on as many as the model; any other size is refused, and so
+    is the key tensor_parallel_size inside --speculative-config.
+    Bad: vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":3,
+        "draft_tensor_parallel_size":4}'
+    Good: vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":3,
+        "draft_tensor_parallel_size":1}'
+    """
+    read = spec_config(case)
+    if read is None or read.data is None:
+        return
+    own, right = "tensor_parallel_size", "draft_tensor_parallel_size"
+    if own in read.data:
+        yield Hit(
+            f"'{own}' in --speculative-config is refused: the drafter's is '{right}'",
+            flag=read.flag,
+            fix=json_rename_fix(case, read.flag, own, right, f"Write '{right}'."),
+        )
+    size, tp = read.data.get(right), case.plan.tp
+    sized = not any(one.unresolved and one.name.endswith("tp-size") for one in case.launch.flags)
+    sized = sized and not any(
+        one.unresolved and one.name == "--tensor-parallel-size" for one in case.launch.flags
+    )
+    if not isinstance(size, int) or isinstance(size, bool) or size in (1, tp) or not sized:
+        return
+    what = "Leave it out, or set it to 1" + (f" or {tp}." if tp > 1 else ".")
+    yield Hit(
+        f"the drafter's tensor parallelism is {size}: vLLM takes 1 or that of the model ({tp})",
+        flag=read.flag,
+        fix=json_drop_fix(case, read.flag, right, what),
+    )

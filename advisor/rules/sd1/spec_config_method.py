@@ -1,0 +1,202 @@
+"""Method, tokens and model of vLLM's --speculative-config."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.readers.syntax.placeholders import to_fill
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, integer
+from advisor.rules.kit.fixes import json_add_fix, json_fix, set_fix
+from advisor.rules.kit.flags import spec_choices, spec_config, spec_keys
+from advisor.rules.kit.releases import between, release
+from advisor.rules.kit.values import nearest
+from advisor.rules.sd1.sd111_spec_method_unknown import method_flag
+
+
+@rule(
+    "SD112",
+    "info",
+    engines="vllm",
+    sources=("vllm 0.33.0 vllm/config/speculative.py", "vllm-project/vllm-ascend#8623"),
+)
+def method_alias(case: Case) -> Iterator[Hit]:
+    """An old name of the method `mtp`.
+
+    Why: every *_mtp name is rewritten to `mtp` with a deprecation warning; a later release may
+    refuse it.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"qwen3_next_mtp","num_speculative_tokens":2}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    place, method = method_flag(case)
+    if method is not None and method.endswith("_mtp") and method in spec_choices(case, "method"):
+        yield Hit(
+            f"'{method}' is an old name of 'mtp': accepted, with a deprecation warning",
+            flag=place,
+            fix=alias_fix(case, place),
+        )
+
+
+def alias_fix(case: Case, place: Flag | None) -> Fix:
+    """Safe: every release that takes the old name rewrites it to the new one itself."""
+    what = 'Write "method":"mtp".'
+    safe = (
+        "mtp" in spec_choices(case, "method")
+        and not case.launch.emitted
+        and case.launch.fork is None
+    )
+    if place is not None and place.name == "--spec-method":
+        return set_fix(case, place, "mtp", what, safe=safe)
+    return json_fix(case, place, "method", '"mtp"', what, safe=safe)
+
+
+@rule(
+    "SD115",
+    "error",
+    engines="vllm",
+    sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
+)
+def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
+    """A number of speculative tokens that is not a whole number above zero.
+
+    Why: the configuration class refuses 0, negative numbers and text; to switch speculation off,
+    leave the option out.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":0}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    """
+    short = flag(case, "--spec-tokens")
+    read = spec_config(case)
+    given: object = None
+    place = short
+    if short is not None and not short.unresolved:
+        given = integer(short.value) if integer(short.value) is not None else short.value
+    elif read is not None and read.data is not None:
+        given, place = read.data.get("num_speculative_tokens"), read.flag
+    if given is None or (isinstance(given, int) and not isinstance(given, bool) and given > 0):
+        return
+    if isinstance(given, str) and (
+        (given.isdecimal() and given.strip("0")) or to_fill(given, named=True)
+    ):
+        return  # a number in quotes, or what only a variable knows
+    yield Hit(
+        f"the number of speculative tokens must be a whole number above 0, not {given!r}",
+        flag=place,
+        fix="Give 1 to 3, or leave speculation out.",
+    )
+
+
+K = "num_speculative_tokens"
+OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
+# drafters of their own, whose configuration holds no n_predict
+NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
+
+
+@rule(
+    "SD123",
+    "info",
+    engines="vllm",
+    options="--speculative-config",
+    decides=True,
+    sources=(
+        "vllm 0.33.0 vllm/config/speculative.py (_verify_args)",
+        "vllm-project/vllm#44566",
+    ),
+)
+def spec_config_without_k(case: Case) -> Iterator[Hit]:
+    """--speculative-config without num_speculative_tokens.
+
+    Why: k then comes from the checkpoint (its number of MTP layers) or the server refuses to start;
+    nobody sees which k runs.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp"}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    read = spec_config(case)
+    if read is None or read.data is None or K in read.data:
+        return
+    if read.data.get("method") in OWN_DEFAULT or not read.data:
+        return
+    keys = spec_keys(case)
+    if any(key not in keys and nearest(key, keys) == K for key in read.data):
+        return  # misspelt: SD110 says so
+    needed = read.data.get("method") in NEED_K and bool(read.data.get("model"))
+    yield Hit(
+        "no num_speculative_tokens: the server refuses a drafter without it"
+        if needed
+        else "no num_speculative_tokens: k is left to the checkpoint's number of MTP layers",
+        flag=read.flag,
+        severity="error" if needed else None,
+        fix=json_add_fix(
+            case,
+            read.flag,
+            K,
+            "3" if needed else "2",
+            'Add "num_speculative_tokens":3.'
+            if needed
+            else 'Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).',
+        ),
+    )
+
+
+# up to 0.11.0 a model with a head of its own, DeepSeek-V3 or Qwen3-Next, stood in for a missing
+# name
+OWN_BY_MODEL = "0.11.1"
+NEED = ("eagle", "eagle3", "draft_model", "dflash", "medusa", "mlp_speculator")
+
+
+@rule(
+    "SD128",
+    "error",
+    engines="vllm",
+    options="--speculative-config",
+    sources="vllm-project/vllm@002e77c1 vllm/config/speculative.py",
+)
+def spec_config_without_model(case: Case) -> Iterator[Hit]:
+    """--speculative-config that names no drafter: neither a model nor a method that needs none.
+
+    Why: an absent method is taken for draft_model, and a method that drafts with a checkpoint of
+    its own needs its name. The server stops with "num_speculative_tokens was provided but without
+    speculative model".
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
+        '{"num_speculative_tokens":2}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    if between(release(case), OWN_BY_MODEL, None) is False:
+        return
+    read = spec_config(case)
+    if (
+        read is None
+        or not read.data
+        or read.data.get("model")
+        or flag(case, "--spec-model", "--spec-method") is not None
+    ):
+        return
+    method = read.data.get("method")
+    if "num_speculative_tokens" not in read.data or (method is not None and method not in NEED):
+        return
+    if method is None:
+        fix = json_add_fix(
+            case,
+            read.flag,
+            "method",
+            '"mtp"',
+            'Add "method":"mtp" where the model has its own MTP head.',
+        )
+        yield Hit(
+            "the speculative configuration names neither a method nor a model",
+            flag=read.flag,
+            fix=fix,
+        )
+        return
+    text = (
+        'Add "model" with the drafter\'s name, or use "method":"mtp" where the model has a '
+        "head of its own."
+    )
+    yield Hit(
+        f"the method '{method}' drafts with a checkpoint of its own, and none is named",
+        flag=read.flag,
+        fix=text,
+    )

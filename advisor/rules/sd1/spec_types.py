@@ -1,0 +1,262 @@
+"""Speculation types of llama-server and algorithms of SGLang."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.domain.patterns import is_only_near
+from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, flags, model_text, value_fix
+from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix
+from advisor.rules.kit.flags import catalogue, catalogued_version
+from advisor.rules.kit.releases import between, build_order, is_newest, release, version_label
+from advisor.rules.kit.values import nearest, slip
+
+RENAMED = {
+    "mtp": "draft-mtp",
+    "nextn": "draft-mtp",
+    "eagle3": "draft-eagle3",
+    "dflash": "draft-dflash",
+    "draft": "draft-simple",
+}
+SINCE = "b9180"
+
+
+@rule(
+    "SD113",
+    "error",
+    engines="llama-server",
+    options="--spec-type",
+    versioned=True,
+    sources=("ggml-org/llama.cpp#22964", "ggml-org/llama.cpp#22673", "llama-server 0.5.0, run"),
+)
+def spec_type_mtp(case: Case) -> Iterator[Hit]:
+    """`--spec-type mtp`, the spelling of the branch before it was merged.
+
+    Why: mainline takes `draft-mtp`; the old word is an unknown type and the server exits, or it is
+    ignored by a fork.
+    Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type mtp
+    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    """
+    found = flag(case, "--spec-type")
+    if (
+        found is None
+        or not found.value
+        or found.unresolved
+        or between(release(case), SINCE, None) is False
+    ):
+        return
+    words = [word.strip() for word in found.value.split(",")]
+    old = [word for word in words if word in RENAMED]
+    if old:
+        new = ",".join(RENAMED.get(word, word) for word in words)
+        yield Hit(
+            f"--spec-type {found.value}: mainline llama.cpp calls it {new}; '{old[0]}' is valid "
+            "only on forks and on the branch before the merge",
+            flag=found,
+            fix=value_fix(
+                case,
+                found,
+                new,
+                f"Write {new} (not on a fork that keeps the old word).",
+                safe=is_release_pinned(case),
+            ),
+            severity="info" if case.launch.fork else None,
+            everywhere="mtp" not in old or is_newest(case),
+            versions=f"mainline {SINCE} and later",
+        )
+
+
+SPEC_TYPE_TOO_NEW_SINCE = table("compatibility")["spec_types_since"]
+
+
+@rule(
+    "SD114",
+    "error",
+    engines="llama-server",
+    options="--spec-type",
+    versioned=True,
+    sources=tuple(SPEC_TYPE_TOO_NEW_SINCE["sources"]),
+)
+def spec_type_too_new(case: Case) -> Iterator[Hit]:
+    """A speculative type that the llama.cpp build does not have, or that none has.
+
+    Why: llama-server exits on an unknown type.
+    Bad (version=b9010): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    Good (version=b9518): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    """
+    found = flag(case, "--spec-type")
+    if found is None or not found.value or found.unresolved:
+        return
+    at = release(case)
+    for word in (part.strip() for part in found.value.split(",")):
+        since = SPEC_TYPE_TOO_NEW_SINCE.get(word) if word != "sources" else None
+        lowest = build_order(since)
+        if since is not None and at is not None and lowest is not None and at < lowest:
+            yield Hit(
+                f"llama.cpp {version_label(case)} has no speculative type '{word}'; it is in "
+                f"{since} and later",
+                flag=found,
+                fix=f"Use llama.cpp {since} or newer.",
+            )
+        elif since is None and word not in KNOWN and word not in RENAMED:
+            near = nearest(word, sorted(KNOWN))
+            what = f"Use {near}." if near else "Use draft-mtp for a model with its own MTP head."
+            yield Hit(
+                f"llama.cpp has no speculative type '{word}'; "
+                + (f"did you mean {near}?" if near else f"there are {', '.join(sorted(KNOWN))}"),
+                flag=found,
+                fix=set_fix(case, found, found.value.replace(word, near), what)
+                if near
+                else Fix(text=what),
+                versions="all catalogued builds",
+                everywhere=True,
+                slip=slip(word, near),
+                sole=is_only_near(word, near, KNOWN),
+            )
+
+
+KNOWN = frozenset(SPEC_TYPE_TOO_NEW_SINCE.keys() - {"sources"}) | {
+    "none",
+    "draft-simple",
+    "ngram-map-k",
+    "ngram-map-k4v",
+    "ngram-mod",
+}
+
+
+STARTERS = (
+    "--spec-type",
+    "--spec-draft-model",
+    "--spec-draft-hf",
+    "--spec-default",
+    "--lookup-cache-static",
+    "--lookup-cache-dynamic",
+)
+NUMBERS = ("--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "--spec-draft-p-split")
+
+DRAFT = "Add --spec-type draft-simple (draft-eagle3 or draft-dflash for such a drafter)."
+WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the numbers."
+
+
+@rule(
+    "SD124",
+    "warning",
+    engines="llama-server",
+    sources=(
+        "llama-server 0.5.0 --help: --spec-type defaults to none",
+        "ggml-org/llama.cpp#25345",
+    ),
+)
+def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
+    """Draft lengths without a speculative type or a draft model.
+
+    Why: --spec-type defaults to none, so nothing is drafted, silently; a benchmark then compares
+    two equal servers.
+    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-draft-n-max 2
+    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --spec-draft-n-max 2
+    """
+    given = [found for found in flags(case) if found.name in NUMBERS]
+    draft = flag(case, "--spec-draft-model", "--spec-draft-hf")
+    kind = flag(case, "--spec-type", "--spec-default")
+    if draft is not None and (kind is None or kind.value == "none") and not drafts_alone(case):
+        yield Hit(
+            f"{draft.raw} without --spec-type: the draft model is loaded and nothing is drafted",
+            flag=draft,
+            severity=None if is_recent(case) else "info",
+            fix=add_fix(case, draft, "--spec-type", "draft-simple", DRAFT)
+            if kind is None
+            else set_fix(case, kind, "draft-simple", DRAFT),
+        )
+    elif given and flag(case, *STARTERS) is None:
+        yield Hit(
+            f"{given[0].raw} without --spec-type or a draft model: nothing is drafted",
+            flag=given[0],
+            fix=add_fix(case, given[0], "--spec-type", "draft-mtp", WHAT)
+            if "mtp" in model_text(case).lower()
+            else Fix(text=WHAT),
+        )
+
+
+def drafts_alone(case: Case) -> bool:
+    """Whether a draft model alone starts speculation, as it did in older builds; so it may be where
+    a file says nothing of the build and gives options of that time.
+    """
+    version = case.launch.engine_version
+    known = catalogue(case)
+    return bool(known.behaviour("draft_model_alone_drafts", version)) or (
+        version is None and any(found.name.startswith("--draft") for found in flags(case))
+    )
+
+
+def is_recent(case: Case) -> bool:
+    """Whether the build is known, newest by its image, or has options of the newer ones."""
+    known = case.launch.engine_version is not None or is_newest(case)
+    return known or any(found.raw.startswith("--spec-") for found in flags(case))
+
+
+MEANT = {
+    "MTP": "NEXTN",
+    "DRAFT_MODEL": "STANDALONE",
+    "DRAFT": "STANDALONE",
+    "EAGLE-3": "EAGLE3",
+    "EAGLE2": "EAGLE",
+}
+TAKEN = (*(word for word in METHODS if word != "MTP"), *UNMODELLED, "NONE")
+
+
+@rule(
+    "SD127",
+    "error",
+    engines="sglang",
+    options="--speculative-algorithm",
+    versioned=True,
+    sources=(
+        "sgl-project/sglang python/sglang/srt/speculative/spec_info.py "
+        "(SpeculativeAlgorithm.from_string)",
+        "sglang 0.5.11 and 0.5.12 parsers",
+    ),
+)
+def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
+    """A speculative algorithm that SGLang does not have, such as vLLM's `mtp`.
+
+    Why: the parser lets any word through since 0.5.12; the server then stops with "Unknown
+    speculative algorithm name". Only a plugin that registers the name makes it known. The model's
+    own MTP head is NEXTN here.
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm MTP --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    """
+    found = flag(case, ALGORITHM)
+    word = (found.value or "").upper() if found is not None and not found.unresolved else ""
+    if found is None or not word:
+        return
+    if word in TAKEN:
+        since = (catalogue(case).notes.get("methods_since") or {}).get(METHODS.get(word, ""))
+        if since and between(release(case), since, None) is False:
+            what = f"Use sglang {since} or newer."
+            yield Hit(
+                f"{found.value} came with SGLang {since}",
+                flag=found,
+                fix=what,
+            )
+        return
+    option = catalogue(case).find(ALGORITHM, catalogued_version(case))
+    if option is not None and option.choices:  # the parser itself refuses it: SD107
+        return
+    near = MEANT.get(word) or nearest(word, TAKEN)
+    text = f"Use {near}." if near else f"Use one of {', '.join(TAKEN[:7])}."
+    yield Hit(
+        f"SGLang has no speculative algorithm {found.value}"
+        + (f"; it calls it {near}" if word in MEANT else ""),
+        flag=found,
+        fix=value_fix(case, found, near, text, safe=word in MEANT) if near else Fix(text=text),
+        everywhere=word in MEANT or slip(word, near),
+        slip=word in MEANT or slip(word, near),
+        sole=is_only_near(word, near, TAKEN),
+    )

@@ -1,0 +1,266 @@
+"""How values are written: missing, joined, cut off, given to a switch."""
+
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Edit, Fix, Flag
+from advisor.domain.patterns import lazy_re
+from advisor.engines.base import CUT_OFF, SWITCH_VALUE
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import GGUF_ENGINES, flags, model_text, replace_fix
+from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
+
+_NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
+OWN_RULE = ("--flash-attn",)  # SD120
+
+
+@rule(
+    "SD108",
+    "error",
+    engines=CATALOGUED,
+    sources=("the engines' own parsers, catalogued by release", "llama-server 0.5.0, run"),
+)
+def flag_needs_value(case: Case) -> Iterator[Hit]:
+    """An option that needs a value stands without one.
+
+    Why: llama-server takes the next flag as the value and fails far from the cause; argparse
+    refuses to start.
+    Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type
+        --spec-draft-n-max 2
+    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --spec-draft-n-max 2
+    """
+    for found in flags(case):
+        if (
+            found.value is not None
+            or not _NAME.fullmatch(found.raw)  # prose: "--models-preset."
+            or found.unresolved
+            or found.name in OWN_RULE
+            or found.origin != "cli"
+        ):
+            continue
+        option = (
+            catalogue(case).find(lookup_spelling(found), catalogued_version(case))
+            if found.known
+            else None
+        )
+        if option is not None and option.takes_value and not option.many:
+            yield Hit(
+                f"{found.raw} needs a value and has none",
+                flag=found,
+                fix=value_of(case, found),
+            )
+
+
+def value_of(case: Case, found: Flag) -> Fix:
+    """The value, where only one can be meant."""
+    what = f"Give {found.raw} a value or remove it."
+    if found.name == "--spec-type" and "mtp" in model_text(case).lower():
+        return replace_fix(case, found, f"{found.raw} draft-mtp", what, safe=False)
+    return Fix(text=what)
+
+
+_CONTINUE = "End the line above with a backslash."
+_MEND = {
+    "a comment": "Move the comment above the command.",
+    "an empty": "Delete the empty line.",
+    "spaces": "Delete the spaces at the end of the line above.",
+    "cmd": "End the line above with ^.",
+}
+
+
+@rule(
+    "SD126",
+    "error",
+    parts="launch.notes",
+    sources=(
+        "https://www.gnu.org/software/bash/manual/html_node/Escape-Character.html",
+        "https://www.shellcheck.net/wiki/SC1143",
+    ),
+)
+def options_cut_off(case: Case) -> Iterator[Hit]:
+    r"""Options on lines that are not part of the command.
+
+    Why: without a backslash at the line's end the command ends there, and a comment runs to the
+    line's end whatever stands in it. The server starts without the options below; the shell takes
+    the next line for a command of its own.
+    Bad:
+        vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \
+          # --enforce-eager \
+          --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good:
+        # --enforce-eager
+        vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \
+          --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    for note in case.launch.notes:
+        if not note.startswith(CUT_OFF):
+            continue
+        said, _, cause = note.removeprefix(CUT_OFF).strip().partition(": ")
+        line = re.search(r"from line (\d+) on", said)
+        yield Hit(
+            f"the server starts without {said}: {cause}",
+            line=int(line.group(1)) if line else 0,
+            severity="warning" if case.launch.form == "document" else None,
+            fix=next((do for word, do in _MEND.items() if cause.startswith(word)), _CONTINUE),
+        )
+
+
+_UNREAD = lazy_re(r"the argument '(--?[A-Za-z][\w.-]*) [^']")
+_JOINED = lazy_re(r"(--?[A-Za-z][\w.-]*) \S")
+# a chart or a wrapper may join the words and take them apart again
+SPLIT_NOWHERE = frozenset(
+    ("compose", "kubernetes", "python", "dockerfile", "systemd", "quadlet", "shell", "command")
+)
+
+
+@rule(
+    "SD129",
+    "warning",
+    engines=CATALOGUED,
+    decides=True,
+    sources=(
+        "python/cpython Lib/argparse.py (_parse_optional)",
+        "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
+    ),
+)
+def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
+    """A list of arguments in which one item holds an option and its value.
+
+    Why: each item reaches the server as one argument, and no shell takes it apart: `--max-num-seqs
+    4` with a space in it is no option. The server stops at it, or takes the first such item for the
+    model's name.
+    Bad:
+        services:
+          vllm:
+            image: vllm/vllm-openai:v0.25.1
+            command:
+              - --model=Qwen/Qwen3-8B
+              - --max-num-seqs 4
+    Good:
+        services:
+          vllm:
+            image: vllm/vllm-openai:v0.25.1
+            command:
+              - --model=Qwen/Qwen3-8B
+              - --max-num-seqs=4
+    """
+    launch = case.launch
+    if launch is None:
+        return
+    texts = [f"the argument '{launch.model}'"] if launch.model else []
+    named = [
+        found.group(1)
+        for note in (*texts, *launch.notes)
+        if (found := _UNREAD.match(note)) is not None
+    ]
+    known = [
+        name
+        for name in dict.fromkeys(named)
+        if catalogue(case).find(name.replace("_", "-"), None) is not None
+    ]
+    if known:
+        more = f" and {len(known) - 3} more" if len(known) > 3 else ""
+        yield Hit(
+            f"{', '.join(known[:3])}{more} and the value are one argument, which the server does "
+            "not split",
+            line=launch.line,
+            severity="error"
+            if (launch.form in SPLIT_NOWHERE or is_quoted(case)) and not launch.fork
+            else None,
+            fix=apart(case),
+            sole=all(len((one.value or "").split()) == 2 for one in launch.strays),
+        )
+
+
+def apart(case: Case) -> Fix:
+    """Each word an item of its own, where the form of the list is known."""
+    what = "Pass the value as a separate item" + (
+        ", or write OPTION=VALUE." if case.plan.engine != "llama-server" else "."
+    )
+    joined = [
+        one
+        for one in case.launch.strays
+        if (word := _JOINED.match(one.value or "")) is not None
+        and catalogue(case).find(word[1].replace("_", "-"), None) is not None
+    ]
+    fixes = [
+        replace_fix(case, one, join_by_equals(case, one.value or ""), what, safe=False)
+        for one in joined
+    ]
+    return Fix(text=what, edits=tuple(edit for fix in fixes for edit in fix.edits))
+
+
+def join_by_equals(case: Case, word: str) -> str:
+    """OPTION=VALUE where the launch writes its other options so and the engine reads it; else as it
+    is, to be split.
+    """
+    if case.plan.engine not in GGUF_ENGINES and any(
+        one.origin == "cli"
+        and one.span is not None
+        and one.value_span is not None
+        and one.value_span.start == one.span.start + len(one.raw) + 1
+        for one in case.launch.flags
+    ):
+        return re.sub(r"\s*=\s*|\s+", "=", word, count=1)
+    return word
+
+
+def is_quoted(case: Case) -> bool:
+    """Whether the chart is vLLM's own, which quotes each item of extraArgs."""
+    container = case.launch.container
+    return container is not None and container.chart == "production-stack"
+
+
+_SAID = lazy_re(rf"{SWITCH_VALUE} (\S+) is followed by '(\w+)'")
+_ON = ("true", "yes", "on", "enabled")
+
+
+@rule(
+    "SD130",
+    "error",
+    engines=CATALOGUED,
+    parts="launch.notes",
+    versioned=True,
+    sources=(
+        "python/cpython Lib/argparse.py (store_true, BooleanOptionalAction: nargs=0)",
+        "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
+    ),
+)
+def switch_given_a_value(case: Case) -> Iterator[Hit]:
+    """A switch followed by `true` or `false`.
+
+    Why: the parser of a switch takes no value, so the word belongs to nothing, or is taken for the
+    model, and the server stops before it loads. Written to switch something off, it would have
+    switched it on.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --enforce-eager false
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --no-enforce-eager
+    """
+    for note in case.launch.notes:
+        if (found := _SAID.fullmatch(note)) is None:
+            continue
+        name, word = found.groups()
+        negated = "--no-" + name.removeprefix("--").replace("_", "-")
+        has_opposite = catalogue(case).find(negated, catalogued_version(case)) is not None
+        leave = f"Write {negated}." if has_opposite else f"Leave {name} out."
+        place = next((one for one in flags(case) if one.raw == name), None)
+        yield Hit(
+            f"{name} takes no value: the server stops at '{word}'",
+            flag=place,
+            severity="warning" if case.launch.fork else None,
+            fix=bare(case, place, negated if has_opposite else name, word, leave),
+            versions="all catalogued releases",
+            everywhere=True,
+        )
+
+
+def bare(case: Case, found: Flag | None, negated: str, word: str, leave: str) -> Fix:
+    """The switch without the word, or switched off where the word says so and it can be."""
+    on = word.lower() in _ON
+    what = f"Leave '{word}' out." if on else leave
+    if found is None or found.span is None or found.value_span is None or found.unresolved:
+        return Fix(text=what)
+    text = found.raw if on else negated if negated != found.raw else ""
+    end = max(found.span.end, found.value_span.end)
+    edit = Edit(file=case.launch.file, start=found.span.start, end=end, text=text)
+    return Fix(text=what, edits=(edit,))

@@ -1,0 +1,318 @@
+"""Checkpoints and what an engine needs of them."""
+
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix, Flag, Severity
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import GGUF_ENGINES, flag, flags, model_text, spec_flag, unread
+from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
+from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.models import (
+    base_name,
+    comes_before,
+    first_release,
+    headless,
+    remote_code_kind,
+    unusable_head,
+    vocabulary,
+)
+from advisor.rules.kit.releases import asked_release, release, version_label
+
+SPLIT = table("compatibility")["split_mtp_publishers"]
+
+
+@rule(
+    "SD213",
+    "error",
+    engines=GGUF_ENGINES,
+    methods="mtp",
+    sources=(*SPLIT["sources"], "ggml-org/llama.cpp#22673"),
+)
+def gguf_without_mtp(case: Case) -> Iterator[Hit]:
+    """draft-mtp on a GGUF that has no MTP tensors, judging by its name.
+
+    Why: most GGUF files drop the MTP head; loading then fails or speculation is left out.
+    Publishers who keep it say MTP in the name.
+    Bad: llama-server -hf unsloth/Qwen3.6-35B-A3B-GGUF:Q4_K_M --spec-type draft-mtp
+    Good: llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M --spec-type draft-mtp
+    """
+    name = model_text(case).lower()
+    if not name.strip() or "mtp" in name or any(sign in name for sign in "$<{"):
+        return
+    if case.plan.draft_model and case.plan.draft_model != case.plan.model:
+        return  # the head comes in a file of its own, as Gemma 4's assistant does
+    known = case.facts.checkpoint.keeps_mtp if case.facts.checkpoint else None
+    if known:
+        return
+    model, repository = case.facts.model, flag(case, "--hf-repo")
+    if model is not None and model.assistant and repository is not None:
+        yield Hit(
+            f"{model.name or model.id} drafts with a separate assistant: this repository must hold "
+            f"its GGUF as mtp-*.gguf beside the model",
+            flag=repository,
+            severity="warning",
+            fix="Name the assistant's GGUF with --spec-draft-model, or look for that file.",
+            sources=("ggml-org/llama.cpp#23398", "unsloth-mtp-docs"),
+        )
+        return
+    if headless(case):
+        yield Hit(
+            f"{model.name or model.id if model else 'this model'} has no MTP head, so no GGUF of "
+            "it can draft-mtp",
+            flag=spec_flag(case),
+            fix=drop_fix(case, spec_flag(case), "Leave --spec-type out, or name a draft model."),
+        )
+        return
+    publisher = any(part in name for part in SPLIT["value"])
+    yield Hit(
+        "draft-mtp needs a GGUF that keeps the MTP tensors; "
+        + ("this one has none" if known is False else "the name of this file does not include MTP"),
+        flag=flag(case, "--hf-repo", "--hf-file", "--model"),
+        severity="error" if known is False else "warning" if publisher else "info",
+        fix="Use a GGUF with MTP in its name, for example unsloth/Qwen3.6-35B-A3B-MTP-GGUF.",
+    )
+
+
+FAMILIES = table("compatibility")["no_mtp_families"]
+UNUSABLE = (
+    "Use a checkpoint that keeps mtp.* unquantised, or drop MTP; the log's acceptance must be "
+    "well above 0."
+)
+
+
+@rule(
+    "SD214",
+    "warning",
+    engines="vllm sglang",
+    methods="mtp",
+    decides=True,
+    sources=("z-lab/paroquant#42", "sgl-project/sglang#35797", "noonghunna/club-3090#1052"),
+)
+def mtp_head_unusable(case: Case) -> Iterator[Hit]:
+    """MTP on a model without a head, or on a checkpoint whose head is missing or quantised away.
+
+    Why: a model whose configuration names no MTP layer is refused, whoever quantised it. Where the
+    model has a head and the checkpoint does not, the loader skips the mtp.* names in silence; the
+    acceptance is 0 to 1 % and every draft pass is wasted. No error shows it, only the log's
+    acceptance does.
+    Bad: vllm serve Qwen/Qwen3-32B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    """
+    if case.plan.method != "mtp" or (
+        case.plan.draft_model and case.plan.draft_model != case.plan.model
+    ):
+        return  # a checkpoint of its own holds the head, as Gemma 4's assistant does
+    place, checkpoint = spec_flag(case), case.facts.checkpoint
+    if headless(case):
+        model = case.facts.model
+        name = (model.name or model.id) if model else base_name(case.plan.model or "")
+        yield Hit(
+            f"{name} has no MTP head: the server refuses to draft with one",
+            flag=place,
+            severity="error",
+            fix=without(case),
+            sources=(model.source,) if model and model.source else tuple(FAMILIES["sources"]),
+        )
+        return
+    if checkpoint is not None and checkpoint.keeps_mtp is False:
+        text = f"{checkpoint.repository} has no usable MTP head"
+        fix, sources = Fix(text=UNUSABLE), (checkpoint.source,)
+        yield Hit(text, flag=place, severity="error", fix=fix, sources=sources)
+        return
+    if row := unusable_head(model_text(case)):
+        severity: Severity = row["severity"]
+        text = f"{row['text']}: check the log's acceptance before trusting MTP here"
+        fix, sources = Fix(text=UNUSABLE), tuple(row["sources"])
+        yield Hit(text, flag=place, severity=severity, fix=fix, sources=sources)
+
+
+def without(case: Case) -> Fix:
+    """Another drafter where one is published, else no speculation."""
+    own = knowledge.drafters(case.facts.model) if case.facts.model is not None else ()
+    other = next((one for one in own if case.plan.engine in one.engines), None)
+    if other is not None:
+        return Fix(text=f"Draft with {other.repository} ({other.method}), or without speculation.")
+    what = "Serve it without speculation, or with a drafter of its own."
+    return drop_fix(case, spec_flag(case), what) if case.plan.engine == "vllm" else Fix(text=what)
+
+
+ENGINE_NAMES = {"llama-server": "llama.cpp"}
+
+
+@rule(
+    "SD239",
+    "error",
+    engines="vllm sglang llama-server",
+    needs="model",
+    sources=("vllm-project/recipes", "sgl-project/sgl-cookbook", "ggml-org/llama.cpp"),
+)
+def release_before_model(case: Case) -> Iterator[Hit]:
+    """An engine release that is older than the model, or than drafting with its MTP head.
+
+    Why: the architecture is unknown to it and loading fails, or it loads through a fallback and
+    repeats one word; a llama.cpp build that knows the model may still refuse its MTP head.
+    Bad (version=0.15.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    """
+    model = case.facts.model
+    at = asked_release(case.facts) if case.launch.emitted else release(case)
+    if model is None:
+        return
+    name, engine = model.name or model.id, ENGINE_NAMES.get(case.plan.engine, case.plan.engine)
+    verb, row = "is older than", first_release(model.id, case.plan.engine)
+    if case.plan.method == "mtp" and (row is None or not comes_before(at, row)):
+        verb = f"does not draft with the {'assistant' if model.assistant else 'MTP head'} of"
+        row = first_release(model.id, case.plan.engine, "mtp_since")
+    if row is None or not comes_before(at, row):
+        return
+    yield Hit(
+        f"{engine} {version_label(case)} {verb} {name}, which needs {row['since']}",
+        flag="image",
+        # a fork may have the model ported back
+        severity="info" if case.launch.fork else None,
+        line=case.launch.container.image_line if case.launch and case.launch.container else 0,
+        fix=f"Use {engine} {row['since']} or newer.",
+        sources=tuple(row["sources"]),
+    )
+
+
+ROW = table("compatibility")["needs_remote_code"]
+OPTION = "--trust-remote-code"
+
+
+@rule("SD273", "error", engines="vllm sglang", sources=tuple(ROW["sources"]))
+def remote_code(case: Case) -> Iterator[Hit]:
+    """A model that is loaded by code of its own repository, without --trust-remote-code.
+
+    Why: neither engine runs that code unasked: the server stops with "requires you to execute the
+    configuration file" or "contains custom code".
+    Bad: vllm serve moonshotai/Kimi-K2-Instruct --tensor-parallel-size 8
+    Good: vllm serve moonshotai/Kimi-K2-Instruct --tensor-parallel-size 8 --trust-remote-code
+    """
+    name = base_name(case.launch.model or "")
+    if not name or case.launch.emitted or flag(case, OPTION) is not None:
+        return
+    if name.endswith("-gguf") or ".gguf" in (case.launch.model or "").lower():
+        return
+    # SGLang has classes of its own for some of them, and documents launches without the option
+    sure = case.plan.engine == "vllm" and not unread(case)
+    kind = remote_code_kind(name, case.plan.engine)
+    if kind is not None:
+        yield Hit(
+            f"{case.launch.model} is loaded by code of its repository, which needs {OPTION}",
+            flag=flag(case, "--model", "--model-path"),
+            severity=kind if sure else "warning",
+            fix=add_fix(
+                case,
+                next((one for one in flags(case) if one.raw.startswith("--")), None),
+                OPTION,
+                None,
+                f"Add {OPTION} after reading that code.",
+            ),
+        )
+
+
+NEAR = 128  # llama.cpp lets the sizes differ by so many
+
+
+@rule(
+    "SD274",
+    "error",
+    engines=("vllm", "sglang", *GGUF_ENGINES),
+    methods="draft_model",
+    parts="plan.draft_model",
+    sources=(
+        "vllm vllm/config/speculative.py (verify_equal_vocab_size_if_draft_model)",
+        "sgl-project/sglang#24051",
+        "ggml-org/llama.cpp#3812",
+        *table("compatibility")["vocabularies"]["sources"],
+    ),
+)
+def draft_vocabulary(case: Case) -> Iterator[Hit]:
+    """A draft model with another vocabulary than the model that it drafts for.
+
+    Why: draft tokens are numbers of the target's vocabulary. vLLM refuses unequal sizes; SGLang
+    refuses them or, before it checked, answered with wrong tokens; llama-server gives up drafting
+    or translates each token, which costs more than it gains.
+    Bad: vllm serve meta-llama/Llama-3.3-70B-Instruct --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
+    Good: vllm serve Qwen/Qwen3-32B --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
+    """
+    draft, model = case.plan.draft_model, case.plan.model or case.launch.model
+    if not draft or not model or draft == model:
+        return
+    ours, theirs = vocabulary(model), vocabulary(draft)
+    gguf = case.plan.engine in GGUF_ENGINES
+    if ours is None or theirs is None or abs(ours - theirs) <= (NEAR if gguf else 0):
+        return
+    read = spec_config(case) if case.plan.engine == "vllm" else None
+    if read is not None and (read.data or {}).get("use_heterogeneous_vocab"):
+        return
+    yield Hit(
+        f"{base_name(draft)} has a vocabulary of {theirs:,} tokens, {base_name(model)} one of "
+        f"{ours:,}: it cannot draft for it",
+        flag=flag(case, "--speculative-draft-model-path", "--spec-draft-model") or spec_flag(case),
+        severity="warning" if gguf else None,
+        fix="Take a small model of the same family, whose config.json has the same size.",
+    )
+
+
+# what a checkpoint's name says of its format, and what --quantization asks for
+NAMED = (("nvfp4", r"nvfp4"), ("fp8", r"fp8(?!.*kv)"), ("awq", r"awq"), ("gptq", r"gptq"))
+ASKED = {
+    "fp8": "fp8",
+    "awq": "awq",
+    "awq_marlin": "awq",
+    "auto_awq": "awq",
+    "gptq": "gptq",
+    "gptq_marlin": "gptq",
+    "auto_gptq": "gptq",
+    "modelopt_fp4": "nvfp4",
+    "bitsandbytes": "bitsandbytes",
+    "gguf": "gguf",
+}
+
+
+@rule(
+    "SD276",
+    "error",
+    engines="vllm sglang",
+    options="--quantization",
+    sources=("vllm vllm/config/model.py (_verify_quantization)", "vllm-project/vllm#19050"),
+)
+def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
+    """--quantization that names another format than the checkpoint is in.
+
+    Why: the server compares it with config.json and stops: "Quantization method specified in the
+    model config does not match". Left out, the checkpoint's own is taken.
+    Bad: vllm serve Qwen/Qwen3-32B-FP8 --quantization awq
+    Good: vllm serve Qwen/Qwen3-32B-AWQ --quantization awq_marlin
+    """
+    found, name = flag(case, "--quantization"), base_name(case.launch.model or "")
+    asked = ASKED.get((found.value or "").lower()) if found and not found.unresolved else None
+    held = [kind for kind, pattern in NAMED if re.search(pattern, name)]
+    if found is None or asked is None or len(held) != 1 or held[0] == asked:
+        return
+    yield Hit(
+        f"{found.raw} {found.value} on a checkpoint with {held[0]} in its name: the server "
+        "stops if config.json says the same",
+        flag=found,
+        severity="warning" if case.launch.fork else None,
+        fix=other_kernel(case, found, held[0])
+        or drop_fix(case, found, f"Leave {found.raw} out: the checkpoint states its format."),
+    )
+
+
+def other_kernel(case: Case, found: Flag, held: str) -> Fix | None:
+    """The same kernel for the format that the checkpoint is in: awq_marlin for gptq_marlin."""
+    kind, _, kernel = (found.value or "").partition("_")
+    if {kind, held} != {"awq", "gptq"} or kernel not in ("", "marlin"):
+        return None
+    use = f"{held}_{kernel}" if kernel else held
+    return set_fix(case, found, use, f"Write {use}, or leave {found.raw} out.")

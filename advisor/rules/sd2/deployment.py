@@ -1,0 +1,259 @@
+"""Images, probes and roll-outs around a server."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Container, Severity
+from advisor.domain.patterns import lazy_re
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import around, has_switch
+
+FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
+
+
+@rule(
+    "SD238",
+    "info",
+    parts="launch.container",
+    sources="compose and Kubernetes documentation on image tags",
+)
+def image_unpinned(case: Case) -> Iterator[Hit]:
+    """An image tag that is not fixed to one release.
+
+    Why: the next pull can bring removed flags, changed defaults and other numbers; findings that
+    depend on the version cannot be sure.
+    Bad:
+        docker run --gpus all vllm/vllm-openai:latest Qwen/Qwen3.6-35B-A3B-FP8
+    Good:
+        docker run --gpus all vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-35B-A3B-FP8
+    """
+    container = case.launch.container
+    if (
+        case.launch.emitted
+        or container is None
+        or not container.image
+        or case.launch.version_pinned
+    ):
+        return
+    if floats(container):
+        yield Hit(
+            f"the image tag '{container.tag or 'latest'}' can change to another release",
+            flag="image",
+            line=container.image_line,
+            fix="Pin a release tag.",
+        )
+
+
+def floats(container: Container) -> bool:
+    """Whether the image's tag may name another release tomorrow."""
+    tag = (container.tag or "latest").lower()
+    if "$" in tag or (container.tag is None and "$" in (container.image or "")):
+        return False  # a variable names the tag
+    if container.tag is None and "/" not in (container.image or ""):
+        return False  # built here
+    if "sha256:" in tag or "@sha256" in (container.image or ""):
+        return False
+    return (
+        tag in FLOATING
+        or "nightly" in tag
+        or (tag.startswith(("server", "full", "light")) and not any(c.isdigit() for c in tag))
+    )
+
+
+SMALL_BYTES = 1 << 30
+
+
+@rule(
+    "SD240",
+    "warning",
+    engines="vllm sglang",
+    parts="launch.container",
+    sources=("rwlove/home-ops", "Tanguille/cluster", "vLLM docs, deploying with Docker"),
+)
+def shm_small(case: Case) -> Iterator[Hit]:
+    """Tensor parallelism in a container with the default 64 MB of shared memory.
+
+    Why: the workers talk through /dev/shm; with too little of it the start fails with messages that
+    name something else.
+    Bad:
+        docker run --gpus all vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
+    Good:
+        docker run --gpus all --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
+        --tensor-parallel-size 2
+    """
+    container = case.launch.container
+    if (
+        container is None
+        or container.kind in ("", "systemd", "recipe")  # the tool that runs a recipe sets it
+        or not container.image
+        or case.launch.form == "env"  # the memory stands where the container is made
+        or case.plan.tp * case.plan.pp <= 1
+    ):
+        return
+    if container.ipc_host or container.shm_volume or (container.shm_bytes or 0) >= SMALL_BYTES:
+        return
+    has = f"{container.shm_bytes >> 20} MiB" if container.shm_bytes else "the default 64 MB"
+    yield around(
+        case,
+        f"{case.plan.tp * case.plan.pp} workers with {has} of shared memory",
+        "shm_size",
+        "Add ipc: host (--ipc=host), shm_size, or a memory-backed volume at /dev/shm.",
+    )
+
+
+BUDGET = table("compatibility")["startup_seconds"]
+LEAST = BUDGET["least"]
+_SMALL = lazy_re(r"(?i)(?<![\w.])(?:[0-3](?:\.\d+)?)b(?![a-z])")  # parameters, not active ones
+KINDS = (
+    "kubernetes",
+    "helm",
+    "helmrelease",
+    "llmkube",
+    "kubernetes-helmrelease",
+    "kubernetes-llmkube",
+)
+
+
+@rule(
+    "SD241",
+    "error",
+    engines="vllm sglang",
+    parts="launch.container",
+    sources=tuple(BUDGET["sources"]),
+)
+def probe_budget(case: Case) -> Iterator[Hit]:
+    """A startup or liveness probe that gives up before the server is ready.
+
+    Why: download, loading, compilation and graph capture take 5 to 30 minutes, and more with MTP; a
+    shorter budget makes a crash loop at the first cold start.
+    Bad:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: qwen}
+        spec:
+          selector: {matchLabels: {app: qwen}}
+          template:
+            metadata: {labels: {app: qwen}}
+            spec:
+              containers:
+                - name: vllm
+                  image: vllm/vllm-openai:v0.25.1
+                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+                  startupProbe:
+                    httpGet: {path: /health, port: 8000}
+                    periodSeconds: 10
+                    failureThreshold: 12
+    Good:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: qwen}
+        spec:
+          selector: {matchLabels: {app: qwen}}
+          template:
+            metadata: {labels: {app: qwen}}
+            spec:
+              containers:
+                - name: vllm
+                  image: vllm/vllm-openai:v0.25.1
+                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+                  startupProbe:
+                    httpGet: {path: /health, port: 8000}
+                    periodSeconds: 10
+                    failureThreshold: 180
+    """
+    container = case.launch.container
+    budget = container.startup_budget_s if container is not None else None
+    if (
+        container is None
+        or budget is None
+        or container.kind not in KINDS
+        or budget >= BUDGET["value"]
+    ):
+        return
+    name = container.budget_probe
+    yield around(
+        case,
+        f"the {name} probe gives up after {budget:.0f} s; loading with compilation takes 300 to "
+        f"{BUDGET['value']} s",
+        f"{name}Probe",
+        f"Let periodSeconds x failureThreshold reach {BUDGET['value']} s."
+        if name == "startup"
+        else f"Add a startupProbe whose periodSeconds x failureThreshold reach {BUDGET['value']} "
+        "s: until it passes, the liveness probe waits.",
+        weight(case, budget),
+    )
+
+
+def weight(case: Case, budget: float) -> Severity:
+    """An error where the weights alone cannot be read in the time; little where most servers start
+    within it.
+    """
+    if budget >= BUDGET["short"] or _SMALL.search(case.launch.model or ""):
+        return "info"
+    if budget <= LEAST["process_s"] and compiles(case):
+        return "error"
+    model, quant = case.facts.model, case.facts.quant
+    if model is None or quant is None or not model.total_params_b or not quant.bits:
+        return "warning"
+    gigabytes = model.total_params_b * quant.bits / 8
+    least = LEAST["overhead_s"] + gigabytes / LEAST["gb_s"]
+    return "error" if budget < least and gigabytes >= LEAST["from_gb"] else "warning"
+
+
+def compiles(case: Case) -> bool:
+    """Whether the server compiles and captures graphs before it answers, as it does by default."""
+    return not (has_switch(case, "--enforce-eager") or has_switch(case, "--disable-cuda-graph"))
+
+
+@rule(
+    "SD242",
+    "warning",
+    parts="launch.container",
+    sources=("nicolerenee/infra#2067", "Tanguille/cluster"),
+)
+def rollout_surge(case: Case) -> Iterator[Hit]:
+    """A rolling update that needs a second GPU before it frees the first.
+
+    Why: the surge pod waits for a GPU that the old pod holds, and the rollout never ends.
+    Bad:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: qwen}
+        spec:
+          strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
+          selector: {matchLabels: {app: qwen}}
+          template:
+            metadata: {labels: {app: qwen}}
+            spec:
+              containers:
+                - name: vllm
+                  image: vllm/vllm-openai:v0.25.1
+                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+                  resources: {limits: {nvidia.com/gpu: 1}}
+    Good:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: qwen}
+        spec:
+          strategy: {type: Recreate}
+          selector: {matchLabels: {app: qwen}}
+          template:
+            metadata: {labels: {app: qwen}}
+            spec:
+              containers:
+                - name: vllm
+                  image: vllm/vllm-openai:v0.25.1
+                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+                  resources: {limits: {nvidia.com/gpu: 1}}
+    """
+    container = case.launch.container
+    if container is not None and container.rollout_surge:
+        yield around(
+            case,
+            "the rolling update starts a second pod before it stops the first, and so needs a "
+            "second GPU",
+            "strategy",
+            "Use strategy Recreate, or maxUnavailable 1.",
+            # a cluster that grows finds a second one; whoever writes the strategy down has decided
+            "info" if container.rollout_default else None,
+        )

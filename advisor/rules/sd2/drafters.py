@@ -1,0 +1,246 @@
+"""Drafters and how many tokens they draft."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.patterns import lazy_re
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import (
+    calls_tools,
+    flag,
+    k_flag,
+    spec_flag,
+    unread,
+)
+from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
+from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.models import headless
+from advisor.rules.registry import get_defect
+from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
+
+
+@rule(
+    "SD244",
+    "warning",
+    engines="llama-server",
+    speculative=True,
+    sources=get_defect("llama-spec-chain").sources,
+)
+def mixed_spec_chain(case: Case) -> Iterator[Hit]:
+    """Several speculative types in one --spec-type list.
+
+    Why: what the list means changed between builds: the second type was left out, or the server
+    died.
+    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type ngram-mod,draft-mtp
+    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    """
+    place = flag(case, "--spec-type")
+    kinds = [
+        kind
+        for kind in ((place.value or "").split(",") if place else ())
+        if kind.strip() not in ("", "none")
+    ]
+    if len(kinds) > 1:
+        yield Hit(
+            f"{len(kinds)} speculative types in one list ({', '.join(kinds)}): which one drafts "
+            f"depends on the build",
+            flag=place,
+            fix="Name one type; draft-mtp where the GGUF has the head.",
+        )
+
+
+SAFE_MIN = 8
+
+
+@rule(
+    "SD245",
+    "info",
+    engines="vllm",
+    methods="ngram",
+    options="--speculative-config",
+    sources=("vllm-project/vllm#56077", "vllm-project/vllm#40875"),
+)
+def ngram_lookup_min(case: Case) -> Iterator[Hit]:
+    """N-gram speculation that copies after two matching tokens.
+
+    Why: with prompt_lookup_min at its default most drafts are wrong, and tool calls were reported
+    corrupted; a longer match keeps the drafts that pay. A warning where tool calls are parsed.
+    Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
+        --speculative-config '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
+    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
+        --speculative-config
+        '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":12,"prompt_lookup_min":8}'
+    """
+    read = spec_config(case)
+    if read is None or read.data is None or is_suffix_decoding(case):
+        return
+    least = read.data.get("prompt_lookup_min")
+    if isinstance(least, int) and least >= SAFE_MIN:
+        return
+    yield Hit(
+        f"n-gram drafts after {least if least is not None else 'the default of 2'} matching "
+        f"tokens are mostly wrong",
+        flag=spec_flag(case),
+        severity="warning" if calls_tools(case) else None,
+        fix=lookup_fix(case, read.flag, isinstance(least, int), read.data.get("prompt_lookup_max")),
+    )
+
+
+def lookup_fix(case: Case, place: Flag, given: bool, most: object) -> Fix:
+    """An edit only where the largest length leaves room for it."""
+    what = f'Set "prompt_lookup_min":{SAFE_MIN}, and use n-gram for copying and editing only.'
+    if not isinstance(most, int) or most < SAFE_MIN:
+        return Fix(text=what)
+    key = "prompt_lookup_min"
+    return (json_fix if given else json_add_fix)(case, place, key, str(SAFE_MIN), what)
+
+
+FAILED_K = 18  # with 16,384 tokens a step
+
+
+@rule(
+    "SD260", "warning", engines="vllm", methods="dflash", sources="AI-Guru/ai_services int4-dflash"
+)
+def dflash_block_budget(case: Case) -> Iterator[Hit]:
+    """DFlash with a block so long that it does not fit the token budget.
+
+    Why: from k 18 on the server failed to start with 16,384 tokens a step; 8 was the best of the
+    sweep.
+    Bad: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384 --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":20}'
+    Good: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384 --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":8}'
+    """
+    if case.plan.k >= FAILED_K:
+        yield Hit(
+            f"DFlash with k={case.plan.k}: blocks of 18 and more failed to start, 8 was the best",
+            flag=k_flag(case),
+            fix="Use 8, or raise --max-num-batched-tokens and measure.",
+        )
+
+
+ROW = table("compatibility")["dflash_temperature"]
+
+
+@rule("SD266", "info", methods="dflash", sources=tuple(ROW["sources"]))
+def dflash_temperature(case: Case) -> Iterator[Hit]:
+    """DFlash with a sampling temperature of one half or more.
+
+    Why: long blocks are accepted while the draft is certain; at higher temperatures the acceptance
+    was seen to fall.
+    Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf
+        --spec-type draft-dflash --temp 0.8
+    Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf
+        --spec-type draft-dflash --temp 0
+    """
+    place, temperature = default_temperature(case)
+    if temperature is not None and temperature >= ROW["value"]:
+        yield Hit(
+            f"DFlash at temperature {temperature:g}: its acceptance falls from {ROW['value']:g} on",
+            flag=place,
+            fix="Use temperature 0 for agents, or MTP with k 2.",
+        )
+
+
+def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
+    """The server's default temperature and where it stands; else the one that was asked for."""
+    place = flag(case, "--temp")
+    try:
+        if place is not None:
+            return place, None if place.unresolved else float(place.value or "")
+        place = flag(case, "--override-generation-config")
+        data = json.loads(place.value or "{}") if place is not None and not place.unresolved else {}
+    except (ValueError, RecursionError):
+        return place, None
+    told = data.get("temperature") if isinstance(data, dict) else None
+    return place, float(told) if isinstance(
+        told, int | float
+    ) else case.facts.temperature if case.launch.emitted else None
+
+
+@rule("SD270", "warning", engines="vllm sglang", speculative=True, sources="knowledge/drafters")
+def drafter_k_too_high(case: Case) -> Iterator[Hit]:
+    """More draft tokens than the published drafter was made for.
+
+    Why: NVIDIA's throughput head for gpt-oss-120b drafts one token; with 3 it accepted nearly
+    nothing on a DGX Spark and cost 45 % of the speed at 32 requests. A block drafter drafts its
+    block and no more.
+    Bad: vllm serve openai/gpt-oss-120b --speculative-config
+        '{"method":"eagle3","num_speculative_tokens":3,
+        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
+    Good: vllm serve openai/gpt-oss-120b --speculative-config
+        '{"method":"eagle3","num_speculative_tokens":1,
+        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
+    """
+    found = knowledge.drafter_home(case.plan.draft_model) if case.plan.draft_model else None
+    if found is None:
+        return
+    _, drafter = found
+    most = drafter.k_max or (drafter.block or 0) - 1
+    if 0 < most < case.plan.k:
+        yield Hit(
+            f"{drafter.repository} was made for {most} draft token{'s' if most > 1 else ''}, not "
+            f"{case.plan.k}",
+            flag=k_flag(case),
+            fix=k_fix(case, most, f"Draft {most}."),
+            sources=drafter.sources,
+            conflicts=drafter.conflicts,
+        )
+
+
+_THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
+
+
+NEED = ("eagle3", "draft_model", "dflash", "dspark")
+
+
+@rule(
+    "SD275",
+    "error",
+    engines="sglang",
+    speculative=True,
+    sources="sglang 0.5.9 to 0.5.23 server_args.py (speculative_draft_model_path)",
+)
+def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
+    """EAGLE3, STANDALONE, DFLASH, or EAGLE on a model without an MTP head, without a draft model.
+
+    Why: these draft with a checkpoint of their own; without its path the server stops, or loads the
+    target a second time as its own drafter.
+    Bad: python3 -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct
+        --speculative-algorithm EAGLE3 --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    Good: python3 -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct
+        --speculative-algorithm EAGLE3 --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4 --speculative-draft-model-path
+        jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B
+    """
+    given = flag(case, "--speculative-draft-model-path")
+    algorithm = flag(case, "--speculative-algorithm")
+    if given is not None and algorithm is not None and algorithm.value == "EAGLE":
+        if _THIRD.search(given.value or "") and not given.unresolved:
+            yield Hit(
+                f"{given.value} is an EAGLE-3 head: under EAGLE it gets other states than it was "
+                "trained on, and nearly nothing is accepted",
+                flag=algorithm,
+                severity="warning",
+                fix=set_fix(case, algorithm, "EAGLE3", "Write EAGLE3."),
+                sources=("sgl-project/sglang#21272",),
+            )
+        return
+    alone = case.plan.method == "eagle" and headless(case)  # EAGLE may name the model's own head
+    if given is not None or (case.plan.method not in NEED and not alone):
+        return
+    own = knowledge.drafters(case.facts.model) if case.facts.model is not None else ()
+    named = next(
+        (d.repository for d in own if d.method == case.plan.method and "sglang" in d.engines), None
+    )
+    yield Hit(
+        f"{case.plan.method} drafts with a checkpoint of its own, and none is named",
+        flag=spec_flag(case),
+        severity="warning" if unread(case) else None,
+        fix=f"Add --speculative-draft-model-path {named or 'with its name'}.",
+    )

@@ -1,0 +1,194 @@
+"""llama-server's KV cache."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import (
+    GGUF_ENGINES,
+    flag,
+    flags,
+    integer,
+    is_hybrid,
+    replace_fix,
+    unread,
+    value_fix,
+)
+from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
+from advisor.rules.kit.values import is_accepted
+
+TYPES = table("compatibility")["kv_types_without_kernel"]
+
+
+@rule("SD210", "warning", engines="llama-server", sources=tuple(TYPES["sources"]))
+def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
+    """A KV cache type for which a default llama.cpp build has no flash-attention kernel.
+
+    Why: the model loads, then decoding hangs or falls to a crawl; only builds with
+    GGML_CUDA_FA_ALL_QUANTS have the kernels.
+    Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q5_1 -ctv q5_1
+    Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q8_0
+    """
+    attention = flag(case, "--flash-attn")
+    if attention is not None and (attention.value or "on").lower() in ("off", "0", "false"):
+        return
+    places = [flag(case, name) for name in ("--cache-type-k", "--cache-type-v")]
+    bad = [
+        place
+        for place in places
+        if place is not None and (place.value or "").lower() in TYPES["value"]
+    ]
+    if bad:
+        yield Hit(
+            f"a default build has no flash-attention kernel for a {bad[0].value} KV cache: "
+            f"decoding can hang",
+            flag=bad[0],
+            severity="info" if case.launch.fork else None,
+            fix=value_fix(
+                case, bad[0], "q8_0", "Use q8_0 (or q4_0), the same for K and V.", safe=False
+            ),
+        )
+
+
+@rule(
+    "SD211",
+    "warning",
+    engines="llama-server",
+    options="--cache-type-k --cache-type-v",
+    sources="Tanguille/cluster@c9a7856e4",
+)
+def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
+    """Different types for the K and the V cache under llama.cpp.
+
+    Why: a default build has flash-attention kernels for equal types only; mixed types decode
+    without one, or hang.
+    Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q4_0
+    Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q8_0
+    """
+    k, v = flag(case, "--cache-type-k"), flag(case, "--cache-type-v")
+    if (k is None and v is None) or any(place is not None and place.unresolved for place in (k, v)):
+        return
+    types = [((place.value if place else None) or "f16").lower() for place in (k, v)]
+    place = v or k
+    if any(not is_accepted(case, one) for one in (k, v) if one is not None):
+        return  # SD107 names it; the other is no cure
+    if types[0] != types[1] and place is not None:
+        yield Hit(
+            f"K cache {types[0]} and V cache {types[1]}: a default build has flash-attention "
+            f"kernels for equal types only",
+            flag=place,
+            severity="info" if case.launch.fork else None,
+            fix=value_fix(case, v, types[0], f"Use {types[0]} for both.", safe=False)
+            if v
+            else None,
+        )
+
+
+@rule(
+    "SD243",
+    "info",
+    engines=GGUF_ENGINES,
+    sources=("Tanguille/cluster models.ini", "lmstudio-ai/lmstudio-bug-tracker#1563"),
+)
+def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
+    """--cache-reuse on a hybrid model.
+
+    Why: recurrent state cannot be shifted, so llama-server ignores the option; context checkpoints
+    do that work.
+    Bad: llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf --cache-reuse 256
+    Good: llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf --ctx-checkpoints 32
+    """
+    reuse, checkpoints = flag(case, "--cache-reuse"), flag(case, "--ctx-checkpoints")
+    if not is_hybrid(case):
+        return
+    if reuse is not None and (integer(reuse.value) or 0) > 0:
+        yield Hit(
+            "--cache-reuse is ignored on a hybrid; keep --ctx-checkpoints at 32 or more instead",
+            flag=reuse,
+            fix=drop_fix(case, reuse, "Remove --cache-reuse.", safe=is_release_pinned(case)),
+        )
+    if checkpoints is not None and integer(checkpoints.value) == 0:
+        yield Hit(
+            "no context checkpoints on a hybrid: a changed prompt is recomputed from its start",
+            flag=checkpoints,
+            fix=set_fix(
+                case,
+                checkpoints,
+                "32",
+                "Keep --ctx-checkpoints at 32 where prompts share their beginning.",
+            ),
+        )
+
+
+WHOLE = ("f32", "f16", "bf16")  # types of the V cache that need no flash attention
+OFF = ("off", "0", "false", "disabled")
+
+
+@rule(
+    "SD277",
+    "error",
+    engines=GGUF_ENGINES,
+    options="--cache-type-v",
+    sources=(
+        "ggml-org/llama.cpp#10378",
+        "ggml-org/llama.cpp src/llama-context.cpp (V cache quantization requires flash_attn)",
+    ),
+)
+def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
+    """A quantised V cache with flash attention switched off.
+
+    Why: without flash attention V is kept transposed, for which there is no quantised form: the
+    context cannot be created and the server stops. A quantised K cache alone is taken.
+    Bad: llama-server -m Qwen3-32B-Q4_K_M.gguf --flash-attn off --cache-type-v q8_0
+    Good: llama-server -m Qwen3-32B-Q4_K_M.gguf --flash-attn on --cache-type-v q8_0
+    """
+    values, attention = flag(case, "--cache-type-v"), flag(case, "--flash-attn")
+    if values is None or attention is None or values.unresolved or attention.unresolved:
+        return
+    kind = (values.value or "f16").lower()
+    if kind in WHOLE or (attention.value or "on").lower() not in OFF:
+        return
+    yield Hit(
+        f"a V cache of type {values.value} needs flash attention, which {attention.raw} "
+        f"{attention.value} switches off: the context is not created",
+        flag=attention,
+        fix=set_fix(case, attention, "on", "Switch flash attention on, or leave V at f16."),
+    )
+
+
+OPTION = "--kv-cache-dtype"
+
+
+@rule(
+    "SD278",
+    "error",
+    engines="vllm",
+    needs="model",
+    sources=("vllm recipe of DeepSeek-V4-Flash", "vllm models/deepseek_v4/attention.py"),
+)
+def cache_type_of_model(case: Case) -> Iterator[Hit]:
+    """A KV cache type that vLLM's class for this model does not take.
+
+    Why: the attention of DeepSeek-V4 keeps its cache in fp8 alone; with auto or 16 bits the server
+    stops with "DeepseekV4 only supports fp8 kv-cache format".
+    Bad: vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4
+    Good: vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4 --kv-cache-dtype fp8
+    """
+    model, found = case.facts.model, flag(case, OPTION)
+    needed = model.kv_cache_dtype if model is not None else None
+    if model is None or needed is None or (found is not None and found.unresolved):
+        return
+    if found is not None and (found.value or "") not in ("auto", "bfloat16", "float16"):
+        return
+    text = f"Set {OPTION} {needed}."
+    first = next((one for one in flags(case) if one.raw.startswith("--")), None)
+    yield Hit(
+        f"{model.name or model.id} takes no KV cache but {needed} in vLLM: the server stops while "
+        f"it loads",
+        flag=found or flag(case, "--model"),
+        severity="warning" if found is None and unread(case) else None,
+        fix=add_fix(case, first, OPTION, needed, text)
+        if found is None
+        else replace_fix(case, found, f"{found.raw} {needed}", text, safe=True),
+    )

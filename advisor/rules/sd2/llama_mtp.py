@@ -1,0 +1,244 @@
+"""Speculation under llama-server."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, integer, is_hybrid, open_value, spec_flag, value_fix
+from advisor.rules.kit.fixes import add_fix, set_fix
+from advisor.rules.kit.releases import affects
+from advisor.rules.registry import get_defect
+
+REFUSED = get_defect("llama-external-draft-refused")
+SLOW = get_defect("llama-external-draft-slow")
+
+
+@rule(
+    "SD205",
+    "warning",
+    engines="llama-server",
+    methods="draft_model",
+    versioned=True,
+    decides=True,
+    sources=(*REFUSED.sources, *SLOW.sources),
+)
+def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
+    """A separate draft model for a hybrid target under llama.cpp.
+
+    Why: the recurrent state cannot be rolled back token by token. Older builds refuse the draft
+    model; newer ones save and restore the state at every partly rejected round and run at a quarter
+    of the baseline speed (30.9 against 115.7 tok/s).
+    Bad (version=0.5.0): llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md
+        /models/Qwen3.5-0.8B.gguf --spec-type draft-simple --spec-draft-n-max 8
+    Good (version=0.5.0): llama-server -m /models/Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf --spec-type
+        draft-mtp --spec-draft-n-max 2
+    """
+    if not is_hybrid(case):
+        return
+    refused = affects("llama-external-draft-refused", case)
+    slow = "every partly rejected round saves and restores the recurrent state (-73 %)"
+    how = (
+        "this build refuses it"
+        if refused
+        else f"builds before b9180 refuse it, later {slow}"
+        if refused is None
+        else slow
+    )
+    yield Hit(
+        f"an external draft model on a hybrid target: {how}",
+        flag=flag(case, "--spec-draft-model") or spec_flag(case),
+        severity="error" if refused else None,
+        fix=(
+            "Use a GGUF that keeps the MTP tensors with --spec-type draft-mtp "
+            "--spec-draft-n-max 2, or DFlash."
+        ),
+        sources=REFUSED.sources if refused else SLOW.sources,
+    )
+
+
+WHAT = "Set --parallel 1, or switch speculation off for several slots."
+
+
+@rule("SD206", "warning", engines="llama-server", methods="mtp", defect="llama-mtp-slots")
+def llama_mtp_slots(case: Case) -> Iterator[Hit]:
+    """MTP with several server slots under llama.cpp.
+
+    Why: MTP was first written for one slot: with more, the state came out wrong or was reset, or
+    memory ran out. Without --parallel the server takes four slots.
+    Bad (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --parallel 4
+    Good (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --parallel 1
+    """
+    slots, affected = case.plan.max_num_seqs, affects("llama-mtp-slots", case)
+    if slots == 1 or affected is False:
+        return
+    given = flag(case, "--parallel")
+    if given is not None and (given.unresolved or slots is None):
+        return
+    many = f"{slots} slots" if slots else "no --parallel (four slots by default)"
+    yield Hit(
+        f"MTP with {many}: builds up to mid-2026 support one slot only",
+        flag=given or spec_flag(case),
+        severity=None if slots and affected else "info",
+        fix=set_fix(case, given, "1", WHAT)
+        if given
+        else add_fix(case, spec_flag(case), "--parallel", "1", WHAT),
+    )
+
+
+@rule(
+    "SD207",
+    "error",
+    engines="llama-server",
+    methods="mtp",
+    options="--mmproj --mmproj-url",
+    defect="llama-mtp-vision",
+)
+def llama_mtp_vision(case: Case) -> Iterator[Hit]:
+    """MTP together with an image projector on a llama.cpp build that cannot do both.
+
+    Why: the first image prompt hits an assertion and the server dies.
+    Bad (version=b9200): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --mmproj
+        /models/mmproj-F16.gguf --spec-type draft-mtp
+    Good (version=b9300): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --mmproj
+        /models/mmproj-F16.gguf --spec-type draft-mtp
+    """
+    place = flag(case, "--mmproj", "--mmproj-url")
+    met = affects("llama-mtp-vision", case)
+    if place is not None and met is not False:
+        yield Hit(
+            "MTP with an image projector: builds b9180 to b9239 (and the branch before the "
+            "merge) die at the first image",
+            flag=place,
+            severity="info" if met is None else None,  # builds of a few weeks
+            fix="Use b9240 or newer, or serve text only (--no-mmproj).",
+        )
+
+
+@rule(
+    "SD208",
+    "warning",
+    engines="llama-server",
+    methods="mtp",
+    options="--split-mode",
+    sources=get_defect("llama-mtp-split-tensor").sources,
+)
+def llama_mtp_split_tensor(case: Case) -> Iterator[Hit]:
+    """MTP with split mode `tensor` over several GPUs under llama.cpp.
+
+    Why: builds of May 2026 hit an assertion or ran out of their memory pool; later ones gave other
+    outputs than without.
+    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf -sm tensor --spec-type draft-mtp
+    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf -sm layer --spec-type draft-mtp
+    """
+    place = flag(case, "--split-mode")
+    if place is not None and (place.value or "").lower() == "tensor":
+        yield Hit(
+            "MTP with split mode tensor crashed (May 2026) or changed outputs (later): use layer",
+            flag=place,
+            fix=value_fix(case, place, "layer", "Use --split-mode layer.", safe=False),
+        )
+
+
+LONGEST_CTX = (
+    262_144  # the longest context of the models here; a total above it is meant for several slots
+)
+
+
+@rule("SD209", "warning", engines="llama-server", methods="mtp", defect="llama-draft-ctx-total")
+def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
+    """MTP with several slots and a total context beyond what the model has.
+
+    Why: the draft context is sized from the total, not from one slot's share, and the server
+    crashes at the first decode.
+    Bad (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 1048576
+        --parallel 4 --spec-type draft-mtp
+    Good (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 131072
+        --parallel 4 --spec-type draft-mtp
+    """
+    place = flag(case, "--ctx-size")
+    longest = (case.facts.model.max_context_tokens if case.facts.model else None) or LONGEST_CTX
+    total = total_ctx(case)
+    if total is None or total <= longest or case.plan.max_num_seqs == 1:
+        return
+    if open_value(case, "--parallel"):
+        return
+    if affects("llama-draft-ctx-total", case) is not False:
+        yield Hit(
+            f"a total context of {total} tokens with MTP and several slots: the draft context is "
+            f"sized from the total, and a server crashed at its first decode",
+            flag=place,
+            fix=set_fix(
+                case,
+                place,
+                str(longest),
+                f"Lower --ctx-size to {longest} or less, or use --parallel 1.",
+            ),
+        )
+
+
+def total_ctx(case: Case) -> int | None:
+    """Tokens over all slots: --ctx-size as written, else what the plan comes to; None where it is
+    left to the model.
+    """
+    place = flag(case, "--ctx-size")
+    if place is not None:
+        return None if place.unresolved else integer(place.value)
+    per_slot, slots = case.plan.max_model_len, case.plan.max_num_seqs
+    return per_slot * slots if case.launch.emitted and per_slot and slots else None
+
+
+@rule(
+    "SD212",
+    "warning",
+    engines="llama-server",
+    options="--spec-type",
+    sources="noonghunna/club-3090 compose notes",
+)
+def llama_n_max_zero(case: Case) -> Iterator[Hit]:
+    """A speculative type together with zero draft tokens.
+
+    Why: nothing is drafted, but the draft context and its memory are still built.
+    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --spec-draft-n-max 0
+    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
+    """
+    place, kind = flag(case, "--spec-draft-n-max"), flag(case, "--spec-type")
+    if kind is None or (kind.value or "none") == "none" or place is None or place.unresolved:
+        return
+    least = flag(case, "--spec-draft-n-min")
+    low, high = integer(least.value) if least is not None else None, integer(place.value)
+    if low is not None and high is not None and 0 < high < low:
+        yield Hit(
+            f"no draft of at most {high} tokens reaches the {low} of {least.raw}: none is used"
+            if least is not None
+            else "",
+            flag=least,
+            fix=f"Keep {least.raw if least is not None else ''} below {place.raw}.",
+        )
+    elif integer(place.value) == 0:
+        yield Hit(
+            f"--spec-type {kind.value} with 0 draft tokens drafts nothing but still takes the "
+            f"draft context's memory",
+            flag=place,
+            fix="Remove the speculative flags, or draft 2 tokens.",
+        )
+
+
+@rule("SD264", "warning", engines="llama-server", methods="mtp", defect="llama-sampler-assert")
+def llama_sampler_assert(case: Case) -> Iterator[Hit]:
+    """MTP with llama.cpp b10217 as some distributions package it.
+
+    Why: builds with assertions abort ("found") past about 30,000 tokens; a release build does not.
+    Bad (version=b10217): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        -np 1
+    Good (version=b10236): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        -np 1
+    """
+    if affects("llama-sampler-assert", case):
+        yield Hit(
+            "MTP on b10217 built with assertions aborts past about 30,000 tokens",
+            flag=spec_flag(case),
+            fix="Use a Release build (assertions off), or a newer one.",
+        )

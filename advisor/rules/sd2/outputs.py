@@ -1,0 +1,205 @@
+"""Tool calls, structured output and sampling with speculation."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, flags, k_words
+from advisor.rules.kit.models import base_name
+from advisor.rules.kit.releases import affects, version_label
+
+
+@rule(
+    "SD217",
+    "info",
+    engines="vllm",
+    methods="mtp",
+    parts="plan.tool_call_parser",
+    defect="vllm-mtp-tool-call-streaming",
+)
+def mtp_tool_call_streaming(case: Case) -> Iterator[Hit]:
+    """MTP with a tool-call parser: streamed tool calls can come out empty or malformed.
+
+    Why: a streaming parser can see a whole call in one delta of several tokens. A warning for agent
+    work, else a note.
+    Bad (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
+        --tool-call-parser qwen3_coder --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
+        --tool-call-parser qwen3_coder
+    """
+    if not case.plan.tool_call_parser or affects("vllm-mtp-tool-call-streaming", case) is False:
+        return
+    yield Hit(
+        f"tool calls streamed with MTP{k_words(case.plan)} under vLLM {version_label(case)} can "
+        f"come out empty or malformed",
+        flag=flag(case, "--tool-call-parser"),
+        severity="warning" if case.facts.workload == "agent" else None,
+        fix="Test streamed tool calls; otherwise disable streaming, or MTP, for tool calls.",
+    )
+
+
+FLAGS = (
+    "--grammar",
+    "--grammar-file",
+    "--json-schema",
+    "--json-schema-file",
+    "--grammar-backend",
+    "--structured-outputs-config",
+)
+
+
+@rule(
+    "SD218",
+    "info",
+    methods="mtp",
+    options=(
+        "--grammar",
+        "--grammar-file",
+        "--json-schema",
+        "--json-schema-file",
+        "--grammar-backend",
+        "--structured-outputs-config",
+    ),
+    sources=("sgl-project/sglang#28407", "vllm-project/vllm#46249", "Tanguille/cluster@e6803ff86"),
+)
+def mtp_structured_output(case: Case) -> Iterator[Hit]:
+    """Grammar-bound output together with MTP.
+
+    Why: grammar, verification and the recurrent state had to agree and did not in mid-2026:
+    scheduler crashes, rejected tokens, wedged tool calls.
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend
+        xgrammar --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend
+        xgrammar
+    """
+    place = flag(case, *FLAGS)
+    if place is not None and place.value != "none":
+        yield Hit(
+            f"{place.raw} with MTP: crashes and rejected tokens were reported in mid-2026; test "
+            f"it under load",
+            flag=place,
+            fix=(
+                "Use a release of autumn 2026 or later, or switch MTP off for grammar-bound "
+                "requests."
+            ),
+            conflicts=("vllm#46249 was not reproduced on a later release",),
+        )
+
+
+ROW = table("compatibility")["wrong_tool_parsers"]
+FAMILIES = table("compatibility")["parser_families"]
+
+
+@rule("SD219", "warning", engines="vllm sglang", needs="model", sources=tuple(ROW["sources"]))
+def tool_parser_mismatch(case: Case) -> Iterator[Hit]:
+    """A tool-call parser of another model family.
+
+    Why: Qwen3.5 and later write tool calls in an XML form; a JSON parser such as hermes leaves them
+    in the text.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser hermes
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser
+        qwen3_coder
+    """
+    parser, model = case.plan.tool_call_parser, case.facts.model
+    if model is None:
+        return
+    if parser not in ROW["parsers"] or not model.id.startswith(tuple(ROW["models"])):
+        yield from other_family(case)
+        return
+    yield Hit(
+        f"the tool-call parser '{parser}' is not for {model.name or model.id}: calls can stay in "
+        f"the text",
+        flag=flag(case, "--tool-call-parser"),
+        fix=f"Use {' or '.join(ROW['use'])} to match the chat template.",
+        conflicts=tuple(ROW["conflicts"]),
+    )
+
+
+def other_family(case: Case) -> Iterator[Hit]:
+    """A parser of tool calls or of reasoning that is written for models of other names."""
+    name = base_name(case.plan.model or case.launch.model or "")
+    if flag(case, "--chat-template") is not None or not re.search(FAMILIES["models"], name):
+        return
+    for option, rows in FAMILIES["value"].items():
+        found = flag(case, option)
+        pattern = rows.get(found.value or "") if found is not None else None
+        if found is None or pattern is None or found.unresolved or re.search(pattern, name):
+            continue
+        meant = [one for one, own in rows.items() if re.search(rf"^(?:{own})", name)]
+        what = (
+            f"Take the parser of this family, such as {meant[0]}."
+            if len(meant) == 1
+            else "Take the one of this family."
+        )
+        yield Hit(
+            f"the parser '{found.value}' is for other models than {name}: its output stays in the "
+            "text",
+            flag=found,
+            fix=what,
+            sources=tuple(FAMILIES["sources"]),
+        )
+
+
+@rule(
+    "SD253",
+    "warning",
+    engines="vllm",
+    speculative=True,
+    sources="vLLM 0.25.1, warning at start, run on an H200",
+)
+def min_p_with_speculation(case: Case) -> Iterator[Hit]:
+    """min_p as a server default together with speculation.
+
+    Why: vLLM says itself that min_p and logit_bias do not work with speculative decoding; the
+    setting is lost.
+    Bad: vllm serve Qwen/Qwen3.6-27B --override-generation-config '{"temperature":0.6,"min_p":0.05}'
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good: vllm serve Qwen/Qwen3.6-27B --override-generation-config
+        '{"temperature":0.6,"top_p":0.95}' --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    place = flag(case, "--override-generation-config")
+    try:
+        data = json.loads(place.value or "{}") if place is not None else {}
+    except (ValueError, RecursionError):
+        return
+    least = data.get("min_p") if isinstance(data, dict) else None
+    if isinstance(least, int | float) and least > 0:
+        yield Hit(
+            f"min_p {least:g} does not work with speculative decoding in vLLM",
+            flag=place,
+            fix="Use top_p and top_k instead.",
+        )
+
+
+@rule("SD271", "info", engines="vllm", defect="vllm-structured-output-staging")
+def structured_output_staging(case: Case) -> Iterator[Hit]:
+    """Grammar-bound output on the vLLM releases that decode it at half the speed.
+
+    Why: since vllm#45424 every structured step allocates a pinned tensor for the grammar's bitmask;
+    the same requests took 515 s on 0.21.0, 997 s on 0.24.0 and 987 s on 0.28.0. What speculation
+    gains is small beside it.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3-8B --max-num-seqs 8 --structured-outputs-config
+        '{"backend":"xgrammar"}'
+    Good (version=0.22.1): vllm serve Qwen/Qwen3-8B --max-num-seqs 8 --structured-outputs-config
+        '{"backend":"xgrammar"}'
+    """
+    place = next(
+        (one for one in flags(case) if one.name.startswith("--structured-outputs-config")), None
+    )
+    if place is None or not affects("vllm-structured-output-staging", case):
+        return
+    yield Hit(
+        f"vLLM {version_label(case)} was measured to decode structured outputs at about half the "
+        f"speed of 0.21",
+        flag=place,
+        fix=(
+            "Time structured requests against free ones; where they are slow, try a release "
+            "outside 0.24 to 0.28."
+        ),
+    )

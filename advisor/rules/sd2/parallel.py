@@ -1,0 +1,182 @@
+"""Tensor parallelism and the shapes of a model."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import LLM, Case, Fix
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, model_text
+from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.releases import between, release
+
+BLOCK = 128
+NATIVE = tuple(table("compatibility")["fp8_native"]["value"])
+CHANNEL_WISE = (
+    "dynamic",
+    "w8a8",
+    "redhat",
+    "glm",
+    "nvidia/",
+    "amd/",
+    "mxfp4",
+    "nemotron",
+)  # FP8 checkpoints with a scale per channel or tensor, not per block
+
+
+@rule(
+    "SD215",
+    "error",
+    engines="vllm sglang",
+    needs="model",
+    sources=(
+        "sgl-project/sglang#10852",
+        "sgl-project/sglang#19045",
+        "vllm-project/vllm#54178",
+        "vllm-project/vllm#52997",
+        "vllm recipe of MiniMax-M2.7",
+    ),
+)
+def block_fp8_tp(case: Case) -> Iterator[Hit]:
+    """A block-FP8 checkpoint split over so many GPUs that a shard no longer holds whole blocks of
+    128 rows.
+
+    Why: loading fails ("output size is not divisible by block_n"). The small expert and
+    shared-expert matrices decide.
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 8
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 4
+    """
+    tp = case.plan.tp
+    name = model_text(case, made=False).lower()
+    if (
+        case.facts.model is None
+        or tp <= 1
+        or not ("fp8" in name or any(one in name for one in NATIVE))
+        or any(word in name for word in CHANNEL_WISE)
+    ):
+        return
+    if "nvfp4" in name or "awq" in name or "int4" in name:
+        return
+    known = is_padded(case)
+    if known is True:
+        return
+    for part, rows in parts(case.facts.model, expert_parallel(case)):
+        if rows % tp or (rows // tp) % BLOCK:
+            fits = max(
+                (n for n in (1, 2, 4, 8) if n < tp and rows % n == 0 and (rows // n) % BLOCK == 0),
+                default=1,
+            )
+            yield Hit(
+                f"block-FP8 with tensor parallelism {tp}: the {part} has {rows} rows, "
+                f"{rows / tp:g} on each GPU, and that is no multiple of {BLOCK}; loading fails"
+                + ("" if known is None else " before vLLM pads the shards (0.30)"),
+                flag=flag(case, "--tp-size", "--tensor-parallel-size"),
+                severity=None if known is None else "warning",
+                fix=set_fix(
+                    case,
+                    flag(case, "--tp-size", "--tensor-parallel-size"),
+                    str(fits),
+                    f"Use tensor parallelism {fits}"
+                    + ("" if expert_parallel(case) else ", expert parallelism")
+                    + ", or a checkpoint without FP8 blocks.",
+                ),
+            )
+            return
+
+
+def parts(model: LLM, expert_parallel: bool) -> Iterator[tuple[str, int]]:
+    """The matrices that tensor parallelism splits by rows, with their rows."""
+    expert = model.moe_ffn or table("compatibility")["expert_rows"].get(model.id)
+    if expert and not expert_parallel:
+        yield "expert", expert
+    if model.shared_ffn:
+        yield "shared expert", model.shared_ffn
+    if model.dense_ffn and not model.is_moe:
+        yield "feed-forward layer", model.dense_ffn
+
+
+def is_padded(case: Case) -> bool | None:
+    """Whether the engine loads this model's shards all the same; False where only its release
+    decides, None for all others.
+
+    vLLM's recipe for Qwen3.8-Flash-Next-FP8 serves it with expert parallelism on four and eight
+    GPUs and with plain tensor parallelism on four; plain tensor parallelism on eight stays out.
+    """
+    row = table("compatibility")["fp8_blocks_padded"].get(
+        case.facts.model.id if case.facts.model else ""
+    )
+    if not isinstance(row, dict) or row["engine"] != case.plan.engine:
+        return None
+    parallel = expert_parallel(case)
+    since = between(release(case), row["since"], None)
+    if since is False or (case.plan.tp > row["max_tp"] and not parallel):
+        return None
+    return parallel or bool(since)
+
+
+def expert_parallel(case: Case) -> bool:
+    """Whether the launch turns expert parallelism on."""
+    return flag(case, "--enable-expert-parallel", "--ep-size") is not None
+
+
+@rule(
+    "SD216",
+    "info",
+    engines="vllm sglang",
+    needs="model",
+    decides=True,
+    sources=(
+        "sgl-project/sglang#10852",
+        "vllm-project/recipes#335",
+        "vllm 0.33.0 vllm/config/model.py",
+    ),
+)
+def tp_kv_heads(case: Case) -> Iterator[Hit]:
+    """Tensor parallelism against the number of attention and KV heads.
+
+    Why: a size that does not divide the attention heads is refused, and so is one that shares the
+    KV heads unevenly. More GPUs than KV heads keep copies of the KV cache: no memory is won, and a
+    small-active MoE pays all-reduces for little work.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 4
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 2
+    """
+    model, tp = case.facts.model, case.plan.tp
+    if model is None or tp <= 1:
+        return
+    place = flag(case, "--tp-size", "--tensor-parallel-size")
+    if model.heads and model.heads % tp:
+        yield Hit(
+            f"tensor parallelism {tp} does not divide the {model.heads} attention heads: the "
+            f"server refuses to start",
+            flag=place,
+            severity="error",
+            fix=smaller(case, "Use a size that divides the attention heads."),
+        )
+    elif model.kv_heads and model.kv_heads % tp and tp % model.kv_heads:
+        yield Hit(
+            f"tensor parallelism {tp} shares the {model.kv_heads} KV heads unevenly: the server "
+            f"stops while it builds the model",
+            flag=place,
+            severity="error",
+            fix=smaller(case, "Use a size that divides the KV heads, or a multiple of them."),
+        )
+    elif model.kv_heads and tp > model.kv_heads:
+        yield Hit(
+            f"tensor parallelism {tp} is more than the {model.kv_heads} KV heads: every KV head "
+            f"is stored {-(-tp // model.kv_heads)} times",
+            flag=place,
+            fix=(
+                f"Tensor parallelism {model.kv_heads} and several replicas use the memory "
+                f"better, if the model fits."
+            ),
+        )
+
+
+def smaller(case: Case, what: str) -> Fix:
+    """The next power of two below, which divides the heads of every known model."""
+    model, tp = case.facts.model, case.plan.tp
+    place = flag(case, "--tp-size", "--tensor-parallel-size")
+    size = 1 << (tp.bit_length() - 1)
+    size = size // 2 if size == tp else size
+    if model is None or not model.heads or model.heads % max(size, 1):
+        return Fix(text=what)
+    return set_fix(case, place, str(size), f"{what[:-1]}: {size}.")

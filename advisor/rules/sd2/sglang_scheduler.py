@@ -1,0 +1,341 @@
+"""SGLang's scheduler and Mamba cache."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, Lacking, rule
+from advisor.rules.kit.case import (
+    flag,
+    has_switch,
+    integer,
+    is_hybrid,
+    on_rocm,
+    open_value,
+    spec_flag,
+)
+from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
+from advisor.rules.kit.flags import catalogue, catalogued_version
+from advisor.rules.kit.releases import affects, version_label
+from advisor.rules.registry import get_defect
+
+DROPS = get_defect("sglang-no-extra-buffer-drops-cache")
+
+WHAT = (
+    "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or "
+    "--disable-radix-cache."
+)
+
+
+@rule("SD230", "error", engines="sglang", speculative=True, defect="sglang-no-extra-buffer")
+def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
+    """Speculation on a hybrid with the radix cache but without extra_buffer state slots.
+
+    Why: SGLang 0.5.10 to 0.5.13 on CUDA refuse to start ("not compatible with radix cache when
+    using no_buffer"); 0.5.9 drops the cache with a warning; from 0.5.14 on `auto` does the right
+    thing.
+    Bad (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    Good (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
+        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    """
+    strategy = (case.plan.mamba_strategy or "auto").lower()
+    if (
+        not is_hybrid(case)
+        or strategy.startswith("extra_buffer")
+        or on_rocm(case)
+        or no_radix(case)
+    ):
+        return
+    explicit = strategy == "no_buffer"
+    if case.launch.emitted and not explicit:  # the emitter adds what the release needs
+        return
+    affected = affects("sglang-no-extra-buffer", case)
+    if affected is False and not explicit:
+        return
+    dropped = affects("sglang-no-extra-buffer-drops-cache", case)
+    place = flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
+    if open_value(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy"):
+        return
+    yield Hit(
+        f"speculation on a hybrid with {'no_buffer' if explicit else 'no mamba strategy'} under "
+        f"SGLang {version_label(case)}: "
+        + ("the radix cache is dropped" if dropped else "refused together with the radix cache"),
+        flag=place or spec_flag(case),
+        severity=None if affected else "warning" if explicit else "info",
+        fix=set_fix(case, place, "extra_buffer", WHAT)
+        if place is not None
+        else add_fix(case, spec_flag(case), strategy_flag(case), "extra_buffer", WHAT),
+    )
+
+
+def strategy_flag(case: Case) -> str:
+    """The option's name at the case's release."""
+    new = "--mamba-radix-cache-strategy"
+    option = catalogue(case).find(new, catalogued_version(case))
+    return new if option is not None and not option.removed else "--mamba-scheduler-strategy"
+
+
+def no_radix(case: Case) -> bool:
+    """Whether the launch turns the radix cache off."""
+    return has_switch(case, "--disable-radix-cache") or case.plan.prefix_caching is False
+
+
+@rule("SD231", "error", engines="sglang", defect="sglang-extra-buffer-no-radix")
+def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
+    """extra_buffer state slots with the radix cache switched off.
+
+    Why: the slots serve that cache: 0.5.10 to 0.5.12 reject the combination, later releases waste
+    memory on unused slots.
+    Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer --disable-radix-cache
+    Good (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy no_buffer --disable-radix-cache
+    """
+    if not (case.plan.mamba_strategy or "").startswith("extra_buffer") or not no_radix(case):
+        return
+    refused = affects("sglang-extra-buffer-no-radix", case)
+    place = flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
+    yield Hit(
+        "extra_buffer serves the radix cache, which is switched off here: "
+        + (
+            "the state slots are wasted memory"
+            if refused is False
+            else "the server rejects the combination"
+        ),
+        flag=place,
+        severity="warning" if refused is False else None,
+        fix=set_fix(case, place, "no_buffer", "Use no_buffer, or keep the radix cache."),
+    )
+
+
+NEEDED = get_defect("sglang-no-extra-buffer")
+
+
+@rule("SD232", "error", engines="sglang", defect="sglang-extra-buffer-rocm")
+def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
+    """extra_buffer on ROCm with an SGLang that has it for CUDA only.
+
+    Why: an assertion stops the server.
+    Bad (version=0.5.10, hw=mi300x): python3 -m sglang.launch_server --model-path
+        Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy extra_buffer
+    Good (version=0.5.10, hw=h100): python3 -m sglang.launch_server --model-path
+        Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy extra_buffer
+    """
+    affected, rocm = affects("sglang-extra-buffer-rocm", case), on_rocm(case)
+    if not strategy(case).startswith("extra_buffer") or affected is False:
+        return
+    if rocm is None:
+        yield Lacking(("hardware",))
+    elif rocm:
+        yield Hit(
+            "extra_buffer asserts CUDA and this is ROCm",
+            flag=flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy"),
+            fix=("Drop extra_buffer (the radix cache goes off), or use a build with sglang#27141."),
+        )
+
+
+def strategy(case: Case) -> str:
+    """The state slots in force: as told; for a plan of ours also what the emitter adds where the
+    release needs it.
+    """
+    told = case.plan.mamba_strategy or ""
+    ours = (
+        case.launch.emitted
+        and not told
+        and case.plan.method != "none"
+        and case.plan.prefix_caching is not False
+    )
+    return (
+        "extra_buffer"
+        if ours and is_hybrid(case) and affects("sglang-no-extra-buffer", case)
+        else told
+    )
+
+
+@rule("SD234", "warning", engines="sglang", speculative=True, defect="sglang-extra-buffer-crash")
+def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
+    """MTP with extra_buffer on SGLang 0.5.13 and 0.5.13.post1.
+
+    Why: scheduler exceptions in the Mamba path, and about one start in five fails.
+    Bad (version=0.5.13): python3 -m sglang.launch_server --model-path Qwen/Qwen3.5-9B
+        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
+        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Good (version=0.5.14): python3 -m sglang.launch_server --model-path Qwen/Qwen3.5-9B
+        --mamba-radix-cache-strategy extra_buffer --speculative-algorithm NEXTN
+        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    """
+    affected = affects("sglang-extra-buffer-crash", case)
+    strategy = case.plan.mamba_strategy or (
+        "extra_buffer" if case.launch.emitted else ""
+    )  # the emitter adds it
+    if not is_hybrid(case) or not strategy.startswith("extra_buffer") or affected is False:
+        return
+    yield Hit(
+        "MTP with extra_buffer on SGLang 0.5.13 and 0.5.13.post1: scheduler exceptions, about "
+        "one start in five fails",
+        flag=spec_flag(case),
+        severity=None if affected else "info",
+        fix="Use another release, 0.5.14 or newer.",
+    )
+
+
+CAP = table("compatibility")["sglang_running_requests"]
+
+SGLANG_RUNNING_REQUESTS_CAPPED_WHAT = "Set --max-running-requests to the concurrency you serve."
+
+
+@rule("SD236", "info", engines="sglang", speculative=True, sources=tuple(CAP["sources"]))
+def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
+    """Speculation without --max-running-requests: SGLang sets 48.
+
+    Why: SGLang sets the cap with no more than a log line. Above 48 concurrent requests the others
+    are queued, and a comparison with a server without speculation is not fair. A warning if the
+    concurrency is above the cap.
+    Bad (concurrency=64): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    Good (concurrency=64): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --max-running-requests 64 --speculative-algorithm NEXTN --speculative-num-steps 3
+        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    """
+    if case.plan.max_num_seqs is not None or flag(case, "--max-running-requests") is not None:
+        return
+    streams = case.facts.concurrency
+    yield Hit(
+        f"speculation without --max-running-requests: SGLang caps it at {CAP['value']}"
+        + (f", and the concurrency is {streams}" if streams and streams > CAP["value"] else ""),
+        flag=spec_flag(case),
+        severity="warning" if streams and streams > CAP["value"] else None,
+        fix=add_fix(
+            case,
+            spec_flag(case),
+            "--max-running-requests",
+            str(streams),
+            SGLANG_RUNNING_REQUESTS_CAPPED_WHAT,
+        )
+        if streams and streams > CAP["value"]
+        else Fix(text=SGLANG_RUNNING_REQUESTS_CAPPED_WHAT),
+    )
+
+
+@rule(
+    "SD237",
+    "warning",
+    engines="sglang",
+    speculative=True,
+    options="--enable-mixed-chunk",
+    sources="sglang 0.5.9 to 0.5.23 server_args.py",
+)
+def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
+    """--enable-mixed-chunk together with speculation.
+
+    Why: SGLang switches it off, so that prefill and decode are not mixed though the file says so.
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --enable-mixed-chunk
+        --speculative-algorithm NEXTN
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN
+    """
+    if has_switch(case, "--enable-mixed-chunk"):
+        yield Hit(
+            "--enable-mixed-chunk is switched off by speculation",
+            flag=flag(case, "--enable-mixed-chunk"),
+            fix=drop_fix(
+                case,
+                flag(case, "--enable-mixed-chunk"),
+                "Remove it, or switch speculation off where mixed chunks matter more.",
+                safe=is_release_pinned(case),
+            ),
+        )
+
+
+ROW = table("compatibility")["mamba_track_interval"]
+
+
+@rule(
+    "SD257",
+    "error",
+    engines="sglang",
+    options="--mamba-track-interval --page-size",
+    sources=tuple(ROW["sources"]),
+)
+def mamba_track_interval(case: Case) -> Iterator[Hit]:
+    """A Mamba tracking interval that does not fit the draft tokens or the page size.
+
+    Why: SGLang requires it to be at least as long as the draft and a multiple of the page size, and
+    asserts both.
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
+        100
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
+        128
+    """
+    place, page = flag(case, "--mamba-track-interval"), flag(case, "--page-size")
+    given = integer(place.value) if place is not None else None
+    interval, size = given or ROW["value"], (integer(page.value) if page is not None else None) or 1
+    unknown = open_value(case, "--mamba-track-interval") or open_value(case, "--page-size")
+    if (place is None and page is None) or unknown or interval <= 0:
+        return
+    draft = case.plan.k + 1 if case.plan.method != "none" else 0
+    use = max(size, -(-256 // size) * size)
+    if interval % size or interval < draft:
+        yield Hit(
+            f"the tracking interval {interval} must be a multiple of the page size {size} and at "
+            f"least {draft or 1}",
+            flag=place or page,
+            severity=None if place is not None else "warning",
+            fix=set_fix(case, place, str(use), f"Use --mamba-track-interval {use}."),
+        )
+
+
+SGLANG_CONSERVATIVENESS_LOW_ROW = table("compatibility")["low_conservativeness"]
+
+
+@rule(
+    "SD261", "warning", engines="sglang", sources=tuple(SGLANG_CONSERVATIVENESS_LOW_ROW["sources"])
+)
+def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
+    """A very low --schedule-conservativeness.
+
+    Why: new prompts are let in so freely that running requests are pushed out or starve; the time
+    to first token then grows under mixed load.
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 0.1
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 1.0
+    """
+    place = flag(case, "--schedule-conservativeness")
+    try:
+        given = float(place.value or "") if place is not None and not place.unresolved else None
+    except ValueError:
+        return
+    if given is not None and given < SGLANG_CONSERVATIVENESS_LOW_ROW["value"]:
+        yield Hit(
+            f"--schedule-conservativeness {given:g} lets prompts starve running requests under "
+            f"mixed load",
+            flag=place,
+            fix="Use 1.0 (the default) and --chunked-prefill-size 4096.",
+        )
+
+
+@rule("SD265", "info", engines="sglang", methods="none", defect="sglang-radix-idle")
+def sglang_radix_cache_idle(case: Case) -> Iterator[Hit]:
+    """A hybrid without extra_buffer on SGLang up to 0.5.13: the prefix cache brings no hits.
+
+    Why: `auto` means no_buffer there, with which a hybrid's state is not cached and scheduling does
+    not overlap.
+    Bad (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
+    Good (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer
+    """
+    buffered = (case.plan.mamba_strategy or "").startswith("extra_buffer")
+    if (
+        not buffered
+        and is_hybrid(case)
+        and affects("sglang-radix-idle", case)
+        and not no_radix(case)
+    ):
+        yield Hit(
+            "without extra_buffer a hybrid gets no prefix hits on this release",
+            flag=flag(case, "--mamba-scheduler-strategy") or "--mamba-scheduler-strategy",
+            fix="Add --mamba-scheduler-strategy extra_buffer where prompts share prefixes.",
+        )

@@ -1,0 +1,301 @@
+"""SGLang's speculation."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import (
+    env,
+    flag,
+    has_switch,
+    integer,
+    is_hybrid,
+    spec_flag,
+    unread,
+    value_fix,
+)
+from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, swap_fix
+from advisor.rules.kit.releases import affects
+from advisor.rules.registry import get_defect
+
+TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
+
+
+@rule(
+    "SD228",
+    "error",
+    engines="sglang",
+    methods="mtp eagle eagle3",
+    sources="sglang 0.5.9 to 0.5.23 server_args.py",
+)
+def sglang_spec_triple(case: Case) -> Iterator[Hit]:
+    """Some of SGLang's three speculation numbers without the others.
+
+    Why: steps, topk and draft tokens are given together or not at all (then 3, 1, 4 for Qwen); a
+    part stops the server.
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-draft-tokens 4
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    """
+    given = [name for name in TRIPLE if flag(case, name) is not None]
+    missing = [name for name in TRIPLE if name not in given]
+    if given and missing:
+        yield Hit(
+            f"{', '.join(given)} without {' and '.join(missing)}: SGLang needs all three or none",
+            flag=flag(case, given[0]) or spec_flag(case),
+            severity="warning" if unread(case) else None,
+            fix=completion_fix(case, given, missing),
+        )
+
+
+def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
+    """The one that follows from the other two: n steps make n + 1 tokens to verify with topk 1."""
+    what = "Give all three, for example 3, 1 and 4."
+    steps, topk, tokens = (flag(case, name) for name in TRIPLE)
+    values = [integer(one.value) if one is not None else None for one in (steps, topk, tokens)]
+    chain = values[1] in (None, 1)
+    if len(missing) != 1 or not chain:
+        return Fix(text=what)
+    follows = {
+        TRIPLE[0]: values[2] - 1 if values[2] else None,
+        TRIPLE[1]: 1,
+        TRIPLE[2]: values[0] + 1 if values[0] else None,
+    }[missing[0]]
+    behind = tokens if missing[0] == TRIPLE[1] else topk
+    if not follows:
+        return Fix(text=what)
+    return add_fix(case, behind, missing[0], str(follows), f"Add {missing[0]} {follows}.")
+
+
+@rule(
+    "SD229",
+    "warning",
+    engines="sglang",
+    methods="mtp eagle eagle3",
+    sources=(
+        "anubhavgupta start-mtp.sh",
+        "sgl-project/sglang#28312",
+        "sglang 0.5.23 server_args.py",
+    ),
+)
+def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
+    """Draft tokens that do not match the steps, with topk 1.
+
+    Why: a chain of n steps gives n + 1 tokens to verify; another number is changed in silence,
+    refused, or wasted.
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 1
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 2
+    """
+    steps, topk, tokens = (
+        flag(case, name)
+        for name in (
+            "--speculative-num-steps",
+            "--speculative-eagle-topk",
+            "--speculative-num-draft-tokens",
+        )
+    )
+    n, width, m = (
+        integer(f.value) if f is not None and not f.unresolved else None
+        for f in (steps, topk, tokens)
+    )
+    if n is None or m is None or width not in (None, 1) or tokens is None:
+        return
+    if m != n + 1:
+        yield Hit(
+            f"{n} steps with topk 1 make {n + 1} tokens to verify, not {m}",
+            flag=tokens,
+            fix=swap_fix(case, steps, tokens, f"Exchange the two: {m} steps, {n} tokens.")
+            if steps is not None and n == m + 1
+            else value_fix(
+                case, tokens, str(n + 1), f"Use --speculative-num-draft-tokens {n + 1}.", safe=False
+            ),
+        )
+
+
+@rule("SD233", "warning", engines="sglang", methods="mtp", defect="sglang-draft-path-missing")
+def sglang_draft_path_missing(case: Case) -> Iterator[Hit]:
+    """NEXTN without a draft path on SGLang 0.5.10.post1.
+
+    Why: the model's own MTP head is not found for Qwen3.5 classes, and the server runs 3 to 40
+    times slower in silence.
+    Bad (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
+        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Good (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-draft-model-path Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy
+        extra_buffer --speculative-algorithm NEXTN --speculative-num-steps 3
+        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    """
+    affected = affects("sglang-draft-path-missing", case)
+    if case.plan.draft_model or not is_hybrid(case) or affected is False:
+        return
+    yield Hit(
+        "without --speculative-draft-model-path SGLang 0.5.10.post1 does not find the model's own "
+        "MTP head: 300 fell to 8 to 18 tok/s",
+        flag=spec_flag(case),
+        severity=None if affected else "info",
+        fix="Add --speculative-draft-model-path with the model's own path, or upgrade.",
+    )
+
+
+GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
+
+
+@rule("SD235", "warning", engines="sglang", speculative=True, defect="sglang-triton-graph-crash")
+def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
+    """MTP on SGLang 0.5.15's triton attention backend with CUDA graphs.
+
+    Why: the mask buffer of the verify step is too small beyond a batch context, and the scheduler
+    crashes.
+    Bad (version=0.5.15): python3 -m sglang.launch_server --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
+        --attention-backend triton --speculative-algorithm NEXTN --speculative-num-steps 3
+        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Good (version=0.5.16): python3 -m sglang.launch_server --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
+        --attention-backend triton --speculative-algorithm NEXTN --speculative-num-steps 3
+        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    """
+    if (case.plan.attention_backend or "").lower() != "triton" or not affects(
+        "sglang-triton-graph-crash", case
+    ):
+        return
+    graphs = flag(case, "--cuda-graph-backend-decode")
+    if has_switch(case, *GRAPHS_OFF) or (graphs is not None and graphs.value == "disabled"):
+        return
+    yield Hit(
+        "MTP with the triton backend and CUDA graphs crashes on SGLang 0.5.15 once the batch's "
+        "context passes a threshold",
+        flag=flag(case, "--attention-backend") or spec_flag(case),
+        fix="Use another release or backend, or switch decode CUDA graphs off.",
+    )
+
+
+@rule("SD254", "info", engines="sglang", methods="mtp eagle eagle3", defect="sglang-spec-v2-off")
+def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
+    """MTP on SGLang 0.5.9 or 0.5.10 without SGLANG_ENABLE_SPEC_V2=1.
+
+    Why: speculation then runs without overlapped scheduling and is slower; later releases have it
+    on.
+    Bad (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
+    Good (version=0.5.10):
+        export SGLANG_ENABLE_SPEC_V2=1
+        python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 \
+          --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
+    """
+    if not affects("sglang-spec-v2-off", case):
+        return
+    if (env(case, "SGLANG_ENABLE_SPEC_V2") or "0").lower() not in ("1", "true"):
+        yield Hit(
+            "SGLANG_ENABLE_SPEC_V2 is off by default here: speculation runs without overlapped "
+            "scheduling",
+            flag=spec_flag(case),
+            fix="Set SGLANG_ENABLE_SPEC_V2=1.",
+            conflicts=(
+                "reports say that a second full model is loaded without it; the source code does "
+                "not show that",
+            ),
+        )
+
+
+@rule(
+    "SD255",
+    "warning",
+    engines="sglang",
+    speculative=True,
+    options="--speculative-adaptive",
+    sources=get_defect("sglang-adaptive-ignored").sources,
+)
+def sglang_adaptive_ignored(case: Case) -> Iterator[Hit]:
+    """--speculative-adaptive where SGLang switches it off.
+
+    Why: it works for EAGLE kinds (NEXTN too) with topk 1 and without data-parallel attention;
+    otherwise k stays fixed.
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+        --speculative-adaptive --speculative-num-steps 3 --speculative-eagle-topk 4
+        --speculative-num-draft-tokens 8
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+        --speculative-adaptive --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    """
+    if not has_switch(case, "--speculative-adaptive"):
+        return
+    topk = flag(case, "--speculative-eagle-topk")
+    width = integer(topk.value) if topk is not None else 1
+    kind = case.plan.method not in ("mtp", "eagle", "eagle3")
+    if kind or (width is not None and width > 1) or has_switch(case, "--enable-dp-attention"):
+        yield Hit(
+            "--speculative-adaptive is switched off here: it needs an EAGLE kind, topk 1 and no "
+            "data-parallel attention",
+            flag=flag(case, "--speculative-adaptive"),
+            fix=drop_fix(
+                case,
+                flag(case, "--speculative-adaptive"),
+                "Use topk 1, or remove the flag.",
+                safe=is_release_pinned(case),
+            ),
+        )
+
+
+@rule("SD256", "warning", engines="sglang", methods="mtp", defect="sglang-backend-downgrade")
+def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
+    """NEXTN with trtllm_mha attention, which SGLang silently moves to triton.
+
+    Why: long prompts are then slower with speculation than without.
+    Bad (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
+        trtllm_mha --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk
+        1 --speculative-num-draft-tokens 4
+    Good (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
+        flashinfer --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk
+        1 --speculative-num-draft-tokens 4
+    """
+    if (
+        case.plan.attention_backend == "trtllm_mha"
+        and affects("sglang-backend-downgrade", case) is not False
+    ):
+        yield Hit(
+            "NEXTN silently moves trtllm_mha attention to triton: long prompts get slower than "
+            "without speculation",
+            flag=flag(case, "--attention-backend"),
+            fix="Name a backend that NEXTN keeps, and read the chosen one in the log.",
+        )
+
+
+@rule(
+    "SD263",
+    "error",
+    engines="sglang",
+    speculative=True,
+    options="--disaggregation-mode",
+    defect="sglang-pd-mtp",
+)
+def sglang_pd_mtp(case: Case) -> Iterator[Hit]:
+    """Prefill/decode disaggregation with MTP on a hybrid, in SGLang releases of early 2026.
+
+    Why: a change of the Mamba radix cache broke the transfer; requests fail.
+    Bad (version=0.5.8): python3 -m sglang.launch_server --model-path
+        Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --disaggregation-mode decode --speculative-algorithm
+        NEXTN
+    Good (version=0.5.20): python3 -m sglang.launch_server --model-path
+        Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --disaggregation-mode decode --speculative-algorithm
+        NEXTN
+    """
+    place, affected = flag(case, "--disaggregation-mode"), affects("sglang-pd-mtp", case)
+    if (
+        place is None
+        or (place.value or "null") == "null"
+        or not is_hybrid(case)
+        or affected is False
+    ):
+        return
+    yield Hit(
+        "prefill/decode disaggregation with MTP on a hybrid failed in releases of early 2026",
+        flag=place,
+        severity=None if affected else "info",
+        fix="Use SGLang 0.5.9 or newer, or switch speculation off.",
+    )

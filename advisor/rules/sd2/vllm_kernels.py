@@ -1,0 +1,189 @@
+"""vLLM's kernels and token budget."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case
+from advisor.rules import Hit, Lacking, rule
+from advisor.rules.kit.case import compute_arch, env, flag, is_hybrid, model_text, spec_flag
+from advisor.rules.kit.fixes import drop_fix, json_add_fix, set_fix
+from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.releases import affects, prefix_caching_on
+
+
+@rule(
+    "SD246",
+    "warning",
+    engines="vllm",
+    methods="mtp",
+    options="--moe-backend",
+    sources=("vllm-project/recipes Qwen3.6-35B-A3B", "AI-Guru/ai_services"),
+)
+def draft_moe_backend(case: Case) -> Iterator[Hit]:
+    """NVFP4 weights on the marlin MoE backend with an MTP head that has no backend of its own.
+
+    Why: the head is not NVFP4; on marlin it fails or crawls. The recipe gives it triton inside
+    --speculative-config.
+    Bad: vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --moe-backend marlin --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    Good: vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --moe-backend marlin --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3,"moe_backend":"triton"}'
+    """
+    backend, read = flag(case, "--moe-backend"), spec_config(case)
+    if backend is None or (backend.value or "").lower() != "marlin":
+        return
+    if "nvfp4" in model_text(case).lower() and (
+        read is None or (read.data is not None and "moe_backend" not in read.data)
+    ):
+        yield Hit(
+            "the MTP head of an NVFP4 checkpoint fails or crawls on the marlin MoE backend",
+            flag=spec_flag(case),
+            fix=json_add_fix(
+                case,
+                read.flag if read is not None else None,
+                "moe_backend",
+                '"triton"',
+                'Add "moe_backend":"triton" to --speculative-config.',
+            ),
+        )
+
+
+@rule("SD247", "warning", engines="vllm", needs="hardware", defect="vllm-gb10-deepgemm")
+def gb10_deepgemm(case: Case) -> Iterator[Hit]:
+    """A block-FP8 checkpoint on GB10 with vLLM 0.24 and DeepGEMM left on.
+
+    Why: loading stops with "Unknown SF transformation".
+    Bad (version=0.24.0, hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Good (version=0.24.0, hw=gb10):
+        export VLLM_USE_DEEP_GEMM=0
+        vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    """
+    if (
+        case.facts.hardware is None
+        or case.facts.hardware.id != "gb10"
+        or not affects("vllm-gb10-deepgemm", case)
+    ):
+        return
+    if "fp8" in model_text(case).lower() and env(case, "VLLM_USE_DEEP_GEMM") != "0":
+        yield Hit(
+            "vLLM 0.24 on GB10 needs VLLM_USE_DEEP_GEMM=0 for this FP8 checkpoint",
+            flag="VLLM_USE_DEEP_GEMM",
+            fix="Set VLLM_USE_DEEP_GEMM=0.",
+        )
+
+
+@rule("SD251", "error", engines="vllm", speculative=True, defect="vllm-lookahead-budget")
+def batched_tokens_below_k(case: Case) -> Iterator[Hit]:
+    """A token budget per step that does not even hold the draft tokens of one request.
+
+    Why: vLLM 0.33 refuses it; earlier releases can never schedule a speculative step.
+    Bad (version=0.33.0): vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 2
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (version=0.33.0): vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 8192
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    budget = case.plan.max_num_batched_tokens
+    if budget is not None and budget <= case.plan.k:
+        yield Hit(
+            f"{budget} tokens a step do not hold k={case.plan.k} draft tokens and one more",
+            flag=flag(case, "--max-num-batched-tokens"),
+            fix=set_fix(case, flag(case, "--max-num-batched-tokens"), "2048", "Use 2048 or more."),
+            severity=None if affects("vllm-lookahead-budget", case) else "warning",
+        )
+
+
+@rule(
+    "SD252",
+    "error",
+    engines="vllm",
+    options="--enable-chunked-prefill",
+    sources="vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py",
+)
+def chunked_prefill_off(case: Case) -> Iterator[Hit]:
+    """Prefix caching on a hybrid with chunked prefill switched off.
+
+    Why: align mode needs chunked prefill and asserts it at start.
+    Bad: vllm serve Qwen/Qwen3.6-27B --enable-prefix-caching --no-enable-chunked-prefill
+    Good: vllm serve Qwen/Qwen3.6-27B --enable-prefix-caching --enable-chunked-prefill
+    """
+    place = flag(case, "--enable-chunked-prefill")
+    if (
+        place is not None
+        and (place.value or "").lower() == "false"
+        and is_hybrid(case)
+        and prefix_caching_on(case)
+    ):
+        yield Hit(
+            "prefix caching on a hybrid asserts chunked prefill, which is switched off here",
+            flag=place,
+            fix=drop_fix(
+                case, place, "Remove --no-enable-chunked-prefill, or switch prefix caching off."
+            ),
+        )
+
+
+NAMES = ("--linear-attn-backend", "--linear-attn-decode-backend")
+
+
+@rule(
+    "SD258",
+    "warning",
+    engines="sglang",
+    speculative=True,
+    options="--linear-attn-backend --linear-attn-decode-backend",
+    sources="sglang 0.5.10 and 0.5.14 server_args.py",
+)
+def dead_linear_backend(case: Case) -> Iterator[Hit]:
+    """A linear-attention backend other than triton with speculation on a hybrid.
+
+    Why: it switches extra_buffer off, and FlashInfer decode without it is refused together with the
+    radix cache (0.5.10).
+    Bad: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend flashinfer
+        --speculative-algorithm NEXTN
+    Good: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend triton
+        --speculative-algorithm NEXTN
+    """
+    place = flag(case, *NAMES)
+    if (
+        place is not None
+        and not place.unresolved
+        and (place.value or "triton") != "triton"
+        and is_hybrid(case)
+    ):
+        yield Hit(
+            f"{place.raw} {place.value} switches extra_buffer off, which speculation on a hybrid "
+            f"needs for its radix cache",
+            flag=place,
+            fix=set_fix(case, place, "triton", "Use triton."),
+        )
+
+
+QUANTISED = ("fp8", "fp4", "awq", "gptq", "int4", "int8", "w4a16", "w8a8", "autoround")
+
+
+@rule("SD262", "error", engines="vllm", parts="facts.model", defect="vllm-moe-backend-bf16-hopper")
+def moe_backend_bf16_hopper(case: Case) -> Iterator[Hit | Lacking]:
+    """A BF16 mixture of experts on Hopper with vLLM 0.18 and the default MoE backend.
+
+    Why: the FlashInfer CUTLASS default faults with an illegal memory access during graph capture.
+    Bad (version=0.18.2, hw=h100): vllm serve Qwen/Qwen3.6-35B-A3B
+    Good (version=0.18.2, hw=h100): vllm serve Qwen/Qwen3.6-35B-A3B --moe-backend triton
+    """
+    model = case.facts.model
+    if (
+        model is None
+        or not model.is_moe
+        or not affects("vllm-moe-backend-bf16-hopper", case)
+        or flag(case, "--moe-backend") is not None
+    ):
+        return
+    if case.plan.quantization or any(word in model_text(case).lower() for word in QUANTISED):
+        return
+    arch = compute_arch(case)
+    if arch is None:
+        yield Lacking(("hardware",))
+    elif arch.startswith("sm_90"):
+        yield Hit(
+            "BF16 experts on Hopper fault during graph capture with this release's default "
+            "MoE backend",
+            fix="Add --moe-backend triton, or use a newer vLLM.",
+        )

@@ -1,0 +1,235 @@
+"""MTP under vLLM."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import (
+    calls_tools,
+    env,
+    flag,
+    has_switch,
+    is_hybrid,
+    k_flag,
+    k_words,
+    open_value,
+    rename_fix,
+    spec_flag,
+)
+from advisor.rules.kit.fixes import caching_off_fix
+from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
+
+
+@rule("SD201", "warning", engines="vllm", methods="mtp", defect="vllm-mtp-gdn-illegal-access")
+def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
+    """MTP on a hybrid (GDN) model with a vLLM release whose verify path can read outside the state.
+
+    Why: workers die with an illegal memory access after minutes of long or multi-turn traffic, not
+    at boot. Fewer draft tokens make it rarer; disabling speculation is the only workaround.
+    Bad (version=0.27.1): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.27.1): vllm serve Qwen/Qwen3.6-27B-FP8
+    """
+    if not is_hybrid(case) or affects("vllm-mtp-gdn-illegal-access", case) is False:
+        return
+    if case.launch.fork == "vllm-ascend":  # other kernels
+        return
+    drafts = f" with k={case.plan.k}" if case.plan.k else ""
+    yield Hit(
+        f"MTP{drafts} on a hybrid model under vLLM {version_label(case)} can end in an illegal "
+        "memory access after minutes of multi-turn traffic; a lower k makes it rarer; disabling "
+        "speculation is the only workaround",
+        flag=k_flag(case),
+        severity="info" if case.plan.k <= 1 else None,
+        fix=(
+            "Watch for Xid 31 and worker deaths; use k 1, or switch speculation off until a "
+            "release has vllm#50021."
+        ),
+    )
+
+
+@rule("SD202", "warning", engines="vllm", methods="mtp", defect="vllm-mtp-prefix-caching-accuracy")
+def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
+    """MTP together with prefix caching on a hybrid model: answers on cache hits can be wrong.
+
+    Why: a recurrent-state block that still holds rejected drafts is cached; later hits leak tool
+    calls, lose needles or return nothing, while the acceptance looks normal. A warning from k 2 on
+    and for agents, else a note.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-prefix-caching
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --no-enable-prefix-caching
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    """
+    caching = prefix_caching_on(case)
+    if not is_hybrid(case) or caching is False:
+        return
+    affected = affects("vllm-mtp-prefix-caching-accuracy", case)
+    unfixed = (
+        "no release with the fix is known"
+        if affected is False
+        else "fixes #43650, #48375 and #47861 were in flight"
+    )
+    explicit = case.plan.prefix_caching is True
+    risky = case.plan.k >= 2 or case.facts.workload == "agent"
+    how = (
+        ""
+        if explicit
+        else " (on by default here)"
+        if caching
+        else " (on by default from vLLM 0.26.0 on)"
+    )
+    if open_value(case, "--enable-prefix-caching"):
+        how = " (if the file turns it on)"
+    yield Hit(
+        f"prefix caching{how} with MTP{k_words(case.plan)} on a hybrid under vLLM "
+        f"{version_label(case)}: answers on cache hits "
+        f"can be wrong{' and tool calls can leak as text' if calls_tools(case) else ''}; {unfixed}",
+        flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
+        severity="warning" if risky and affected is not False and caching else "info",
+        fix=caching_off_fix(
+            case,
+            "Add --no-enable-prefix-caching, or switch MTP off, or test answers on repeated "
+            "prefixes.",
+        ),
+    )
+
+
+@rule("SD203", "warning", engines="vllm", methods="mtp", defect="vllm-mtp-prefix-caching-hitrate")
+def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
+    """MTP makes prefix caching on a hybrid lose its last block of about 1,000 tokens at every hit.
+
+    Why: the hit rate falls (92 to 71 % in the report, 0 % for short prompts) and decode times
+    scatter; part of MTP's gain goes into computing the dropped block again.
+    Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-AWQ --enable-prefix-caching
+        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    Good (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-AWQ --no-enable-prefix-caching
+        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    """
+    if not is_hybrid(case) or not prefix_caching_on(case):
+        return
+    affected = affects("vllm-mtp-prefix-caching-hitrate", case)
+    shared = case.facts.prefix_share or 0.0
+    if affected is False:
+        return
+    graver = (
+        case.plan.k >= 2 or case.facts.workload == "agent"
+    )  # SD202 warns then, with the same remedy
+    how = "" if case.plan.prefix_caching else " (on by default here)"
+    yield Hit(
+        f"prefix caching{how} with MTP on a hybrid drops the last matched block (1,056 to 1,584 "
+        "tokens) at every hit: short shared prefixes gain nothing, and decode times scatter",
+        flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
+        severity="info" if graver or shared >= 0.5 else None,
+        fix=caching_off_fix(
+            case,
+            "Measure with --no-enable-prefix-caching; keep caching where prompts share several "
+            "thousand tokens.",
+        ),
+    )
+
+
+RUNNER, OFF = "VLLM_USE_V2_MODEL_RUNNER", ("0", "false")
+WHAT = "Use tensor parallelism instead, or drop speculation."
+
+
+@rule("SD204", "error", engines="vllm", methods="mtp", defect="vllm-mtp-pipeline-parallel")
+def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
+    """MTP with pipeline parallelism.
+
+    Why: the draft class does not support it: NotImplementedError at start, or about 1 % acceptance
+    and gibberish. From 0.30 on the V2 model runner, the default there, takes it.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --pipeline-parallel-size 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --tensor-parallel-size 4 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    """
+    if case.plan.pp <= 1:
+        return
+    place, affected = (
+        flag(case, "--pipeline-parallel-size"),
+        affects("vllm-mtp-pipeline-parallel", case),
+    )
+    old_runner = (env(case, RUNNER) or "").lower() in OFF
+    if affected is False and not old_runner:
+        return
+    yield Hit(
+        f"MTP with pipeline parallelism {case.plan.pp} under vLLM {version_label(case)}: "
+        + (
+            f"only the V2 model runner takes it, and {RUNNER} turns that off"
+            if affected is False
+            else "the draft class refuses it (from 0.30 on the V2 model runner takes it)"
+        ),
+        flag=place,
+        fix=rename_fix(case, place, "--tensor-parallel-size", WHAT, safe=False)
+        if place is not None
+        and place.origin == "cli"
+        and flag(case, "--tensor-parallel-size") is None
+        else Fix(text=WHAT),
+    )
+
+
+@rule(
+    "SD248",
+    "info",
+    engines="vllm",
+    methods="mtp",
+    options="--kv-transfer-config",
+    sources="LMCache/LMCache#3649",
+)
+def lmcache_mtp(case: Case) -> Iterator[Hit]:
+    """An external KV store (LMCache) with MTP on a hybrid.
+
+    Why: state snapshots are kept at block boundaries only; without single-block prefill they are
+    lost, or batches stay small.
+    Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --kv-transfer-config
+        '{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both"}' --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    """
+    place = flag(case, "--kv-transfer-config")
+    if place is None or "lmcache" not in (place.value or "").lower() or not is_hybrid(case):
+        return
+    if not has_switch(case, "--mamba-align-single-block-prefill"):
+        yield Hit(
+            "LMCache with MTP on a hybrid: snapshots between block boundaries are lost",
+            flag=place,
+            fix=(
+                "Switch MTP off with LMCache, or make it prefill single blocks, and watch "
+                "the hit rate."
+            ),
+        )
+
+
+@rule(
+    "SD250",
+    "error",
+    engines="vllm",
+    speculative=True,
+    options="--speculative-config",
+    sources="vllm 0.19.1 and 0.33.0 vllm/config/vllm.py",
+)
+def async_padded_drafter(case: Case) -> Iterator[Hit]:
+    """Asynchronous scheduling together with disable_padded_drafter_batch.
+
+    Why: the two exclude each other and the server refuses to start; without the explicit flag it
+    falls back by itself.
+    Bad: vllm serve Qwen/Qwen3.6-27B --async-scheduling --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2,"disable_padded_drafter_batch":true}'
+    Good: vllm serve Qwen/Qwen3.6-27B --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2,"disable_padded_drafter_batch":true}'
+    """
+    read = spec_config(case)
+    if (
+        read is None
+        or read.data is None
+        or read.data.get("disable_padded_drafter_batch") is not True
+    ):
+        return
+    if case.plan.async_scheduling is True:
+        yield Hit(
+            "--async-scheduling and disable_padded_drafter_batch exclude each other",
+            flag=flag(case, "--async-scheduling") or read.flag,
+            fix="Remove one of them.",
+        )

@@ -1,0 +1,269 @@
+"""Contexts against the pool and the model."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, MemoryBill
+from advisor.knowledge.rule_data import number, table
+from advisor.perf.sizes.device import BILL_ERROR_GIB
+from advisor.rules import Hit, Lacking, rule
+from advisor.rules.kit.case import (
+    GGUF_ENGINES,
+    env,
+    flag,
+    flags,
+    fp8_kv,
+    has_switch,
+    integer,
+    open_value,
+    value,
+)
+from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.models import longest_context, names_itself
+from advisor.rules.kit.policy import (
+    bill,
+    hardware_name,
+    is_gguf,
+    leaves_no_pool,
+    model_name,
+    sources,
+    unknown_sizes,
+)
+
+ALL_LAYERS = 90  # no known model has more
+
+
+@rule(
+    "SD303",
+    "error",
+    engines="vllm sglang llama-server",
+    needs="hardware shape quant",
+    sources=(
+        "advisor memory bill",
+        "noonghunna/club-3090",
+        *sources("memory", "kv_pool_uncertainty"),
+    ),
+)
+def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
+    """One request of the configured maximum length is longer than the whole KV pool, or the context
+    that llama-server reserves for its slots larger than the device.
+
+    Why: vLLM refuses to start ("needs N GiB KV cache"); SGLang starts and cuts the length that it
+    admits; with llama-server a part lies in system memory, where drafts lost (0.71x and 0.83x on an
+    RX 9070 XT).
+    Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2
+    Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 32768 --max-num-seqs 8
+    """
+    if open_sizes := unknown_sizes(case):
+        yield Lacking(open_sizes)
+        return
+    found, length = bill(case), case.plan.max_model_len
+    if found is None or found.kv_tokens is None or length is None or found.kv_tokens <= 0:
+        return
+    if not case.plan.engine.startswith(("vllm", "sglang")):
+        yield from _slots_beyond(case, found)
+        return
+    if length <= found.kv_tokens:
+        return
+    unsure = length <= _at_best(found) or not _known_kv(case)
+    yield Hit(
+        f"a request of the maximum length, {length:,} tokens, does not fit the KV pool of about "
+        f"{found.kv_tokens:,}",
+        flag=flag(case, "--max-model-len", "--context-length"),
+        severity="warning" if unsure or case.plan.engine == "sglang" else None,
+        fix=(
+            f"Lower the maximum length to {found.kv_tokens // 1024 * 1024:,} tokens"
+            + (", or give it more memory." if fp8_kv(case) else ", or use an 8-bit KV cache.")
+        ),
+    )
+
+
+def _slots_beyond(case: Case, found: MemoryBill) -> Iterator[Hit]:
+    """Slots of llama-server beyond what its bills were seen to be wrong by, with all layers on the
+    device.
+    """
+    short, layers = found.short_gib or 0.0, integer(value(case, "--gpu-layers"))
+    partial = layers is not None and layers < ALL_LAYERS
+    moved = flag(case, "--cpu-moe", "--n-cpu-moe", "--override-tensor", "--kv-offload") is not None
+    if short <= BILL_ERROR_GIB or partial or moved or leaves_no_pool(found):
+        return
+    slots = case.plan.max_num_seqs or case.facts.concurrency or 1
+    many = f"{slots} slots" if slots > 1 else "one slot"
+    yield Hit(
+        f"the context of {many} is billed {short:.1f} GiB too large for {hardware_name(case)}: "
+        "what is over lies in system memory, where drafts lost",
+        flag=flag(case, "--ctx-size"),
+        severity="warning",
+        fix=(
+            "Lower --ctx-size"
+            + ("" if case.plan.kv_cache_dtype else ", or take -ctk q8_0 -ctv q8_0")
+            + (", or fewer slots (--parallel)." if slots > 1 else ".")
+        ),
+        sources=("advisor memory bill", "corral9070xt"),
+    )
+
+
+def _at_best(found: MemoryBill) -> float:
+    """Tokens of the pool if the engine needed hardly any buffers: beyond this the request fits
+    under no assumption.
+    """
+    room = (found.available_gib or 0.0) - found.weights_gib - found.spec_gib
+    if not found.kv_gib or not found.kv_tokens:
+        return 0.0
+    return found.kv_tokens / found.kv_gib * room * (1 + number("memory", "kv_pool_uncertainty"))
+
+
+def _known_kv(case: Case) -> bool:
+    """Whether the bill knows how many bytes the KV type takes."""
+    dtype = case.plan.kv_cache_dtype
+    if open_value(case, "--kv-cache-dtype"):
+        return False
+    return dtype is None or dtype.startswith(("auto", "bf16", "bfloat16", "fp16", "float16", "fp8"))
+
+
+@rule(
+    "SD311",
+    "warning",
+    parts="plan.max_model_len",
+    needs="ctx_tokens",
+    decides=True,
+    sources=("llama-server 0.5.0 --help: --ctx-size, --parallel", "vllm and sglang request checks"),
+)
+def request_exceeds_context(case: Case) -> Iterator[Hit]:
+    """Requests of this size are longer than the configured length per request.
+
+    Why: vLLM and SGLang refuse such requests; llama-server divides -c by its slots, so that four
+    slots of -c 16384 hold 4096 tokens each, and refuses or truncates.
+    Bad (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 4
+    Good (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 65536 --parallel 4
+    """
+    length, ctx = case.plan.max_model_len, case.facts.ctx_tokens
+    if not length or ctx is None or has_switch(case, "--embedding", "--rerank"):
+        return
+    need = ctx + (case.facts.output_tokens or 0)
+    if need <= length:
+        return
+    slots = case.plan.max_num_seqs or 1
+    shared = f" (-c is shared by {slots} slots)" if is_gguf(case) and slots > 1 else ""
+    yield Hit(
+        f"requests of {ctx:,} + {case.facts.output_tokens or 0:,} tokens exceed the {length:,} "
+        f"tokens per request{shared}",
+        flag=flag(case, "--ctx-size", "--max-model-len", "--context-length"),
+        severity="error" if ctx >= length else None,
+        fix=(
+            f"Set -c {need * slots}."
+            if is_gguf(case)
+            else f"Raise the maximum length to {need} or more."
+        ),
+    )
+
+
+@rule(
+    "SD312",
+    "info",
+    engines="llama-server ik_llama.cpp",
+    options="--parallel",
+    parts="plan.max_model_len",
+    sources=(
+        "llama-server 0.5.0 --help: --ctx-size, --parallel",
+        *sources("memory", "slot_ctx_tokens_min"),
+    ),
+)
+def slots_share_context(case: Case) -> Iterator[Hit]:
+    """llama-server's -c is the total over all slots, and little is left for each.
+
+    Why: -c 16384 with -np 4 gives every request 4096 tokens, unless the slots share one pool
+    (--kv-unified).
+    Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 4
+    Good: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 131072 --parallel 4
+    """
+    slots, length = case.plan.max_num_seqs or 1, case.plan.max_model_len
+    explicit = flag(case, "--parallel")
+    if explicit is None or slots < 2 or not length or has_switch(case, "--kv-unified"):
+        return
+    if length < number("memory", "slot_ctx_tokens_min"):
+        yield Hit(
+            f"{slots} slots share -c {length * slots:,}: each request gets {length:,} tokens",
+            flag=flag(case, "--ctx-size") or explicit,
+            severity="warning" if length <= number("memory", "slot_ctx_tokens_least") else None,
+            fix="Multiply -c by the number of slots, or use fewer slots.",
+        )
+
+
+# what lifts the bound: a variable, or options that stretch the positions
+OVERRIDE_ENV = {
+    "vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
+    "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+}
+STRETCH = (
+    "--hf-overrides",
+    "--rope-scaling",
+    "--rope-theta",
+    "--hf-config-path",
+    "--json-model-override-args",
+    "--override-kv",
+    "--rope-scale",
+    "--rope-freq-scale",
+    "--rope-freq-base",
+    "--yarn-orig-ctx",
+    "--yarn-ext-factor",
+)
+ENCODERS: dict[str, int] = table("compatibility")["encoder_contexts"]["value"]
+LENGTH_2507 = 262_144  # the Qwen3 models of July 2025, whose name says so
+BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the instruct ones 32768
+
+
+@rule(
+    "SD315",
+    "error",
+    engines=("vllm", "sglang", *GGUF_ENGINES),
+    sources=(
+        "vllm vllm/config/model.py (_get_and_verify_max_len)",
+        "sglang python/sglang/srt/configs/model_config.py",
+        "sgl-project/sglang#1778",
+        "config.json of the models (max_position_embeddings)",
+    ),
+)
+def context_beyond_model(case: Case) -> Iterator[Hit]:
+    """A context longer than the model was made for.
+
+    Why: vLLM and SGLang compare it with config.json and refuse to start, unless a variable or a
+    stretched position encoding allows it; llama-server caps the context or answers badly beyond.
+    Bad: vllm serve Qwen/Qwen3-32B --max-model-len 131072
+    Good: vllm serve Qwen/Qwen3-32B --max-model-len 40960
+    """
+    model, length = case.facts.model, case.plan.max_model_len
+    name = case.plan.model or case.launch.model or ""
+    encoder = ENCODERS.get(name.lower())
+    most = longest_context(model)
+    if most is not None and "2507" in name:
+        most = max(most, LENGTH_2507)
+    most = encoder or most
+    if most is None or length is None or length <= most:
+        return
+    lifted = env(case, OVERRIDE_ENV.get(case.plan.engine, "")) not in (None, "0", "false", "False")
+    if lifted or any(found.name.partition(".")[0] in STRETCH for found in flags(case)):
+        return
+    itself: bool | None = encoder is not None
+    if encoder is None and model is not None:
+        itself = names_itself(model, name)
+        if model.id.startswith(BASE_IS_LONGER) and "instruct" not in name.lower():
+            return
+    if itself is None:
+        return
+    whose = name if encoder else model_name(case)
+    place = flag(case, "--max-model-len", "--context-length", "--ctx-size")
+    slots = (case.plan.max_num_seqs or 1) if is_gguf(case) else 1
+    how = OVERRIDE_ENV.get(case.plan.engine)
+    yield Hit(
+        f"{length:,} tokens exceed the {most:,} that {whose} was made for"
+        + (f": the server refuses to start without {how}=1" if how else ""),
+        flag=place,
+        severity="warning" if is_gguf(case) or not itself else None,
+        fix=set_fix(
+            case,
+            place,
+            str(most * slots if place is not None and place.name == "--ctx-size" else most),
+            f"Set it to {most} at most, or stretch the positions (YaRN) where the model's card "
+            f"says how.",
+        ),
+    )

@@ -1,0 +1,282 @@
+"""Weights and buffers against memory."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, MemoryBill
+from advisor.knowledge.rule_data import number
+from advisor.rules import Hit, Lacking, rule
+from advisor.rules.kit.case import flag, fp8_kv, is_hybrid, spec_flag, speculates, unread
+from advisor.rules.kit.fixes import add_fix, set_fix
+from advisor.rules.kit.policy import (
+    bill,
+    demand_tokens,
+    hardware_name,
+    is_gguf,
+    leaves_no_pool,
+    model_name,
+    sources,
+    streams,
+    unknown_sizes,
+)
+
+_CARDS = (1, 2, 4, 8, 16)
+
+
+@rule(
+    "SD301",
+    "error",
+    needs="hardware shape quant",
+    sources=("advisor memory bill", *sources("memory", "least_buffer_share")),
+)
+def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
+    """Weights, draft head and fixed buffers are larger than the memory that the engine may take.
+
+    Why: the server runs out of memory while it loads. llama-server moves layers to the CPU instead,
+    which is several times slower.
+    Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
+    Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
+    """
+    if open_sizes := unknown_sizes(case):
+        yield Lacking(open_sizes)
+        return
+    found = bill(case)
+    if found is None or found.available_gib is None:
+        return
+    if not leaves_no_pool(found):
+        return
+    fixed = found.weights_gib + found.spec_gib + found.overhead_gib
+    short = fixed - found.available_gib
+    # The buffers are an estimate; that the weights alone are too large is not.
+    unsure = found.weights_gib + found.spec_gib <= found.available_gib * (
+        1 - number("memory", "least_buffer_share")
+    )
+    yield Hit(
+        f"{model_name(case)} needs {fixed:.1f} GiB per GPU (weights {found.weights_gib:.1f}, "
+        f"draft {found.spec_gib:.1f}, buffers {found.overhead_gib:.1f}) but {hardware_name(case)} "
+        f"offers {found.available_gib:.1f} GiB: short by {short:.1f} GiB before any KV "
+        f"cache{'; layers would spill to the CPU' if is_gguf(case) else ''}",
+        flag=flag(case, "--gpu-memory-utilization", "--mem-fraction-static", "--gpu-layers"),
+        severity="warning" if unsure or is_gguf(case) or spread(case) else None,
+        fix=_what_would_fit(case, found),
+    )
+
+
+def _what_would_fit(case: Case, found: MemoryBill) -> str:
+    """The smallest change of each kind that makes the weights fit; sharding is taken as even."""
+    room = (found.available_gib or 0.0) - found.overhead_gib
+    weights = found.weights_gib + found.spec_gib
+    if room <= 0:
+        return "Take a device with more memory: the buffers alone exceed what is offered."
+    bits = (case.facts.quant.bits if case.facts.quant else None) or 0.0
+    options = []
+    if bits:
+        options.append(
+            f"a quantisation of at most {0.95 * bits * room / weights:.1f} bits per weight (now "
+            f"{bits:g})"
+        )
+    cards = next(
+        (n for n in _CARDS if n > case.plan.tp and weights * case.plan.tp / n <= 0.95 * room), None
+    )
+    if cards:
+        options.append(f"tensor parallel over {cards} such devices")
+    return f"Use {' or '.join(options)}." if options else "Take a smaller model."
+
+
+def spread(case: Case) -> bool:
+    """Whether what was not read may spread the weights over more devices."""
+    return case.plan.tp * case.plan.pp == 1 and unread(case)
+
+
+@rule(
+    "SD302",
+    "warning",
+    needs="hardware shape quant concurrency ctx_tokens",
+    sources=("advisor memory bill", *sources("memory", "mtp_kv_loss_gb10", "mtp_kv_loss_h200")),
+)
+def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
+    """The KV pool holds fewer tokens than the load has in flight.
+
+    Why: requests are queued or preempted and prefilled again; TTFT and the tail of the inter-token
+    latency grow, with speculation more than without.
+    Bad (hw=rtx3090, concurrency=32, ctx=32768, quant=awq-int4): vllm serve
+        cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --max-num-seqs 32
+    Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+    """
+    if open_sizes := unknown_sizes(case):
+        yield Lacking(open_sizes)
+        return
+    found, demand, running = bill(case), demand_tokens(case), streams(case)
+    if (
+        found is None
+        or found.kv_tokens is None
+        or demand is None
+        or not running
+        or demand <= found.kv_tokens
+    ):
+        return
+    if leaves_no_pool(found):
+        return  # SD301 says it
+    if case.plan.method != "none" and demand <= found.kv_tokens + (found.kv_tokens_lost or 0):
+        return  # SD304 says that speculation decides it
+    each = demand // running
+    counted = found.kv_tokens // each if each else 0
+    fit = counted if found.requests is None else found.requests  # the bill's and the estimate's
+    fit = min(max(0, fit), running) if counted > 0 else 0
+    run = f"about {fit} of them run at once, the rest are queued" if fit else "not one of them fits"
+    lost = f" (MTP took {found.kv_tokens_lost:,} of it)" if found.kv_tokens_lost else ""
+    yield Hit(
+        f"the KV pool holds about {max(0, found.kv_tokens):,} tokens{lost}, but {running} "
+        f"requests of {each:,} tokens need {demand:,}: {run}",
+        flag=flag(
+            case,
+            "--gpu-memory-utilization",
+            "--mem-fraction-static",
+            "--ctx-size",
+            "--kv-cache-dtype",
+        ),
+        fix=(
+            "Take fewer concurrent requests, a larger memory share"
+            + ("" if fp8_kv(case) else ", an 8-bit KV cache")
+            + (", or no speculation." if speculates(case.plan) else ", or more GPUs.")
+        ),
+    )
+
+
+_LOWER_FIRST = {
+    "vllm": "Lower --max-num-seqs or the draft tokens first (each running request holds one "
+    "state slot per draft token), then "
+    "raise --gpu-memory-utilization; shorten the context last.",
+    "sglang": "Lower the draft tokens or --max-running-requests first, or take FP8 weights; "
+    "shorten the context last.",
+    "llama-server": "Lower --parallel or --spec-draft-n-max first, then quantise the KV cache "
+    "(-ctk q8_0 -ctv q8_0); shorten "
+    "the context last.",
+}
+
+
+@rule(
+    "SD304",
+    "info",
+    speculative=True,
+    needs="hardware shape quant concurrency ctx_tokens",
+    sources=sources("memory", "mtp_weights_gib_35b_a3b_fp8", "mtp_kv_loss_gb10", "mtp_kv_loss_h200")
+    + ("seed003", "vllm 0.33 layers/mamba/abstract.py"),
+)
+def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
+    """Speculation takes its share of a KV pool that the load nearly fills.
+
+    Why: the head's weights (+0.79 GiB for the 35B-A3B), a state slot per draft token and running
+    request, and padding layers come out of the pool: 10 % of the tokens on a GB10, 22.8 % on an
+    H200. Where the pool is nearly full, that turns into waiting requests.
+    Bad (hw=gb10, concurrency=64, ctx=8192): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --gpu-memory-utilization 0.45 --max-num-seqs 64 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    if open_sizes := unknown_sizes(case):
+        yield Lacking(open_sizes)
+        return
+    found, demand = bill(case), demand_tokens(case)
+    if found is None or found.kv_tokens is None or not found.kv_tokens_lost or demand is None:
+        return
+    before = found.kv_tokens + found.kv_tokens_lost
+    if demand <= number("memory", "kv_tight_share") * found.kv_tokens:
+        return
+    decides = found.kv_tokens < demand <= before
+    yield Hit(
+        f"speculation costs {found.spec_gib:.2f} GiB of weights and {found.kv_tokens_lost:,} of "
+        f"{before:,} KV tokens "
+        f"({100 * found.kv_tokens_lost / before:.0f} %), and the load needs {demand:,}"
+        + (": without it everything fits, with it some requests are queued" if decides else ""),
+        flag=spec_flag(case),
+        severity="warning" if decides else None,
+        fix=_LOWER_FIRST.get(case.plan.engine, _LOWER_FIRST["llama-server"]),
+    )
+
+
+@rule(
+    "SD305",
+    "warning",
+    engines="vllm sglang",
+    needs="hardware",
+    sources=sources("memory", "unified_memory_fraction_max", "vllm_default_memory_fraction"),
+)
+def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
+    """A memory share above 0.80 on a machine whose CPU and GPU share one memory.
+
+    Why: what the GPU allocates there cannot be swapped; the system runs dry and freezes hard, up to
+    a power cycle. vLLM's default share (0.90, from 0.20.2 on 0.92) is already too much.
+    Bad (hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.92 --max-num-seqs
+        16
+    Good (hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.75 --max-num-seqs
+        16
+    """
+    hw, limit = case.facts.hardware, number("memory", "unified_memory_fraction_max")
+    if hw is None or not hw.unified_memory:
+        return
+    share, place = (
+        case.plan.memory_fraction,
+        flag(case, "--gpu-memory-utilization", "--mem-fraction-static"),
+    )
+    unset = share is None and place is None  # a variable sets it, too
+    if unset and case.plan.engine == "vllm" and not flag(case, "--kv-cache-memory-bytes"):
+        yield Hit(
+            f"no memory share is set, and vLLM's default of "
+            f"{number('memory', 'vllm_default_memory_fraction'):g} or more is "
+            f"too much for the unified memory of {hardware_name(case)}",
+            fix=add_fix(
+                case,
+                flag(case, "--max-model-len") or spec_flag(case),
+                "--gpu-memory-utilization",
+                f"{limit:g}",
+                f"Set --gpu-memory-utilization to {limit:g} or less.",
+            ),
+        )
+    elif share is not None and share > limit:
+        yield Hit(
+            f"a memory share of {share:g} leaves too little for the system on the unified memory "
+            f"of {hardware_name(case)}: above {limit:g} such machines froze",
+            flag=place,
+            fix=set_fix(case, place, f"{limit:g}", f"Set it to {limit:g} or less."),
+        )
+
+
+@rule(
+    "SD309",
+    "warning",
+    engines="vllm",
+    needs="hardware model",
+    sources=sources("memory", "gdn_prefill_gpu_memory_gb") + ("noonghunna/club-3090 CLIFFS",),
+)
+def gdn_prefill_oom(case: Case) -> Iterator[Hit]:
+    """Long prompts of a hybrid (GDN) model on one small card under vLLM.
+
+    Why: the chunked GDN prefill keeps about 500 MiB of live tensors on one card; with the memory
+    share nearly full a request of some 50,000 tokens fails on a 38 to 50 MiB allocation after a
+    healthy start.
+    Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 131072 --max-num-seqs 2
+    Good (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 32768 --max-num-seqs 2
+    """
+    hw = case.facts.hardware
+    memory = hw.memory_gb if hw else None
+    if (
+        not is_hybrid(case)
+        or memory is None
+        or memory.value > number("memory", "gdn_prefill_gpu_memory_gb")
+    ):
+        return
+    longest = max(case.facts.ctx_tokens or 0, case.plan.max_model_len or 0)
+    if (
+        case.plan.tp * case.plan.pp > 1
+        or unknown_sizes(case)
+        or longest < number("memory", "gdn_prefill_ctx_tokens")
+    ):
+        return
+    yield Hit(
+        f"prompts of up to {longest:,} tokens on one {hardware_name(case)} ({memory.value:g} GB): "
+        "the GDN prefill of vLLM ran out of memory there beyond about "
+        f"{number('memory', 'gdn_prefill_ctx_tokens'):,.0f} tokens",
+        flag=flag(case, "--max-model-len"),
+        fix="Use --max-num-batched-tokens 2048, TP 2, a shorter context, or llama-server.",
+    )

@@ -1,0 +1,183 @@
+"""Shares of memory."""
+
+from collections.abc import Iterator
+from math import isfinite
+
+from advisor.domain.nouns import Case, Fix, Launch
+from advisor.knowledge.rule_data import number
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag
+from advisor.rules.kit.devices import is_node, names_device, together
+from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.policy import sources
+
+_SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
+
+
+@rule(
+    "SD306",
+    "warning",
+    engines="vllm sglang",
+    decides=True,
+    sources=(
+        "rwlove/home-ops#13222",
+        "anubhavgupta/GB10 serving README",
+        "picopapaya EXPERIMENT_NOTES",
+    ),
+)
+def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
+    """Services of one file claim more than the whole memory of a device that they share.
+
+    Why: each engine's memory share is a part of the device's total memory, not of what is free; the
+    second server fails, or on unified memory the machine freezes.
+    Bad:
+        services:
+          chat:
+            image: vllm/vllm-openai:v0.25.1
+            command: Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.6 --max-num-seqs 16
+          embed:
+            image: vllm/vllm-openai:v0.25.1
+            command: Qwen/Qwen3-Embedding-8B --gpu-memory-utilization 0.5 --max-num-seqs 16
+    Good:
+        services:
+          chat:
+            image: vllm/vllm-openai:v0.25.1
+            command: Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.6 --max-num-seqs 16
+          embed:
+            image: vllm/vllm-openai:v0.25.1
+            command: Qwen/Qwen3-Embedding-8B --gpu-memory-utilization 0.2 --max-num-seqs 16
+    """
+    mine, own = case.launch, case.plan.memory_fraction
+    if (
+        own is None
+        or own > 1  # SD314 says it
+        or mine.form in _ON_DEMAND
+        or (mine.container is not None and mine.container.kind == "docker-create")
+        or len(case.siblings) > MANY
+        or is_node(mine)
+    ):
+        return
+    # a function that starts a server each time it is called is one line
+    others = [one for one in case.siblings if one.line != mine.line and together(mine, one)]
+    total = own + sum(_share(other) or 0.0 for other in others)
+    if total <= 1.0 or any(
+        (_share(other) or 0.0) > own and other.line < mine.line for other in others
+    ):
+        return
+    sharers = [other for other in others if _share(other)]
+    names = [other.container.name for other in others if other.container and _share(other)]
+    yield Hit(
+        f"the memory shares on this device add up to {total:.2f} with "
+        f"{', '.join(names) or 'the other service'}: more than the whole memory",
+        flag=flag(case, *_SHARES),
+        severity="error"
+        if total > 1.05 and all(names_device(one) for one in (mine, *sharers))
+        else None,
+        fix=(
+            "Lower the shares to a sum of at most 0.95 (0.80 on unified memory), or give "
+            "each its own device."
+        ),
+    )
+
+
+MANY = 40  # a file of more servers is a collection: they do not all run at once
+_ON_DEMAND = (
+    "llama-swap",
+    "llama-server-ini",
+    "python",
+    "document",
+)  # one of these runs at a time, or the file does not say
+
+
+def _share(launch: Launch) -> float | None:
+    for name in _SHARES:
+        found = launch.flag(name)
+        if found is not None and found.value and not found.unresolved:
+            try:
+                return float(found.value)
+            except ValueError:
+                return None
+    return None
+
+
+@rule(
+    "SD313",
+    "warning",
+    engines="vllm sglang",
+    speculative=True,
+    versioned=True,
+    sources=sources("memory", "discrete_memory_fraction_max")
+    + ("vllm-project/vllm#44209", "seed002"),
+)
+def memory_share_too_high(case: Case) -> Iterator[Hit]:
+    """Nearly all memory is given to the engine while it speculates.
+
+    Why: the profile run does not see every buffer of the verify step, larger graphs and the GDN
+    prefill peak; the server starts healthy and runs out of memory under load.
+    Bad: vllm serve Qwen/Qwen3.6-27B-AWQ --gpu-memory-utilization 0.98 --max-num-seqs 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Good: vllm serve Qwen/Qwen3.6-27B-AWQ --gpu-memory-utilization 0.92 --max-num-seqs 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    """
+    share, limit = case.plan.memory_fraction, number("memory", "discrete_memory_fraction_max")
+    if (
+        share is None
+        or not limit < share <= 1
+        or (case.facts.hardware is not None and case.facts.hardware.unified_memory)
+    ):
+        return
+    place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
+    yield Hit(
+        f"a memory share of {share:g} leaves no room for buffers of speculation that the profile "
+        "run does not include",
+        flag=place,
+        fix=set_fix(case, place, "0.92", "Set it to 0.90 to 0.94."),
+        conflicts=("a published server with two RTX 3090 runs at 0.98",),
+    )
+
+
+@rule(
+    "SD314",
+    "error",
+    engines="vllm sglang",
+    sources=(
+        "vllm 0.19.1 to 0.33.0 vllm/config/cache.py (gpu_memory_utilization: 0 < share <= 1)",
+        "sglang 0.5.9 to 0.5.23 server_args.py (mem_fraction_static)",
+    ),
+)
+def memory_share_above_one(case: Case) -> Iterator[Hit]:
+    """A memory share that is no part of a whole: above 1, or not above 0.
+
+    Why: the share is a fraction, not a percentage. vLLM refuses to start; SGLang finds less memory
+    than nothing left.
+    Bad: vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 90
+    Good: vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 0.9
+    """
+    place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
+    share = (
+        _memory_share_above_one_share(place.value)
+        if place is not None and not place.unresolved
+        else None
+    )
+    if share is None or 0 < share <= 1:
+        return
+    meant = next((share / by for by in (10, 100) if 0.5 <= share / by < 1), None)
+    wanted = None
+    if meant is not None:  # two digits, as nearly all write it
+        wanted = f"{meant:.2f}" if round(meant, 2) == meant else f"{meant:.4g}"
+    yield Hit(
+        f"a memory share of {share:g} is not between 0 and 1",
+        flag=place,
+        fix=set_fix(case, place, wanted, f"Set it to {wanted} if that is meant.")
+        if wanted is not None
+        else Fix(text="Give a part of the memory, for example 0.90."),
+    )
+
+
+def _memory_share_above_one_share(text: str | None) -> float | None:
+    """The number, or None where it is none (SD107)."""
+    try:
+        share = float(text or "")
+    except ValueError:
+        return None
+    return share if isfinite(share) else None

@@ -1,0 +1,323 @@
+"""Slots, batches and tensor-parallel width."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import number
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import (
+    GGUF_ENGINES,
+    flag,
+    integer,
+    is_hybrid,
+    k_words,
+    open_value,
+    spec_flag,
+    speculates,
+)
+from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
+from advisor.rules.kit.policy import bill, is_gguf, model_name, sources, streams
+
+
+@rule(
+    "SD307",
+    "warning",
+    engines="vllm",
+    needs="model",
+    sources=sources("memory", "mamba_blocks_context_tokens", "vllm_default_slots")
+    + ("vllm-project/recipes#551",),
+)
+def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
+    """More sequences than a hybrid model's state cache has blocks for, or the large default at a
+    long context.
+
+    Why: every decoding sequence needs one state block, and one more per draft token. If the
+    profiled cache holds fewer blocks than --max-num-seqs (default 256 to 1024), graph capture
+    aborts and the server restarts for ever.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072 --max-num-seqs 32
+    """
+    if not is_hybrid(case):
+        return
+    slots, blocks = case.plan.max_num_seqs, _blocks(case)
+    default = default_slots(case)
+    if (
+        slots is None
+        and flag(case, "--max-num-seqs") is None
+        and (blocks is not None or _long(case))
+    ):
+        # larger batches run without graphs where the default is larger, and were seen to start
+        if blocks is not None and blocks >= number("memory", "vllm_default_slots"):
+            return
+        left = (
+            f"the memory holds states for about {blocks}"
+            if blocks is not None
+            else "at a long context it can have fewer"
+        )
+        yield Hit(
+            "--max-num-seqs is left to its default "
+            f"({default}{'' if case.facts.hardware else ' or more'}): a hybrid model needs a "
+            f"state block per sequence, and {left}; graph capture then aborts",
+            flag=flag(case, "--max-model-len"),
+            # without the device it is a possibility, and most launches leave the option out
+            severity=None if blocks is not None else "info",
+            fix=add_fix(
+                case,
+                flag(case, "--max-model-len") or spec_flag(case),
+                "--max-num-seqs",
+                str(case.facts.concurrency or 32),
+                "Set --max-num-seqs to the concurrency that you serve, for example 32.",
+            ),
+        )
+    elif slots is not None and blocks is not None and blocks < slots:
+        yield Hit(
+            f"--max-num-seqs {slots} exceeds the {blocks} or so sequences that the memory holds "
+            f"states for ({1 + case.plan.k} state block{'s' if case.plan.k else ''} each)",
+            flag=flag(case, "--max-num-seqs"),
+            fix=set_fix(
+                case,
+                flag(case, "--max-num-seqs"),
+                str(fewer(blocks)),
+                f"Set --max-num-seqs to {fewer(blocks)} or less, lower --max-model-len, "
+                f"or give more memory.",
+            ),
+        )
+
+
+def _long(case: Case) -> bool:
+    """Whether the context is long: as told, or the model's own where nothing is; a variable could
+    be anything.
+    """
+    length = case.plan.max_model_len
+    if length is None:
+        return not open_value(case, "--max-model-len")
+    return length >= number("memory", "mamba_blocks_context_tokens")
+
+
+def _blocks(case: Case) -> int | None:
+    """Sequences whose states fit all the memory that is left for KV and state; None where it is not
+    known.
+    """
+    shape, found = case.facts.shape, bill(case)
+    if shape is None or found is None or not shape.state_mb_per_seq or not found.kv_gib:
+        return None
+    room_mb = found.kv_gib * 1073.741824 * case.plan.tp  # states live in the same pool of pages
+    return int(max(0.0, room_mb) / (shape.state_mb_per_seq * (1 + case.plan.k)))
+
+
+def default_slots(case: Case) -> int:
+    """What vLLM takes where nothing is said: more on devices with much memory."""
+    hw = case.facts.hardware
+    memory = hw.memory_gb.value if hw is not None and hw.memory_gb is not None else 0.0
+    large = memory >= number("memory", "vllm_large_device_gb")
+    return int(number("memory", "vllm_default_slots_large" if large else "vllm_default_slots"))
+
+
+def fewer(blocks: int) -> int:
+    """A round number of sequences below those that the memory holds states for."""
+    return blocks // 8 * 8 if blocks >= 8 else max(1, blocks)
+
+
+@rule(
+    "SD308",
+    "info",
+    needs="concurrency",
+    sources=sources("memory", "seqs_over_concurrency") + ("seed000",),
+)
+def slots_far_from_load(case: Case) -> Iterator[Hit]:
+    """The number of request slots does not fit the load.
+
+    Why: with fewer slots than concurrent requests the rest queues and TTFT grows; with many times
+    more, graphs, state slots (one more per draft token) and, in llama-server, context are reserved
+    in vain.
+    Bad (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
+    Good (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+    """
+    slots, running = case.plan.max_num_seqs, streams(case)
+    if slots is None or running is None:
+        return
+    place = flag(case, "--max-num-seqs", "--max-running-requests", "--parallel")
+    if slots < running:
+        yield Hit(
+            f"{slots} slot{'s' if slots != 1 else ''} for {running} concurrent requests: "
+            f"{running - slots} {'is' if running - slots == 1 else 'are'} always queued",
+            flag=place,
+            severity="warning",
+            fix=set_fix(
+                case, place, str(running), f"Set at least {running} slots, as far as memory allows."
+            ),
+        )
+    elif slots > running * number("memory", "seqs_over_concurrency") and (
+        speculates(case.plan) or is_gguf(case)
+    ):
+        yield Hit(
+            f"{slots} slots for {running} concurrent request{'s' if running != 1 else ''} reserve "
+            "memory that is never used",
+            flag=place,
+            fix=set_fix(
+                case, place, str(max(4, 2 * running)), f"Set about {max(4, 2 * running)} slots."
+            ),
+        )
+
+
+@rule(
+    "SD310",
+    "warning",
+    engines="vllm sglang",
+    needs="model",
+    sources=sources("memory", "wasteful_tp"),
+)
+def tp_too_wide(case: Case) -> Iterator[Hit]:
+    """Tensor parallelism over eight devices for a model with few active parameters.
+
+    Why: a 3B-active model with 2 KV heads reads so little per device and step that the all-reduce
+    dominates, and the KV cache is copied instead of split. Launch recipes print TP 8 because they
+    were written for whole nodes.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 8 --max-num-seqs 32
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 2 --max-num-seqs 32
+    """
+    model = case.facts.model
+    shape = case.facts.shape or model
+    active = (model.active_params_b if model else None) or (
+        shape.active_params_b if shape else None
+    )
+    small = active is not None and active <= number("memory", "small_active_params_b")
+    if case.plan.tp < number("memory", "wasteful_tp") or not small or not (model and model.is_moe):
+        return
+    heads = shape.kv_heads if shape else None
+    copies = (
+        f", and its {heads} KV heads are copied {case.plan.tp // heads} times"
+        if heads and heads < case.plan.tp
+        else ""
+    )
+    yield Hit(
+        f"TP {case.plan.tp} for {model_name(case)}: with {active:.1f} B active parameters the "
+        f"all-reduce outweighs the shared work{copies}",
+        flag=flag(case, "--tensor-parallel-size", "--tp-size"),
+        fix="Use TP 1 or 2 (4 for long contexts), and replicas for throughput.",
+    )
+
+
+MANY = 1024  # sequences at once: beyond, a number of tokens stands in the wrong place
+
+
+@rule(
+    "SD316",
+    "error",
+    engines="vllm llama-server",
+    sources=(
+        "vllm vllm/config/scheduler.py (verify_max_model_len)",
+        "verl-project/verl#7626",
+        "vllm-project/vllm#33109",
+        "ggml-org/llama.cpp src/llama-context.cpp (n_ubatch = min(n_batch, n_ubatch))",
+    ),
+)
+def batch_below_context(case: Case) -> Iterator[Hit]:
+    """A batch budget smaller than the sequences of a step or, without chunks, than the context.
+
+    Why: each running sequence takes a token of a step, and without chunks a whole prompt has to fit
+    into one: vLLM compares the batch budget with --max-num-seqs, and without chunks
+    --max-num-batched-tokens with the context length and refuses to start. llama-server cuts its
+    physical batch down to the logical one.
+    Bad: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 8192
+        --no-enable-chunked-prefill
+    Good: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 32768
+        --no-enable-chunked-prefill
+    """
+    if case.plan.engine in GGUF_ENGINES:
+        yield from physical_above_logical(case)
+        return
+    off, place = flag(case, "--enable-chunked-prefill"), flag(case, "--max-num-batched-tokens")
+    budget, length = case.plan.max_num_batched_tokens, case.plan.max_model_len
+    if place is None or budget is None:
+        return
+    slots = case.plan.max_num_seqs or 0
+    seqs = flag(case, "--max-num-seqs")
+    if seqs is not None and budget < slots:
+        swapped = slots >= MANY > budget
+        yield Hit(
+            f"{budget:,} batched tokens are fewer than the {slots:,} sequences that each take one "
+            f"a step: the server refuses to start",
+            flag=place,
+            fix=swap_fix(case, seqs, place, "Exchange the two values, if that is meant.")
+            if swapped
+            else Fix(text=f"Give --max-num-batched-tokens at least {slots}, or leave it out."),
+        )
+    chunked = off is None or (off.value or "").lower() != "false"
+    if chunked or length is None or budget >= length:
+        return
+    yield Hit(
+        f"{budget:,} batched tokens are fewer than the {length:,} of the context, and chunked "
+        f"prefill is off: the server refuses to start",
+        flag=off,
+        fix=drop_fix(
+            case, off, "Leave chunked prefill on, or raise --max-num-batched-tokens to the context."
+        ),
+    )
+
+
+def physical_above_logical(case: Case) -> Iterator[Hit]:
+    """--ubatch-size above --batch-size: cut down in silence."""
+    batch, part = flag(case, "--batch-size"), flag(case, "--ubatch-size")
+    if batch is None or part is None or batch.unresolved or part.unresolved:
+        return
+    whole, wanted = integer(batch.value), integer(part.value)
+    if whole is None or wanted is None or not 0 < whole < wanted:
+        return
+    yield Hit(
+        f"--ubatch-size {wanted:,} is cut down to the {whole:,} of --batch-size",
+        flag=part,
+        severity="warning",
+        fix=swap_fix(case, batch, part, "Exchange the two values, or raise --batch-size."),
+    )
+
+
+# input slots that a sequence needs beside its own for k draft tokens, by method
+SLOTS = {"dflash": (1, 0), "dspark": (1, -1), "draft_model": (0, 1)}
+
+
+@rule(
+    "SD317",
+    "error",
+    engines="vllm",
+    speculative=True,
+    options="--max-num-batched-tokens",
+    versioned=True,
+    sources=(
+        "vllm-project/vllm#50708",
+        "vllm-project/vllm#56025",
+        "vllm vllm/config/speculative.py (max_num_new_slots_for_drafting)",
+    ),
+)
+def draft_slots_fill_budget(case: Case) -> Iterator[Hit]:
+    """Slots for drafting that use up the token budget of a step.
+
+    Why: a block drafter takes a slot per draft token and sequence out of --max-num-batched-tokens;
+    where nothing is left, vLLM stops with a negative max_num_scheduled_tokens.
+    Bad (version=0.26.0): vllm serve Qwen/Qwen3.6-27B --max-num-seqs 256 --max-num-batched-tokens
+        2048 --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":15}'
+    Good (version=0.26.0): vllm serve Qwen/Qwen3.6-27B --max-num-seqs 16 --max-num-batched-tokens
+        8192 --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":15}'
+    """
+    plan, place = case.plan, flag(case, "--max-num-batched-tokens")
+    per_token, more = SLOTS.get(plan.method, (0, 0))
+    slots = per_token * (plan.k or 0) + more
+    budget, sequences = plan.max_num_batched_tokens, plan.max_num_seqs
+    if place is None or place.unresolved or budget is None or not sequences or slots <= 0:
+        return
+    if flag(case, "--max-num-seqs") is None or budget > slots * sequences:
+        return
+    yield Hit(
+        f"{sequences} sequences with {slots} draft slots each ({plan.method}{k_words(plan)}) use "
+        f"up the {budget:,} tokens of a step: the server refuses to start",
+        flag=place,
+        versions="0.26.0 and later",
+        fix=set_fix(
+            case,
+            place,
+            str(max(8192, 1 << (2 * slots * sequences).bit_length())),
+            f"Raise it well above {slots * sequences:,}, or lower --max-num-seqs or k.",
+        ),
+    )

@@ -1,0 +1,316 @@
+"""Losses and gains by method."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import number
+from advisor.perf.regimes import losses
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, has_switch, is_hybrid, k_flag, open_value, spec_flag
+from advisor.rules.kit.policy import (
+    concurrent_requests,
+    for_advice,
+    hardware_name,
+    is_sparse_moe,
+    matches,
+    model_name,
+    regime,
+    rows,
+    sources,
+    streams,
+)
+
+
+@rule(
+    "SD401",
+    "info",
+    speculative=True,
+    needs="hardware model concurrency",
+    decides=True,
+    sources=sources("regime", "documented_gains"),
+)
+def documented_gain(case: Case) -> Iterator[Hit]:
+    """Published benchmarks show a gain from speculation at this load.
+
+    Why: medium concurrency on unified memory is where rules of thumb fail: decoding is limited by
+    memory bandwidth there, and the verified tokens mostly use experts that are read anyway.
+    Bad (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --gpu-memory-utilization 0.75
+    """
+    for row in rows("regime", "documented_gains"):
+        if matches(row, case):
+            yield Hit(
+                f"documented gain: {row['text']}",
+                sources=tuple(row["sources"]),
+                conflicts=tuple(row["conflicts"]),
+                effect="support",
+                k_best=row.get("k_best"),
+            )
+            return
+
+
+@rule(
+    "SD410",
+    "info",
+    engines="sglang",
+    methods="mtp",
+    needs="concurrency",
+    decides=True,
+    sources=sources("regime", "sglang_low_latency_concurrency", "sglang_saturated_concurrency"),
+)
+def sglang_profile(case: Case) -> Iterator[Hit]:
+    """SGLang's MTP profile against the load: steps 3 / topk 1 / draft 4, steps 1 / topk 1 / draft
+    2, or off.
+
+    Why: one stream has compute to spare for three draft tokens; with more streams each draft token
+    takes from the others; on a saturated server verifying is all cost. The profiles are recipes:
+    where a longer draft is surer by what was measured, it is recommended. On a saturated server
+    dense models lost, which the estimate takes in; mixtures gained, so that it does not for them.
+    Bad (concurrency=16): python -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    Good (concurrency=16): python -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 2
+    """
+    at_once, few = (
+        concurrent_requests(case) or 1,
+        number("regime", "sglang_low_latency_concurrency"),
+    )
+
+    effect, strength = regime(case, losses.saturated_sglang)
+    if effect is not None:
+        yield Hit(
+            f"{at_once} streams: verifying dominates on a saturated server, and dense models lost "
+            f"with MTP there (a 27B on a GB10 0.88x to 0.92x at 64 streams, on 2x H20 0.41x)",
+            flag=spec_flag(case),
+            severity="warning",
+            fix="Switch speculation off, or give interactive users their own server.",
+            sources=("coralgb10sgl", "f68420811681", "vprog"),
+            effect=effect,
+            strength=strength,
+        )
+    elif at_once > number("regime", "sglang_saturated_concurrency") / 2 and is_sparse_moe(case):
+        yield Hit(
+            f"{at_once} streams: the published throughput profile for the 35B-A3B is speculation "
+            f"off, a recipe without measurements",
+            flag=spec_flag(case),
+            fix="Measure both; what was measured gained.",
+            conflicts=(
+                "64 streams: 35B-A3B in FP8 on an H200, output tok/s 1.10x with k=1, 1.13x and "
+                "1.28x with 2, 1.26x with 3 (bench-h200-sglang-0517); DeepSeek-V3 on 8x MI300X "
+                "1.25x and 1.36x (amdmtp300); GLM-5 on 8x RTX PRO 6000 1.41x and 1.56x (rtx6k)",
+            ),
+            effect="caution",
+        )
+    elif (
+        at_once > few and case.plan.k > 1 and is_sparse_moe(case) is not False
+    ):  # profiles of the 35B-A3B
+        yield Hit(
+            f"{at_once} streams: the published balanced profile is steps 1, topk 1, draft tokens "
+            f"2 (k=1), a recipe without measurements",
+            flag=k_flag(case),
+            fix=f"Measure it beside k={case.plan.k}; what was measured prefers 2 and 3.",
+            conflicts=(
+                "35B-A3B in FP8 on an H200, 16 streams: output tok/s 1.20x with k=1, 1.28x with 2, "
+                "1.33x with 3 (bench-h200-sglang-0517); 397B NVFP4 with 3 draft tokens gained "
+                "1.56x at 8 and 1.40x at 16 streams (rtx6k)",
+            ),
+        )
+    elif at_once == 1 and for_advice(case) and is_sparse_moe(case):
+        yield Hit(
+            "the low-latency profile for one stream is steps 3, topk 1, draft tokens 4",
+            sources=("seed002", "seed003", "sgl-cookbook Qwen3.6"),
+            conflicts=(
+                "recipes without measurements: on a GB10 three draft tokens still gain at four "
+                "streams (pico), and a dense 27B "
+                "on 2x H20 lost with them even alone (f68420811681)",
+            ),
+            effect="support",
+            k_best=int(number("regime", "sglang_low_latency_k")),
+        )
+
+
+@rule(
+    "SD423",
+    "warning",
+    engines="llama-server ik_llama.cpp",
+    methods="draft_model",
+    parts="facts.request",
+    needs="model",
+    decides=True,
+    sources=sources("regime", "external_draft_hybrid"),
+)
+def external_draft_loses(case: Case) -> Iterator[Hit]:
+    """A recommendation with a separate draft model for a hybrid target in llama.cpp.
+
+    Why: every partly rejected round saves and restores the recurrent state. On an RTX 3090 a 0.8B
+    draft model ran at 0.14 to 0.29 of the baseline speed over 1 to 32 draft tokens, whatever the
+    acceptance. (SD205 says it of a file.)
+    Bad (goal=balanced): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md
+        Qwen3.5-0.8B-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-simple --spec-draft-n-max 8
+    Good (goal=balanced): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
+        --spec-type draft-mtp --spec-draft-n-max 2
+    """
+    if is_hybrid(case) and for_advice(case):
+        yield Hit(
+            "an external draft model on a hybrid target ran at 0.14 to 0.29 of the plain speed "
+            "(RTX 3090, n=1 to 32)",
+            fix="Use draft-mtp or DFlash with 2 draft tokens, or no speculation.",
+            conflicts=(
+                "the first tables found 0.40 to 0.61 (seed001), and 122B-A10B users report gains "
+                "of 15 to 45 %",
+            ),
+            effect=regime(case, losses.external_draft).effect,
+        )
+
+
+BACKEND = "TRITON_MLA"
+
+
+@rule(
+    "SD426",
+    "warning",
+    engines="vllm",
+    speculative=True,
+    needs="hardware model",
+    decides=True,
+    sources=sources("regime", "triton_mla"),
+)
+def triton_mla_verify(case: Case) -> Iterator[Hit]:
+    """Speculation with latent attention (MLA) on a GPU where vLLM has only its Triton kernel for
+    it.
+
+    Why: FlashMLA, CUTLASS and FlashInfer's MLA kernels need Hopper or B200-class chips. The Triton
+    kernel decodes one token a request, so every verify step takes the path of a prompt and reads
+    the whole context anew. On a GB10 an EAGLE head that got 1.6 to 2.1 tokens a step accepted ran
+    at 0.49 to 0.77 of the baseline speed.
+    Bad (hw=rtx-pro-6000): vllm serve zai-org/GLM-4.7-Flash --speculative-config
+        '{"method":"mtp","num_speculative_tokens":1}'
+    Good (hw=h200): vllm serve zai-org/GLM-4.7-Flash --speculative-config
+        '{"method":"mtp","num_speculative_tokens":1}'
+    """
+    row = next((row for row in rows("regime", "triton_mla") if matches(row, case)), None)
+    asked = (case.plan.attention_backend or "").upper()
+    if row is None or case.plan.method == "ngram" or (asked and asked != BACKEND):
+        return
+    if open_value(case, "--attention-backend"):
+        return
+    yield Hit(
+        f"vLLM has only its Triton kernel for MLA on {hardware_name(case)}: a verify step reads "
+        "the context like a prompt; EAGLE ran at 0.49 to 0.77 of the baseline speed on a GB10",
+        flag=flag(case, "--attention-backend") or spec_flag(case),
+        fix="Run without speculation, or benchmark both first.",
+        sources=tuple(row["sources"]),
+        conflicts=tuple(row["conflicts"]),
+        effect=regime(case, losses.triton_mla).effect,
+    )
+
+
+@rule(
+    "SD427",
+    "warning",
+    engines="vllm",
+    speculative=True,
+    needs="model concurrency",
+    decides=True,
+    sources=sources("regime", "draft_model_sparse"),
+)
+def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
+    """A separate draft model beside a mixture with few active parameters, at one or two streams.
+
+    Why: a step of such a target reads little more than a draft of 0.6B, and each drafted token is
+    one more launch of all the draft's layers. On an H100 a 0.6B draft for Qwen3-30B-A3B ran at 0.71
+    to 0.82 of the baseline speed with 2 draft tokens and at 0.31 to 0.45 with 8, although up to 6.5
+    tokens a step were accepted. From 4 streams on one draft token gains.
+    Bad (hw=h100-sxm, concurrency=1): vllm serve Qwen/Qwen3-30B-A3B --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
+    Good (hw=h100-sxm, concurrency=16): vllm serve Qwen/Qwen3-30B-A3B --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":1}'
+    """
+    row = next((row for row in rows("regime", "draft_model_sparse") if matches(row, case)), None)
+    if row is None:
+        return
+    yield Hit(
+        "a separate draft model rarely pays beside a target with few active parameters at "
+        f"{streams(case)} concurrent request{'s' if streams(case) != 1 else ''}: a 0.6B draft for "
+        "Qwen3-30B-A3B cost 18 to 69 % of the speed with 2 to 8 draft tokens on an H100",
+        flag=spec_flag(case),
+        fix="Use the model's own MTP head or an EAGLE-3 head, or no speculation.",
+        sources=tuple(row["sources"]),
+        conflicts=tuple(row["conflicts"]),
+        effect=regime(case, losses.sparse_draft).effect,
+    )
+
+
+@rule(
+    "SD428",
+    "info",
+    engines="llama-server",
+    options="--parallel",
+    needs="concurrency",
+    sources=(
+        "ggml-org/llama.cpp#25840",
+        "llama.cpp b11312: llama_batch_allocr::split_equal",
+        "bench-h100-llama-b11312: slots side by side and one apart",
+        "bench-h100-llama-places: one to four groups of slots",
+    ),
+)
+def slots_apart(case: Case) -> Iterator[Hit]:
+    """More llama-server slots than requests, each slot with a KV buffer of its own.
+
+    Why: a batch whose busy slots are not neighbours is cut into groups of neighbours. Each group is
+    a pass of its own and no graph is used again. On an H100 a step of the 27B with one slot apart
+    took 1.2 to 1.9 times as long, one of the 35B-A3B with four slots apart 4.6 times; with
+    --kv-unified nothing is cut.
+    Bad (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 16
+    Good (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 4
+    """
+    explicit, slots, running = flag(case, "--parallel"), case.plan.max_num_seqs, streams(case)
+    if explicit is None or slots is None or running is None or has_switch(case, "--kv-unified"):
+        return
+    if 2 <= running < slots:
+        yield Hit(
+            f"{running} requests on {slots} slots: where their slots are not neighbours, a step is "
+            "several passes, 1.2 to 4.6 times as long on an H100",
+            flag=explicit,
+            fix=f"Use --parallel {running}, or add --kv-unified (-c is then shared).",
+        )
+
+
+@rule(
+    "SD429",
+    "warning",
+    engines="llama-server ik_llama.cpp",
+    methods="ngram",
+    needs="model",
+    decides=True,
+    sources=sources("regime", "lookup_states"),
+)
+def lookups_copy_states(case: Case) -> Iterator[Hit]:
+    """Lookups (--spec-type ngram-*) on a model with recurrent states in llama-server.
+
+    Why: the server keeps states to go back to for heads that draft. For a lookup it copies each
+    slot's state out before every draft, and back after a refused one: 23 ms a slot and cycle for
+    the 35B-A3B, 38 ms for the 27B on an H100. With 2.45 tokens a step, where MTP gains up to 1.74x,
+    lookups ran at 0.26 to 0.92 of the plain speed. Where nothing is drafted they cost nothing.
+    Bad: llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
+        ngram-simple
+    Good: llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
+        draft-mtp --spec-draft-n-max 2
+    """
+    if not is_hybrid(case):
+        return
+    effect, _ = regime(case, losses.lookup_states)
+    yield Hit(
+        f"each lookup copies a slot's recurrent state of {model_name(case)}: 0.26 to 0.92 of the "
+        "plain speed on an H100",
+        flag=spec_flag(case),
+        severity=None if effect else "info",
+        fix="Use --spec-type draft-mtp where the file has a head, else no speculation.",
+        conflicts=("drafts of up to 96 tokens gained 1.67 to 2.07 on prose that repeats itself",),
+        effect=effect,
+    )

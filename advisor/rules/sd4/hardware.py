@@ -1,0 +1,299 @@
+"""Losses by hardware."""
+
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import number, table
+from advisor.perf.regimes import losses
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, k_flag, spec_flag
+from advisor.rules.kit.fixes import k_fix
+from advisor.rules.kit.policy import (
+    bill,
+    concurrent_requests,
+    hardware_name,
+    is_sparse_moe,
+    regime,
+    sources,
+)
+
+
+@rule(
+    "SD405",
+    "warning",
+    engines="llama-server ik_llama.cpp",
+    speculative=True,
+    parts="plan.k",
+    decides=True,
+    sources=sources("regime", "kernel_switch_tokens"),
+)
+def kernel_switch(case: Case) -> Iterator[Hit]:
+    """The verify step of llama.cpp crosses from the kernels for few tokens to those for many.
+
+    Why: up to 8 tokens are multiplied as vectors; the ninth moves to tiled kernels that run nearly
+    empty on fine-grained experts, and the step costs several baseline steps. The count is
+    concurrency x (k + 1).
+    Bad: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-mtp
+        --spec-draft-n-max 8
+    Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type
+        draft-mtp --spec-draft-n-max 4
+    """
+    limit, at_once = int(number("regime", "kernel_switch_tokens")), concurrent_requests(case) or 1
+    hw = case.facts.hardware
+    tokens = at_once * (case.plan.k + 1)
+    if (
+        not case.plan.k
+        or tokens <= limit
+        or at_once > limit
+        or (hw is not None and hw.vendor == "apple")
+    ):
+        return
+    best = limit // at_once - 1
+    yield Hit(
+        f"{at_once} x ({case.plan.k} + 1) = {tokens} verified tokens a step exceed the {limit} "
+        "that llama.cpp's small-batch kernels take: on an A100 one stream at k=8 cost 4.7 "
+        "baseline steps (0.82x), at k=4 2.7 (1.49x)",
+        flag=k_flag(case),
+        severity=None if at_once == 1 else "info",
+        fix=k_fix(
+            case,
+            best,
+            f"Draft {best} tokens or fewer at this load."
+            if best
+            else "Switch speculation off at this load.",
+        ),
+        conflicts=(
+            "the dense 27B still gained at k=8 on an MI210 (1.54x) and an RTX PRO 6000 "
+            "Max-Q (2.44x)",
+        ),
+        effect="k_max" if best else regime(case, losses.kernel_switch).effect,
+        k_max=best or None,
+    )
+
+
+_STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silicon"
+
+
+@rule(
+    "SD409",
+    "warning",
+    engines="llama-server ik_llama.cpp",
+    speculative=True,
+    needs="hardware",
+    decides=True,
+    sources=sources("regime", "apple_generations"),
+)
+def apple_llama(case: Case) -> Iterator[Hit]:
+    """Speculation with llama.cpp on Apple Silicon: it depends on the chip and on the number of
+    drafts.
+
+    Why: a step of 2 or 3 tokens of a K-quant reads the weights anew for every token on Metal, one
+    of 4 reads them once: an M1 Max loses with 2 drafts what it gains with 3. An M4 has little
+    compute to spare for either; an M5 gains at every depth.
+    Bad (hw=apple-m4): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type
+        draft-mtp --spec-draft-n-max 2
+    Good (hw=apple-m4): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf -c 16384 --parallel 1
+    """
+    hw = case.facts.hardware
+    if hw is None or hw.vendor != "apple":
+        return
+    chip, effect = losses.apple_chip(hw.id), regime(case, losses.apple).effect
+    measured = table("regime")["apple_generations"].get(chip) if chip else None
+    sparse = is_sparse_moe(case)
+    stated = bool(
+        chip and sparse
+    )  # what a model card says of the 35B-A3B holds where nothing was measured
+    if measured is None:
+        what = (
+            f"M{chip} was not measured with llama.cpp"
+            if chip
+            else "the chip is not named, and the result depends on it"
+        )
+        todo = (
+            "Measure with speculation off and with 3 drafts."
+            if chip
+            else "Name the chip, for example --hw apple-m5-pro."
+        )
+        todo = "Switch speculation off, or measure it with 3 drafts." if stated else todo
+        yield Hit(
+            f"{what}: with 3 drafts an M1 Max and an M5 gain, an M4 loses"
+            + (f"; {_STATED}" if stated else ""),
+            flag=spec_flag(case),
+            fix=todo,
+            effect=effect,
+        )
+        return
+    told, best = measured["told"], int(measured["k_best"])
+    if measured["effect"] == "support":
+        # experts are read token by token at any depth, so 2 drafts are as good as 3 there
+        wasted = case.plan.k in (1, 2) and not sparse and _rereads(case)
+        tokens = case.plan.k + 1
+        yield Hit(
+            f"{told}; Metal reads K-quant weights {tokens} times for a step of {tokens} tokens"
+            if wasted
+            else told,
+            flag=k_flag(case) if wasted else None,
+            severity="warning" if wasted else "info",
+            fix=k_fix(
+                case, best, f"Draft {best} tokens: a step of {best + 1} reads the weights once."
+            )
+            if wasted
+            else None,
+            conflicts=("a model card of 2026-05 found no gain on Apple Silicon (seed004)",),
+            effect="support",
+            k_best=best,
+        )
+        return
+    here = (
+        measured["effect"] == "veto" and hw.id in measured["chips"]
+    )  # larger chips of the generation were not measured
+    off = here or stated
+    advice = (
+        "Switch speculation off with llama.cpp; an MLX server with MTP gained 1.1x to 1.2x "
+        "(M3 Ultra)."
+    )
+    yield Hit(
+        f"{hardware_name(case)}, measured on {told}"
+        + (f"; {_STATED}" if stated and not here else ""),
+        flag=spec_flag(case),
+        fix=advice if off else f"Draft {best} token, or measure.",
+        conflicts=(
+            "an M1 Max and an M5 Pro gain with 3 drafts and the same engine (m1maxlab, m5pro)",
+        ),
+        effect=effect,
+    )
+
+
+def _rereads(case: Case) -> bool:
+    """Whether the weights are of a type that Metal reads anew for each of 2 or 3 tokens; unknown
+    counts as no.
+    """
+    quant = case.facts.quant
+    return quant is not None and bool(re.search(r"q\d_k", quant.id))
+
+
+_SLOW_LINKS = ("pcie", "none", "ethernet", "roce")
+
+
+@rule(
+    "SD417",
+    "info",
+    engines="vllm sglang",
+    needs="hardware shape quant interconnect",
+    sources=("repo2x3090", "nikolatesla20 matrix", "vllm-project/recipes#335"),
+)
+def tp_where_one_fits(case: Case) -> Iterator[Hit]:
+    """Tensor parallelism over a slow link for a sparse model that fits one device.
+
+    Why: each layer waits for an all-reduce over PCIe or the network, in the draft passes as well;
+    with 3B active parameters that is a large part of a step. Replicas do not have this cost.
+    Bad (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --max-num-seqs 32 --tensor-parallel-size 2
+    Good (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --max-num-seqs 32 --data-parallel-size 2
+    """
+    found = bill(case)
+    if (
+        case.plan.tp < 2
+        or case.facts.interconnect not in _SLOW_LINKS
+        or not is_sparse_moe(case)
+        or found is None
+    ):
+        return
+    whole = (found.weights_gib + found.spec_gib) * case.plan.tp + found.overhead_gib
+    if found.available_gib is not None and whole <= 0.7 * found.available_gib:
+        yield Hit(
+            f"TP {case.plan.tp} over {case.facts.interconnect}, but the weights ({whole:.0f} GiB) "
+            f"fit one device",
+            flag=flag(case, "--tensor-parallel-size", "--tp-size"),
+            fix=(
+                f"Run {case.plan.tp} replicas (--data-parallel-size {case.plan.tp}, or one "
+                f"server per device)."
+            ),
+            conflicts=("for one stream, two devices can still decode faster than one",),
+        )
+
+
+@rule("SD418", "warning", engines="vllm sglang", sources=sources("regime", "windows_tp"))
+def tp_on_windows(case: Case) -> Iterator[Hit]:
+    r"""Tensor parallelism on Windows.
+
+    Why: without peer-to-peer access the CPU relays every all-reduce; TP 2 ran at about 7 tok/s.
+    Bad: vllm serve 'C:\models\Qwen3.6-35B-A3B-AWQ' --tensor-parallel-size 2 --max-num-seqs 4
+    Good: vllm serve 'C:\models\Qwen3.6-35B-A3B-AWQ' --max-num-seqs 4
+    """
+    launch = case.launch
+    if launch is None or case.plan.tp < 2:
+        return
+    script = launch.form in ("batch", "powershell")
+    if script or re.match(r"[A-Za-z]:\\", launch.model or case.plan.model or ""):
+        yield Hit(
+            f"TP {case.plan.tp} on Windows: the all-reduce is relayed by the CPU (about 7 tok/s "
+            f"were measured at TP 2)",
+            flag=flag(case, "--tensor-parallel-size", "--tp-size"),
+            fix="Use TP 1, or Linux.",
+        )
+
+
+@rule(
+    "SD420",
+    "warning",
+    engines="llama-server ik_llama.cpp",
+    speculative=True,
+    needs="hardware quant",
+    decides=True,
+    sources=sources("regime", "q8_rdna"),
+)
+def q8_on_rdna(case: Case) -> Iterator[Hit]:
+    """MTP with Q8_0 weights on an RDNA card in llama.cpp.
+
+    Why: on an R9700 the same model gained 1.8x to 2.1x in Q5_K_M and Q6_K and lost 6 to 12 % in
+    Q8_0.
+    Bad (hw=r9700, quant=q8_0): llama-server -m Qwen3.6-27B-MTP-Q8_0.gguf -c 8192 --parallel 1
+        --spec-type draft-mtp --spec-draft-n-max 2
+    Good (hw=r9700, quant=q6_k): llama-server -m Qwen3.6-27B-MTP-Q6_K.gguf -c 8192 --parallel 1
+        --spec-type draft-mtp --spec-draft-n-max 2
+    """
+    effect, _ = regime(case, losses.q8_on_rdna)
+    if effect is None:
+        return
+    yield Hit(
+        f"Q8_0 with MTP on {hardware_name(case)}: 0.94x at k=2 and 0.88x at 3 on one R9700, while "
+        "Q5_K_M and Q6_K gained 1.8x to 2.1x",
+        flag=spec_flag(case),
+        fix="Use Q6_K weights, or measure.",
+        conflicts=(
+            "two R9700 are reported at 2.17x with Q8_0 (aos); the losing run is a build from "
+            "before the merge",
+        ),
+        effect=effect,
+    )
+
+
+@rule(
+    "SD421",
+    "warning",
+    engines="llama-server ik_llama.cpp",
+    needs="hardware",
+    sources=sources("regime", "igpu_q4_kv"),
+)
+def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
+    """A 4-bit KV cache on an integrated GPU.
+
+    Why: dequantising it costs more than its smaller reads save there: 92 % slower in one report
+    (Vulkan).
+    Bad (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1 -ctk
+        q4_0 -ctv q4_0
+    Good (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1
+        -ctk q8_0 -ctv q8_0
+    """
+    hw, kv = case.facts.hardware, (case.plan.kv_cache_dtype or "").lower()
+    if hw is not None and hw.hardware_class == "igpu" and kv.startswith(("q4", "iq4")):
+        yield Hit(
+            f"a KV cache of type {kv} on {hardware_name(case)}: one report measures 92 % less "
+            "speed",
+            flag=flag(case, "--cache-type-k", "--cache-type-v"),
+            fix="Use -ctk q8_0 -ctv q8_0.",
+            conflicts=("a single report; discrete AMD cards run q4_0 well",),
+        )

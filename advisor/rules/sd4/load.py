@@ -1,0 +1,270 @@
+"""Losses by concurrency."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import number, table
+from advisor.perf.regimes import losses
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, is_hybrid, k_flag, open_value, spec_flag
+from advisor.rules.kit.fixes import k_fix
+from advisor.rules.kit.policy import (
+    concurrent_requests,
+    hardware_name,
+    is_gguf,
+    matches,
+    regime,
+    rows,
+    sources,
+    streams,
+)
+from advisor.rules.kit.releases import between, release, version_label
+
+
+@rule("SD404", "warning", speculative=True, decides=True, sources=sources("regime", "k_limits"))
+def k_too_high(case: Case) -> Iterator[Hit]:
+    """More draft tokens than published sweeps support.
+
+    Why: one MTP layer drafts again and again on its own guesses, so each further position is
+    accepted less, while its draft pass and its place in the verify step cost the same. Crashes
+    become likelier too.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":8}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    if is_gguf(case) and case.plan.k + 1 > number("regime", "kernel_switch_tokens"):
+        return  # the kernel switch says it, with the larger reason
+    row = next((row for row in rows("regime", "k_limits") if matches(row, case)), None)
+    if row is None or case.plan.k <= row["usual"]:
+        return
+    yield Hit(
+        f"k={case.plan.k} draft tokens; published sweeps end at {row['usual']} (best: "
+        f"{row['best']})",
+        flag=k_flag(case),
+        severity="info" if case.plan.k <= row["hard"] else None,
+        fix=k_fix(
+            case,
+            row.get("draft", row["usual"]),
+            f"Draft {row.get('draft', row['usual'])} ({row['usual']} at most).",
+        ),
+        sources=tuple(row["sources"]),
+        conflicts=tuple(row["conflicts"]),
+        effect="k_max",
+        k_max=row["usual"],
+    )
+
+
+@rule(
+    "SD408",
+    "warning",
+    engines="llama-server ik_llama.cpp",
+    speculative=True,
+    needs="hardware concurrency",
+    decides=True,
+    sources=sources("regime", "gguf_concurrency"),
+)
+def gguf_concurrency(case: Case) -> Iterator[Hit]:
+    """Speculation in llama-server with several requests at once.
+
+    Why: verified tokens of several streams fill the small-batch kernels at once, and hybrid models
+    save and restore a state per stream. The gain of one stream is gone at 2 to 4 and negative
+    beyond.
+    Bad (hw=rtx3090, concurrency=8): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536
+        --parallel 8 --spec-type draft-mtp --spec-draft-n-max 2
+    Good (hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536
+        --parallel 1 --spec-type draft-mtp --spec-draft-n-max 2
+    """
+    at_once = concurrent_requests(case) or 1
+    row = next((row for row in rows("regime", "gguf_concurrency") if matches(row, case)), None)
+    if row is None or at_once <= row["from"] / 2:
+        return
+    effect, strength = regime(case, losses.gguf_streams)
+    yield Hit(
+        f"{at_once} concurrent requests: {row['text']}",
+        flag=spec_flag(case),
+        fix=("Switch speculation off at this load, or use vLLM or SGLang for concurrent requests."),
+        sources=tuple(row["sources"]),
+        conflicts=tuple(row["conflicts"]),
+        severity=None if at_once >= row["from"] else "info",
+        effect=effect,
+        strength=strength,
+    )
+
+
+@rule(
+    "SD414",
+    "warning",
+    engines="vllm",
+    speculative=True,
+    needs="hardware",
+    versioned=True,
+    sources=sources("regime", "piecewise_flashinfer"),
+)
+def graphs_piecewise(case: Case) -> Iterator[Hit]:
+    """Speculation costs the full CUDA graphs: FlashInfer attention on SM12x up to vLLM 0.27.1.
+
+    Why: its decode kernels there take one token per request, so the engine falls back to PIECEWISE
+    graphs for the verify step, and every layer pays its launches. Part of the gain is lost; the
+    documented gains on a GB10 contain this loss. An fp8 KV cache selects FlashInfer by itself.
+    Bad (hw=gb10, version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --gpu-memory-utilization 0.75 --kv-cache-dtype fp8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, version=0.28.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --gpu-memory-utilization 0.75 --kv-cache-dtype fp8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    row, hw = table("regime")["piecewise_flashinfer"], case.facts.hardware
+    if (
+        hw is None
+        or hw.arch not in row["archs"]
+        or between(release(case), None, row["until"]) is False
+    ):
+        return
+    backend, kv = (case.plan.attention_backend or "").upper(), case.plan.kv_cache_dtype or ""
+    if open_value(case, "--attention-backend"):
+        return
+    if backend != "FLASHINFER" and (backend or not kv.startswith("fp8")):
+        return
+    yield Hit(
+        f"vLLM {version_label(case)} verifies with PIECEWISE graphs on {hardware_name(case)}: "
+        f"FlashInfer {'is chosen' if backend else 'follows from the fp8 KV cache'}",
+        flag=flag(case, "--attention-backend", "--kv-cache-dtype") or spec_flag(case),
+        fix="Use vLLM 0.28.0 or later, or a bf16 KV cache with FLASH_ATTN.",
+        versions="releases up to 0.27.1",
+    )
+
+
+@rule(
+    "SD415",
+    "warning",
+    engines="vllm",
+    speculative=True,
+    needs="model",
+    versioned=True,
+    sources=sources("regime", "schedule_piecewise"),
+)
+def k_schedule_cost(case: Case) -> Iterator[Hit]:
+    """A k schedule per batch size that costs the full CUDA graphs or is ignored.
+
+    Why: on the V1 model runner, which vLLM 0.24 to 0.28 use for hybrid models, draft lengths that
+    change force PIECEWISE graphs for every step; with data parallelism the schedule is switched
+    off.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3,
+        "num_speculative_tokens_per_batch_size":[[1,8,3],[9,32,1]]}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    row, plan = table("regime")["schedule_piecewise"], case.plan
+    if not plan.k_schedule:
+        return
+    if plan.dp > 1:
+        yield Hit(
+            f"with data parallelism {plan.dp} vLLM ignores the schedule of draft tokens",
+            flag=spec_flag(case),
+            fix=(
+                "Use one k for all batch sizes, or separate servers instead of "
+                "--data-parallel-size."
+            ),
+            versions="0.24.0 and later",
+        )
+    elif is_hybrid(case) and between(release(case), row["since"], row["until"]):
+        yield Hit(
+            "a schedule of draft tokens costs the full CUDA graphs on this release's runner for "
+            "hybrid models",
+            flag=spec_flag(case),
+            fix="Use one k for all batch sizes, or vLLM 0.29.0 or later.",
+            versions="0.24.0 to 0.28.0",
+        )
+
+
+@rule(
+    "SD416",
+    "warning",
+    engines="vllm",
+    speculative=True,
+    sources=sources(
+        "regime", "saturated_concurrency", "saturated_slots", "unified_caution_concurrency"
+    ),
+)
+def saturated_server(case: Case) -> Iterator[Hit]:
+    """Speculation on a server that runs many requests at once.
+
+    Why: once the batch fills the compute, or the KV pool limits the batch, every verified token
+    takes from another request; MTP also shrinks that pool. Where the break-even lies depends on
+    machine and model.
+    Bad (hw=gb10, concurrency=64): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    running, hw = streams(case), case.facts.hardware
+    unified = hw is not None and hw.unified_memory
+    limit = number("regime", "unified_caution_concurrency" if unified else "saturated_concurrency")
+    against = (
+        "the 397B in NVFP4 on 4x RTX PRO 6000 gained 1.3x to 1.5x from 64 to 128 streams (rtx6k)",
+    )
+    if running is not None and (running > limit if unified else running >= limit):
+        losses = (
+            "35B-A3B with 100 requests of 16k -15 %, 27B at 64 streams 0.52x (RTX 5090) and "
+            "0.41x (H20, SGLang)"
+        )
+        yield Hit(
+            f"{running} streams on {hardware_name(case)}: documented losses of saturated servers "
+            f"({losses})",
+            flag=flag(case, "--max-num-seqs"),
+            severity="info" if hw is None else None,
+            fix=(
+                "Measure this load on and off; use k=1, or a k schedule that ends in 0 "
+                "where the release runs it."
+            ),
+            conflicts=against if not unified else ("a GB10 gained 24 % at 16 streams (seed000)",),
+        )
+    elif running is None and (case.plan.max_num_seqs or 0) >= number("regime", "saturated_slots"):
+        yield Hit(
+            f"{case.plan.max_num_seqs} slots with speculation: if they fill, verifying can cost "
+            f"more than it brings",
+            flag=flag(case, "--max-num-seqs"),
+            severity="info",
+            fix="Measure at full load, or cap --max-num-seqs.",
+            conflicts=against,
+        )
+
+
+@rule(
+    "SD430",
+    "info",
+    engines="vllm",
+    speculative=True,
+    needs="hardware model quant concurrency",
+    decides=True,
+    sources=sources("regime", "lone_losses"),
+)
+def lone_loss(case: Case) -> Iterator[Hit]:
+    """A setting in which the few prompts that were measured lost.
+
+    Why: one run of a prompt or two is too little to train on and too much to ignore where it
+    contradicts the estimate of the very setting.
+    Bad (hw=a100-80gb, gpus=2, concurrency=1, quant=awq-int4): vllm serve
+        QuantTrio/Qwen3.6-35B-A3B-AWQ --tensor-parallel-size 2 --max-num-seqs 4 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    Good (hw=a100-80gb, gpus=2, concurrency=16, quant=awq-int4): vllm serve
+        QuantTrio/Qwen3.6-35B-A3B-AWQ --tensor-parallel-size 2 --max-num-seqs 16
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    """
+    row = next((row for row in rows("regime", "lone_losses") if matches(row, case)), None)
+    if row is None or (concurrent_requests(case) or 1) >= row["from"]:
+        return
+    effect, strength = regime(case, losses.lone_loss)
+    yield Hit(
+        f"the few prompts that were measured in this setting lost: {row['text']}",
+        flag=spec_flag(case),
+        fix="Measure with and without it on your own prompts before switching it on.",
+        sources=tuple(row["sources"]),
+        conflicts=tuple(row["conflicts"]),
+        effect=effect,
+        strength=strength,
+    )

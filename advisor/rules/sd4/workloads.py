@@ -1,0 +1,262 @@
+"""Losses by workload."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix, Request
+from advisor.domain.question import LIMITS
+from advisor.knowledge.rule_data import number, table
+from advisor.perf.regimes import losses
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, is_hybrid, k_flag, spec_flag
+from advisor.rules.kit.fixes import caching_off_fix, k_fix
+from advisor.rules.kit.policy import for_advice, is_sparse_moe, matches, regime, sources
+from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
+
+
+@rule(
+    "SD403",
+    "info",
+    engines="vllm",
+    methods="mtp",
+    needs="model prefix_share",
+    sources=sources("regime", "prefix_share_low", "prefix_share_high", "prefix_cost_points"),
+)
+def prefix_caching_trade(case: Case) -> Iterator[Hit]:
+    """Prefix caching with MTP on a hybrid model, weighed against what the prompts share.
+
+    Why: with MTP each cache hit loses its last block, which on hybrid models is large, so caching
+    costs decode speed (about 10 points on 2x RTX 3090) and saves little where prompts differ; where
+    they share most of their text, prefilling it again costs more.
+    Bad (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --enable-prefix-caching --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --no-enable-prefix-caching --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    share, caching = case.facts.prefix_share, case.plan.prefix_caching
+    if share is None or caching is None or not is_hybrid(case):
+        return
+    place = flag(case, "--enable-prefix-caching")
+    if caching and share < number("regime", "prefix_share_low") and is_sparse_moe(case):
+        yield Hit(
+            f"prefix caching with MTP cost about {number('regime', 'prefix_cost_points'):.0f} "
+            f"points of decode speed on an "
+            f"A3B hybrid, and prompts that share {share:.0%} gain little from it",
+            flag=place,
+            fix=caching_off_fix(case, "Add --no-enable-prefix-caching."),
+            conflicts=(
+                "published deployments keep both on (35B-A3B NVFP4 k=3: +55 %; the NVFP4 recipe; "
+                "a live one at k=1)",
+                "the dense 27B is reported to work well with both",
+            ),
+        )
+    elif (
+        not caching
+        and not case.launch.emitted  # a plan of ours leaves it off where it was estimated to cost
+        and share >= number("regime", "prefix_share_high")
+    ):
+        yield Hit(
+            f"prompts share {share:.0%} of their tokens, and without prefix caching each request "
+            f"prefills them again",
+            flag=place,
+            severity="warning",
+            fix=(
+                "Add --enable-prefix-caching, and check tool calls and recall on cache "
+                "hits; vLLM 0.33 keeps the last block."
+            ),
+            conflicts=(
+                "on hybrids with MTP, cached states were wrong on hits in several releases "
+                "(vllm-project/vllm#43559)",
+            ),
+        )
+
+
+@rule("SD406", "warning", methods="ngram", decides=True, sources=sources("regime", "ngram_general"))
+def ngram_general_text(case: Case) -> Iterator[Hit]:
+    """N-gram speculation on text that does not repeat its prompt.
+
+    Why: almost nothing is accepted (2 to 5 % on an RTX 3090), while every guess is verified: -11 %
+    with ngram-mod, -19 % with ngram-cache. It pays only where answers copy from the prompt, such as
+    edits of a file.
+    Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
+        ngram-cache
+    Good: llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
+        draft-mtp --spec-draft-n-max 2
+    """
+    if is_suffix_decoding(case):
+        return
+    longer = "; at least raise prompt_lookup_min to 8" if case.plan.engine == "vllm" else ""
+    effect, _ = regime(case, losses.lookup)
+    copying = effect == "caution"
+    yield Hit(
+        "n-gram speculation lost 11 to 19 % on general prompts at 2 to 5 % acceptance",
+        flag=spec_flag(case),
+        severity="info" if copying else None,
+        fix=f"Use MTP where the checkpoint has a head, else no speculation{longer}.",
+        conflicts=("copy-and-edit loads gained 15 to 24 %",),
+        effect=effect,
+    )
+
+
+DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing more is advised
+
+
+@rule(
+    "SD411",
+    "info",
+    speculative=True,
+    parts="facts.request",
+    sources=sources("regime", "low_acceptance_rate"),
+)
+def low_acceptance(case: Case) -> Iterator[Hit]:
+    """Less than half of the tokens that an MTP head drafted are accepted, by the user's own
+    measurement.
+
+    Why: a rejected token costs its draft pass and its place in the verify step. Below one half the
+    author of a measurement with short MTP drafts calls it overhead, above 60 % profitable. The
+    estimate counts what is accepted against the price of the cycle, and takes nothing off for this
+    rule of thumb. Longer drafts and other methods gain at a smaller share.
+    Bad (acceptance=0.42, k=1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    Good (acceptance=0.82, k=1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    """
+    row, request = table("regime")["low_acceptance_rate"], case.facts.request
+    floor = row["value"]
+    rate = mean_rate(request, case.plan.k) if request is not None else None
+    if request is None or rate is None or rate >= floor or not matches(row, case):
+        return
+    fewer = range(1, min(case.plan.k, DEEPEST_K + 1))
+    best = max((k for k in fewer if (mean_rate(request, k) or 0.0) >= floor), default=0)
+    rival = f"k={best}, where it is {mean_rate(request, best):.0%}" if best else "speculation off"
+    yield Hit(
+        f"the measured acceptance gives {rate:.0%} of the drafted tokens at k={case.plan.k}, "
+        f"below {floor:.0%}",
+        flag=k_flag(case),
+        fix=f"Compare it with {rival}.",
+        conflicts=tuple(row["conflicts"]),
+    )
+
+
+def mean_rate(request: Request, k: int) -> float | None:
+    """Mean share of accepted tokens among k drafted ones, from what the user measured; None where
+    it does not say.
+
+    Conditional acceptances by position are extended by their last value; an accepted length counts
+    only at its own k.
+    """
+    if k < 1:
+        return None
+    if request.acceptance:
+        alive, total = 1.0, 0.0
+        for rate in request.acceptance[:k]:
+            alive *= rate
+            total += alive
+        more = k - len(request.acceptance)
+        if more > 0:  # a geometric series
+            total += alive * (more if rate == 1 else rate * (1 - rate**more) / (1 - rate))
+        return total / k
+    if request.acceptance_length is not None and (request.acceptance_k or k) == k:
+        return (request.acceptance_length - 1.0) / k
+    return None
+
+
+@rule(
+    "SD412",
+    "info",
+    speculative=True,
+    needs="workload model",
+    decides=True,
+    sources=sources("regime", "creative_k_max_sparse", "creative_k_max_dense"),
+)
+def creative_text(case: Case) -> Iterator[Hit]:
+    """Creative or random text with more than a short draft.
+
+    Why: such text is hard to guess; acceptance falls fastest there, and the recipes say off.
+    Measured: one draft token is about even on the sparse 35B-A3B and gains on the dense 27B.
+    Bad (workload=creative): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Good (workload=creative): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+    """
+    if case.facts.workload != "creative":
+        return
+    sparse = is_sparse_moe(case)
+    limit = int(number("regime", "creative_k_max_sparse" if sparse else "creative_k_max_dense"))
+    measured = (
+        "DFlash on the 35B-A3B 1.05x at k=1, 0.91x at 3"
+        if sparse
+        else "MTP on the 27B 1.32x at k=1, 1.37x at 2, 0.98x at 6"
+    )
+    over = case.plan.k > limit
+    yield Hit(
+        f"creative text is accepted least ({measured}, V100): off, or at most k={limit}",
+        flag=k_flag(case),
+        fix=k_fix(case, limit, f"Use k={limit}, or switch speculation off for this load.")
+        if over
+        else Fix(text="Measure, or switch speculation off for this load."),
+        conflicts=(
+            "a dense 27B on an RTX 4090 gained 1.65x at k=4 with creative prompts (f59702526243)",
+        ),
+        effect="k_max" if over else regime(case, losses.creative).effect,
+        k_max=limit if over else None,
+    )
+
+
+@rule(
+    "SD413",
+    "info",
+    speculative=True,
+    parts="facts.request",
+    needs="model",
+    sources=("seed002", "seed003", "repo3090"),
+)
+def thinking_apart(case: Case) -> Iterator[Hit]:
+    """An acceptance measured without saying whether the model was thinking.
+
+    Why: thinking changes both the acceptance and the length of the answers, so that figures of the
+    two modes must not be averaged; comparisons across modes were confounded by length.
+    Bad (acceptance=0.8): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (acceptance=0.8, thinking=true): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    request, model = case.facts.request, case.facts.model
+    if (
+        request is None
+        or model is None
+        or (request.acceptance is None and request.acceptance_length is None)
+    ):
+        return
+    if request.thinking is None and (model.thinking_default is not None or model.reasoning_parser):
+        yield Hit(
+            "measure the acceptance with thinking on and off separately: the given value does not "
+            "state the mode, and the two differ in acceptance and answer length"
+        )
+
+
+@rule(
+    "SD419",
+    "info",
+    engines="llama-server",
+    methods="mtp",
+    parts="facts.request",
+    needs="concurrency",
+    sources=sources("regime", "raw_completion"),
+)
+def raw_completion(case: Case) -> Iterator[Hit]:
+    """MTP in llama-server is accepted less on /completion than on /v1/chat/completions.
+
+    Why: without the chat template the head sees text that it was not trained on: acceptance 0.63
+    instead of 0.76, 1.30x instead of 1.49x.
+    Bad (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384
+        --parallel 1 --spec-type draft-mtp --spec-draft-n-max 4
+    Good (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384
+        --parallel 1
+    """
+    if not for_advice(case):
+        return
+    if case.plan.method == "mtp":
+        yield Hit(
+            "send requests to /v1/chat/completions: raw prompts on /completion were accepted at 63 "
+            "% instead of 76 % (1.30x instead of 1.49x, A100)"
+        )

@@ -1,0 +1,287 @@
+"""What the evidence is worth."""
+
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case
+from advisor.domain.versions import parse_release
+from advisor.knowledge.rule_data import table
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import is_hybrid
+from advisor.rules.kit.policy import (
+    for_advice,
+    hardware_name,
+    is_sparse_moe,
+    matches,
+    model_name,
+    rows,
+    sources,
+)
+from advisor.rules.kit.releases import release
+
+
+@rule(
+    "SD501",
+    "info",
+    speculative=True,
+    parts="facts.request",
+    needs="hardware model concurrency",
+    sources=sources("claims", "no_pair"),
+)
+def no_measured_pair(case: Case) -> Iterator[Hit]:
+    """No published A/B benchmark matches this configuration, though the hardware was measured.
+
+    Why: the estimate then rests on similar configurations and on the cost model; an A/B benchmark
+    on the machine itself outweighs both.
+    Bad (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
+        --max-num-seqs 256 --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
+        --max-num-seqs 256 --gpu-memory-utilization 0.75
+    """
+    if not for_advice(case):
+        return
+    facts = case.facts
+    hw = facts.hardware
+    if hw is None or any(e.covers for e in facts.evidence):
+        return
+    here = [e for e in facts.evidence if e.hardware == hw.id]
+    if not here:
+        return  # sd506 says it
+    near, asked = here[0], facts.concurrency or 1
+    same = near.model == (facts.model.id if facts.model else "") and near.engine == case.plan.engine
+    if same and 0.5 <= (near.concurrency or 1) / asked <= 2:
+        return  # only the length of its prompts is not published
+    yield Hit(
+        f"no published A/B benchmark of {model_name(case)} at concurrency {asked} on "
+        f"{hardware_name(case)}; the nearest is {near.model} {near.quant} on {near.engine} at "
+        f"concurrency {near.concurrency or 1:g}: benchmark first if the difference matters",
+        sources=(near.source,),
+    )
+
+
+@rule(
+    "SD502",
+    "info",
+    engines="vllm sglang",
+    speculative=True,
+    parts="facts.request",
+    needs="hardware model concurrency",
+    sources=sources("claims", "no_pair"),
+)
+def evidence_of_other_version(case: Case) -> Iterator[Hit]:
+    """The published benchmarks of this configuration used another release line of the engine.
+
+    Why: kernels, graph modes and cache defaults change between releases, and with them the sign of
+    small effects.
+    Bad (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.28.0): vllm serve
+        Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --gpu-memory-utilization 0.75
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.19.1): vllm serve
+        Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --gpu-memory-utilization 0.75
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    if not for_advice(case):
+        return
+    asked = release(case)
+    covering = [
+        e for e in case.facts.evidence if e.covers and parse_release(e.engine_version) is not None
+    ]
+    if asked is None or not covering or any(_line(e.engine_version) == asked[:2] for e in covering):
+        return
+    newest = max(covering, key=lambda e: parse_release(e.engine_version) or ())
+    when = f" of {newest.date}" if newest.date else ""
+    yield Hit(
+        f"the newest benchmark of this load was run with {newest.engine} "
+        f"{newest.engine_version}{when}, not with {'.'.join(map(str, asked))}",
+        sources=(newest.source,),
+    )
+
+
+def _line(text: str) -> tuple[int, ...] | None:
+    found = parse_release(text)
+    return found[:2] if found else None
+
+
+@rule(
+    "SD503",
+    "info",
+    speculative=True,
+    parts="facts.request",
+    needs="hardware concurrency",
+    sources=sources("claims", "superseded"),
+)
+def superseded_claim(case: Case) -> Iterator[Hit]:
+    """A widely read statement about this set-up is out of date.
+
+    Why: guides of spring 2026 are still found first; who follows them turns a gain off or sets what
+    has no effect.
+    Bad (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m
+        Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type draft-mtp
+        --spec-draft-n-max 2
+    Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m
+        Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
+    """
+    if not for_advice(case):
+        return
+    for row in rows("claims", "superseded"):
+        if matches(row, case):
+            yield Hit(
+                f"outdated: {row['text']}",
+                sources=tuple(row["sources"]),
+                conflicts=tuple(row["conflicts"]),
+            )
+
+
+@rule(
+    "SD504",
+    "info",
+    speculative=True,
+    parts="facts.request",
+    needs="hardware model concurrency",
+    sources=sources("claims", "retracted"),
+)
+def retracted_claim(case: Case) -> Iterator[Hit]:
+    """A published number about this set-up was withdrawn by its author.
+
+    Why: it is still quoted. It takes no part in the estimate.
+    Bad (goal=balanced, hw=rtx3090, gpus=2, concurrency=1): vllm serve
+        cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    Good (goal=balanced, hw=gb10, concurrency=1): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
+        --max-num-seqs 8 --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":1}'
+    """
+    if not for_advice(case):
+        return
+    for row in rows("claims", "retracted"):
+        if matches(row, case):
+            yield Hit(row["text"], sources=tuple(row["sources"]))
+
+
+@rule(
+    "SD505",
+    "info",
+    speculative=True,
+    parts="facts.request",
+    needs="hardware model concurrency",
+    sources=sources("claims", "random_weight_sources"),
+)
+def random_weights_evidence(case: Case) -> Iterator[Hit]:
+    """The nearest measurements come from runs with random weights and a set acceptance.
+
+    Why: such runs measure what a step costs. What a draft head gets accepted, and how routing is
+    skewed, they do not know.
+    Bad (goal=balanced, hw=h200, concurrency=16, ctx=2048, evidence=h200-sweep): vllm serve
+        Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --max-num-seqs 32 --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    if not for_advice(case):
+        return
+    known = table("claims")["random_weight_sources"]
+    used = {
+        e.source
+        for e in case.facts.evidence
+        if e.source in known["ids"] or e.source.startswith(tuple(known["prefixes"]))
+    }
+    if used:
+        yield Hit(
+            "measured step costs here come from random weights with a set acceptance: the gain "
+            "still depends on an assumed acceptance",
+            sources=tuple(sorted(used)),
+        )
+
+
+@rule(
+    "SD506",
+    "info",
+    speculative=True,
+    parts="facts.request",
+    needs="hardware model concurrency",
+    sources=sources("claims", "no_pair"),
+)
+def hardware_never_measured(case: Case) -> Iterator[Hit]:
+    """No published benchmark near this load used this hardware: the estimate is extrapolated.
+
+    Why: the cost model carries ratios across machines better than speeds, but engine and platform
+    faults (lost graphs, slow verify kernels) are seen only by measuring there.
+    Bad (goal=balanced, hw=l40s, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-27B-FP8
+        --max-num-seqs 8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --max-num-seqs 32 --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    if not for_advice(case):
+        return
+    hw = case.facts.hardware
+    if hw is not None and not any(e.hardware == hw.id for e in case.facts.evidence):
+        yield Hit(
+            f"no published benchmark near this load used {hardware_name(case)}: the estimate is "
+            f"extrapolated from other machines"
+        )
+
+
+@rule(
+    "SD507",
+    "info",
+    speculative=True,
+    parts="facts.request",
+    needs="model shape hardware",
+    sources=sources("claims", "proxy_shape"),
+)
+def stand_in_shape(case: Case) -> Iterator[Hit]:
+    """The model's own shape is unknown; another model's is used.
+
+    Why: layer, expert and head sizes enter each cost of the step and the memory bill.
+    Bad (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.8-27B-FP8 --max-num-seqs 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs
+        4 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    if not for_advice(case):
+        return
+    model, shape = case.facts.model, case.facts.shape
+    if model is None or shape is None or model.proxy is None or shape.id == model.id:
+        return
+    yield Hit(
+        f"the shape of {model_name(case)} is unknown; costs and memory are those of "
+        f"{shape.name or shape.id}",
+        sources=(model.source,) if model.source else (),
+    )
+
+
+@rule(
+    "SD509",
+    "info",
+    engines="vllm",
+    methods="mtp",
+    parts="facts.request",
+    needs="model hardware concurrency",
+    sources=sources("claims", "a3b_spread"),
+)
+def conflicting_a3b_reports(case: Case) -> Iterator[Hit]:
+    """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.
+
+    Why: one number would mislead; without a published benchmark of this configuration only the
+    spread is known.
+    Bad (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
+        cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2 --max-num-seqs 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
+        Qwen/Qwen3.6-27B-AWQ --tensor-parallel-size 2 --max-num-seqs 4 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    if not for_advice(case):
+        return
+    if not is_sparse_moe(case) or not is_hybrid(case):
+        return
+    if any(e.covers for e in case.facts.evidence):
+        return
+    reports = tuple(table("claims")["a3b_spread"]["rows"])
+    yield Hit(
+        f"reports on MTP for {model_name(case)} in vLLM range from -51 % to +55 % by "
+        f"quantisation, release and settings",
+        conflicts=reports,
+    )
