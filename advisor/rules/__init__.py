@@ -6,7 +6,7 @@ tests/rules/sdNNN.yaml; run `python -m advisor.rules.build`.
 """
 
 from advisor.rules.checking import check, decisive_findings, is_version_pinned
-from advisor.rules.registry import Hit, Lacking, Rule, all_rules, get_rule, rule
+from advisor.rules.registry import Hit, Lacking, Rule, all_rules, get_rule, rule, when
 
 __all__ = [
     "Hit",
@@ -19,6 +19,7 @@ __all__ = [
     "get_rule",
     "is_version_pinned",
     "rule",
+    "when",
 ]
 
 

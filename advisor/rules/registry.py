@@ -111,30 +111,59 @@ DECLARED: dict[str, Rule] = {}
 Names = str | tuple[str, ...]  # a tuple, or names with blanks between them
 
 
-def rule(
-    code: str = "",
-    severity: Severity = "warning",
+class When(NamedTuple):
+    """What a rule asks of a case before it is called."""
+
+    methods: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    speculative: bool = False
+
+
+ASKED: dict[Check, When] = {}
+
+
+def when(
     *,
-    sources: tuple[str, ...] | str = (),
-    defect: str = "",
-    engines: Names = (),
-    needs: Names = (),
     methods: Names = (),
     options: Names = (),
     parts: Names = (),
+    needs: Names = (),
     speculative: bool = False,
+) -> Callable[[Check], Check]:
+    """Declare what the rule below asks of a case: without it, it is not called.
+
+    methods, options, parts: the method is one of these, one of these options is given, these parts
+    of the case are true. needs: Facts fields, "version" (a release is pinned), "file" (only for
+    configurations that were read) or "estimate"; a lacking one makes it skipped. speculative: only
+    where the plan speculates.
+    """
+
+    def declare(function: Check) -> Check:
+        ways = names(methods)
+        speculates = speculative or bool(ways and "none" not in ways)
+        ASKED[function] = When(ways, names(options), names(parts), names(needs), speculates)
+        return function
+
+    return declare
+
+
+def rule(
+    code: str = "",
+    severity: Severity = "warning",
+    engines: Names = (),
+    *,
+    sources: tuple[str, ...] | str = (),
+    defect: str = "",
     versioned: bool = False,
     decides: bool | None = None,
 ) -> Callable[[Check], Rule]:
     """Declare the function below as a rule; without a code it is that of the file's name.
 
-    engines: the only engines it speaks on (empty: all). needs: Facts fields, "version" (a release
-    is pinned), "file" (only for configurations that were read) or "estimate"; a lacking one makes
-    it skipped. methods, options, parts: it is asked only where the method is one of these, one of
-    these options is given, and these parts of the case are true. speculative: only where the plan
-    speculates. versioned: at most a warning where the
-    file pins no catalogued release, unless the hit holds for all of them (`everywhere`), and the
-    message says which versions are meant. decides: whether it can give an error or an effect on the
+    engines: the only engines it speaks on (empty: all). versioned: at most a warning where the file
+    pins no catalogued release, unless the hit holds for all of them (`everywhere`), and the message
+    says which versions are meant. decides: whether it can give an error or an effect on the
     decision (by default where its severity is an error). defect: a row of defects.json, from which
     sources, conflicts and affected versions come. sources: where its claim comes from; a rule
     without one is refused.
@@ -155,18 +184,9 @@ def rule(
             raise AdvisorError(
                 f"{own} is used by '{DECLARED[own].slug}' and '{slug}': codes are never shared"
             )
-        ways = names(methods)
+        asked = ASKED.get(function, When())
         row = RuleRow(
-            own,
-            slug,
-            severity,
-            names(engines),
-            names(needs),
-            speculative or bool(ways and "none" not in ways),
-            module,
-            ways,
-            names(options),
-            names(parts),
+            own, slug, severity, names(engines), asked.needs, asked.speculative, module, *asked[:3]
         )
         found = Rule(
             *row[:3],

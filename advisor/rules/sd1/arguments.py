@@ -9,7 +9,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.engines.base import PASSED_ENV
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
     flag,
     flags,
@@ -89,9 +89,7 @@ ALIKE: tuple[dict[str, str], ...] = (
 )
 
 
-@rule(
-    "SD116", "error", engines=CATALOGUED, sources="the engines' own parsers, catalogued by release"
-)
+@rule("SD116", "error", CATALOGUED, sources="the engines' own parsers, catalogued by release")
 def other_engines_flag(case: Case) -> Iterator[Hit]:
     """A flag of another engine.
 
@@ -144,11 +142,11 @@ BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
 @rule(
     "SD120",
     "error",
-    engines="llama-server",
-    options="--flash-attn",
+    "llama-server",
     versioned=True,
     sources=("ggml-org/llama.cpp#22938", "llama-server 0.5.0, run"),
 )
+@when(options="--flash-attn")
 def flash_attn_bare(case: Case) -> Iterator[Hit]:
     """A bare -fa or --flash-attn, which newer builds take only with on, off or auto.
 
@@ -178,7 +176,7 @@ WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
 @rule(
     "SD125",
     "error",
-    engines="vllm",
+    "vllm",
     sources=(
         "vLLM docs, tool calling: --enable-auto-tool-choice needs --tool-call-parser",
         "vllm 0.19.1 to 0.33.0 cli_args.py",
@@ -225,7 +223,7 @@ _DIRECT = ("document", "python", "helm")
 @rule(
     "SD133",
     "error",
-    engines=CATALOGUED,
+    CATALOGUED,
     versioned=True,
     sources=(
         "python/cpython Lib/argparse.py (unrecognized arguments)",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.engines.arguments.fields import depth
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags, rename_fix, replace_fix
 from advisor.rules.kit.fixes import drop_fix, is_release_pinned, is_shared
 from advisor.rules.kit.flags import (
@@ -26,7 +26,7 @@ from advisor.rules.kit.releases import between, release, version_label, version_
 @rule(
     "SD102",
     "error",
-    engines=CATALOGUED,
+    CATALOGUED,
     versioned=True,
     sources=(
         "the engines' own parsers, catalogued by release",
@@ -144,13 +144,8 @@ def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
 SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
 
 
-@rule(
-    "SD104",
-    "error",
-    engines=CATALOGUED,
-    needs="version",
-    sources="the engines' own parsers, catalogued by release",
-)
+@rule("SD104", "error", CATALOGUED, sources="the engines' own parsers, catalogued by release")
+@when(needs="version")
 def flag_too_new(case: Case) -> Iterator[Hit]:
     """A flag that the pinned release does not have yet.
 
@@ -179,7 +174,7 @@ NAMES = ("--spec-method", "--spec-model", "--spec-tokens")
 @rule(
     "SD118",
     "error",
-    engines="vllm",
+    "vllm",
     versioned=True,
     sources="vllm 0.22.1 parser (first with the shorthand)",
 )
@@ -207,10 +202,7 @@ def spec_shorthand_too_old(case: Case) -> Iterator[Hit]:
 def config_fix(case: Case, tokens: str) -> Fix:
     """The shorthand's options as one: the same meaning, on a release that would refuse to start."""
     given = [found for found in flags(case) if found.name in NAMES]
-    config: dict[str, object] = {
-        "method": "mtp",
-        "num_speculative_tokens": depth(tokens) or tokens,
-    }
+    config: dict[str, object] = {"method": "mtp", "num_speculative_tokens": depth(tokens) or tokens}
     method, model = flag(case, "--spec-method"), flag(case, "--spec-model")
     if method is not None and method.value:
         config["method"] = method.value
@@ -241,12 +233,11 @@ SINCE = table("compatibility")["spec_config_since"]
 @rule(
     "SD119",
     "error",
-    engines="vllm",
-    speculative=True,
-    parts="plan.k_schedule",
+    "vllm",
     versioned=True,
     sources=(*SINCE["sources"], "vllm 0.33.0 vllm/config/vllm.py"),
 )
+@when(speculative=True, parts="plan.k_schedule")
 def k_schedule_unsupported(case: Case) -> Iterator[Hit]:
     """A schedule of draft tokens by batch size where the release or the layout does not take one.
 

@@ -238,8 +238,6 @@ def out_of_range(case: Case, found: Flag) -> Hit | None:
     meant = None
     if value.startswith("-") and outside(limits(engine, found.name, None), number) is None:
         meant = number
-    elif found.name == "--port" and len(number) == 6 and number[-1] == number[-2]:
-        meant = number[:-1]
     elif said == "at most 1" and re.fullmatch(r"\d{1,2}", number):
         meant = f"{float(number) / 100:g}"
     what = f"Write {meant} if that is meant." if meant else f"Give {found.raw} {said}."

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.fixes import json_swap_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_config
 from advisor.rules.kit.values import not_a_choice
@@ -20,10 +20,10 @@ KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")
 @rule(
     severity="error",
     engines="vllm",
-    options="--speculative-config",
     versioned=True,
     sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
 )
+@when(options="--speculative-config")
 def spec_config_value(case: Case) -> Iterator[Hit]:
     """A backend, quantisation or KV type in --speculative-config that the release does not have.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import is_only_near
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config, spec_keys
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
@@ -16,13 +16,8 @@ WHAT = (
 )
 
 
-@rule(
-    "SD109",
-    "error",
-    engines="vllm",
-    options="--speculative-config",
-    sources="vllm 0.19.1 to 0.33.0, parser run",
-)
+@rule("SD109", "error", "vllm", sources="vllm 0.19.1 to 0.33.0, parser run")
+@when(options="--speculative-config")
 def spec_config_json(case: Case) -> Iterator[Hit]:
     """The JSON of --speculative-config is broken.
 
@@ -77,7 +72,7 @@ OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of v
 @rule(
     "SD110",
     "error",
-    engines="vllm",
+    "vllm",
     versioned=True,
     sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
 )
@@ -122,13 +117,13 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
 @rule(
     "SD134",
     "error",
-    engines="vllm",
-    options="--speculative-config",
+    "vllm",
     sources=(
         "vllm-project/vllm#10483",
         "vllm vllm/config/speculative.py (_verify_and_get_draft_tp, _verify_args)",
     ),
 )
+@when(options="--speculative-config")
 def draft_parallel_size(case: Case) -> Iterator[Hit]:
     """A tensor-parallel size of the drafter that vLLM does not support.
 

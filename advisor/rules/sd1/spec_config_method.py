@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.readers.syntax.placeholders import to_fill
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, integer
 from advisor.rules.kit.fixes import json_add_fix, json_fix, set_fix
 from advisor.rules.kit.flags import spec_choices, spec_config, spec_keys
@@ -16,7 +16,7 @@ from advisor.rules.sd1.sd111_spec_method_unknown import method_flag
 @rule(
     "SD112",
     "info",
-    engines="vllm",
+    "vllm",
     sources=("vllm 0.33.0 vllm/config/speculative.py", "vllm-project/vllm-ascend#8623"),
 )
 def method_alias(case: Case) -> Iterator[Hit]:
@@ -52,10 +52,7 @@ def alias_fix(case: Case, place: Flag | None) -> Fix:
 
 
 @rule(
-    "SD115",
-    "error",
-    engines="vllm",
-    sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
+    "SD115", "error", "vllm", sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run"
 )
 def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
     """A number of speculative tokens that is not a whole number above zero.
@@ -96,14 +93,11 @@ NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
 @rule(
     "SD123",
     "info",
-    engines="vllm",
-    options="--speculative-config",
+    "vllm",
     decides=True,
-    sources=(
-        "vllm 0.33.0 vllm/config/speculative.py (_verify_args)",
-        "vllm-project/vllm#44566",
-    ),
+    sources=("vllm 0.33.0 vllm/config/speculative.py (_verify_args)", "vllm-project/vllm#44566"),
 )
+@when(options="--speculative-config")
 def spec_config_without_k(case: Case) -> Iterator[Hit]:
     """--speculative-config without num_speculative_tokens.
 
@@ -146,13 +140,8 @@ OWN_BY_MODEL = "0.11.1"
 NEED = ("eagle", "eagle3", "draft_model", "dflash", "medusa", "mlp_speculator")
 
 
-@rule(
-    "SD128",
-    "error",
-    engines="vllm",
-    options="--speculative-config",
-    sources="vllm-project/vllm@002e77c1 vllm/config/speculative.py",
-)
+@rule("SD128", "error", "vllm", sources="vllm-project/vllm@002e77c1 vllm/config/speculative.py")
+@when(options="--speculative-config")
 def spec_config_without_model(case: Case) -> Iterator[Hit]:
     """--speculative-config that names no drafter: neither a model nor a method that needs none.
 

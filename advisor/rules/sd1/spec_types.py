@@ -6,7 +6,7 @@ from advisor.domain.nouns import Case, Fix
 from advisor.domain.patterns import is_only_near
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags, model_text, value_fix
 from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
@@ -26,11 +26,11 @@ SINCE = "b9180"
 @rule(
     "SD113",
     "error",
-    engines="llama-server",
-    options="--spec-type",
+    "llama-server",
     versioned=True,
     sources=("ggml-org/llama.cpp#22964", "ggml-org/llama.cpp#22673", "llama-server 0.5.0, run"),
 )
+@when(options="--spec-type")
 def spec_type_mtp(case: Case) -> Iterator[Hit]:
     """`--spec-type mtp`, the spelling of the branch before it was merged.
 
@@ -74,11 +74,11 @@ SPEC_TYPE_TOO_NEW_SINCE = table("compatibility")["spec_types_since"]
 @rule(
     "SD114",
     "error",
-    engines="llama-server",
-    options="--spec-type",
+    "llama-server",
     versioned=True,
     sources=tuple(SPEC_TYPE_TOO_NEW_SINCE["sources"]),
 )
+@when(options="--spec-type")
 def spec_type_too_new(case: Case) -> Iterator[Hit]:
     """A speculative type that the llama.cpp build does not have, or that none has.
 
@@ -143,11 +143,8 @@ WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the 
 @rule(
     "SD124",
     "warning",
-    engines="llama-server",
-    sources=(
-        "llama-server 0.5.0 --help: --spec-type defaults to none",
-        "ggml-org/llama.cpp#25345",
-    ),
+    "llama-server",
+    sources=("llama-server 0.5.0 --help: --spec-type defaults to none", "ggml-org/llama.cpp#25345"),
 )
 def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
     """Draft lengths without a speculative type or a draft model.
@@ -210,8 +207,7 @@ TAKEN = (*(word for word in METHODS if word != "MTP"), *UNMODELLED, "NONE")
 @rule(
     "SD127",
     "error",
-    engines="sglang",
-    options="--speculative-algorithm",
+    "sglang",
     versioned=True,
     sources=(
         "sgl-project/sglang python/sglang/srt/speculative/spec_info.py "
@@ -219,6 +215,7 @@ TAKEN = (*(word for word in METHODS if word != "MTP"), *UNMODELLED, "NONE")
         "sglang 0.5.11 and 0.5.12 parsers",
     ),
 )
+@when(options="--speculative-algorithm")
 def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
     """A speculative algorithm that SGLang does not have, such as vLLM's `mtp`.
 
@@ -240,11 +237,7 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
         since = (catalogue(case).notes.get("methods_since") or {}).get(METHODS.get(word, ""))
         if since and between(release(case), since, None) is False:
             what = f"Use sglang {since} or newer."
-            yield Hit(
-                f"{found.value} came with SGLang {since}",
-                flag=found,
-                fix=what,
-            )
+            yield Hit(f"{found.value} came with SGLang {since}", flag=found, fix=what)
         return
     option = catalogue(case).find(ALGORITHM, catalogued_version(case))
     if option is not None and option.choices:  # the parser itself refuses it: SD107

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Edit, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import CUT_OFF, SWITCH_VALUE
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import GGUF_ENGINES, flags, model_text, replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 
@@ -17,7 +17,7 @@ OWN_RULE = ("--flash-attn",)  # SD120
 @rule(
     "SD108",
     "error",
-    engines=CATALOGUED,
+    CATALOGUED,
     sources=("the engines' own parsers, catalogued by release", "llama-server 0.5.0, run"),
 )
 def flag_needs_value(case: Case) -> Iterator[Hit]:
@@ -46,9 +46,7 @@ def flag_needs_value(case: Case) -> Iterator[Hit]:
         )
         if option is not None and option.takes_value and not option.many:
             yield Hit(
-                f"{found.raw} needs a value and has none",
-                flag=found,
-                fix=value_of(case, found),
+                f"{found.raw} needs a value and has none", flag=found, fix=value_of(case, found)
             )
 
 
@@ -72,12 +70,12 @@ _MEND = {
 @rule(
     "SD126",
     "error",
-    parts="launch.notes",
     sources=(
         "https://www.gnu.org/software/bash/manual/html_node/Escape-Character.html",
         "https://www.shellcheck.net/wiki/SC1143",
     ),
 )
+@when(parts="launch.notes")
 def options_cut_off(case: Case) -> Iterator[Hit]:
     r"""Options on lines that are not part of the command.
 
@@ -117,7 +115,7 @@ SPLIT_NOWHERE = frozenset(
 @rule(
     "SD129",
     "warning",
-    engines=CATALOGUED,
+    CATALOGUED,
     decides=True,
     sources=(
         "python/cpython Lib/argparse.py (_parse_optional)",
@@ -219,14 +217,14 @@ _ON = ("true", "yes", "on", "enabled")
 @rule(
     "SD130",
     "error",
-    engines=CATALOGUED,
-    parts="launch.notes",
+    CATALOGUED,
     versioned=True,
     sources=(
         "python/cpython Lib/argparse.py (store_true, BooleanOptionalAction: nargs=0)",
         "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
     ),
 )
+@when(parts="launch.notes")
 def switch_given_a_value(case: Case) -> Iterator[Hit]:
     """A switch followed by `true` or `false`.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import GGUF_ENGINES, flag, flags, model_text, spec_flag, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import spec_config
@@ -24,13 +24,8 @@ from advisor.rules.kit.releases import asked_release, release, version_label
 SPLIT = table("compatibility")["split_mtp_publishers"]
 
 
-@rule(
-    "SD213",
-    "error",
-    engines=GGUF_ENGINES,
-    methods="mtp",
-    sources=(*SPLIT["sources"], "ggml-org/llama.cpp#22673"),
-)
+@rule("SD213", "error", GGUF_ENGINES, sources=(*SPLIT["sources"], "ggml-org/llama.cpp#22673"))
+@when(methods="mtp")
 def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     """draft-mtp on a GGUF that has no MTP tensors, judging by its name.
 
@@ -86,11 +81,11 @@ UNUSABLE = (
 @rule(
     "SD214",
     "warning",
-    engines="vllm sglang",
-    methods="mtp",
+    "vllm sglang",
     decides=True,
     sources=("z-lab/paroquant#42", "sgl-project/sglang#35797", "noonghunna/club-3090#1052"),
 )
+@when(methods="mtp")
 def mtp_head_unusable(case: Case) -> Iterator[Hit]:
     """MTP on a model without a head, or on a checkpoint whose head is missing or quantised away.
 
@@ -147,10 +142,10 @@ ENGINE_NAMES = {"llama-server": "llama.cpp"}
 @rule(
     "SD239",
     "error",
-    engines="vllm sglang llama-server",
-    needs="model",
+    "vllm sglang llama-server",
     sources=("vllm-project/recipes", "sgl-project/sgl-cookbook", "ggml-org/llama.cpp"),
 )
+@when(needs="model")
 def release_before_model(case: Case) -> Iterator[Hit]:
     """An engine release that is older than the model, or than drafting with its MTP head.
 
@@ -185,7 +180,7 @@ ROW = table("compatibility")["needs_remote_code"]
 OPTION = "--trust-remote-code"
 
 
-@rule("SD273", "error", engines="vllm sglang", sources=tuple(ROW["sources"]))
+@rule("SD273", "error", "vllm sglang", sources=tuple(ROW["sources"]))
 def remote_code(case: Case) -> Iterator[Hit]:
     """A model that is loaded by code of its own repository, without --trust-remote-code.
 
@@ -223,9 +218,7 @@ NEAR = 128  # llama.cpp lets the sizes differ by so many
 @rule(
     "SD274",
     "error",
-    engines=("vllm", "sglang", *GGUF_ENGINES),
-    methods="draft_model",
-    parts="plan.draft_model",
+    ("vllm", "sglang", *GGUF_ENGINES),
     sources=(
         "vllm vllm/config/speculative.py (verify_equal_vocab_size_if_draft_model)",
         "sgl-project/sglang#24051",
@@ -233,6 +226,7 @@ NEAR = 128  # llama.cpp lets the sizes differ by so many
         *table("compatibility")["vocabularies"]["sources"],
     ),
 )
+@when(methods="draft_model", parts="plan.draft_model")
 def draft_vocabulary(case: Case) -> Iterator[Hit]:
     """A draft model with another vocabulary than the model that it drafts for.
 
@@ -282,10 +276,10 @@ ASKED = {
 @rule(
     "SD276",
     "error",
-    engines="vllm sglang",
-    options="--quantization",
+    "vllm sglang",
     sources=("vllm vllm/config/model.py (_verify_quantization)", "vllm-project/vllm#19050"),
 )
+@when(options="--quantization")
 def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
     """--quantization that names another format than the checkpoint is in.
 

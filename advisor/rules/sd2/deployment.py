@@ -5,18 +5,14 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Container, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import around, has_switch
 
 FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
 
 
-@rule(
-    "SD238",
-    "info",
-    parts="launch.container",
-    sources="compose and Kubernetes documentation on image tags",
-)
+@rule("SD238", "info", sources="compose and Kubernetes documentation on image tags")
+@when(parts="launch.container")
 def image_unpinned(case: Case) -> Iterator[Hit]:
     """An image tag that is not fixed to one release.
 
@@ -66,10 +62,10 @@ SMALL_BYTES = 1 << 30
 @rule(
     "SD240",
     "warning",
-    engines="vllm sglang",
-    parts="launch.container",
+    "vllm sglang",
     sources=("rwlove/home-ops", "Tanguille/cluster", "vLLM docs, deploying with Docker"),
 )
+@when(parts="launch.container")
 def shm_small(case: Case) -> Iterator[Hit]:
     """Tensor parallelism in a container with the default 64 MB of shared memory.
 
@@ -114,13 +110,8 @@ KINDS = (
 )
 
 
-@rule(
-    "SD241",
-    "error",
-    engines="vllm sglang",
-    parts="launch.container",
-    sources=tuple(BUDGET["sources"]),
-)
+@rule("SD241", "error", "vllm sglang", sources=tuple(BUDGET["sources"]))
+@when(parts="launch.container")
 def probe_budget(case: Case) -> Iterator[Hit]:
     """A startup or liveness probe that gives up before the server is ready.
 
@@ -205,12 +196,8 @@ def compiles(case: Case) -> bool:
     return not (has_switch(case, "--enforce-eager") or has_switch(case, "--disable-cuda-graph"))
 
 
-@rule(
-    "SD242",
-    "warning",
-    parts="launch.container",
-    sources=("nicolerenee/infra#2067", "Tanguille/cluster"),
-)
+@rule("SD242", "warning", sources=("nicolerenee/infra#2067", "Tanguille/cluster"))
+@when(parts="launch.container")
 def rollout_surge(case: Case) -> Iterator[Hit]:
     """A rolling update that needs a second GPU before it frees the first.
 

@@ -8,14 +8,8 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
-from advisor.rules.kit.case import (
-    calls_tools,
-    flag,
-    k_flag,
-    spec_flag,
-    unread,
-)
+from advisor.rules import Hit, rule, when
+from advisor.rules.kit.case import calls_tools, flag, k_flag, spec_flag, unread
 from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import headless
@@ -23,13 +17,8 @@ from advisor.rules.registry import get_defect
 from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
 
 
-@rule(
-    "SD244",
-    "warning",
-    engines="llama-server",
-    speculative=True,
-    sources=get_defect("llama-spec-chain").sources,
-)
+@rule("SD244", "warning", "llama-server", sources=get_defect("llama-spec-chain").sources)
+@when(speculative=True)
 def mixed_spec_chain(case: Case) -> Iterator[Hit]:
     """Several speculative types in one --spec-type list.
 
@@ -56,14 +45,8 @@ def mixed_spec_chain(case: Case) -> Iterator[Hit]:
 SAFE_MIN = 8
 
 
-@rule(
-    "SD245",
-    "info",
-    engines="vllm",
-    methods="ngram",
-    options="--speculative-config",
-    sources=("vllm-project/vllm#56077", "vllm-project/vllm#40875"),
-)
+@rule("SD245", "info", "vllm", sources=("vllm-project/vllm#56077", "vllm-project/vllm#40875"))
+@when(methods="ngram", options="--speculative-config")
 def ngram_lookup_min(case: Case) -> Iterator[Hit]:
     """N-gram speculation that copies after two matching tokens.
 
@@ -102,9 +85,8 @@ def lookup_fix(case: Case, place: Flag, given: bool, most: object) -> Fix:
 FAILED_K = 18  # with 16,384 tokens a step
 
 
-@rule(
-    "SD260", "warning", engines="vllm", methods="dflash", sources="AI-Guru/ai_services int4-dflash"
-)
+@rule("SD260", "warning", "vllm", sources="AI-Guru/ai_services int4-dflash")
+@when(methods="dflash")
 def dflash_block_budget(case: Case) -> Iterator[Hit]:
     """DFlash with a block so long that it does not fit the token budget.
 
@@ -126,7 +108,8 @@ def dflash_block_budget(case: Case) -> Iterator[Hit]:
 ROW = table("compatibility")["dflash_temperature"]
 
 
-@rule("SD266", "info", methods="dflash", sources=tuple(ROW["sources"]))
+@rule("SD266", "info", sources=tuple(ROW["sources"]))
+@when(methods="dflash")
 def dflash_temperature(case: Case) -> Iterator[Hit]:
     """DFlash with a sampling temperature of one half or more.
 
@@ -162,7 +145,8 @@ def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
     ) else case.facts.temperature if case.launch.emitted else None
 
 
-@rule("SD270", "warning", engines="vllm sglang", speculative=True, sources="knowledge/drafters")
+@rule("SD270", "warning", "vllm sglang", sources="knowledge/drafters")
+@when(speculative=True)
 def drafter_k_too_high(case: Case) -> Iterator[Hit]:
     """More draft tokens than the published drafter was made for.
 
@@ -201,10 +185,10 @@ NEED = ("eagle3", "draft_model", "dflash", "dspark")
 @rule(
     "SD275",
     "error",
-    engines="sglang",
-    speculative=True,
+    "sglang",
     sources="sglang 0.5.9 to 0.5.23 server_args.py (speculative_draft_model_path)",
 )
+@when(speculative=True)
 def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
     """EAGLE3, STANDALONE, DFLASH, or EAGLE on a model without an MTP head, without a draft model.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
     GGUF_ENGINES,
     flag,
@@ -21,7 +21,7 @@ from advisor.rules.kit.values import is_accepted
 TYPES = table("compatibility")["kv_types_without_kernel"]
 
 
-@rule("SD210", "warning", engines="llama-server", sources=tuple(TYPES["sources"]))
+@rule("SD210", "warning", "llama-server", sources=tuple(TYPES["sources"]))
 def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
     """A KV cache type for which a default llama.cpp build has no flash-attention kernel.
 
@@ -51,13 +51,8 @@ def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD211",
-    "warning",
-    engines="llama-server",
-    options="--cache-type-k --cache-type-v",
-    sources="Tanguille/cluster@c9a7856e4",
-)
+@rule("SD211", "warning", "llama-server", sources="Tanguille/cluster@c9a7856e4")
+@when(options="--cache-type-k --cache-type-v")
 def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
     """Different types for the K and the V cache under llama.cpp.
 
@@ -88,7 +83,7 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
 @rule(
     "SD243",
     "info",
-    engines=GGUF_ENGINES,
+    GGUF_ENGINES,
     sources=("Tanguille/cluster models.ini", "lmstudio-ai/lmstudio-bug-tracker#1563"),
 )
 def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
@@ -128,13 +123,13 @@ OFF = ("off", "0", "false", "disabled")
 @rule(
     "SD277",
     "error",
-    engines=GGUF_ENGINES,
-    options="--cache-type-v",
+    GGUF_ENGINES,
     sources=(
         "ggml-org/llama.cpp#10378",
         "ggml-org/llama.cpp src/llama-context.cpp (V cache quantization requires flash_attn)",
     ),
 )
+@when(options="--cache-type-v")
 def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
     """A quantised V cache with flash attention switched off.
 
@@ -163,10 +158,10 @@ OPTION = "--kv-cache-dtype"
 @rule(
     "SD278",
     "error",
-    engines="vllm",
-    needs="model",
+    "vllm",
     sources=("vllm recipe of DeepSeek-V4-Flash", "vllm models/deepseek_v4/attention.py"),
 )
+@when(needs="model")
 def cache_type_of_model(case: Case) -> Iterator[Hit]:
     """A KV cache type that vLLM's class for this model does not take.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, integer, is_hybrid, open_value, spec_flag, value_fix
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.releases import affects
@@ -16,12 +16,12 @@ SLOW = get_defect("llama-external-draft-slow")
 @rule(
     "SD205",
     "warning",
-    engines="llama-server",
-    methods="draft_model",
+    "llama-server",
     versioned=True,
     decides=True,
     sources=(*REFUSED.sources, *SLOW.sources),
 )
+@when(methods="draft_model")
 def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
     """A separate draft model for a hybrid target under llama.cpp.
 
@@ -59,7 +59,8 @@ def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
 WHAT = "Set --parallel 1, or switch speculation off for several slots."
 
 
-@rule("SD206", "warning", engines="llama-server", methods="mtp", defect="llama-mtp-slots")
+@rule("SD206", "warning", "llama-server", defect="llama-mtp-slots")
+@when(methods="mtp")
 def llama_mtp_slots(case: Case) -> Iterator[Hit]:
     """MTP with several server slots under llama.cpp.
 
@@ -87,14 +88,8 @@ def llama_mtp_slots(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD207",
-    "error",
-    engines="llama-server",
-    methods="mtp",
-    options="--mmproj --mmproj-url",
-    defect="llama-mtp-vision",
-)
+@rule("SD207", "error", "llama-server", defect="llama-mtp-vision")
+@when(methods="mtp", options="--mmproj --mmproj-url")
 def llama_mtp_vision(case: Case) -> Iterator[Hit]:
     """MTP together with an image projector on a llama.cpp build that cannot do both.
 
@@ -116,14 +111,8 @@ def llama_mtp_vision(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD208",
-    "warning",
-    engines="llama-server",
-    methods="mtp",
-    options="--split-mode",
-    sources=get_defect("llama-mtp-split-tensor").sources,
-)
+@rule("SD208", "warning", "llama-server", sources=get_defect("llama-mtp-split-tensor").sources)
+@when(methods="mtp", options="--split-mode")
 def llama_mtp_split_tensor(case: Case) -> Iterator[Hit]:
     """MTP with split mode `tensor` over several GPUs under llama.cpp.
 
@@ -146,7 +135,8 @@ LONGEST_CTX = (
 )
 
 
-@rule("SD209", "warning", engines="llama-server", methods="mtp", defect="llama-draft-ctx-total")
+@rule("SD209", "warning", "llama-server", defect="llama-draft-ctx-total")
+@when(methods="mtp")
 def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
     """MTP with several slots and a total context beyond what the model has.
 
@@ -189,13 +179,8 @@ def total_ctx(case: Case) -> int | None:
     return per_slot * slots if case.launch.emitted and per_slot and slots else None
 
 
-@rule(
-    "SD212",
-    "warning",
-    engines="llama-server",
-    options="--spec-type",
-    sources="noonghunna/club-3090 compose notes",
-)
+@rule("SD212", "warning", "llama-server", sources="noonghunna/club-3090 compose notes")
+@when(options="--spec-type")
 def llama_n_max_zero(case: Case) -> Iterator[Hit]:
     """A speculative type together with zero draft tokens.
 
@@ -226,7 +211,8 @@ def llama_n_max_zero(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD264", "warning", engines="llama-server", methods="mtp", defect="llama-sampler-assert")
+@rule("SD264", "warning", "llama-server", defect="llama-sampler-assert")
+@when(methods="mtp")
 def llama_sampler_assert(case: Case) -> Iterator[Hit]:
     """MTP with llama.cpp b10217 as some distributions package it.
 

@@ -6,20 +6,14 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags, k_words
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import affects, version_label
 
 
-@rule(
-    "SD217",
-    "info",
-    engines="vllm",
-    methods="mtp",
-    parts="plan.tool_call_parser",
-    defect="vllm-mtp-tool-call-streaming",
-)
+@rule("SD217", "info", "vllm", defect="vllm-mtp-tool-call-streaming")
+@when(methods="mtp", parts="plan.tool_call_parser")
 def mtp_tool_call_streaming(case: Case) -> Iterator[Hit]:
     """MTP with a tool-call parser: streamed tool calls can come out empty or malformed.
 
@@ -55,6 +49,9 @@ FLAGS = (
 @rule(
     "SD218",
     "info",
+    sources=("sgl-project/sglang#28407", "vllm-project/vllm#46249", "Tanguille/cluster@e6803ff86"),
+)
+@when(
     methods="mtp",
     options=(
         "--grammar",
@@ -64,7 +61,6 @@ FLAGS = (
         "--grammar-backend",
         "--structured-outputs-config",
     ),
-    sources=("sgl-project/sglang#28407", "vllm-project/vllm#46249", "Tanguille/cluster@e6803ff86"),
 )
 def mtp_structured_output(case: Case) -> Iterator[Hit]:
     """Grammar-bound output together with MTP.
@@ -95,7 +91,8 @@ ROW = table("compatibility")["wrong_tool_parsers"]
 FAMILIES = table("compatibility")["parser_families"]
 
 
-@rule("SD219", "warning", engines="vllm sglang", needs="model", sources=tuple(ROW["sources"]))
+@rule("SD219", "warning", "vllm sglang", sources=tuple(ROW["sources"]))
+@when(needs="model")
 def tool_parser_mismatch(case: Case) -> Iterator[Hit]:
     """A tool-call parser of another model family.
 
@@ -145,13 +142,8 @@ def other_family(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD253",
-    "warning",
-    engines="vllm",
-    speculative=True,
-    sources="vLLM 0.25.1, warning at start, run on an H200",
-)
+@rule("SD253", "warning", "vllm", sources="vLLM 0.25.1, warning at start, run on an H200")
+@when(speculative=True)
 def min_p_with_speculation(case: Case) -> Iterator[Hit]:
     """min_p as a server default together with speculation.
 
@@ -177,7 +169,7 @@ def min_p_with_speculation(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD271", "info", engines="vllm", defect="vllm-structured-output-staging")
+@rule("SD271", "info", "vllm", defect="vllm-structured-output-staging")
 def structured_output_staging(case: Case) -> Iterator[Hit]:
     """Grammar-bound output on the vLLM releases that decode it at half the speed.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import LLM, Case, Fix
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, model_text
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.releases import between, release
@@ -26,8 +26,7 @@ CHANNEL_WISE = (
 @rule(
     "SD215",
     "error",
-    engines="vllm sglang",
-    needs="model",
+    "vllm sglang",
     sources=(
         "sgl-project/sglang#10852",
         "sgl-project/sglang#19045",
@@ -36,6 +35,7 @@ CHANNEL_WISE = (
         "vllm recipe of MiniMax-M2.7",
     ),
 )
+@when(needs="model")
 def block_fp8_tp(case: Case) -> Iterator[Hit]:
     """A block-FP8 checkpoint split over so many GPUs that a shard no longer holds whole blocks of
     128 rows.
@@ -121,8 +121,7 @@ def expert_parallel(case: Case) -> bool:
 @rule(
     "SD216",
     "info",
-    engines="vllm sglang",
-    needs="model",
+    "vllm sglang",
     decides=True,
     sources=(
         "sgl-project/sglang#10852",
@@ -130,6 +129,7 @@ def expert_parallel(case: Case) -> bool:
         "vllm 0.33.0 vllm/config/model.py",
     ),
 )
+@when(needs="model")
 def tp_kv_heads(case: Case) -> Iterator[Hit]:
     """Tensor parallelism against the number of attention and KV heads.
 

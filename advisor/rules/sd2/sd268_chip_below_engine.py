@@ -3,7 +3,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case, Severity
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import compute_arch, spec_flag, speculates
 from advisor.rules.kit.policy import hardware_name, rows, sources
 from advisor.rules.kit.releases import between, release, version_label
@@ -17,9 +17,9 @@ APPLE_FIX = "Switch speculation off, or use llama-server, whose MTP runs on Meta
 @rule(
     severity="error",
     engines="vllm sglang",
-    needs="hardware",
     sources=sources("chips", "least_capability", "rocm_not_built", "no_speculation"),
 )
+@when(needs="hardware")
 def chip_below_engine(case: Case) -> Iterator[Hit]:
     """A chip that the engine's release has no kernels for, or refuses by its compute capability, or
     does not speculate on.

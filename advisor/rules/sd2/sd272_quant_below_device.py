@@ -3,7 +3,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import compute_arch, flag, model_text
 from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
@@ -21,9 +21,9 @@ EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
 @rule(
     severity="error",
     engines="vllm sglang",
-    needs="hardware",
     sources=(*sources("chips", "quant_needs"), BFLOAT16_SOURCE, *EXPERTS_SOURCES),
 )
+@when(needs="hardware")
 def quant_below_device(case: Case) -> Iterator[Hit]:
     """A quantisation or a type that the engine has no kernel for on the device.
 

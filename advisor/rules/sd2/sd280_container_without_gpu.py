@@ -7,7 +7,7 @@ from advisor.domain.nouns import Case, Container, Devices, Edit, Fix, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
 from advisor.readers.images import split_image
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import env, flag, has_stock_image, integer
 from advisor.rules.kit.fixes import env_var
 from advisor.rules.kit.flags import CATALOGUED
@@ -21,7 +21,8 @@ _SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
 OPTIONS = {"amd": "--device /dev/kfd --device /dev/dri", "dri": "--device /dev/dri"}
 
 
-@rule(severity="error", engines=CATALOGUED, parts="launch.container", needs="file", sources=SOURCES)
+@rule(severity="error", engines=CATALOGUED, sources=SOURCES)
+@when(parts="launch.container", needs="file")
 def container_without_gpu(case: Case) -> Iterator[Hit]:
     r"""A container that gets no device of the kind that its image is built for.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, Lacking, rule
+from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import (
     flag,
     has_switch,
@@ -27,7 +27,8 @@ WHAT = (
 )
 
 
-@rule("SD230", "error", engines="sglang", speculative=True, defect="sglang-no-extra-buffer")
+@rule("SD230", "error", "sglang", defect="sglang-no-extra-buffer")
+@when(speculative=True)
 def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
     """Speculation on a hybrid with the radix cache but without extra_buffer state slots.
 
@@ -83,7 +84,7 @@ def no_radix(case: Case) -> bool:
     return has_switch(case, "--disable-radix-cache") or case.plan.prefix_caching is False
 
 
-@rule("SD231", "error", engines="sglang", defect="sglang-extra-buffer-no-radix")
+@rule("SD231", "error", "sglang", defect="sglang-extra-buffer-no-radix")
 def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
     """extra_buffer state slots with the radix cache switched off.
 
@@ -114,7 +115,7 @@ def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
 NEEDED = get_defect("sglang-no-extra-buffer")
 
 
-@rule("SD232", "error", engines="sglang", defect="sglang-extra-buffer-rocm")
+@rule("SD232", "error", "sglang", defect="sglang-extra-buffer-rocm")
 def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
     """extra_buffer on ROCm with an SGLang that has it for CUDA only.
 
@@ -155,7 +156,8 @@ def strategy(case: Case) -> str:
     )
 
 
-@rule("SD234", "warning", engines="sglang", speculative=True, defect="sglang-extra-buffer-crash")
+@rule("SD234", "warning", "sglang", defect="sglang-extra-buffer-crash")
+@when(speculative=True)
 def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
     """MTP with extra_buffer on SGLang 0.5.13 and 0.5.13.post1.
 
@@ -187,7 +189,8 @@ CAP = table("compatibility")["sglang_running_requests"]
 SGLANG_RUNNING_REQUESTS_CAPPED_WHAT = "Set --max-running-requests to the concurrency you serve."
 
 
-@rule("SD236", "info", engines="sglang", speculative=True, sources=tuple(CAP["sources"]))
+@rule("SD236", "info", "sglang", sources=tuple(CAP["sources"]))
+@when(speculative=True)
 def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
     """Speculation without --max-running-requests: SGLang sets 48.
 
@@ -221,14 +224,8 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD237",
-    "warning",
-    engines="sglang",
-    speculative=True,
-    options="--enable-mixed-chunk",
-    sources="sglang 0.5.9 to 0.5.23 server_args.py",
-)
+@rule("SD237", "warning", "sglang", sources="sglang 0.5.9 to 0.5.23 server_args.py")
+@when(speculative=True, options="--enable-mixed-chunk")
 def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
     """--enable-mixed-chunk together with speculation.
 
@@ -254,13 +251,8 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
 ROW = table("compatibility")["mamba_track_interval"]
 
 
-@rule(
-    "SD257",
-    "error",
-    engines="sglang",
-    options="--mamba-track-interval --page-size",
-    sources=tuple(ROW["sources"]),
-)
+@rule("SD257", "error", "sglang", sources=tuple(ROW["sources"]))
+@when(options="--mamba-track-interval --page-size")
 def mamba_track_interval(case: Case) -> Iterator[Hit]:
     """A Mamba tracking interval that does not fit the draft tokens or the page size.
 
@@ -292,9 +284,7 @@ def mamba_track_interval(case: Case) -> Iterator[Hit]:
 SGLANG_CONSERVATIVENESS_LOW_ROW = table("compatibility")["low_conservativeness"]
 
 
-@rule(
-    "SD261", "warning", engines="sglang", sources=tuple(SGLANG_CONSERVATIVENESS_LOW_ROW["sources"])
-)
+@rule("SD261", "warning", "sglang", sources=tuple(SGLANG_CONSERVATIVENESS_LOW_ROW["sources"]))
 def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
     """A very low --schedule-conservativeness.
 
@@ -317,7 +307,8 @@ def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD265", "info", engines="sglang", methods="none", defect="sglang-radix-idle")
+@rule("SD265", "info", "sglang", defect="sglang-radix-idle")
+@when(methods="none")
 def sglang_radix_cache_idle(case: Case) -> Iterator[Hit]:
     """A hybrid without extra_buffer on SGLang up to 0.5.13: the prefix cache brings no hits.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
     env,
     flag,
@@ -21,13 +21,8 @@ from advisor.rules.registry import get_defect
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
 
 
-@rule(
-    "SD228",
-    "error",
-    engines="sglang",
-    methods="mtp eagle eagle3",
-    sources="sglang 0.5.9 to 0.5.23 server_args.py",
-)
+@rule("SD228", "error", "sglang", sources="sglang 0.5.9 to 0.5.23 server_args.py")
+@when(methods="mtp eagle eagle3")
 def sglang_spec_triple(case: Case) -> Iterator[Hit]:
     """Some of SGLang's three speculation numbers without the others.
 
@@ -72,14 +67,14 @@ def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
 @rule(
     "SD229",
     "warning",
-    engines="sglang",
-    methods="mtp eagle eagle3",
+    "sglang",
     sources=(
         "anubhavgupta start-mtp.sh",
         "sgl-project/sglang#28312",
         "sglang 0.5.23 server_args.py",
     ),
 )
+@when(methods="mtp eagle eagle3")
 def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
     """Draft tokens that do not match the steps, with topk 1.
 
@@ -118,7 +113,8 @@ def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD233", "warning", engines="sglang", methods="mtp", defect="sglang-draft-path-missing")
+@rule("SD233", "warning", "sglang", defect="sglang-draft-path-missing")
+@when(methods="mtp")
 def sglang_draft_path_missing(case: Case) -> Iterator[Hit]:
     """NEXTN without a draft path on SGLang 0.5.10.post1.
 
@@ -147,7 +143,8 @@ def sglang_draft_path_missing(case: Case) -> Iterator[Hit]:
 GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
 
 
-@rule("SD235", "warning", engines="sglang", speculative=True, defect="sglang-triton-graph-crash")
+@rule("SD235", "warning", "sglang", defect="sglang-triton-graph-crash")
+@when(speculative=True)
 def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
     """MTP on SGLang 0.5.15's triton attention backend with CUDA graphs.
 
@@ -175,7 +172,8 @@ def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD254", "info", engines="sglang", methods="mtp eagle eagle3", defect="sglang-spec-v2-off")
+@rule("SD254", "info", "sglang", defect="sglang-spec-v2-off")
+@when(methods="mtp eagle eagle3")
 def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
     """MTP on SGLang 0.5.9 or 0.5.10 without SGLANG_ENABLE_SPEC_V2=1.
 
@@ -203,14 +201,8 @@ def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD255",
-    "warning",
-    engines="sglang",
-    speculative=True,
-    options="--speculative-adaptive",
-    sources=get_defect("sglang-adaptive-ignored").sources,
-)
+@rule("SD255", "warning", "sglang", sources=get_defect("sglang-adaptive-ignored").sources)
+@when(speculative=True, options="--speculative-adaptive")
 def sglang_adaptive_ignored(case: Case) -> Iterator[Hit]:
     """--speculative-adaptive where SGLang switches it off.
 
@@ -242,7 +234,8 @@ def sglang_adaptive_ignored(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD256", "warning", engines="sglang", methods="mtp", defect="sglang-backend-downgrade")
+@rule("SD256", "warning", "sglang", defect="sglang-backend-downgrade")
+@when(methods="mtp")
 def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
     """NEXTN with trtllm_mha attention, which SGLang silently moves to triton.
 
@@ -266,14 +259,8 @@ def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD263",
-    "error",
-    engines="sglang",
-    speculative=True,
-    options="--disaggregation-mode",
-    defect="sglang-pd-mtp",
-)
+@rule("SD263", "error", "sglang", defect="sglang-pd-mtp")
+@when(speculative=True, options="--disaggregation-mode")
 def sglang_pd_mtp(case: Case) -> Iterator[Hit]:
     """Prefill/decode disaggregation with MTP on a hybrid, in SGLang releases of early 2026.
 

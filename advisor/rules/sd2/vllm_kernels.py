@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
-from advisor.rules import Hit, Lacking, rule
+from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import compute_arch, env, flag, is_hybrid, model_text, spec_flag
 from advisor.rules.kit.fixes import drop_fix, json_add_fix, set_fix
 from advisor.rules.kit.flags import spec_config
@@ -13,11 +13,10 @@ from advisor.rules.kit.releases import affects, prefix_caching_on
 @rule(
     "SD246",
     "warning",
-    engines="vllm",
-    methods="mtp",
-    options="--moe-backend",
+    "vllm",
     sources=("vllm-project/recipes Qwen3.6-35B-A3B", "AI-Guru/ai_services"),
 )
+@when(methods="mtp", options="--moe-backend")
 def draft_moe_backend(case: Case) -> Iterator[Hit]:
     """NVFP4 weights on the marlin MoE backend with an MTP head that has no backend of its own.
 
@@ -47,7 +46,8 @@ def draft_moe_backend(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD247", "warning", engines="vllm", needs="hardware", defect="vllm-gb10-deepgemm")
+@rule("SD247", "warning", "vllm", defect="vllm-gb10-deepgemm")
+@when(needs="hardware")
 def gb10_deepgemm(case: Case) -> Iterator[Hit]:
     """A block-FP8 checkpoint on GB10 with vLLM 0.24 and DeepGEMM left on.
 
@@ -71,7 +71,8 @@ def gb10_deepgemm(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD251", "error", engines="vllm", speculative=True, defect="vllm-lookahead-budget")
+@rule("SD251", "error", "vllm", defect="vllm-lookahead-budget")
+@when(speculative=True)
 def batched_tokens_below_k(case: Case) -> Iterator[Hit]:
     """A token budget per step that does not even hold the draft tokens of one request.
 
@@ -92,12 +93,9 @@ def batched_tokens_below_k(case: Case) -> Iterator[Hit]:
 
 
 @rule(
-    "SD252",
-    "error",
-    engines="vllm",
-    options="--enable-chunked-prefill",
-    sources="vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py",
+    "SD252", "error", "vllm", sources="vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py"
 )
+@when(options="--enable-chunked-prefill")
 def chunked_prefill_off(case: Case) -> Iterator[Hit]:
     """Prefix caching on a hybrid with chunked prefill switched off.
 
@@ -124,14 +122,8 @@ def chunked_prefill_off(case: Case) -> Iterator[Hit]:
 NAMES = ("--linear-attn-backend", "--linear-attn-decode-backend")
 
 
-@rule(
-    "SD258",
-    "warning",
-    engines="sglang",
-    speculative=True,
-    options="--linear-attn-backend --linear-attn-decode-backend",
-    sources="sglang 0.5.10 and 0.5.14 server_args.py",
-)
+@rule("SD258", "warning", "sglang", sources="sglang 0.5.10 and 0.5.14 server_args.py")
+@when(speculative=True, options="--linear-attn-backend --linear-attn-decode-backend")
 def dead_linear_backend(case: Case) -> Iterator[Hit]:
     """A linear-attention backend other than triton with speculation on a hybrid.
 
@@ -160,7 +152,8 @@ def dead_linear_backend(case: Case) -> Iterator[Hit]:
 QUANTISED = ("fp8", "fp4", "awq", "gptq", "int4", "int8", "w4a16", "w8a8", "autoround")
 
 
-@rule("SD262", "error", engines="vllm", parts="facts.model", defect="vllm-moe-backend-bf16-hopper")
+@rule("SD262", "error", "vllm", defect="vllm-moe-backend-bf16-hopper")
+@when(parts="facts.model")
 def moe_backend_bf16_hopper(case: Case) -> Iterator[Hit | Lacking]:
     """A BF16 mixture of experts on Hopper with vLLM 0.18 and the default MoE backend.
 

@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import compute_arch, flag, fp8_kv, is_hybrid, k_flag, model_text
 from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
 from advisor.rules.registry import get_defect
 
 
-@rule("SD220", "error", engines="vllm", speculative=True, defect="vllm-turboquant-mtp")
+@rule("SD220", "error", "vllm", defect="vllm-turboquant-mtp")
+@when(speculative=True)
 def turboquant_mtp(case: Case) -> Iterator[Hit]:
     """TurboQuant KV cache together with speculation.
 
@@ -32,7 +33,7 @@ def turboquant_mtp(case: Case) -> Iterator[Hit]:
 @rule(
     "SD221",
     "info",
-    engines="vllm",
+    "vllm",
     sources=("vllm-project/vllm#26646", "rwlove/home-ops", "AI-Guru/ai_services"),
 )
 def fp8_kv_hybrid(case: Case) -> Iterator[Hit]:
@@ -55,7 +56,7 @@ def fp8_kv_hybrid(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD222", "warning", engines="vllm", defect="vllm-fp8kv-disables-prefix-caching")
+@rule("SD222", "warning", "vllm", defect="vllm-fp8kv-disables-prefix-caching")
 def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
     """An fp8 KV cache with which some vLLM 0.25 builds drop prefix caching on hybrids in silence.
 
@@ -82,7 +83,7 @@ def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD223", "error", engines="vllm", defect="vllm-e5m2-refused")
+@rule("SD223", "error", "vllm", defect="vllm-e5m2-refused")
 def fp8_e5m2_refused(case: Case) -> Iterator[Hit]:
     """An fp8_e5m2 KV cache with an FP8 checkpoint or the TRITON_ATTN backend.
 
@@ -108,7 +109,7 @@ def fp8_e5m2_refused(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD224", "error", engines="vllm", defect="vllm-flashinfer-fp8kv-sm120")
+@rule("SD224", "error", "vllm", defect="vllm-flashinfer-fp8kv-sm120")
 def flashinfer_fp8kv_sm120(case: Case) -> Iterator[Hit]:
     """FlashInfer attention with an fp8 KV cache and NVFP4 weights on sm_120.
 
@@ -140,7 +141,8 @@ def flashinfer_fp8kv_sm120(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD225", "error", engines="vllm", speculative=True, defect="vllm-flashinfer-k3-fp8kv-hopper")
+@rule("SD225", "error", "vllm", defect="vllm-flashinfer-k3-fp8kv-hopper")
+@when(speculative=True)
 def flashinfer_k3_fp8kv(case: Case) -> Iterator[Hit]:
     """FlashInfer attention with an fp8 KV cache and k of 3 or more on Hopper with an early release.
 
@@ -168,7 +170,8 @@ def flashinfer_k3_fp8kv(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD226", "info", engines="vllm", methods="mtp", defect="vllm-async-align-assert")
+@rule("SD226", "info", "vllm", defect="vllm-async-align-assert")
+@when(methods="mtp")
 def async_align_assert(case: Case) -> Iterator[Hit]:
     """Asynchronous scheduling with MTP and align-mode prefix caching on a hybrid, vLLM of spring
     2026.
@@ -194,7 +197,7 @@ ALIGN = get_defect("vllm-mamba-align-block")
 BLOCK = table("compatibility")["hybrid_block_tokens"]
 
 
-@rule("SD227", "error", engines="vllm", versioned=True, sources=(*ALIGN.sources, *BLOCK["sources"]))
+@rule("SD227", "error", "vllm", versioned=True, sources=(*ALIGN.sources, *BLOCK["sources"]))
 def mamba_align_block(case: Case) -> Iterator[Hit]:
     """A token budget per step below one hybrid cache block, with prefix caching.
 

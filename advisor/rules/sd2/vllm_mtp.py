@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
     calls_tools,
     env,
@@ -21,7 +21,8 @@ from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
 
 
-@rule("SD201", "warning", engines="vllm", methods="mtp", defect="vllm-mtp-gdn-illegal-access")
+@rule("SD201", "warning", "vllm", defect="vllm-mtp-gdn-illegal-access")
+@when(methods="mtp")
 def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
     """MTP on a hybrid (GDN) model with a vLLM release whose verify path can read outside the state.
 
@@ -49,7 +50,8 @@ def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD202", "warning", engines="vllm", methods="mtp", defect="vllm-mtp-prefix-caching-accuracy")
+@rule("SD202", "warning", "vllm", defect="vllm-mtp-prefix-caching-accuracy")
+@when(methods="mtp")
 def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
     """MTP together with prefix caching on a hybrid model: answers on cache hits can be wrong.
 
@@ -95,7 +97,8 @@ def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD203", "warning", engines="vllm", methods="mtp", defect="vllm-mtp-prefix-caching-hitrate")
+@rule("SD203", "warning", "vllm", defect="vllm-mtp-prefix-caching-hitrate")
+@when(methods="mtp")
 def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
     """MTP makes prefix caching on a hybrid lose its last block of about 1,000 tokens at every hit.
 
@@ -133,7 +136,8 @@ RUNNER, OFF = "VLLM_USE_V2_MODEL_RUNNER", ("0", "false")
 WHAT = "Use tensor parallelism instead, or drop speculation."
 
 
-@rule("SD204", "error", engines="vllm", methods="mtp", defect="vllm-mtp-pipeline-parallel")
+@rule("SD204", "error", "vllm", defect="vllm-mtp-pipeline-parallel")
+@when(methods="mtp")
 def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
     """MTP with pipeline parallelism.
 
@@ -169,14 +173,8 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD248",
-    "info",
-    engines="vllm",
-    methods="mtp",
-    options="--kv-transfer-config",
-    sources="LMCache/LMCache#3649",
-)
+@rule("SD248", "info", "vllm", sources="LMCache/LMCache#3649")
+@when(methods="mtp", options="--kv-transfer-config")
 def lmcache_mtp(case: Case) -> Iterator[Hit]:
     """An external KV store (LMCache) with MTP on a hybrid.
 
@@ -202,14 +200,8 @@ def lmcache_mtp(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD250",
-    "error",
-    engines="vllm",
-    speculative=True,
-    options="--speculative-config",
-    sources="vllm 0.19.1 and 0.33.0 vllm/config/vllm.py",
-)
+@rule("SD250", "error", "vllm", sources="vllm 0.19.1 and 0.33.0 vllm/config/vllm.py")
+@when(speculative=True, options="--speculative-config")
 def async_padded_drafter(case: Case) -> Iterator[Hit]:
     """Asynchronous scheduling together with disable_padded_drafter_batch.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.sizes.device import BILL_ERROR_GIB
-from advisor.rules import Hit, Lacking, rule
+from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import (
     GGUF_ENGINES,
     env,
@@ -35,14 +35,14 @@ ALL_LAYERS = 90  # no known model has more
 @rule(
     "SD303",
     "error",
-    engines="vllm sglang llama-server",
-    needs="hardware shape quant",
+    "vllm sglang llama-server",
     sources=(
         "advisor memory bill",
         "noonghunna/club-3090",
         *sources("memory", "kv_pool_uncertainty"),
     ),
 )
+@when(needs="hardware shape quant")
 def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
     """One request of the configured maximum length is longer than the whole KV pool, or the context
     that llama-server reserves for its slots larger than the device.
@@ -123,11 +123,10 @@ def _known_kv(case: Case) -> bool:
 @rule(
     "SD311",
     "warning",
-    parts="plan.max_model_len",
-    needs="ctx_tokens",
     decides=True,
     sources=("llama-server 0.5.0 --help: --ctx-size, --parallel", "vllm and sglang request checks"),
 )
+@when(parts="plan.max_model_len", needs="ctx_tokens")
 def request_exceeds_context(case: Case) -> Iterator[Hit]:
     """Requests of this size are longer than the configured length per request.
 
@@ -160,14 +159,13 @@ def request_exceeds_context(case: Case) -> Iterator[Hit]:
 @rule(
     "SD312",
     "info",
-    engines="llama-server ik_llama.cpp",
-    options="--parallel",
-    parts="plan.max_model_len",
+    "llama-server ik_llama.cpp",
     sources=(
         "llama-server 0.5.0 --help: --ctx-size, --parallel",
         *sources("memory", "slot_ctx_tokens_min"),
     ),
 )
+@when(options="--parallel", parts="plan.max_model_len")
 def slots_share_context(case: Case) -> Iterator[Hit]:
     """llama-server's -c is the total over all slots, and little is left for each.
 
@@ -215,7 +213,7 @@ BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the in
 @rule(
     "SD315",
     "error",
-    engines=("vllm", "sglang", *GGUF_ENGINES),
+    ("vllm", "sglang", *GGUF_ENGINES),
     sources=(
         "vllm vllm/config/model.py (_get_and_verify_max_len)",
         "sglang python/sglang/srt/configs/model_config.py",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number
-from advisor.rules import Hit, Lacking, rule
+from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import flag, fp8_kv, is_hybrid, spec_flag, speculates, unread
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.policy import (
@@ -22,12 +22,8 @@ from advisor.rules.kit.policy import (
 _CARDS = (1, 2, 4, 8, 16)
 
 
-@rule(
-    "SD301",
-    "error",
-    needs="hardware shape quant",
-    sources=("advisor memory bill", *sources("memory", "least_buffer_share")),
-)
+@rule("SD301", "error", sources=("advisor memory bill", *sources("memory", "least_buffer_share")))
+@when(needs="hardware shape quant")
 def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
     """Weights, draft head and fixed buffers are larger than the memory that the engine may take.
 
@@ -90,9 +86,9 @@ def spread(case: Case) -> bool:
 @rule(
     "SD302",
     "warning",
-    needs="hardware shape quant concurrency ctx_tokens",
     sources=("advisor memory bill", *sources("memory", "mtp_kv_loss_gb10", "mtp_kv_loss_h200")),
 )
+@when(needs="hardware shape quant concurrency ctx_tokens")
 def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
     """The KV pool holds fewer tokens than the load has in flight.
 
@@ -157,11 +153,10 @@ _LOWER_FIRST = {
 @rule(
     "SD304",
     "info",
-    speculative=True,
-    needs="hardware shape quant concurrency ctx_tokens",
     sources=sources("memory", "mtp_weights_gib_35b_a3b_fp8", "mtp_kv_loss_gb10", "mtp_kv_loss_h200")
     + ("seed003", "vllm 0.33 layers/mamba/abstract.py"),
 )
+@when(speculative=True, needs="hardware shape quant concurrency ctx_tokens")
 def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
     """Speculation takes its share of a KV pool that the load nearly fills.
 
@@ -198,10 +193,10 @@ def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
 @rule(
     "SD305",
     "warning",
-    engines="vllm sglang",
-    needs="hardware",
+    "vllm sglang",
     sources=sources("memory", "unified_memory_fraction_max", "vllm_default_memory_fraction"),
 )
+@when(needs="hardware")
 def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
     """A memory share above 0.80 on a machine whose CPU and GPU share one memory.
 
@@ -245,10 +240,10 @@ def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
 @rule(
     "SD309",
     "warning",
-    engines="vllm",
-    needs="hardware model",
+    "vllm",
     sources=sources("memory", "gdn_prefill_gpu_memory_gb") + ("noonghunna/club-3090 CLIFFS",),
 )
+@when(needs="hardware model")
 def gdn_prefill_oom(case: Case) -> Iterator[Hit]:
     """Long prompts of a hybrid (GDN) model on one small card under vLLM.
 

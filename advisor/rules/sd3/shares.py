@@ -5,7 +5,7 @@ from math import isfinite
 
 from advisor.domain.nouns import Case, Fix, Launch
 from advisor.knowledge.rule_data import number
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.devices import is_node, names_device, together
 from advisor.rules.kit.fixes import set_fix
@@ -17,7 +17,7 @@ _SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
 @rule(
     "SD306",
     "warning",
-    engines="vllm sglang",
+    "vllm sglang",
     decides=True,
     sources=(
         "rwlove/home-ops#13222",
@@ -103,12 +103,12 @@ def _share(launch: Launch) -> float | None:
 @rule(
     "SD313",
     "warning",
-    engines="vllm sglang",
-    speculative=True,
+    "vllm sglang",
     versioned=True,
     sources=sources("memory", "discrete_memory_fraction_max")
     + ("vllm-project/vllm#44209", "seed002"),
 )
+@when(speculative=True)
 def memory_share_too_high(case: Case) -> Iterator[Hit]:
     """Nearly all memory is given to the engine while it speculates.
 
@@ -139,7 +139,7 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
 @rule(
     "SD314",
     "error",
-    engines="vllm sglang",
+    "vllm sglang",
     sources=(
         "vllm 0.19.1 to 0.33.0 vllm/config/cache.py (gpu_memory_utilization: 0 < share <= 1)",
         "sglang 0.5.9 to 0.5.23 server_args.py (mem_fraction_static)",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.knowledge.rule_data import number
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
     GGUF_ENGINES,
     flag,
@@ -22,11 +22,11 @@ from advisor.rules.kit.policy import bill, is_gguf, model_name, sources, streams
 @rule(
     "SD307",
     "warning",
-    engines="vllm",
-    needs="model",
+    "vllm",
     sources=sources("memory", "mamba_blocks_context_tokens", "vllm_default_slots")
     + ("vllm-project/recipes#551",),
 )
+@when(needs="model")
 def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
     """More sequences than a hybrid model's state cache has blocks for, or the large default at a
     long context.
@@ -118,12 +118,8 @@ def fewer(blocks: int) -> int:
     return blocks // 8 * 8 if blocks >= 8 else max(1, blocks)
 
 
-@rule(
-    "SD308",
-    "info",
-    needs="concurrency",
-    sources=sources("memory", "seqs_over_concurrency") + ("seed000",),
-)
+@rule("SD308", "info", sources=sources("memory", "seqs_over_concurrency") + ("seed000",))
+@when(needs="concurrency")
 def slots_far_from_load(case: Case) -> Iterator[Hit]:
     """The number of request slots does not fit the load.
 
@@ -160,13 +156,8 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD310",
-    "warning",
-    engines="vllm sglang",
-    needs="model",
-    sources=sources("memory", "wasteful_tp"),
-)
+@rule("SD310", "warning", "vllm sglang", sources=sources("memory", "wasteful_tp"))
+@when(needs="model")
 def tp_too_wide(case: Case) -> Iterator[Hit]:
     """Tensor parallelism over eight devices for a model with few active parameters.
 
@@ -204,7 +195,7 @@ MANY = 1024  # sequences at once: beyond, a number of tokens stands in the wrong
 @rule(
     "SD316",
     "error",
-    engines="vllm llama-server",
+    "vllm llama-server",
     sources=(
         "vllm vllm/config/scheduler.py (verify_max_model_len)",
         "verl-project/verl#7626",
@@ -279,9 +270,7 @@ SLOTS = {"dflash": (1, 0), "dspark": (1, -1), "draft_model": (0, 1)}
 @rule(
     "SD317",
     "error",
-    engines="vllm",
-    speculative=True,
-    options="--max-num-batched-tokens",
+    "vllm",
     versioned=True,
     sources=(
         "vllm-project/vllm#50708",
@@ -289,6 +278,7 @@ SLOTS = {"dflash": (1, 0), "dspark": (1, -1), "draft_model": (0, 1)}
         "vllm vllm/config/speculative.py (max_num_new_slots_for_drafting)",
     ),
 )
+@when(speculative=True, options="--max-num-batched-tokens")
 def draft_slots_fill_budget(case: Case) -> Iterator[Hit]:
     """Slots for drafting that use up the token budget of a step.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, has_switch, is_hybrid, k_flag, open_value, spec_flag
 from advisor.rules.kit.policy import (
     concurrent_requests,
@@ -21,14 +21,8 @@ from advisor.rules.kit.policy import (
 )
 
 
-@rule(
-    "SD401",
-    "info",
-    speculative=True,
-    needs="hardware model concurrency",
-    decides=True,
-    sources=sources("regime", "documented_gains"),
-)
+@rule("SD401", "info", decides=True, sources=sources("regime", "documented_gains"))
+@when(speculative=True, needs="hardware model concurrency")
 def documented_gain(case: Case) -> Iterator[Hit]:
     """Published benchmarks show a gain from speculation at this load.
 
@@ -55,12 +49,11 @@ def documented_gain(case: Case) -> Iterator[Hit]:
 @rule(
     "SD410",
     "info",
-    engines="sglang",
-    methods="mtp",
-    needs="concurrency",
+    "sglang",
     decides=True,
     sources=sources("regime", "sglang_low_latency_concurrency", "sglang_saturated_concurrency"),
 )
+@when(methods="mtp", needs="concurrency")
 def sglang_profile(case: Case) -> Iterator[Hit]:
     """SGLang's MTP profile against the load: steps 3 / topk 1 / draft 4, steps 1 / topk 1 / draft
     2, or off.
@@ -137,13 +130,11 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
 @rule(
     "SD423",
     "warning",
-    engines="llama-server ik_llama.cpp",
-    methods="draft_model",
-    parts="facts.request",
-    needs="model",
+    "llama-server ik_llama.cpp",
     decides=True,
     sources=sources("regime", "external_draft_hybrid"),
 )
+@when(methods="draft_model", parts="facts.request", needs="model")
 def external_draft_loses(case: Case) -> Iterator[Hit]:
     """A recommendation with a separate draft model for a hybrid target in llama.cpp.
 
@@ -171,15 +162,8 @@ def external_draft_loses(case: Case) -> Iterator[Hit]:
 BACKEND = "TRITON_MLA"
 
 
-@rule(
-    "SD426",
-    "warning",
-    engines="vllm",
-    speculative=True,
-    needs="hardware model",
-    decides=True,
-    sources=sources("regime", "triton_mla"),
-)
+@rule("SD426", "warning", "vllm", decides=True, sources=sources("regime", "triton_mla"))
+@when(speculative=True, needs="hardware model")
 def triton_mla_verify(case: Case) -> Iterator[Hit]:
     """Speculation with latent attention (MLA) on a GPU where vLLM has only its Triton kernel for
     it.
@@ -210,15 +194,8 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD427",
-    "warning",
-    engines="vllm",
-    speculative=True,
-    needs="model concurrency",
-    decides=True,
-    sources=sources("regime", "draft_model_sparse"),
-)
+@rule("SD427", "warning", "vllm", decides=True, sources=sources("regime", "draft_model_sparse"))
+@when(speculative=True, needs="model concurrency")
 def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
     """A separate draft model beside a mixture with few active parameters, at one or two streams.
 
@@ -249,9 +226,7 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
 @rule(
     "SD428",
     "info",
-    engines="llama-server",
-    options="--parallel",
-    needs="concurrency",
+    "llama-server",
     sources=(
         "ggml-org/llama.cpp#25840",
         "llama.cpp b11312: llama_batch_allocr::split_equal",
@@ -259,6 +234,7 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
         "bench-h100-llama-places: one to four groups of slots",
     ),
 )
+@when(options="--parallel", needs="concurrency")
 def slots_apart(case: Case) -> Iterator[Hit]:
     """More llama-server slots than requests, each slot with a KV buffer of its own.
 
@@ -284,12 +260,11 @@ def slots_apart(case: Case) -> Iterator[Hit]:
 @rule(
     "SD429",
     "warning",
-    engines="llama-server ik_llama.cpp",
-    methods="ngram",
-    needs="model",
+    "llama-server ik_llama.cpp",
     decides=True,
     sources=sources("regime", "lookup_states"),
 )
+@when(methods="ngram", needs="model")
 def lookups_copy_states(case: Case) -> Iterator[Hit]:
     """Lookups (--spec-type ngram-*) on a model with recurrent states in llama-server.
 

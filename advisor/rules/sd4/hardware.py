@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, k_flag, spec_flag
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
@@ -22,12 +22,11 @@ from advisor.rules.kit.policy import (
 @rule(
     "SD405",
     "warning",
-    engines="llama-server ik_llama.cpp",
-    speculative=True,
-    parts="plan.k",
+    "llama-server ik_llama.cpp",
     decides=True,
     sources=sources("regime", "kernel_switch_tokens"),
 )
+@when(speculative=True, parts="plan.k")
 def kernel_switch(case: Case) -> Iterator[Hit]:
     """The verify step of llama.cpp crosses from the kernels for few tokens to those for many.
 
@@ -78,12 +77,11 @@ _STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silic
 @rule(
     "SD409",
     "warning",
-    engines="llama-server ik_llama.cpp",
-    speculative=True,
-    needs="hardware",
+    "llama-server ik_llama.cpp",
     decides=True,
     sources=sources("regime", "apple_generations"),
 )
+@when(speculative=True, needs="hardware")
 def apple_llama(case: Case) -> Iterator[Hit]:
     """Speculation with llama.cpp on Apple Silicon: it depends on the chip and on the number of
     drafts.
@@ -179,10 +177,10 @@ _SLOW_LINKS = ("pcie", "none", "ethernet", "roce")
 @rule(
     "SD417",
     "info",
-    engines="vllm sglang",
-    needs="hardware shape quant interconnect",
+    "vllm sglang",
     sources=("repo2x3090", "nikolatesla20 matrix", "vllm-project/recipes#335"),
 )
+@when(needs="hardware shape quant interconnect")
 def tp_where_one_fits(case: Case) -> Iterator[Hit]:
     """Tensor parallelism over a slow link for a sparse model that fits one device.
 
@@ -215,7 +213,7 @@ def tp_where_one_fits(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD418", "warning", engines="vllm sglang", sources=sources("regime", "windows_tp"))
+@rule("SD418", "warning", "vllm sglang", sources=sources("regime", "windows_tp"))
 def tp_on_windows(case: Case) -> Iterator[Hit]:
     r"""Tensor parallelism on Windows.
 
@@ -239,12 +237,11 @@ def tp_on_windows(case: Case) -> Iterator[Hit]:
 @rule(
     "SD420",
     "warning",
-    engines="llama-server ik_llama.cpp",
-    speculative=True,
-    needs="hardware quant",
+    "llama-server ik_llama.cpp",
     decides=True,
     sources=sources("regime", "q8_rdna"),
 )
+@when(speculative=True, needs="hardware quant")
 def q8_on_rdna(case: Case) -> Iterator[Hit]:
     """MTP with Q8_0 weights on an RDNA card in llama.cpp.
 
@@ -271,13 +268,8 @@ def q8_on_rdna(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD421",
-    "warning",
-    engines="llama-server ik_llama.cpp",
-    needs="hardware",
-    sources=sources("regime", "igpu_q4_kv"),
-)
+@rule("SD421", "warning", "llama-server ik_llama.cpp", sources=sources("regime", "igpu_q4_kv"))
+@when(needs="hardware")
 def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
     """A 4-bit KV cache on an integrated GPU.
 

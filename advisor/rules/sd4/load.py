@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, is_hybrid, k_flag, open_value, spec_flag
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
@@ -21,7 +21,8 @@ from advisor.rules.kit.policy import (
 from advisor.rules.kit.releases import between, release, version_label
 
 
-@rule("SD404", "warning", speculative=True, decides=True, sources=sources("regime", "k_limits"))
+@rule("SD404", "warning", decides=True, sources=sources("regime", "k_limits"))
+@when(speculative=True)
 def k_too_high(case: Case) -> Iterator[Hit]:
     """More draft tokens than published sweeps support.
 
@@ -58,12 +59,11 @@ def k_too_high(case: Case) -> Iterator[Hit]:
 @rule(
     "SD408",
     "warning",
-    engines="llama-server ik_llama.cpp",
-    speculative=True,
-    needs="hardware concurrency",
+    "llama-server ik_llama.cpp",
     decides=True,
     sources=sources("regime", "gguf_concurrency"),
 )
+@when(speculative=True, needs="hardware concurrency")
 def gguf_concurrency(case: Case) -> Iterator[Hit]:
     """Speculation in llama-server with several requests at once.
 
@@ -92,15 +92,8 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD414",
-    "warning",
-    engines="vllm",
-    speculative=True,
-    needs="hardware",
-    versioned=True,
-    sources=sources("regime", "piecewise_flashinfer"),
-)
+@rule("SD414", "warning", "vllm", versioned=True, sources=sources("regime", "piecewise_flashinfer"))
+@when(speculative=True, needs="hardware")
 def graphs_piecewise(case: Case) -> Iterator[Hit]:
     """Speculation costs the full CUDA graphs: FlashInfer attention on SM12x up to vLLM 0.27.1.
 
@@ -135,15 +128,8 @@ def graphs_piecewise(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD415",
-    "warning",
-    engines="vllm",
-    speculative=True,
-    needs="model",
-    versioned=True,
-    sources=sources("regime", "schedule_piecewise"),
-)
+@rule("SD415", "warning", "vllm", versioned=True, sources=sources("regime", "schedule_piecewise"))
+@when(speculative=True, needs="model")
 def k_schedule_cost(case: Case) -> Iterator[Hit]:
     """A k schedule per batch size that costs the full CUDA graphs or is ignored.
 
@@ -182,12 +168,12 @@ def k_schedule_cost(case: Case) -> Iterator[Hit]:
 @rule(
     "SD416",
     "warning",
-    engines="vllm",
-    speculative=True,
+    "vllm",
     sources=sources(
         "regime", "saturated_concurrency", "saturated_slots", "unified_caution_concurrency"
     ),
 )
+@when(speculative=True)
 def saturated_server(case: Case) -> Iterator[Hit]:
     """Speculation on a server that runs many requests at once.
 
@@ -234,15 +220,8 @@ def saturated_server(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD430",
-    "info",
-    engines="vllm",
-    speculative=True,
-    needs="hardware model quant concurrency",
-    decides=True,
-    sources=sources("regime", "lone_losses"),
-)
+@rule("SD430", "info", "vllm", decides=True, sources=sources("regime", "lone_losses"))
+@when(speculative=True, needs="hardware model quant concurrency")
 def lone_loss(case: Case) -> Iterator[Hit]:
     """A setting in which the few prompts that were measured lost.
 

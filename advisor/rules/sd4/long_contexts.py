@@ -6,7 +6,7 @@ from typing import Any
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, fp8_kv, k_flag, open_value, spec_flag
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import (
@@ -24,9 +24,7 @@ from advisor.rules.kit.policy import (
 @rule(
     "SD402",
     "warning",
-    engines="vllm sglang",
-    speculative=True,
-    needs="hardware concurrency ctx_tokens",
+    "vllm sglang",
     decides=True,
     sources=sources(
         "regime",
@@ -36,6 +34,7 @@ from advisor.rules.kit.policy import (
         "long_prefill_prompt_over_output",
     ),
 )
+@when(speculative=True, needs="hardware concurrency ctx_tokens")
 def long_context_prefill(case: Case) -> Iterator[Hit]:
     """Speculation while several long prompts are prefilled at once on unified memory.
 
@@ -84,11 +83,11 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
 @rule(
     "SD407",
     "warning",
-    engines="llama-server ik_llama.cpp",
-    methods="dflash",
+    "llama-server ik_llama.cpp",
     decides=True,
     sources=sources("regime", "dflash_gguf_k_max"),
 )
+@when(methods="dflash")
 def dflash_too_long(case: Case) -> Iterator[Hit]:
     """DFlash in llama.cpp with long drafts.
 
@@ -116,12 +115,11 @@ def dflash_too_long(case: Case) -> Iterator[Hit]:
 @rule(
     "SD422",
     "warning",
-    engines="vllm sglang",
-    speculative=True,
-    needs="ctx_tokens quant concurrency",
+    "vllm sglang",
     decides=True,
     sources=sources("regime", "long_context_losses"),
 )
+@when(speculative=True, needs="ctx_tokens quant concurrency")
 def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
     """Speculation at a depth where one kernel path is known to lose.
 
@@ -146,15 +144,8 @@ def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD424",
-    "warning",
-    engines="vllm sglang",
-    speculative=True,
-    needs="hardware ctx_tokens concurrency",
-    decides=True,
-    sources=sources("regime", "serial_verify"),
-)
+@rule("SD424", "warning", "vllm sglang", decides=True, sources=sources("regime", "serial_verify"))
+@when(speculative=True, needs="hardware ctx_tokens concurrency")
 def serial_verify_attention(case: Case) -> Iterator[Hit]:
     """A verify step whose attention walks the whole context in one block of threads.
 

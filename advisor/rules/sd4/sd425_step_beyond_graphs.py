@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
     env,
     flag,
@@ -25,14 +25,8 @@ DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing mor
 SLOTS = 256  # without --max-num-seqs; more changes no size below the largest
 
 
-@rule(
-    severity="warning",
-    engines="vllm",
-    speculative=True,
-    needs="concurrency",
-    decides=True,
-    sources=sources("regime", "graph_tokens"),
-)
+@rule(severity="warning", engines="vllm", decides=True, sources=sources("regime", "graph_tokens"))
+@when(speculative=True, needs="concurrency")
 def step_beyond_graphs(case: Case) -> Iterator[Hit]:
     """Verify steps that find no full CUDA graph: larger than the largest, or between two.
 
@@ -136,22 +130,9 @@ def step_between_graphs(case: Case) -> Iterator[Hit]:
 
 
 def smallest_graphs(tokens: int, each: int, slots: int) -> tuple[int, int | None] | None:
-    """The next graph without attention and the next full one, where the former is smaller.
-
-    Parameters
-    ----------
-    tokens : int
-        Of the step.
-    each : int
-        Tokens of a request: k + 1.
-    slots : int
-        Of the server.
-
-    Returns
-    -------
-    tuple[int, int or None] or None
-        Sizes in tokens, the second None where no full graph holds the step; None where the full
-        graph is taken, or no graph at all.
+    """Sizes in tokens of the next graph without attention and of the next full one (None where none
+    holds a step of `tokens`, `each` a request, in `slots`); None where the full graph is taken, or
+    no graph at all.
     """
     most = min(2 * slots * each, int(number("regime", "graph_tokens")))
     sizes = [n for n in (1, 2, 4, *range(8, 256, 8), *range(256, most + 1, 16)) if n <= most]

@@ -6,7 +6,7 @@ from advisor.domain.nouns import Case, Fix, Request
 from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, is_hybrid, k_flag, spec_flag
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
 from advisor.rules.kit.policy import for_advice, is_sparse_moe, matches, regime, sources
@@ -16,11 +16,10 @@ from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
 @rule(
     "SD403",
     "info",
-    engines="vllm",
-    methods="mtp",
-    needs="model prefix_share",
+    "vllm",
     sources=sources("regime", "prefix_share_low", "prefix_share_high", "prefix_cost_points"),
 )
+@when(methods="mtp", needs="model prefix_share")
 def prefix_caching_trade(case: Case) -> Iterator[Hit]:
     """Prefix caching with MTP on a hybrid model, weighed against what the prompts share.
 
@@ -71,7 +70,8 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD406", "warning", methods="ngram", decides=True, sources=sources("regime", "ngram_general"))
+@rule("SD406", "warning", decides=True, sources=sources("regime", "ngram_general"))
+@when(methods="ngram")
 def ngram_general_text(case: Case) -> Iterator[Hit]:
     """N-gram speculation on text that does not repeat its prompt.
 
@@ -101,13 +101,8 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
 DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing more is advised
 
 
-@rule(
-    "SD411",
-    "info",
-    speculative=True,
-    parts="facts.request",
-    sources=sources("regime", "low_acceptance_rate"),
-)
+@rule("SD411", "info", sources=sources("regime", "low_acceptance_rate"))
+@when(speculative=True, parts="facts.request")
 def low_acceptance(case: Case) -> Iterator[Hit]:
     """Less than half of the tokens that an MTP head drafted are accepted, by the user's own
     measurement.
@@ -164,11 +159,10 @@ def mean_rate(request: Request, k: int) -> float | None:
 @rule(
     "SD412",
     "info",
-    speculative=True,
-    needs="workload model",
     decides=True,
     sources=sources("regime", "creative_k_max_sparse", "creative_k_max_dense"),
 )
+@when(speculative=True, needs="workload model")
 def creative_text(case: Case) -> Iterator[Hit]:
     """Creative or random text with more than a short draft.
 
@@ -202,14 +196,8 @@ def creative_text(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD413",
-    "info",
-    speculative=True,
-    parts="facts.request",
-    needs="model",
-    sources=("seed002", "seed003", "repo3090"),
-)
+@rule("SD413", "info", sources=("seed002", "seed003", "repo3090"))
+@when(speculative=True, parts="facts.request", needs="model")
 def thinking_apart(case: Case) -> Iterator[Hit]:
     """An acceptance measured without saying whether the model was thinking.
 
@@ -234,15 +222,8 @@ def thinking_apart(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD419",
-    "info",
-    engines="llama-server",
-    methods="mtp",
-    parts="facts.request",
-    needs="concurrency",
-    sources=sources("regime", "raw_completion"),
-)
+@rule("SD419", "info", "llama-server", sources=sources("regime", "raw_completion"))
+@when(methods="mtp", parts="facts.request", needs="concurrency")
 def raw_completion(case: Case) -> Iterator[Hit]:
     """MTP in llama-server is accepted less on /completion than on /v1/chat/completions.
 

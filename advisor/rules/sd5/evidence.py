@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import is_hybrid
 from advisor.rules.kit.policy import (
     for_advice,
@@ -19,14 +19,8 @@ from advisor.rules.kit.policy import (
 from advisor.rules.kit.releases import release
 
 
-@rule(
-    "SD501",
-    "info",
-    speculative=True,
-    parts="facts.request",
-    needs="hardware model concurrency",
-    sources=sources("claims", "no_pair"),
-)
+@rule("SD501", "info", sources=sources("claims", "no_pair"))
+@when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def no_measured_pair(case: Case) -> Iterator[Hit]:
     """No published A/B benchmark matches this configuration, though the hardware was measured.
 
@@ -59,15 +53,8 @@ def no_measured_pair(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD502",
-    "info",
-    engines="vllm sglang",
-    speculative=True,
-    parts="facts.request",
-    needs="hardware model concurrency",
-    sources=sources("claims", "no_pair"),
-)
+@rule("SD502", "info", "vllm sglang", sources=sources("claims", "no_pair"))
+@when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def evidence_of_other_version(case: Case) -> Iterator[Hit]:
     """The published benchmarks of this configuration used another release line of the engine.
 
@@ -102,14 +89,8 @@ def _line(text: str) -> tuple[int, ...] | None:
     return found[:2] if found else None
 
 
-@rule(
-    "SD503",
-    "info",
-    speculative=True,
-    parts="facts.request",
-    needs="hardware concurrency",
-    sources=sources("claims", "superseded"),
-)
+@rule("SD503", "info", sources=sources("claims", "superseded"))
+@when(speculative=True, parts="facts.request", needs="hardware concurrency")
 def superseded_claim(case: Case) -> Iterator[Hit]:
     """A widely read statement about this set-up is out of date.
 
@@ -132,14 +113,8 @@ def superseded_claim(case: Case) -> Iterator[Hit]:
             )
 
 
-@rule(
-    "SD504",
-    "info",
-    speculative=True,
-    parts="facts.request",
-    needs="hardware model concurrency",
-    sources=sources("claims", "retracted"),
-)
+@rule("SD504", "info", sources=sources("claims", "retracted"))
+@when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def retracted_claim(case: Case) -> Iterator[Hit]:
     """A published number about this set-up was withdrawn by its author.
 
@@ -158,14 +133,8 @@ def retracted_claim(case: Case) -> Iterator[Hit]:
             yield Hit(row["text"], sources=tuple(row["sources"]))
 
 
-@rule(
-    "SD505",
-    "info",
-    speculative=True,
-    parts="facts.request",
-    needs="hardware model concurrency",
-    sources=sources("claims", "random_weight_sources"),
-)
+@rule("SD505", "info", sources=sources("claims", "random_weight_sources"))
+@when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def random_weights_evidence(case: Case) -> Iterator[Hit]:
     """The nearest measurements come from runs with random weights and a set acceptance.
 
@@ -194,14 +163,8 @@ def random_weights_evidence(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD506",
-    "info",
-    speculative=True,
-    parts="facts.request",
-    needs="hardware model concurrency",
-    sources=sources("claims", "no_pair"),
-)
+@rule("SD506", "info", sources=sources("claims", "no_pair"))
+@when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def hardware_never_measured(case: Case) -> Iterator[Hit]:
     """No published benchmark near this load used this hardware: the estimate is extrapolated.
 
@@ -223,14 +186,8 @@ def hardware_never_measured(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD507",
-    "info",
-    speculative=True,
-    parts="facts.request",
-    needs="model shape hardware",
-    sources=sources("claims", "proxy_shape"),
-)
+@rule("SD507", "info", sources=sources("claims", "proxy_shape"))
+@when(speculative=True, parts="facts.request", needs="model shape hardware")
 def stand_in_shape(case: Case) -> Iterator[Hit]:
     """The model's own shape is unknown; another model's is used.
 
@@ -252,15 +209,8 @@ def stand_in_shape(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD509",
-    "info",
-    engines="vllm",
-    methods="mtp",
-    parts="facts.request",
-    needs="model hardware concurrency",
-    sources=sources("claims", "a3b_spread"),
-)
+@rule("SD509", "info", "vllm", sources=sources("claims", "a3b_spread"))
+@when(methods="mtp", parts="facts.request", needs="model hardware concurrency")
 def conflicting_a3b_reports(case: Case) -> Iterator[Hit]:
     """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.
 
