@@ -90,8 +90,12 @@ def addition(file: str, beside: Flag | None, name: str, value: str | None) -> Ed
     return Edit(file=file, start=beside.span.start, end=beside.span.start, text=text)
 
 
-def drop_fix(case: Case, found: Flag | None, what: str, *, safe: bool = False) -> Fix:
+Option = Flag | str | None  # a flag of the launch, or the name of one that it may have
+
+
+def drop_fix(case: Case, option: Option, what: str, *, safe: bool = False) -> Fix:
     """Take a flag away."""
+    found = flag(case, option) if isinstance(option, str) else option
     if found is None or found.origin not in ("cli", "ini") or found.unresolved:
         return Fix(text=what)
     return replace_fix(
@@ -99,8 +103,9 @@ def drop_fix(case: Case, found: Flag | None, what: str, *, safe: bool = False) -
     )
 
 
-def set_fix(case: Case, found: Flag | None, value: str, what: str, *, safe: bool = False) -> Fix:
+def set_fix(case: Case, option: Option, value: str, what: str, *, safe: bool = False) -> Fix:
     """Give a flag another value, whatever its form."""
+    found = flag(case, option) if isinstance(option, str) else option
     if found is None or found.unresolved:
         return Fix(text=what)
     place = found.span or found.value_span

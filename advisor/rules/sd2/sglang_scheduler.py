@@ -241,7 +241,7 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
             flag=flag(case, "--enable-mixed-chunk"),
             fix=drop_fix(
                 case,
-                flag(case, "--enable-mixed-chunk"),
+                "--enable-mixed-chunk",
                 "Remove it, or switch speculation off where mixed chunks matter more.",
                 safe=is_release_pinned(case),
             ),

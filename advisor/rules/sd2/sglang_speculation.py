@@ -227,7 +227,7 @@ def sglang_adaptive_ignored(case: Case) -> Iterator[Hit]:
             flag=flag(case, "--speculative-adaptive"),
             fix=drop_fix(
                 case,
-                flag(case, "--speculative-adaptive"),
+                "--speculative-adaptive",
                 "Use topk 1, or remove the flag.",
                 safe=is_release_pinned(case),
             ),

@@ -87,7 +87,7 @@ def batched_tokens_below_k(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{budget} tokens a step do not hold k={case.plan.k} draft tokens and one more",
             flag=flag(case, "--max-num-batched-tokens"),
-            fix=set_fix(case, flag(case, "--max-num-batched-tokens"), "2048", "Use 2048 or more."),
+            fix=set_fix(case, "--max-num-batched-tokens", "2048", "Use 2048 or more."),
             severity=None if affects("vllm-lookahead-budget", case) else "warning",
         )
 

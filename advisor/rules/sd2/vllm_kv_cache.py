@@ -77,7 +77,7 @@ def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
             flag=flag(case, "--kv-cache-dtype"),
             fix=drop_fix(
                 case,
-                flag(case, "--kv-cache-dtype"),
+                "--kv-cache-dtype",
                 "Remove --kv-cache-dtype fp8, or read the prefix cache hit rate in the log.",
             ),
         )
@@ -101,10 +101,7 @@ def fp8_e5m2_refused(case: Case) -> Iterator[Hit]:
             f"{'with an FP8 checkpoint' if checkpoint else 'by TRITON_ATTN'}",
             flag=flag(case, "--kv-cache-dtype"),
             fix=set_fix(
-                case,
-                flag(case, "--kv-cache-dtype"),
-                "fp8_e4m3",
-                "Use --kv-cache-dtype fp8_e4m3 (fp8).",
+                case, "--kv-cache-dtype", "fp8_e4m3", "Use --kv-cache-dtype fp8_e4m3 (fp8)."
             ),
         )
 
@@ -133,10 +130,7 @@ def flashinfer_fp8kv_sm120(case: Case) -> Iterator[Hit]:
             flag=flag(case, "--attention-backend"),
             severity=None if arch else "warning",
             fix=set_fix(
-                case,
-                flag(case, "--attention-backend"),
-                "TRITON_ATTN",
-                "Use --attention-backend TRITON_ATTN.",
+                case, "--attention-backend", "TRITON_ATTN", "Use --attention-backend TRITON_ATTN."
             ),
         )
 
@@ -223,7 +217,7 @@ def mamba_align_block(case: Case) -> Iterator[Hit]:
         severity=None if sure else "warning",
         fix=set_fix(
             case,
-            flag(case, "--max-num-batched-tokens"),
+            "--max-num-batched-tokens",
             "2048",
             "Use --max-num-batched-tokens 2048 or more, or --no-enable-prefix-caching.",
         ),

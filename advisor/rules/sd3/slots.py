@@ -76,7 +76,7 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
             flag=flag(case, "--max-num-seqs"),
             fix=set_fix(
                 case,
-                flag(case, "--max-num-seqs"),
+                "--max-num-seqs",
                 str(fewer(blocks)),
                 f"Set --max-num-seqs to {fewer(blocks)} or less, lower --max-model-len, "
                 f"or give more memory.",
