@@ -199,7 +199,7 @@ def tool_parser_pair(case: Case) -> Iterator[Hit]:
             severity="warning" if unread(case) else None,
             fix=add_fix(case, auto, "--tool-call-parser", "qwen3_coder", WHAT)
             if re.search(r"qwen3\.[5-9]|qwen3-(coder|next)", model_text(case).lower())
-            else Fix(text=WHAT),
+            else WHAT,
         )
     elif parser is not None and auto is None and PASSED_ENV not in case.launch.notes:
         yield Hit(

@@ -180,7 +180,7 @@ def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
     return Hit(
         f"{case.plan.engine} has no option {found.raw}: a value is given after a space",
         flag=found,
-        fix=fix if found.origin == "cli" and not found.unresolved else Fix(text=what),
+        fix=fix if found.origin == "cli" and not found.unresolved else what,
         everywhere=True,
         slip=True,
         sole=True,
@@ -241,7 +241,7 @@ def join_value(case: Case, found: Flag) -> Hit:
         flag=found,
         fix=replace_fix(case, found, text, what, safe=is_release_pinned(case))
         if not found.unresolved
-        else Fix(text=what),
+        else what,
         everywhere=True,
         slip=True,
         sole=True,

@@ -201,7 +201,7 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
         flag=found,
         fix=set_fix(case, found, near, f"Write {near} if that is meant.")
         if near is not None
-        else Fix(text=f"Give {found.raw} {wanted}."),
+        else f"Give {found.raw} {wanted}.",
         everywhere=True,
         slip=True,
     )
@@ -246,7 +246,7 @@ def out_of_range(case: Case, found: Flag) -> Hit | None:
         f"{found.raw} takes a number of {said}, not {value}",
         flag=found,
         severity="warning" if gguf else None,  # clipped, or the sampler is off
-        fix=set_fix(case, found, meant, what) if meant else Fix(text=what),
+        fix=set_fix(case, found, meant, what) if meant else what,
         everywhere=True,
         slip=True,
     )
@@ -276,7 +276,7 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
             f"{found.raw} takes {kind}{' or ' + ' or '.join(words) if words else ''}, "
             f"not '{value}'",
             flag=found,
-            fix=set_fix(case, found, near, what) if near else Fix(text=what),
+            fix=set_fix(case, found, near, what) if near else what,
             everywhere=True,
             slip=True,
         )
@@ -334,7 +334,7 @@ def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
         flag=found,
         fix=set_fix(case, found, near, f"Use {near}; it takes {choices}.")
         if near and not option.many
-        else Fix(text=f"Use one of {choices}."),
+        else f"Use one of {choices}.",
         severity=None if misspelt else "info" if case.launch.fork else weight(allowed, option.name),
         versions=f"the newest catalogued release ({catalogue(case).newest})",
         everywhere=never,

@@ -3,7 +3,7 @@ from collections.abc import Container, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
-from advisor.domain.nouns import Case, Fix, Flag, Severity
+from advisor.domain.nouns import Case, Flag, Severity
 from advisor.domain.patterns import lazy_re, letters_apart
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
@@ -80,7 +80,7 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
         flag=place,
         line=case.launch.line if place is None else 0,
         severity=stops,
-        fix=set_fix(case, place, meant, what) if place is not None else Fix(text=what),
+        fix=set_fix(case, place, meant, what) if place is not None else what,
     )
 
 
@@ -98,7 +98,7 @@ def no_gguf(case: Case) -> Hit | None:
             flag=repo,
             fix=set_fix(case, repo, f"{found[1]} --hf-file {name}", f"Write --hf-file {name}.")
             if repo.origin == "cli" and flag(case, "--hf-file") is None
-            else Fix(text=f"Write --hf-file {name}."),
+            else f"Write --hf-file {name}.",
             sources=("ggml-org/llama.cpp common/arg.cpp (common_download_resolve)",),
             sole=True,
         )

@@ -2,7 +2,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.nouns import Case, Flag
 from advisor.domain.patterns import is_only_near, lazy_re
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
@@ -147,7 +147,7 @@ def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[
                 flag=found,
                 fix=json_rename_fix(case, found, key, near, f"Use '{near}'.")
                 if near and near not in given
-                else Fix(text=f"Remove '{key}'."),
+                else f"Remove '{key}'.",
                 versions="all catalogued releases",
                 everywhere=ever is None,
                 slip=ever is None and slip(key, near),
@@ -172,7 +172,7 @@ def fields_of(
                 flag=found,
                 fix=json_rename_fix(case, found, key, near, f"Use '{near}'.")
                 if near and near not in given
-                else Fix(text=f"Remove '{key}'."),
+                else f"Remove '{key}'.",
                 versions="all catalogued releases",
                 everywhere=True,
                 slip=slip(key, near),
@@ -201,7 +201,7 @@ def check_type(
     yield Hit(
         f"'{key}'{where} takes {said}, not {shown}",
         flag=found,
-        fix=json_fix(case, found, key, meant, what) if meant is not None else Fix(text=what),
+        fix=json_fix(case, found, key, meant, what) if meant is not None else what,
         versions="all catalogued releases",
         everywhere=True,
         slip=True,

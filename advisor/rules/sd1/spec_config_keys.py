@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.nouns import Case, Flag
 from advisor.domain.patterns import is_only_near
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix
@@ -104,7 +104,7 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
             flag=read.flag if read else None,
             fix=json_rename_fix(case, read.flag if read else None, key, near, f"Use '{near}'.")
             if near and near not in given and key not in OTHER_KIND
-            else Fix(text=f"Use '{near}'." if near else f"Remove '{key}'."),
+            else (f"Use '{near}'." if near else f"Remove '{key}'."),
             everywhere=ever is None,
             slip=ever is None and slip(key, near),
             sole=ever is None and is_only_near(key, near, keys),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.domain.patterns import is_only_near
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
@@ -107,9 +107,7 @@ def spec_type_too_new(case: Case) -> Iterator[Hit]:
                 f"llama.cpp has no speculative type '{word}'; "
                 + (f"did you mean {near}?" if near else f"there are {', '.join(sorted(KNOWN))}"),
                 flag=found,
-                fix=set_fix(case, found, found.value.replace(word, near), what)
-                if near
-                else Fix(text=what),
+                fix=set_fix(case, found, found.value.replace(word, near), what) if near else what,
                 versions="all catalogued builds",
                 everywhere=True,
                 slip=slip(word, near),
@@ -173,7 +171,7 @@ def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
             flag=given[0],
             fix=add_fix(case, given[0], "--spec-type", "draft-mtp", WHAT)
             if "mtp" in model_text(case).lower()
-            else Fix(text=WHAT),
+            else WHAT,
         )
 
 
@@ -248,7 +246,7 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
         f"SGLang has no speculative algorithm {found.value}"
         + (f"; it calls it {near}" if word in MEANT else ""),
         flag=found,
-        fix=value_fix(case, found, near, text, safe=word in MEANT) if near else Fix(text=text),
+        fix=value_fix(case, found, near, text, safe=word in MEANT) if near else text,
         everywhere=word in MEANT or slip(word, near),
         slip=word in MEANT or slip(word, near),
         sole=is_only_near(word, near, TAKEN),

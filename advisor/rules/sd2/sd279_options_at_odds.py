@@ -2,7 +2,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.nouns import Case, Flag
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import compute_arch, flag, has_switch, integer, unread, value
@@ -56,7 +56,7 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Iterator[Hit]:
             f"{given.raw} {'is refused' if row['stops'] else 'does nothing'} without {need}",
             flag=given,
             severity=None if row["stops"] else "warning",
-            fix=add_fix(case, given, need, None, what) if row.get("switch") else Fix(text=what),
+            fix=add_fix(case, given, need, None, what) if row.get("switch") else what,
         )
         return
     other = flag(case, row["excludes"])
@@ -209,6 +209,6 @@ def ranks(case: Case) -> Iterator[Hit]:
         flag=given,
         fix=set_fix(case, given, str(nodes - 1), f"Write {nodes - 1}, the last node's rank.")
         if rank == nodes
-        else Fix(text=f"Give each node its own rank from 0 to {nodes - 1}."),
+        else f"Give each node its own rank from 0 to {nodes - 1}.",
         sources=("sgl-project/sglang#5457",),
     )

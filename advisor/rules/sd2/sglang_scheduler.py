@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import (
@@ -220,7 +220,7 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
             SGLANG_RUNNING_REQUESTS_CAPPED_WHAT,
         )
         if streams and streams > CAP["value"]
-        else Fix(text=SGLANG_RUNNING_REQUESTS_CAPPED_WHAT),
+        else SGLANG_RUNNING_REQUESTS_CAPPED_WHAT,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
     calls_tools,
@@ -169,7 +169,7 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
         if place is not None
         and place.origin == "cli"
         and flag(case, "--tensor-parallel-size") is None
-        else Fix(text=WHAT),
+        else WHAT,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import isfinite
 
-from advisor.domain.nouns import Case, Fix, Launch
+from advisor.domain.nouns import Case, Launch
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag
@@ -170,7 +170,7 @@ def memory_share_above_one(case: Case) -> Iterator[Hit]:
         flag=place,
         fix=set_fix(case, place, wanted, f"Set it to {wanted} if that is meant.")
         if wanted is not None
-        else Fix(text="Give a part of the memory, for example 0.90."),
+        else "Give a part of the memory, for example 0.90.",
     )
 
 

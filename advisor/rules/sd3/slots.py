@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
@@ -232,7 +232,7 @@ def batch_below_context(case: Case) -> Iterator[Hit]:
             flag=place,
             fix=swap_fix(case, seqs, place, "Exchange the two values, if that is meant.")
             if swapped
-            else Fix(text=f"Give --max-num-batched-tokens at least {slots}, or leave it out."),
+            else f"Give --max-num-batched-tokens at least {slots}, or leave it out.",
         )
     chunked = off is None or (off.value or "").lower() != "false"
     if chunked or length is None or budget >= length:

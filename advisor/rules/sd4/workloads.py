@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix, Request
+from advisor.domain.nouns import Case, Request
 from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
@@ -187,7 +187,7 @@ def creative_text(case: Case) -> Iterator[Hit]:
         flag=k_flag(case),
         fix=k_fix(case, limit, f"Use k={limit}, or switch speculation off for this load.")
         if over
-        else Fix(text="Measure, or switch speculation off for this load."),
+        else "Measure, or switch speculation off for this load.",
         conflicts=(
             "a dense 27B on an RTX 4090 gained 1.65x at k=4 with creative prompts (f59702526243)",
         ),
