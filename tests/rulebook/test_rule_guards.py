@@ -1,5 +1,5 @@
-"""The index leaves out rules that would say nothing: the options and parts of a case that a rule
-declares never silence one that speaks.
+"""The index leaves out rules that would say nothing: the options that a rule declares never
+silence one that speaks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def wrongly_silent_rules(case: Case) -> Iterator[str]:
         method = row.methods and case.plan.method not in row.methods
         if lacks or engine or method or (row.speculative and case.plan.method == "none"):
             continue
-        if not checking.speaks(row, case, given) and list(registry.load_row(row).check(case)):
+        if not checking.speaks(row._replace(parts=()), case, given) and list(
+            registry.load_row(row).check(case)
+        ):
             yield row.code
 
 

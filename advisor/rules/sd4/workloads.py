@@ -9,7 +9,7 @@ from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, is_hybrid, k_flag, spec_flag
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
-from advisor.rules.kit.policy import for_advice, is_sparse_moe, matches, regime, sources
+from advisor.rules.kit.policy import is_sparse_moe, matches, regime, sources
 from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
 
 
@@ -234,8 +234,6 @@ def raw_completion(case: Case) -> Iterator[Hit]:
     Good (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384
         --parallel 1
     """
-    if not for_advice(case):
-        return
     if case.plan.method == "mtp":
         yield Hit(
             "send requests to /v1/chat/completions: raw prompts on /completion were accepted at 63 "

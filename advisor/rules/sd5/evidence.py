@@ -8,7 +8,6 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import is_hybrid
 from advisor.rules.kit.policy import (
-    for_advice,
     hardware_name,
     is_sparse_moe,
     matches,
@@ -32,8 +31,6 @@ def no_measured_pair(case: Case) -> Iterator[Hit]:
     Good (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
         --max-num-seqs 256 --gpu-memory-utilization 0.75
     """
-    if not for_advice(case):
-        return
     facts = case.facts
     hw = facts.hardware
     if hw is None or any(e.covers for e in facts.evidence):
@@ -67,8 +64,6 @@ def evidence_of_other_version(case: Case) -> Iterator[Hit]:
         Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --gpu-memory-utilization 0.75
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
-    if not for_advice(case):
-        return
     asked = release(case)
     covering = [
         e for e in case.facts.evidence if e.covers and parse_release(e.engine_version) is not None
@@ -102,8 +97,6 @@ def superseded_claim(case: Case) -> Iterator[Hit]:
     Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m
         Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
     """
-    if not for_advice(case):
-        return
     for row in rows("claims", "superseded"):
         if matches(row, case):
             yield Hit(
@@ -126,8 +119,6 @@ def retracted_claim(case: Case) -> Iterator[Hit]:
         --max-num-seqs 8 --gpu-memory-utilization 0.75 --speculative-config
         '{"method":"mtp","num_speculative_tokens":1}'
     """
-    if not for_advice(case):
-        return
     for row in rows("claims", "retracted"):
         if matches(row, case):
             yield Hit(row["text"], sources=tuple(row["sources"]))
@@ -147,8 +138,6 @@ def random_weights_evidence(case: Case) -> Iterator[Hit]:
         --max-num-seqs 32 --gpu-memory-utilization 0.75 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     """
-    if not for_advice(case):
-        return
     known = table("claims")["random_weight_sources"]
     used = {
         e.source
@@ -176,8 +165,6 @@ def hardware_never_measured(case: Case) -> Iterator[Hit]:
         --max-num-seqs 32 --gpu-memory-utilization 0.75 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     """
-    if not for_advice(case):
-        return
     hw = case.facts.hardware
     if hw is not None and not any(e.hardware == hw.id for e in case.facts.evidence):
         yield Hit(
@@ -197,8 +184,6 @@ def stand_in_shape(case: Case) -> Iterator[Hit]:
     Good (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs
         4 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
-    if not for_advice(case):
-        return
     model, shape = case.facts.model, case.facts.shape
     if model is None or shape is None or model.proxy is None or shape.id == model.id:
         return
@@ -223,8 +208,6 @@ def conflicting_a3b_reports(case: Case) -> Iterator[Hit]:
         Qwen/Qwen3.6-27B-AWQ --tensor-parallel-size 2 --max-num-seqs 4 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     """
-    if not for_advice(case):
-        return
     if not is_sparse_moe(case) or not is_hybrid(case):
         return
     if any(e.covers for e in case.facts.evidence):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Hardware, Quant
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.policy import for_advice, hardware_name, sources
+from advisor.rules.kit.policy import hardware_name, sources
 
 _STATUS = {"recall": "recalled"}
 
@@ -42,8 +42,6 @@ def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
     Good (goal=balanced, hw=h200, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --max-num-seqs 32 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
-    if not for_advice(case):
-        return
     hw, quant = case.facts.hardware, case.facts.quant
     if hw is None or quant is None:
         return
