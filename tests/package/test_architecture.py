@@ -36,11 +36,10 @@ HEAVY = {
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES = 350
-MOST_FILES = 20  # in a folder, rules apart: each rule is a file
+MOST_FILES = 20  # in a folder
 MOST_ROOMS = 16  # packages, __init__.py and py.typed
 MOST_INSIDE = 40  # imports of our own inside functions
 MOST_COMPARED = 15  # lines that compare engine names where traits are asked elsewhere
-RULE = re.compile(r"sd\d+_")
 
 
 INSIDE = re.compile(r"^[ \t]+from advisor", re.M)
@@ -93,12 +92,12 @@ def test_no_import_cycle() -> None:
     assert cycles() == []
 
 
-FOLDERS = sorted({path.parent for path in FILES if not RULE.match(path.name)})
+FOLDERS = sorted({path.parent for path in FILES})
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_folder_holds_few_files(folder: Path) -> None:
-    files = [p.name for p in folder.iterdir() if p.is_file() and not RULE.match(p.name)]
+    files = [p.name for p in folder.iterdir() if p.is_file()]
     assert len(files) <= MOST_FILES, f"{folder.relative_to(ROOT)} holds {len(files)} files"
 
 
