@@ -18,7 +18,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable_lines
 
-TRAINING = ("pandas", "scipy", "sklearn")  # libraries of the laboratory's commands
+TRAINING = ("jinja2", "pandas", "scipy", "sklearn")  # libraries of the laboratory's commands
 
 _COLOUR = lazy_re(r"(\x1b\[(?:0|1|3[1-6])m)")  # what our own headings and severities are set in
 

@@ -15,11 +15,11 @@ import click
 from advisor.cli.base import say
 from advisor.domain.nouns import AdvisorError
 from advisor.engines.traits import gguf_engine
-from advisor.lab.bench import served_jobs, served_worker
+from advisor.lab.bench import jobs as sweeps
 from advisor.lab.bench import step_cost as driver
-from advisor.lab.bench.jobs import Job, Point, default_jobs, read_sweep
+from advisor.lab.bench.jobs import Job, Point, ServedJob, ServedPoint, read_sweep
 from advisor.lab.bench.rows import import_folder
-from advisor.lab.bench.served_jobs import ServedJob, check_together
+from advisor.lab.bench.served_worker import llama_version
 from advisor.lab.bench.shapes import VOCAB
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import measurements_dir
@@ -118,7 +118,7 @@ def step_cost(
     if not gguf_engine(engine):
         version = _version(engine, list_only)
     elif gguf is not None:
-        version = served_worker.llama_version(server)
+        version = llama_version(server)
     if gguf_engine(engine) and gguf is None:
         raise AdvisorError("llama-server needs a model file; give --gguf FILE.")
     about: dict[str, Any] = {"model": model, "quant": quant}
@@ -127,26 +127,26 @@ def step_cost(
         jobs = (
             read_sweep(sweep, Point, partial(Job, **about))
             if sweep
-            else default_jobs(model, quant, turns)
+            else sweeps.default_jobs(model, quant, turns)
         )
     else:
         about |= {"version": version}
-        make: Callable[..., ServedJob] = served_jobs.sglang_job
+        make: Callable[..., ServedJob] = sweeps.sglang_job
         if gguf is not None:
             about |= {"gguf": gguf, "server": server, "campaign": gguf.stem}
             about |= {"vocabulary": vocabulary}
-            make = served_jobs.llama_job
+            make = sweeps.llama_job
         jobs = (
-            read_sweep(sweep, served_jobs.ServedPoint, partial(make, **about))
+            read_sweep(sweep, ServedPoint, partial(make, **about))
             if sweep
-            else served_jobs.llama_sweep(**about)
+            else sweeps.llama_sweep(**about)
             if gguf
-            else served_jobs.sglang_sweep(**about)
+            else sweeps.sglang_sweep(**about)
         )
     chosen = tuple(job for job in jobs if not only or job.label in only)
     if unknown := set(only) - {job.label for job in jobs}:
         raise AdvisorError(f"no engine start is called {', '.join(sorted(unknown))}; see --list.")
-    check_together(chosen, together)
+    sweeps.check_together(chosen, together)
     if list_only:
         for job in chosen:
             times = f" x {turns}" if turns > 1 and isinstance(job, Job) else ""
@@ -178,10 +178,8 @@ def _run(
     # drawn only while something is measured: rich costs start-up time
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    own = tuple(job for job in jobs if isinstance(job, Job))
-    served = tuple(job for job in jobs if isinstance(job, ServedJob))
     seconds = minutes * 60 if minutes else float("inf")
-    state = driver.progress(own, out) if own else served_worker.progress(served, out)
+    state = driver.progress(jobs, out)
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     ) as bar:
@@ -190,11 +188,7 @@ def _run(
         def tell(state: driver.Progress) -> None:
             bar.update(task, completed=state.done, description=state.note)
 
-        last = (
-            driver.run(own, out, gpus=gpus, seconds=seconds, together=together, tell=tell)
-            if own
-            else served_worker.run(served, out, seconds=seconds, together=together, tell=tell)
-        )
+        last = driver.run(jobs, out, gpus=gpus, seconds=seconds, together=together, tell=tell)
     say(f"{last.done} of {last.total} points in {out}; run the same command again for the rest.")
 
 

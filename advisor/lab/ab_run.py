@@ -46,50 +46,37 @@ def measure(
     """Warm up and measure every seed of one arm on a running server; its files. Raises
     AdvisorError.
     """
-    found = client.describe(url, key)
-    body: dict[str, Any] = {
-        "model": found.model, "max_tokens": plan.output_tokens, "ignore_eos": True,
-    }  # fmt: skip
+    server = client.describe(url, key)
+    body: dict[str, Any] = {"max_tokens": plan.output_tokens, "ignore_eos": True}
+    body |= {"model": server.model}
     if plan.temperature is not None:
         body["temperature"] = plan.temperature
-    paths = []
-    for seed in plan.seeds:
+    load_of_plan = plan.model_dump(include={
+        "concurrency", "requests", "input_tokens", "output_tokens", "workload", "model",
+    })  # fmt: skip
+    paths = _files(plan, arm, folder)
+    for seed, path in zip(plan.seeds, paths, strict=True):
         texts = _prompts(plan, folder, plan.requests, seed)
         header = Header(
-            arm=arm.name,
-            seed=seed,
-            concurrency=plan.concurrency,
-            requests=plan.requests,
-            input_tokens=plan.input_tokens,
-            output_tokens=plan.output_tokens,
-            workload=plan.workload,
+            arm=arm.name, method=arm.method, k=arm.k, seed=seed, slots=server.slots,
             date=datetime.now(UTC).date().isoformat(),
             prompts_sha256=bench_plan.digest_of(texts),
-            engine=found.engine or plan.engine,
-            engine_version=found.version or plan.engine_version,
-            model=plan.model,
-            method=arm.method,
-            k=arm.k,
-            slots=found.slots,
-        )
-        path = folder / f"{arm.name}-seed{seed}.jsonl"
+            engine=server.engine or plan.engine,
+            engine_version=server.version or plan.engine_version,
+            **load_of_plan,
+        )  # fmt: skip
         done, _ = load.resume(path, header)
         if len(done) < plan.requests:
             label = f"{arm.name}, seed {seed}"
             tell(label, load.Progress(len(done), plan.requests, 0, "warm-up"))
             _warm_up(url, plan, body, stall_s, key)
-            load.run(
-                url,
-                path,
-                header,
-                texts,
-                body,
-                stall_s=stall_s,
-                tell=partial(tell, label),
-                key=key,
-            )
-        paths.append(path)
+            shown = partial(tell, label)
+            load.run(url, path, header, texts, body, stall_s=stall_s, tell=shown, key=key)
     return paths
+
+
+def _files(plan: BenchPlan, arm: Arm, folder: Path) -> list[Path]:
+    return [folder / f"{arm.name}-seed{seed}.jsonl" for seed in plan.seeds]
 
 
 def _prompts(plan: BenchPlan, folder: Path, count: int, seed: int) -> list[str]:
@@ -120,7 +107,7 @@ def run(
     out: dict[str, list[Path]] = {}
     for arm in plan.arms:
         if _is_finished(plan, arm, folder):
-            out[arm.name] = [folder / f"{arm.name}-seed{seed}.jsonl" for seed in plan.seeds]
+            out[arm.name] = _files(plan, arm, folder)
             continue
         server = _start(plan, arm, folder)
         label = f"{arm.name}, seed {plan.seeds[0]}"
@@ -139,17 +126,12 @@ def run(
 
 
 def _is_finished(plan: BenchPlan, arm: Arm, folder: Path) -> bool:
-    for seed in plan.seeds:
-        path = folder / f"{arm.name}-seed{seed}.jsonl"
-        if not path.is_file():
-            return False
-        try:
-            made = own_runs.parse(document.load(path))
-        except (AdvisorError, ValueError):
-            return False
-        if len({r.i for r in made.records if r.error is None}) < plan.requests:
-            return False
-    return True
+    try:
+        runs = [own_runs.parse(document.load(path)) for path in _files(plan, arm, folder)]
+    except (AdvisorError, ValueError, OSError):
+        return False
+    done = [{record.i for record in run.records if record.error is None} for run in runs]
+    return all(len(each) >= plan.requests for each in done)
 
 
 def _with_files(arm: Arm, folder: Path) -> tuple[str, ...]:

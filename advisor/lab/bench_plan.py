@@ -71,17 +71,9 @@ TASKS: dict[str, tuple[str, ...]] = {
     ),
 }
 _SUBJECTS = (
-    "harbour",
-    "library",
-    "workshop",
-    "orchard",
-    "railway",
-    "school",
-    "theatre",
-    "bakery",
-    "hospital",
-    "museum",
-)
+    "harbour", "library", "workshop", "orchard", "railway", "school", "theatre", "bakery",
+    "hospital", "museum",
+)  # fmt: skip
 _EVENTS = (
     "reported a delay of {n} days because parts had not arrived",
     "received {n} visitors, more than in the year before",
@@ -167,20 +159,7 @@ def read(folder: Path) -> BenchPlan:
 
 
 def passage(words: int, dice: random.Random) -> str:
-    """About that many words of plain sentences, different for every state of the dice.
-
-    Parameters
-    ----------
-    words : int
-        About so many.
-    dice : random.Random
-        Seeded generator.
-
-    Returns
-    -------
-    str
-        Plain sentences.
-    """
+    """About that many words of plain sentences, different for every state of the dice."""
     lines: list[str] = []
     count = 0
     while count < words:
@@ -195,24 +174,7 @@ def passage(words: int, dice: random.Random) -> str:
 
 
 def make_prompts(count: int, input_tokens: int, workload: str, seed: int) -> list[str]:
-    """Prompts of about `input_tokens` tokens; the same seed makes the same prompts.
-
-    Parameters
-    ----------
-    count : int
-        How many prompts.
-    input_tokens : int
-        About so many each.
-    workload : str
-        Kind of text.
-    seed : int
-        Of the generator.
-
-    Returns
-    -------
-    list of str
-        The prompts.
-    """
+    """Prompts of about `input_tokens` tokens; the same seed makes the same prompts."""
     dice = random.Random(f"{workload}:{seed}")
     tasks = TASKS.get(workload) or tuple(task for rows in TASKS.values() for task in rows)
     words = max(0, round(input_tokens * WORDS_PER_TOKEN) - 15)
@@ -225,8 +187,8 @@ def make_prompts(count: int, input_tokens: int, workload: str, seed: int) -> lis
 
 
 def read_prompts(path: Path, count: int) -> list[str]:
-    """Prompts of the user's file: a JSON line with "prompt" (or "text"), or a plain line each;
-    used in turn.
+    """Prompts of the user's file: a JSON line with "prompt" (or "text"), or a plain line each; used
+    in turn.
 
     Raises AdvisorError where it holds none.
     """

@@ -8,11 +8,11 @@ not sent again.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -25,6 +25,7 @@ from advisor.readers.results.own_runs import Counters, Header, Record
 
 SEEDS_APART = 100_000  # between the sampling seeds of two runs
 UNCOUNTED = "the server states no token counts, and a chunk may hold several tokens"
+COUNTERS = ("drafts", "draft_tokens", "accepted")
 MAX_FAILURES = 3  # in a row, after which the server is taken for broken
 
 
@@ -43,27 +44,22 @@ def resume(path: Path, header: Header) -> tuple[set[int], int]:
 
     Raises AdvisorError where the file is of another run. A last line cut off by a kill is dropped.
     """
-    if not path.exists() or not path.stat().st_size:
+    data = path.read_bytes() if path.exists() else b""
+    whole = data[: data.rfind(b"\n") + 1]
+    if not whole:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(header.model_dump_json() + "\n", encoding="utf-8")
         return set(), 0
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if not whole:
-        path.write_text(header.model_dump_json() + "\n", encoding="utf-8")
-        return set(), 0
-    made = own_runs.parse(document.parse(path.name, whole))
-    same = header.model_copy(update={"date": made.header.date})
-    if made.header != same:
-        old, new = made.header.model_dump(), same.model_dump()
-        names = ", ".join(name for name in new if new[name] != old[name])
+    earlier = own_runs.parse(document.parse(path.name, whole))
+    old, new = earlier.header.model_dump(), header.model_dump()
+    if names := ", ".join(name for name in new if name != "date" and new[name] != old[name]):
         raise AdvisorError(
             f"{path.name} is of another run ({names} differ): name another folder, or delete it"
         )
     if len(whole) != len(data):
         path.write_bytes(whole)
-    done = {record.i for record in made.records if record.error is None}
-    return done, 1 + max((record.sitting for record in made.records), default=-1)
+    done = {record.i for record in earlier.records if record.error is None}
+    return done, 1 + max((record.sitting for record in earlier.records), default=-1)
 
 
 def run(
@@ -87,7 +83,9 @@ def run(
     if not todo:
         return Progress(header.requests, header.requests, 0)
     with path.open("a", encoding="utf-8") as out:
-        loop = _Loop(url, out, todo, prompts, body, sitting, stall_s, tell, header, key)
+        loop = _Loop(
+            url, out, iter(todo), prompts, body, sitting, stall_s, tell, header, len(done), key
+        )
         before = _counters(url, key)
         loop.start(header.concurrency)
         _count(out, before, _counters(url, key), sitting, time.monotonic() - loop.begun)
@@ -95,7 +93,7 @@ def run(
         raise AdvisorError(
             f"{loop.fatal}; {loop.done} of {header.requests} requests are kept in {path.name}"
         )
-    return Progress(loop.done, header.requests, loop.failed)
+    return loop.progress
 
 
 def _counters(url: str, key: str | None) -> exposition.Scrape | None:
@@ -117,44 +115,47 @@ def _count(
     if before is None or after is None:
         return
     try:
-        made = exposition.between(before, after)
+        change = exposition.between(before, after)
     except AdvisorError:
         return
+    drafts, draft_tokens, accepted = map(change.counters.get, COUNTERS)
     row = Counters(
-        sitting=sitting, seconds=seconds, drafts=made.counters.get("drafts"),
-        draft_tokens=made.counters.get("draft_tokens"), accepted=made.counters.get("accepted"),
-        positions=made.positions, accept_length=made.gauges.get("accept_length"),
+        sitting=sitting, seconds=seconds, drafts=drafts, draft_tokens=draft_tokens,
+        accepted=accepted, positions=change.positions,
+        accept_length=change.gauges.get("accept_length"),
     )  # fmt: skip
     out.write(row.model_dump_json() + "\n")
 
 
+@dataclass
 class _Loop:
     """Workers that take requests in order; one lock for the file and the counts."""
 
-    def __init__(
-        self,
-        url: str,
-        out: IO[str],
-        todo: Sequence[int],
-        prompts: Sequence[str],
-        body: dict[str, Any],
-        sitting: int,
-        stall_s: float,
-        tell: Callable[[Progress], None],
-        header: Header,
-        key: str | None,
-    ) -> None:
-        self.key = key
-        self.url, self.out, self.todo, self.prompts, self.body = url, out, iter(todo), prompts, body
-        self.sitting, self.stall_s, self.tell = sitting, stall_s, tell
-        self.seed, self.total = header.seed, header.requests
-        self.done, self.failed, self.in_a_row = self.total - len(todo), 0, 0
-        self.fatal: AdvisorError | None = None
-        self.speculates, self.is_stopped = header.method != "none", False
-        self.open: dict[int, HasFile] = {}  # by the thread that reads it
-        self.defect: Exception | None = None  # of ours, in a thread: raised by `start`
-        self.lock = threading.Lock()
+    url: str
+    out: IO[str]
+    todo: Iterator[int]
+    prompts: Sequence[str]
+    body: dict[str, Any]
+    sitting: int
+    stall_s: float
+    tell: Callable[[Progress], None]
+    header: Header
+    done: int
+    key: str | None
+    failed: int = 0
+    in_a_row: int = 0  # of failures
+    is_stopped: bool = False
+    fatal: AdvisorError | None = None
+    defect: Exception | None = None  # of ours, in a thread: raised by `start`
+    open: dict[int, HasFile] = field(default_factory=dict)  # by the thread that reads it
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
         self.begun = time.monotonic()
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(self.done, self.header.requests, self.failed)
 
     def start(self, workers: int) -> None:
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
@@ -179,37 +180,35 @@ class _Loop:
 
     def _work(self) -> None:
         try:
-            self._send()
+            while (i := self._next()) is not None:
+                self._send(i)
         except Exception as error:
             with self.lock:
                 self.defect, self.todo = error, iter(())
 
-    def _send(self) -> None:
-        while (i := self._next()) is not None:
-            start = time.monotonic() - self.begun
-            body = {**self.body, "messages": [{"role": "user", "content": self.prompts[i]}]}
-            body["seed"] = self.seed * SEEDS_APART + i  # one for all would draw the same each time
-            try:
-                made = client.stream(self.url, body, self.stall_s, self._hold, self.key)
-                if self.speculates and made.input_tokens is None:
-                    raise BadAnswer(UNCOUNTED)
-            except AdvisorError as error:
-                self._fail(i, start, error)
-                continue
-            self._keep(
-                Record(
-                    i=i,
-                    start_s=start,
-                    ttft_s=made.ttft_s,
-                    end_s=start + made.end_s,
-                    sitting=self.sitting,
-                    input_tokens=made.input_tokens,
-                    output_tokens=made.output_tokens,
-                    chunks=made.chunks,
-                    draft_tokens=made.draft_tokens,
-                    accepted_tokens=made.accepted_tokens,
-                )
-            )
+    def _send(self, i: int) -> None:
+        start = time.monotonic() - self.begun
+        body = {**self.body, "messages": [{"role": "user", "content": self.prompts[i]}]}
+        body["seed"] = self.header.seed * SEEDS_APART + i  # one for all would draw the same
+        try:
+            answer = client.stream(self.url, body, self.stall_s, self._hold, self.key)
+            if self.header.method != "none" and answer.input_tokens is None:
+                raise BadAnswer(UNCOUNTED)
+        except AdvisorError as error:
+            end = time.monotonic() - self.begun
+            record = Record(
+                i=i, start_s=start, ttft_s=0.0, end_s=end, output_tokens=0, chunks=0,
+                sitting=self.sitting, error=excerpt(error),
+            )  # fmt: skip
+            self._keep(record, error)
+        else:
+            record = Record(
+                i=i, start_s=start, ttft_s=answer.ttft_s, end_s=start + answer.end_s,
+                sitting=self.sitting, input_tokens=answer.input_tokens,
+                output_tokens=answer.output_tokens, chunks=answer.chunks,
+                draft_tokens=answer.draft_tokens, accepted_tokens=answer.accepted_tokens,
+            )  # fmt: skip
+            self._keep(record)
 
     def _hold(self, connection: HasFile) -> None:
         with self.lock:
@@ -217,39 +216,16 @@ class _Loop:
             if self.is_stopped:
                 cut(connection)
 
-    def _keep(self, record: Record) -> None:
-        with self.lock:
-            if self.is_stopped:
-                return
-            self._write(record)
-            self.done += 1
-            self.in_a_row = 0
-            self.tell(Progress(self.done, self.total, self.failed))
-
-    def _fail(self, i: int, start: float, error: AdvisorError) -> None:
-        end = time.monotonic() - self.begun
+    def _keep(self, record: Record, error: AdvisorError | None = None) -> None:
         with self.lock:
             if self.is_stopped:  # by us: no failure of the server
                 return
-            self.failed += 1
-            self.in_a_row += 1
-            self._write(
-                Record(
-                    i=i,
-                    start_s=start,
-                    ttft_s=0.0,
-                    end_s=end,
-                    output_tokens=0,
-                    chunks=0,
-                    sitting=self.sitting,
-                    error=excerpt(error),
-                )
-            )
+            self.out.write(record.model_dump_json(exclude_none=True) + "\n")
+            self.out.flush()
+            os.fsync(self.out.fileno())
+            self.done += error is None
+            self.failed += error is not None
+            self.in_a_row = self.in_a_row + 1 if error else 0
             if isinstance(error, ServerGone | Refused) or self.in_a_row >= MAX_FAILURES:
                 self.fatal = self.fatal or error
-            self.tell(Progress(self.done, self.total, self.failed))
-
-    def _write(self, record: Record) -> None:
-        self.out.write(json.dumps(record.model_dump(exclude_none=True)) + "\n")
-        self.out.flush()
-        os.fsync(self.out.fileno())
+            self.tell(self.progress)

@@ -33,14 +33,20 @@ class EngineProcess(subprocess.Popen[bytes]):
     ) -> None:
         self.leash = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(__file__))],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             super().__init__(
-                list(command), env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                list(command),
+                env=env,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         except BaseException:
             self._release()
             raise

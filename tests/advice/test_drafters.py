@@ -31,8 +31,13 @@ from advisor.render.schema import named_schema
 
 FILES = sorted((knowledge_dir() / "drafters").glob("*.yaml"))
 ENGINES = ("vllm", "sglang")
-LARGE = ("qwen3-235b-a22b", "qwen3-vl-235b-a22b", "llama-3.3-70b", "minimax-m3",
-    "qwen3.5-122b-a10b")  # eight H200
+LARGE = (
+    "qwen3-235b-a22b",
+    "qwen3-vl-235b-a22b",
+    "llama-3.3-70b",
+    "minimax-m3",
+    "qwen3.5-122b-a10b",
+)  # eight H200
 
 
 def every() -> Iterator[tuple[str, Drafter]]:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from advisor.cli.bench import bench
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench import row_files, rows
+from advisor.lab.bench import rows
 from advisor.lab.measurements import files
 from advisor.lab.measurements import schema as m
 
@@ -20,41 +20,26 @@ SOURCE = "h200-vllm-0251"
 RAW = m.measurements_dir() / "raw" / SOURCE
 
 
+SETTING = {
+    "model": "qwen3.6-35b-a3b", "quant": "fp8", "prefix_caching": False, "max_num_seqs": 128,
+    "max_num_batched_tokens": 8192, "vllm": "0.25.1", "concurrency": 8, "input_tokens": 2048,
+    "output_tokens": 128, "prefix_share": 0.0, "key": "8:2048:128:0", "prompts": 32, "wall_s": 6.0,
+    "ttft_ms": 170.0, "itl_p99_ms": 130.0, "tokens": 4096,
+}  # fmt: skip
+ABOUT = "id: bench-demo\nhardware: h200\ndate: '2026-11-20'\n"
+
+
 def point(k: int, **changes: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "label": f"demo-k{k}",
-        "model": "qwen3.6-35b-a3b",
-        "quant": "fp8",
-        "k": k,
-        "prefix_caching": False,
-        "max_num_seqs": 128,
-        "max_num_batched_tokens": 8192,
-        "vllm": "0.25.1",
-        "concurrency": 8,
-        "input_tokens": 2048,
-        "output_tokens": 128,
-        "prefix_share": 0.0,
-        "key": "8:2048:128:0",
-        "prompts": 32,
-        "wall_s": 6.0,
-        "output_tok_s": 600.0 + 100 * k,
-        "ttft_ms": 170.0,
-        "tpot_ms": 11.0 - k,
-        "itl_p99_ms": 130.0,
-        "decode_step_p50_ms": 6.0 + 2 * k,
-        "acceptance_length": 1.0 + 0.7 * k,
-        "tokens": 4096,
-    }
-    return made | changes
+    speeds = {"output_tok_s": 600.0 + 100 * k, "tpot_ms": 11.0 - k}
+    speeds |= {"decode_step_p50_ms": 6.0 + 2 * k, "acceptance_length": 1.0 + 0.7 * k}
+    return {"label": f"demo-k{k}", "k": k, **SETTING, **speeds, **changes}
 
 
 def folder(tmp_path: Path, points: list[dict[str, Any]], about: str = "") -> Path:
     made = tmp_path / "sweep"
     made.mkdir()
     (made / "demo.jsonl").write_text("".join(json.dumps(p) + "\n" for p in points))
-    (made / "about.yaml").write_text(
-        about or "id: bench-demo\nhardware: h200\ndate: '2026-11-20'\n"
-    )
+    (made / "about.yaml").write_text(about or ABOUT)
     return made
 
 
@@ -90,13 +75,9 @@ def test_arms_of_a_point_are_a_group_with_both_speedups(tmp_path: Path) -> None:
 def test_weak_points_are_kept_and_not_trained_on(
     tmp_path: Path, points: list[dict[str, Any]], about: str, reason: str
 ) -> None:
-    where = folder(
-        tmp_path, points, f"id: bench-demo\nhardware: h200\ndate: '2026-11-20'\n{about}\n"
-    )
+    where = folder(tmp_path, points, ABOUT + about)
     found = [
-        r
-        for r in rows.runs(row_files.read_rows(where), row_files.read_about(where, {}))
-        if r["k"] == "2"
+        r for r in rows.runs(rows.read_rows(where), rows.read_about(where, {})) if r["k"] == "2"
     ]
     assert found
     assert all(r["use"] == "eval" and reason in r["use_why"] for r in found)
@@ -116,7 +97,7 @@ def test_what_points_share_may_stand_once(tmp_path: Path) -> None:
     shared = {name: value for name, value in points[0].items() if name not in own[1:]}
     lines = [shared, *({name: one[name] for name in own} for one in points)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert row_files.read_rows(tmp_path) == points
+    assert rows.read_rows(tmp_path) == points
 
 
 def test_campaign_is_the_label_without_k() -> None:
@@ -140,10 +121,10 @@ def test_what_is_missing_is_named(tmp_path: Path, about: str, message: str) -> N
 
 def test_broken_and_empty_folders(tmp_path: Path) -> None:
     with pytest.raises(AdvisorError, match="no measured points"):
-        row_files.read_rows(tmp_path)
+        rows.read_rows(tmp_path)
     (tmp_path / "a.jsonl").write_text('{"label": "x"\n')
     with pytest.raises(AdvisorError, match=r"a\.jsonl:1"):
-        row_files.read_rows(tmp_path)
+        rows.read_rows(tmp_path)
 
 
 def test_command_refuses_twice_and_replaces(tmp_path: Path) -> None:
@@ -158,5 +139,5 @@ def test_shipped_rows_follow_from_the_raw_points() -> None:
     path = m.measurements_dir() / "runs" / f"{SOURCE}.csv"
     with path.open(newline="", encoding="utf-8") as handle:
         shipped = [{k: v for k, v in row.items() if v} for row in csv.DictReader(handle)]
-    made = rows.runs(row_files.read_rows(RAW), row_files.read_about(RAW, {}))
+    made = rows.runs(rows.read_rows(RAW), rows.read_about(RAW, {}))
     assert shipped == [{k: v for k, v in row.items() if v} for row in made]

@@ -5,6 +5,7 @@ do not count as two.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from advisor.lab.evaluation import owner_spread
@@ -17,23 +18,21 @@ def test_the_floor_recovers_the_spread_of_owners() -> None:
     settings, each = 4000, 3
     truth = rng.normal(0.3, 0.4, settings)
     values = (truth[:, None] + rng.normal(0, 0.2, (settings, each))).ravel()
-    setting = [(i,) for i in range(settings) for _ in range(each)]
+    setting = np.repeat(np.arange(settings), each)
     names = np.array([f"owner{j}" for _ in range(settings) for j in range(each)])
-    found = owner_spread.shared_settings(values, names, setting, np.ones(len(values), dtype=bool))
-    assert found.settings == settings
-    assert found.floor().std() == pytest.approx(0.2, rel=0.03)
-    assert (found.others - found.value).std() == pytest.approx(0.2 * np.sqrt(1.5), rel=0.03)
+    frame = pd.DataFrame({"owner": names, "setting": setting, "value": values})
+    shared = owner_spread.shared_settings(frame, ["setting"])
+    assert shared.setting.nunique() == settings
+    assert owner_spread.floor(shared).std() == pytest.approx(0.2, rel=0.03)
+    assert (shared.others - shared.value).std() == pytest.approx(0.2 * np.sqrt(1.5), rel=0.03)
 
 
 def test_rows_of_one_owner_are_one_witness() -> None:
-    values = np.array([0.1, 0.3, 0.4, 0.9, 0.5])
-    names = np.array(["a", "a", "b", "c", "c"])
-    setting = [("x",), ("x",), ("x",), ("y",), ("y",)]
-    found = owner_spread.shared_settings(values, names, setting, np.ones(5, dtype=bool))
-    assert (found.settings, found.owner.tolist()) == (1, ["a", "b"])
-    assert found.value == pytest.approx([0.2, 0.4])
-    assert found.others == pytest.approx([0.4, 0.2])
-    assert found.rows[0] == [0, 1]
+    columns = {"owner": list("aabcc"), "setting": list("xxxyy"), "value": [0.1, 0.3, 0.4, 0.9, 0.5]}
+    shared = owner_spread.shared_settings(pd.DataFrame(columns), ["setting"])
+    assert (shared.setting.tolist(), shared.who.tolist()) == (["x", "x"], ["a", "b"])
+    assert shared.value.tolist() == pytest.approx([0.2, 0.4])
+    assert shared.others.tolist() == pytest.approx([0.4, 0.2])
 
 
 def test_other_owners_are_compared_with_a_prediction_of_the_same_pairs() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -18,15 +18,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ports import free_port
 
-from advisor.lab.bench import served, served_jobs, served_rows, served_worker, streams
-from advisor.lab.bench.power import Meter, Sample
-from advisor.lab.bench.sglang_server import arguments
+from advisor.lab.bench import (
+    jobs,
+    served_rows,
+    served_worker,
+    sglang_server,
+    step_cost,
+    streams,
+    timing,
+)
+from advisor.lab.bench.machine import Meter, Sample
 
 MOCK = Path(__file__).with_name("served_mock.py")
+FIELDS = ("label", "engine", "engine_version", "model", "quant", "k", "command")
 
 
-def reply(*events: tuple[float, dict[str, Any]], sent: float = 0.0) -> streams.Reply:
-    return streams.Reply(sent, [streams.Event(at, data) for at, data in events])
+def read(engine: str, times: list[float], drafts: bool, **data: Any) -> timing.Request:
+    """A reply with an event at each of these times."""
+    events = [streams.Event(at, data or {"tokens": [7]}) for at in times]
+    return streams.read_reply(engine, streams.Reply(0.0, events), drafts).request
 
 
 def chunk(texts: list[bytes]) -> bytes:
@@ -65,41 +75,30 @@ def test_what_is_no_event_stream_is_refused(raw: bytes) -> None:
 
 def test_tokens_that_arrive_together_are_one_step() -> None:
     at = [0.0, 0.010, 0.0101, 0.0102, 0.020, 0.0201, 0.030]
-    one = served.TimedRequest("llama-server", reply(*((t, {"tokens": [7]}) for t in at)), True)
-    assert one.steps() == [0.0, 0.010, 0.020, 0.030]
-    plain = served.TimedRequest("llama-server", reply(*((t, {"tokens": [7]}) for t in at)), False)
-    assert plain.steps() == at
+    assert read("llama-server", at, True).steps == [0.0, 0.010, 0.020, 0.030]
+    assert read("llama-server", at, False).steps == at
 
 
 def test_long_waits_do_not_merge_the_steps_between_them() -> None:
     """A prompt of another client stalls every second step: the others still count as steps."""
-    at, now = [], 0.0
-    for i in range(40):
-        now += 0.3 if i % 2 else 0.02
-        at.append(now)
-    events = [(t, {"output_ids": [1, 2]}) for t in at]
-    one = served.TimedRequest("sglang", reply(*events), True)
-    assert len(one.steps()) == 40
+    at = [0.32 * (i // 2) + 0.02 * (i % 2) for i in range(40)]
+    assert len(read("sglang", at, True, output_ids=[1, 2]).steps) == 40
 
 
 def test_sglang_may_send_all_ids_or_the_new_ones() -> None:
     def event(ids: list[int], total: int) -> streams.Event:
         return streams.Event(0, {"output_ids": ids, "meta_info": {"completion_tokens": total}})
 
-    assert served.tokens_of("sglang", event([4, 5, 6], 3), 1) == [5, 6]
-    assert served.tokens_of("sglang", event([5, 6], 3), 1) == [5, 6]
-    assert served.tokens_of("sglang", event([5, 6], 3), 3) == []
+    assert streams.tokens_of("sglang", event([4, 5, 6], 3), 1) == [5, 6]
+    assert streams.tokens_of("sglang", event([5, 6], 3), 1) == [5, 6]
+    assert streams.tokens_of("sglang", event([5, 6], 3), 3) == []
 
 
 def test_only_the_span_in_which_all_decode_counts() -> None:
     """The second request starts late and ends early; outside its span steps are quicker."""
-    first = [0.01 * i for i in range(10)] + [0.1 + 0.02 * i for i in range(10)] + [0.30, 0.31]
     second = [0.1 + 0.02 * i for i in range(10)]
-    ones = [
-        served.TimedRequest("llama-server", reply(*((t, {"tokens": [1]}) for t in times)), False)
-        for times in (first, second)
-    ]
-    row, begin, end = served.decode_row(ones)
+    first = [0.01 * i for i in range(10)] + second + [0.30, 0.31]
+    row, begin, end = timing.decode_row([timing.Request(0.0, at, at) for at in (first, second)])
     assert (begin, end) == (pytest.approx(0.12), pytest.approx(0.28))
     assert row["decode_step_mean_ms"] == pytest.approx(20.0)
     assert row["acceptance_length"] == pytest.approx(1.0)
@@ -108,10 +107,9 @@ def test_only_the_span_in_which_all_decode_counts() -> None:
 
 def test_tokens_that_arrive_at_once_make_no_span() -> None:
     """A busy client reads the last two steps together: no time lies between them."""
-    events = ((t, {"tokens": [1]}) for t in (0.1, 0.2, 0.2))
-    one = served.TimedRequest("llama-server", reply(*events), False)
-    with pytest.raises(streams.ServerError, match="no step lies in the span"):
-        served.decode_row([one])
+    at = [0.1, 0.2, 0.2]
+    with pytest.raises(ValueError, match="no step lies in the span"):
+        timing.decode_row([timing.Request(0.0, at, at)])
 
 
 @pytest.fixture
@@ -119,18 +117,18 @@ def on_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """An event came when the server says: how busy this machine is does not matter."""
     parse, ask = streams.parse, streams.stream
 
-    def by_server(reads: list[tuple[float, bytes]]) -> list[streams.Event]:
+    def by_server(reads: streams.Reads) -> list[streams.Event]:
         assert reads == sorted(reads, key=lambda one: one[0])
         raw, now = b"".join(data for _, data in reads), 0.0
-        told = []
+        parts = []
         for number, text in enumerate(re.split(rb"(: at [0-9.]+\n\n)", raw)):
             now = float(text[5:]) if number % 2 else now
-            told.append((now, text))
-        return parse(told)
+            parts.append((now, text))
+        return parse(parts)
 
-    async def stream(*asked: Any, **more: Any) -> streams.Reply:
+    async def stream(*words: Any, **more: Any) -> streams.Reply:
         begin = time.perf_counter()
-        reply = await ask(*asked, **more)
+        reply = await ask(*words, **more)
         assert begin <= reply.sent <= time.perf_counter()
         return streams.Reply(0.0, reply.events)
 
@@ -138,22 +136,19 @@ def on_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served_worker, "stream", stream)
 
 
-def mock_job(engine: str, k: int, points: tuple[served_jobs.ServedPoint, ...]) -> Any:
+def mock_job(engine: str, k: int, points: tuple[jobs.ServedPoint, ...]) -> Any:
     port = free_port()
-    return served_jobs.ServedJob(
-        f"mock-k{k}",
-        engine,
-        "1",
-        "qwen3.6-35b-a3b",
-        "q4_k_s",
-        k,
-        (sys.executable, str(MOCK), engine, str(port), str(k)),
-        points,
-        port,
-        vocabulary=2000,
-        rates=(1.0,) * k,
-        start_s=300,
-    )
+    command = (sys.executable, str(MOCK), engine, str(port), str(k))
+    about = (f"mock-k{k}", engine, "1", "qwen3.6-35b-a3b", "q4_k_s", k, command, points, port)
+    return jobs.ServedJob(*about, vocabulary=2000, rates=(1.0,) * k, start_s=300)
+
+
+def measure(job: Any, folder: Path) -> list[dict[str, Any]]:
+    """The rows of a job after its missing points were measured in this process."""
+    out = step_cost.rows_file(folder, job)
+    todo = step_cost.todo_of(job, folder)
+    assert served_worker.measure(jobs.as_data(job), todo, out, float("inf")) == 0
+    return [json.loads(line) for line in out.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("engine", ["llama-server", "sglang"])
@@ -161,40 +156,34 @@ def test_a_sweep_measures_a_server_and_takes_up_where_it_stopped(
     engine: str, tmp_path: Path, on_the_servers_clock: None
 ) -> None:
     kind = "decode" if engine == "llama-server" else "closed"
-    points = tuple(served_jobs.ServedPoint(kind, c, 128, 12, rounds=1) for c in (1, 2))
+    points = tuple(jobs.ServedPoint(kind, c, 128, 12, rounds=1) for c in (1, 2))
     job = mock_job(engine, 1, points)
-    half = replace(job, points=points[:1])
-    assert served_worker.run([half], tmp_path).done == 1
-    notes: list[str] = []
-    last = served_worker.run([job], tmp_path, tell=lambda p: notes.append(p.note))
-    assert (last.done, last.total) == (2, 2)
-    assert notes == [f"{job.label} {points[1].key}", f"{job.label}: done"]
-    lines = (tmp_path / f"{job.label}.jsonl").read_text().splitlines()
-    rows = [json.loads(line) for line in lines]
+    assert len(measure(replace(job, points=points[:1]), tmp_path)) == 1
+    rows = measure(job, tmp_path)
     assert [row["key"] for row in rows] == [p.key for p in points]
     for row in rows:
         assert row["decode_step_p50_ms"] == pytest.approx(20, rel=0.001)
         assert row["acceptance_length"] == pytest.approx(2.0, rel=0.15)
-        assert row["engine"] == engine and row["k"] == 1
-    again = served_worker.run([job], tmp_path)
-    assert (again.done, len(lines)) == (
-        2,
-        len((tmp_path / f"{job.label}.jsonl").open().readlines()),
-    )
+        assert row["engine"] == engine and row["k"] == 1 and row["host_loop_ms"] > 0
+    assert step_cost.progress([job], tmp_path)[:2] == (2, 2)
 
 
-def test_a_server_that_does_not_start_is_reported(tmp_path: Path) -> None:
-    job = replace(mock_job("sglang", 0, served_jobs.closed_loops(((1, 64),))), command=("false",))
+def test_the_sweep_starts_servers_and_reports_one_that_does_not_start(tmp_path: Path) -> None:
+    points = (jobs.ServedPoint("closed", 1, 64, 4, rounds=1),)
+    good = mock_job("sglang", 0, points)
+    bad = replace(mock_job("sglang", 0, points), command=("false",), label="bad")
     notes: list[str] = []
-    assert served_worker.run([job], tmp_path, tell=lambda p: notes.append(p.note)).done == 0
-    assert "not ready" in notes[0]
+    last = step_cost.run([bad, good], tmp_path, tell=lambda p: notes.append(p.note))
+    assert (last.done, last.total) == (1, 2)
+    assert notes[0] == "bad: stopped with status 5, see bad.log" and notes[-1] == "mock-k0: done"
+    assert "not ready" in (tmp_path / "bad.log").read_text()
 
 
 def test_forced_acceptance_and_slots_reach_the_command_line() -> None:
-    jobs = served_jobs.llama_sweep(Path("m.gguf"), model="qwen3.6-35b-a3b", quant="q4_k_s")
-    assert len({job.label for job in jobs}) == len(jobs)
-    assert [job.k for job in jobs[:2]] == [0, 2]
-    plain, drafts = jobs[0].command, jobs[1].command
+    sweep = jobs.llama_sweep(Path("m.gguf"), model="qwen3.6-35b-a3b", quant="q4_k_s")
+    assert len({job.label for job in sweep}) == len(sweep)
+    assert [job.k for job in sweep[:2]] == [0, 2]
+    plain, drafts = sweep[0].command, sweep[1].command
     assert "--spec-type" not in plain
     assert plain[plain.index("-np") + 1] == "64"
     assert drafts[drafts.index("--spec-synth-rates") + 1] == "0.816,0.635"
@@ -203,8 +192,8 @@ def test_forced_acceptance_and_slots_reach_the_command_line() -> None:
 
 
 def test_slots_hold_their_prompts_and_what_they_write() -> None:
-    points = served_jobs.decode((1, 4, 16), 16_384)
-    job = served_jobs.llama_job(2, Path("m.gguf"), points, model="qwen3.6-27b", quant="q4_k_s")
+    points = jobs.decode((1, 4, 16), 16_384)
+    job = jobs.llama_job(2, Path("m.gguf"), points, model="qwen3.6-27b", quant="q4_k_s")
     each = job.settings["context"] // job.settings["slots"]
     assert each >= max(p.input_tokens for p in job.points) + 1000
 
@@ -218,14 +207,13 @@ def test_the_cache_type_of_a_row_is_the_servers() -> None:
 
 
 def test_sglang_is_started_with_the_drafts_of_its_job() -> None:
-    jobs = served_jobs.sglang_sweep("qwen3.6-35b-a3b", "fp8")
-    by = {job.label: job for job in jobs}
+    by = {job.label: job for job in jobs.sglang_sweep("qwen3.6-35b-a3b", "fp8")}
     assert by["qwen3.6-35b-a3b-fp8-k2"].env["SGLANG_SIMULATE_ACC_LEN"] == "2.451"
-    asked = json.loads(by["qwen3.6-35b-a3b-fp8-k2-sync"].command[-1])
-    made = arguments(asked, "/shape")
-    assert made["speculative_num_draft_tokens"] == 3 and made["disable_overlap_schedule"]
-    assert made["cuda_graph_bs_decode"][-1] == 64
-    assert "speculative_algorithm" not in arguments(asked | {"k": 0}, "/shape")
+    server = json.loads(by["qwen3.6-35b-a3b-fp8-k2-sync"].command[-1])
+    launch = sglang_server.arguments(server, "/shape")
+    assert launch["speculative_num_draft_tokens"] == 3 and launch["disable_overlap_schedule"]
+    assert launch["cuda_graph_bs_decode"][-1] == 64
+    assert "speculative_algorithm" not in sglang_server.arguments(server | {"k": 0}, "/shape")
 
 
 def test_power_is_taken_from_the_energy_counter() -> None:
@@ -244,26 +232,18 @@ def test_a_count_that_went_astray_gives_way_to_the_forced_mean() -> None:
 
 
 def test_a_sweep_that_is_ended_takes_its_server_with_it(tmp_path: Path) -> None:
-    job = mock_job("sglang", 0, (served_jobs.ServedPoint("closed", 1, 64, 5000, rounds=1),))
+    job = mock_job("sglang", 0, (jobs.ServedPoint("closed", 1, 64, 5000, rounds=1),))
     code = (
-        "import json, sys; from pathlib import Path; from advisor.lab.bench import served_jobs, "
-        "served_worker; made = json.loads(sys.argv[1]); made['points'] = "
-        "(served_jobs.ServedPoint(**made['points'][0]),); served_worker.run("
-        "[served_jobs.ServedJob(**made)], Path(sys.argv[2]))"
+        "import sys; from pathlib import Path; from advisor.lab.bench import jobs, step_cost; "
+        "point = jobs.ServedPoint('closed', 1, 64, 5000, rounds=1); "
+        f"job = jobs.ServedJob(*{tuple(getattr(job, n) for n in FIELDS)!r}, (point,), {job.port}); "
+        "step_cost.run([job], Path(sys.argv[1]))"
     )
-    sweep = subprocess.Popen(
-        [sys.executable, "-c", code, json.dumps(job.as_dict()), str(tmp_path)],
-        stderr=subprocess.DEVNULL,
-    )
-
-    def listens() -> bool:
-        with socket.socket() as one:
-            return one.connect_ex(("127.0.0.1", job.port)) == 0
-
-    wait_for(listens)
+    sweep = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.DEVNULL)
+    wait_for(lambda: asyncio.run(streams.is_healthy(job.port)))
     sweep.terminate()
-    assert sweep.wait(120) == 143
-    wait_for(lambda: not listens())
+    sweep.wait(120)
+    wait_for(lambda: not asyncio.run(streams.is_healthy(job.port)))
 
 
 def wait_for(met: Callable[[], bool]) -> None:
@@ -275,33 +255,28 @@ def wait_for(met: Callable[[], bool]) -> None:
 
 
 def test_slots_apart_stand_in_the_key_and_make_room() -> None:
-    apart = served_jobs.ServedPoint("decode", 4, 2048, 48, places=(0, 2, 4, 6))
+    apart = jobs.ServedPoint("decode", 4, 2048, 48, places=(0, 2, 4, 6))
     assert apart.key == "4:2048:48:0:at0.2.4.6"
     # one point alone takes as many slots as its highest place needs
-    only = served_jobs.llama_job(0, Path("m.gguf"), (apart,), model="qwen3.6-27b", quant="q8_0")
+    only = jobs.llama_job(0, Path("m.gguf"), (apart,), model="qwen3.6-27b", quant="q8_0")
     assert only.command[only.command.index("-np") + 1] == "7"
 
 
 def test_slots_apart_are_the_ones_that_decode(tmp_path: Path, on_the_servers_clock: None) -> None:
-    point = served_jobs.ServedPoint("decode", 2, 128, 12, places=(0, 3))
-    job = mock_job("llama-server", 0, (point,))
-    assert served_worker.run([job], tmp_path).done == 1
-    row = json.loads(served_worker.rows_file(tmp_path, job).read_text())
+    point = jobs.ServedPoint("decode", 2, 128, 12, places=(0, 3))
+    (row,) = measure(mock_job("llama-server", 0, (point,)), tmp_path)
     assert row["busy_slots"] == [0, 3]
     assert row["prompts"] == 2
 
 
 def test_lookups_keep_to_few_words() -> None:
     about: dict[str, Any] = {"model": "qwen3.6-27b", "quant": "q8_0"}
-    points = served_jobs.decode((1, 4))
     lookup, heads = (
-        served_jobs.llama_job(2, Path("m.gguf"), points, **about, method=method)
+        jobs.llama_job(2, Path("m.gguf"), jobs.decode((1, 4)), **about, method=method)
         for method in ("ngram", "mtp")
     )
     assert (lookup.label, heads.label) == ("gguf-k2-ngram", "gguf-k2")
-    assert "ngram-simple" in lookup.command
-    assert "draft-mtp" not in lookup.command
+    assert "ngram-simple" in lookup.command and "draft-mtp" not in lookup.command
     assert lookup.settings["method"] == "ngram"
-    driver = served_worker.Driver(lookup, Meter())
-    assert len(set(driver.ids(500))) == lookup.words == served_jobs.WORDS
-    assert len(set(served_worker.Driver(heads, Meter()).ids(500))) > 400
+    few, many = (set(served_worker.Driver(jobs.as_data(j)).ids(500)) for j in (lookup, heads))
+    assert len(few) == lookup.words == jobs.WORDS and len(many) > 400

@@ -51,9 +51,7 @@ def test_a_change_of_data_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_values_count_not_bytes(tmp_path: Path) -> None:
-    """Columns in another order, another spelling of a number and a reason for use change
-    nothing.
-    """
+    """Columns in another order, another spelling of a number, a reason for use change nothing."""
     for part in ("runs", "acceptance"):
         (tmp_path / part).mkdir()
     source = measurements_dir() / "runs" / "seed000.csv"

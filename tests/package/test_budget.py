@@ -15,20 +15,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (10280, 5680),
-    "advisor": (89980, 46580),
-    "cli": (5760, 2760),
-    "engines": (5420, 3060),
-    "knowledge, lint, domain": (6780, 4000),
-    "lab": (9240, 4480),
-    "other": (120, 80),
-    "perf": (7380, 3140),
-    "prediction, methods": (4700, 2160),
-    "readers": (13200, 8600),
-    "readers/results": (5460, 3060),
-    "render": (6640, 3040),
-    "rules": (15200, 6700),
-    "tests": (43220, 21020),
+    "advice": (9781, 5346),
+    "advisor": (89761, 46186),
+    "cli": (5675, 2718),
+    "engines": (5313, 2992),
+    "knowledge, lint, domain": (6258, 3694),
+    "lab": (6701, 4062),
+    "other": (112, 67),
+    "perf": (6982, 2890),
+    "prediction, methods": (4719, 2162),
+    "readers": (12988, 8483),
+    "readers/results": (5425, 3031),
+    "render": (6413, 2914),
+    "rules": (15133, 6632),
+    "tests": (40599, 19765),
 }
 GOALS = {
     "readers": 8000,
@@ -48,8 +48,9 @@ GOALS = {
 # Text that a person keeps by hand beside the code: nothing is moved out of sight there.
 TEXTS = {
     "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 780),
-    "cases of rules": (("tests/rules/*.yaml",), 15220),
-    "rule data": (("knowledge/rules/*.json",), 1460),
+    "the model card": (("advisor/*.j2",), 189),
+    "cases of rules": (("tests/rules/*.yaml",), 15115),
+    "rule data": (("knowledge/rules/*.json",), 1428),
 }
 TOGETHER = {
     "prediction": "prediction, methods",

@@ -2,10 +2,9 @@
 tidy form.
 
 `advisor bench import FOLDER` reads every *.jsonl of a folder and its `about.yaml` (which machine,
-what differs from a default
-install, which engine starts are weak evidence and why) and writes runs/ID.csv and sources/ID.yaml.
-A plain arm and the speculative arms of one campaign at one point make a group. All rows of one
-machine are one source, whatever their number.
+what differs from a default install, which engine starts are weak evidence and why) and writes
+runs/ID.csv and sources/ID.yaml. A plain arm and the speculative arms of one campaign at one point
+make a group. All rows of one machine are one source, whatever their number.
 
 What the rows do not know: acceptance (set by the sampler) and routing (random weights route almost
 uniformly). Acceptance is therefore marked as forced and never learned from.
@@ -13,59 +12,83 @@ uniformly). Acceptance is therefore marked as forced and never learned from.
 
 from __future__ import annotations
 
-import fnmatch
+import json
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench import served_rows
-from advisor.lab.bench.row_files import Measured, read_about, read_rows
+from advisor.lab.bench.protocol import JITTER, LEAST_PROMPTS
+from advisor.lab.bench.served_rows import LEAST_STEPS, NOTE, Row, in_columns
 from advisor.lab.measurements import files
+from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import known_ids
 
-LEAST_PROMPTS = 12  # with fewer in a timed point, one stray compilation decides the figure
+ABOUT = "about.yaml"
+STEP_COST_PREFIXES = ("h200-", "bench-")  # of sources that rule SD505 takes for random weights
 CROWDED_TOKENS = 262_144  # prompt tokens of all clients together
-SPREAD = 0.5  # worker.JITTER: output lengths of a point differ by +-50 %
-NOTE = "random weights, forced (synthetic) acceptance; step cost only"
+About = Mapping[str, Any]  # about.yaml
+Run = dict[str, str]  # a row of the measurement table
 
 
-@dataclass(frozen=True)
-class Weak:
-    """Engine starts, or some `keys` of them, whose rows are kept but not trained on. From
-    `decode_from` concurrent requests on, and up to `decode_to_input` prompt tokens, the decode
-    step still counts.
+def read_rows(folder: Path) -> list[Row]:
+    """All measured points of a folder. A line without a `key` holds what the later lines of its
+    label share. Raises AdvisorError where a line is no JSON or there are no points.
     """
+    rows: list[Row] = []
+    for path in sorted(folder.glob("*.jsonl")):
+        shared: dict[str, Row] = {}
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                row = json.loads(line or "{}")
+            except ValueError as error:
+                raise AdvisorError(
+                    f"{path.name}:{number} is not JSON; delete the broken line and import again."
+                ) from error
+            if "key" in row:
+                rows.append(in_columns({**shared.get(row["label"], {}), **row}))
+            elif row:
+                shared[row["label"]] = row
+    if not rows:
+        raise AdvisorError(
+            f"{folder} holds no measured points (*.jsonl of `advisor bench step-cost`)."
+        )
+    return rows
 
-    labels: str
-    why: str
-    keys: tuple[str, ...] = ()
-    decode_from: int | None = None
-    decode_to_input: int = 8192
-    decode_why: str = ""
+
+def read_about(folder: Path, changes: About) -> dict[str, Any]:
+    """about.yaml of a folder with the command line's changes. Raises AdvisorError where the id or
+    the hardware is missing.
+    """
+    path = folder / ABOUT
+    read = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    about = {**(read or {}), **{name: value for name, value in changes.items() if value}}
+    for name in ("id", "hardware", "date"):
+        if not about.get(name):
+            raise AdvisorError(
+                f"`{name}` is not known: put it into {ABOUT} in {folder}, or give --{name}."
+            )
+    if not str(about["id"]).startswith(STEP_COST_PREFIXES):
+        raise AdvisorError(
+            "ids of step-cost sources start with `bench-`: rule SD505 knows them by that."
+        )
+    return about
 
 
-def reason_of(row: Measured, about: Mapping[str, Any]) -> Weak | None:
-    """The first entry of `weak` that covers the row."""
+def weakness(row: Row, about: About) -> About | None:
+    """The first entry of `weak` that covers the row: engine starts (`labels`), or some `keys` of
+    them, that are kept but not trained on (`why`). From `decode_from` concurrent requests on, and
+    up to `decode_to_input` prompt tokens, the decode step still counts (`decode_why`).
+    """
     for item in about.get("weak", ()):
-        found = Weak(**{**item, "keys": tuple(item.get("keys", ()))})
-        if fnmatch.fnmatch(row["label"], found.labels) and (
-            not found.keys or row["key"] in found.keys
-        ):
-            return found
+        if fnmatch(row["label"], item["labels"]) and row["key"] in item.get("keys", (row["key"],)):
+            return dict(item)
     return None
-
-
-def machine_of(label: str, about: Mapping[str, Any]) -> str:
-    """Which machine of the kind ran an engine start: the first entry of `machines` that covers its
-    label, or nothing.
-    """
-    listed = about.get("machines", ())
-    return next(
-        (str(item["machine"]) for item in listed if fnmatch.fnmatch(label, item["labels"])), ""
-    )
 
 
 def campaign(label: str) -> str:
@@ -73,91 +96,79 @@ def campaign(label: str) -> str:
     return re.sub(r"-(eagle3|dflash|ngram)$", "", re.sub(r"-k\d+(?=-|$)", "", label))
 
 
-def is_decode_biased(row: Measured) -> bool:
+def is_decode_biased(row: Row) -> bool:
     """Many prompt tokens at several requests: somebody waits for a prompt in almost every step, and
     the few steps where nobody does come from the emptying end with fewer requests (H200, k = 2:
     8 x 32768 seems faster than 8 x 2048, 128 x 2048 than 128 x 64).
     """
-    return bool(
-        row["concurrency"] > 1 and row["input_tokens"] * row["concurrency"] >= CROWDED_TOKENS
-    )
+    clients = row["concurrency"]
+    return bool(clients > 1 and row["input_tokens"] * clients >= CROWDED_TOKENS)
 
 
-def decode_tok_s(row: Measured) -> float | None:
+def decode_tok_s(row: Row) -> float | None:
     """One request's decode speed while no prompt is computed: tokens per step over the median
-    decode step.
+    decode step; over the mean, which is what users get, where nothing but decode steps ran.
     """
-    step = row.get("decode_step_p50_ms")
-    if row.get("kind") == "decode":  # nothing but decode steps: the mean is what users get
-        step = row["decode_step_mean_ms"]
-    return None if not step else 1000 * row["acceptance_length"] / step
+    middle = "mean" if row.get("kind") == "decode" else "p50"
+    step = row.get(f"decode_step_{middle}_ms")
+    return 1000 * row["acceptance_length"] / step if step else None
 
 
-# ---------------------------------------------------------------- rows
-
-
-def runs(rows: Sequence[Measured], about: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Measured points as rows of the measurement table, in a fixed order.
-
-    Parameters
-    ----------
-    rows : Sequence[Measured]
-        Measured points.
-    about : Mapping[str, Any]
-        The sweep's about.yaml.
-
-    Returns
-    -------
-    list of dict
-        One a row, columns by name.
-    """
-    ordered = sorted(
-        rows,
-        key=lambda r: (campaign(r["label"]), r["input_tokens"], r["concurrency"], r["k"], r["key"]),
-    )
-    made: list[dict[str, str]] = []
-    for row in ordered:
-        reason = reason_of(row, about)
+def runs(rows: Sequence[Row], about: About) -> list[Run]:
+    """Measured points as rows of the measurement table, in a fixed order."""
+    columns = ("input_tokens", "concurrency", "k", "key")
+    out: list[Run] = []
+    for row in sorted(rows, key=lambda r: (campaign(r["label"]), *(r[name] for name in columns))):
+        weak = weakness(row, about)
         if row.get("kind") != "decode":
-            made.append(_run(row, about, reason))
+            out.append(_run(row, about, weak))
         if decode_tok_s(row):
-            made.append(_decode_run(row, about, reason))
-    offs = {row["group_id"] for row in made if row["spec_method"] == "none"}
-    arms = {row["group_id"] for row in made if row["spec_method"] != "none"}
-    kept = []
-    for row in made:
-        if row["group_id"].endswith("/decode") and row["group_id"] not in offs & arms:
-            continue
-        alone = row["group_id"] not in offs & arms
-        kept.append(
-            row | {"use": "eval", "use_why": "only one arm at this point"} if alone else row
-        )
-    _add_speedups(kept)
-    return [{"run_id": f"{about['id']}-{i:03d}"} | row for i, row in enumerate(kept, 1)]
+            out.append(_decode_run(row, about, weak))
+    offs = {row["group_id"]: row for row in out if row["spec_method"] == "none"}
+    paired = {row["group_id"] for row in out if row["spec_method"] != "none"} & offs.keys()
+    out = [r for r in out if r["group_id"] in paired or not r["group_id"].endswith("/decode")]
+    for row in out:
+        if row["group_id"] not in paired:
+            row |= {"use": "eval", "use_why": "only one arm at this point"}
+        elif row["spec_method"] != "none":
+            _add_speedup(row, offs[row["group_id"]])
+    return [{"run_id": f"{about['id']}-{i:03d}"} | row for i, row in enumerate(out, 1)]
 
 
-def _decode_counts(row: Measured, weak: Weak) -> bool:
-    from_, to = weak.decode_from, weak.decode_to_input
-    return from_ is not None and row["concurrency"] >= from_ and row["input_tokens"] <= to
+def _add_speedup(row: Run, off: Run) -> None:
+    """The published speed-up: of output tok/s, or of the decode speed where only that counts."""
+    metric = "output_tok_s" if row.get("output_tok_s") else "request_tok_s"
+    if row.get(metric) and off.get(metric):
+        row["speedup"] = f"{float(row[metric]) / float(off[metric]):.4f}"
+        row["speedup_metric"] = metric
 
 
-def _text(value: Any, digits: int = 2) -> str:
-    return (
-        "" if value is None else f"{value:.{digits}f}" if isinstance(value, float) else str(value)
-    )
+def _text(value: float | None, digits: int = 2) -> str:
+    if value is None:
+        return ""
+    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
 
 
-def _setting(row: Measured, about: Mapping[str, Any], group: str) -> dict[str, str]:
+def _setting(row: Row, about: About, group: str) -> Run:
     """The columns that say what was run, equal in all arms but for the method."""
     k = row["k"]
+    machines = (
+        m["machine"] for m in about.get("machines", ()) if fnmatch(row["label"], m["labels"])
+    )
+    share = row.get("prefix_share")
+    accepted = {
+        "acceptance_length": f"{row['acceptance_length']:.4f}",
+        "acceptance_rate": f"{(row['acceptance_length'] - 1) / max(k, 1):.4f}",
+        "acceptance_forced": "1",
+    }
     return {
         "source_id": about["id"],
-        "group_id": f"{about['id']}/{group}",
+        "group_id": f"{about['id']}/{campaign(row['label'])}/{row['key']}{group}",
         "model": row["model"],
         "quant": row["quant"],
         "kv_cache_dtype": row.get("kv_cache_dtype", "bf16"),
         "hardware": about["hardware"],
-        "machine": machine_of(row["label"], about),
+        "machine": str(next(machines, "")),
         "gpu_count": "1",
         "interconnect": "none",
         "tp": "1",
@@ -173,118 +184,63 @@ def _setting(row: Measured, about: Mapping[str, Any], group: str) -> dict[str, s
         "prefix_caching": "1" if row["prefix_caching"] else "0",
         "n_trials": "1",
         "n_requests": str(row["prompts"]),
-        "output_spread": "0" if row.get("kind") == "decode" else str(SPREAD),
+        "output_spread": "0" if row.get("kind") == "decode" else str(JITTER),
         "max_num_seqs": str(row["max_num_seqs"]),
         "max_num_batched_tokens": str(row["max_num_batched_tokens"]),
-        "prefix_share": f"{row.get('prefix_share', 0.0):g}" if row.get("prefix_share") else "",
-        "acceptance_length": f"{row['acceptance_length']:.4f}" if k else "",
-        "acceptance_rate": f"{(row['acceptance_length'] - 1) / k:.4f}" if k else "",
-        "acceptance_forced": "1" if k else "",
+        "prefix_share": f"{share:g}" if share else "",
+        **(accepted if k else dict.fromkeys(accepted, "")),
         "notes": row.get("notes", NOTE),
     }
 
 
-def runs_columns(row: Measured, hardware: str) -> dict[str, str]:
-    """One measured point in the columns that `encode_rows.from_rows` reads."""
-    return _setting(row, {"id": "", "hardware": hardware}, "")
-
-
-def _group(row: Measured) -> str:
-    return f"{campaign(row['label'])}/{row['key']}"
-
-
-def _run(row: Measured, about: Mapping[str, Any], weak: Weak | None) -> dict[str, str]:
-    few = row["prompts"] < LEAST_PROMPTS
-    why = (
-        weak.why
-        if weak
-        else f"{row['prompts']} prompts at this point"
-        if few
-        else "both arms on one machine"
-    )
-    return _setting(row, about, _group(row)) | {
+def _run(row: Row, about: About, weak: About | None) -> Run:
+    why = "both arms on one machine"
+    if few := row["prompts"] < LEAST_PROMPTS:
+        why = f"{row['prompts']} prompts at this point"
+    return _setting(row, about, "") | {
         "output_tok_s": _text(row["output_tok_s"]),
         "ttft_ms": _text(row["ttft_ms"], 3),
         "tpot_ms": _text(row["tpot_ms"], 4),
         "itl_p99_ms": _text(row["itl_p99_ms"], 3),
         "use": "eval" if weak or few else "train",
-        "use_why": why,
+        "use_why": weak["why"] if weak else why,
     }
 
 
-def _decode_run(row: Measured, about: Mapping[str, Any], weak: Weak | None) -> dict[str, str]:
+def _decode_run(row: Row, about: About, weak: About | None) -> Run:
     """The decode step alone, an arm of its own group: TPOT and output tok/s carry the prompts of
     others, this does not.
     """
-    few = served_rows.few_steps(row) if "kind" in row else row["prompts"] < LEAST_PROMPTS
-    biased = row.get("kind") != "decode" and is_decode_biased(row)
-    counts = not (few or biased) and (weak is None or _decode_counts(row, weak))
+    alone = row.get("kind") == "decode"
+    few = row["decode_steps"] < LEAST_STEPS if "kind" in row else row["prompts"] < LEAST_PROMPTS
+    biased = not alone and is_decode_biased(row)
+    counts = not (few or biased)
+    if weak is not None:
+        from_, to = weak.get("decode_from"), weak.get("decode_to_input", 8192)
+        counts &= from_ is not None and row["concurrency"] >= from_ and row["input_tokens"] <= to
     why = "median step while nobody waits for a first token"
     if biased:
         why = "steps without a waiting prompt are the emptying end here"
     elif weak is not None:
-        why = weak.decode_why if counts else weak.why
+        why = weak.get("decode_why", "") if counts else weak["why"]
     elif few:
         why = f"{row['prompts']} prompts at this point"
-    elif row.get("kind") == "decode":
+    elif alone:
         why = "mean step while all slots decode and no prompt is computed"
-    made = _setting(row, about, f"{_group(row)}/decode")
-    return made | {
-        "request_tok_s": _text(decode_tok_s(row)),
-        "use": "train" if counts else "eval",
-        "use_why": why,
-    }
-
-
-def _add_speedups(rows: list[dict[str, str]]) -> None:
-    """The published speed-up of each arm: output tok/s, or the decode speed where only that
-    counts.
-    """
-    offs = {row["group_id"]: row for row in rows if row["spec_method"] == "none"}
-    for row in rows:
-        off = offs.get(row["group_id"])
-        if off is None or row is off:
-            continue
-        metric = "output_tok_s" if row.get("output_tok_s") else "request_tok_s"
-        if row.get(metric) and off.get(metric):
-            row["speedup"] = f"{float(row[metric]) / float(off[metric]):.4f}"
-            row["speedup_metric"] = metric
-
-
-# ---------------------------------------------------------------- folders
+    use = "train" if counts else "eval"
+    speed = {"request_tok_s": _text(decode_tok_s(row)), "use": use, "use_why": why}
+    return _setting(row, about, "/decode") | speed
 
 
 def import_folder(
-    folder: Path, into: Path, changes: Mapping[str, Any] | None = None, replace: bool = False
+    folder: Path, into: Path, changes: About | None = None, replace: bool = False
 ) -> tuple[str, int]:
     """Write runs/ID.csv and sources/ID.yaml of a sweep's folder; returns (ID, rows). `replace`
-    rewrites the same source.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the files are.
-    into : Path
-        Measurements folder.
-    changes : Mapping[str, Any] | None
-        Of about.yaml.
-    replace : bool
-        Rewrite the same source.
-
-    Returns
-    -------
-    tuple
-        Source id and number of rows.
-
-    Raises
-    ------
-    AdvisorError
-        The folder holds no points or no description, or the source is there already.
+    rewrites the same source. Raises AdvisorError where the folder holds no points or no
+    description, or the source is there already.
     """
-    import tempfile
-
     about = read_about(folder, changes or {})
-    made = runs(read_rows(folder), about)
+    table = runs(read_rows(folder), about)
     known = known_ids()
     if known.hardware and about["hardware"] not in known.hardware:
         raise AdvisorError(
@@ -296,35 +252,24 @@ def import_folder(
         for path in (into / "runs" / f"{source}.csv", into / "sources" / f"{source}.yaml"):
             path.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        table, facts = Path(scratch, "runs.csv"), Path(scratch, "sources.csv")
-        _write(table, made)
-        _write(facts, [_sidecar(about, made)])
-        files.add(into, table, None, facts)
-    return source, len(made)
+        rows, facts = Path(scratch, "runs.csv"), Path(scratch, "source.yaml")
+        rows.write_text(files.csv_text(RUN_COLUMNS, table), encoding="utf-8")
+        facts.write_text(yaml.safe_dump(_sidecar(about, table)), encoding="utf-8")
+        files.add(into, rows, None, facts)
+    return source, len(table)
 
 
-def _write(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
-    import csv
-
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, columns, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def _sidecar(about: Mapping[str, Any], made: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    train = sum(row["use"] == "train" for row in made)
+def _sidecar(about: About, rows: Sequence[Run]) -> Run:
+    train = sum(row["use"] == "train" for row in rows)
     differs = "; ".join(about.get("differs", ())) or "not said"
     dropped = "; ".join(about.get("dropped", ())) or "nothing"
     return {
-        "source_id": about["id"],
+        "id": about["id"],
         "kind": "own measurement",
         "title": about.get("title", f"Step costs of {about['hardware']}"),
         "address": about.get("address", "measured with `advisor bench step-cost`"),
         "date": str(about["date"]),
-        "what_it_holds": f"{len(made)} arms, {train} of them for training; one machine type, "
-        f"one source",
+        "holds": f"{len(rows)} arms, {train} of them for training; one machine type, one source",
         "how": f"advisor bench step-cost; {about.get('versions', 'versions in the rows')}",
         "reliability": about.get("reliability", "high for step costs; acceptance is an input"),
         "caveats": f"{about.get('caveats', NOTE)}. Differs from a default install: {differs}. "

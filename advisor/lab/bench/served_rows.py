@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+Row = dict[str, Any]  # a measured point, as a sweep wrote it
+
 LEAST_STEPS = 40  # of a point's decode steps: with fewer, a stray pause decides the figure
 # Steps told apart by their arrival run together where prompts of others delay them for long.
 OFF = 0.1  # tokens a step may differ from the forced mean before the forced mean is taken
@@ -19,12 +21,7 @@ NOTE = "random weights, forced (synthetic) acceptance; step cost only"
 SAMPLERS = {"device": "; sampled on the GPU (backend_sampling)"}
 
 
-def few_steps(row: dict[str, Any]) -> bool:
-    """Whether a point has too few decode steps to count."""
-    return int(row["decode_steps"]) < LEAST_STEPS
-
-
-def in_columns(row: dict[str, Any]) -> dict[str, Any]:
+def in_columns(row: Row) -> Row:
     """A measured point with the names and the facts that the importer asks for; a row of the vLLM
     sweep comes back as it is.
     """
@@ -33,32 +30,26 @@ def in_columns(row: dict[str, Any]) -> dict[str, Any]:
     settings, sampling = row.get("settings", {}), row.get("sampling", "")
     flags = list(settings.get("flags", ()))
     cache = {"kv_cache_dtype": flags[flags.index("-ctk") + 1]} if "-ctk" in flags else {}
-    made = {
-        **row,
-        **ENGINES[row["engine"]],
-        **cache,
-        "vllm": row["engine_version"],
-        "prefix_caching": False,
-        "prefix_share": 0.0,
-        "max_num_seqs": settings.get("slots", 64),
-        "method": settings.get("method", "mtp"),
-        "temperature": TEMPERATURES["" if PLACES.match(sampling) else sampling],
-        "notes": NOTE + SAMPLERS.get(sampling, ""),
-        "acceptance_length": acceptance_length(row),
-    }
-    if (
-        row["kind"] == "closed"
-        and row["k"]
-        and made["acceptance_length"] != row["acceptance_length"]
-    ):
-        made["acceptance_seen"] = row["acceptance_length"]
-    return made
+    return (
+        row
+        | ENGINES[row["engine"]]
+        | cache
+        | {
+            "vllm": row["engine_version"],
+            "prefix_caching": False,
+            "prefix_share": 0.0,
+            "max_num_seqs": settings.get("slots", 64),
+            "method": settings.get("method", "mtp"),
+            "temperature": TEMPERATURES["" if PLACES.match(sampling) else sampling],
+            "notes": NOTE + SAMPLERS.get(sampling, ""),
+            "acceptance_length": acceptance_length(row),
+        }
+    )
 
 
-def acceptance_length(row: dict[str, Any]) -> float:
+def acceptance_length(row: Row) -> float:
     """Tokens a step: as counted, or the forced mean where a closed loop's count has gone astray."""
-    counted = float(row["acceptance_length"])
-    forced = 1.0 + float(sum(row["rates"][: row["k"]]))
+    counted, forced = float(row["acceptance_length"]), 1.0 + float(sum(row["rates"][: row["k"]]))
     if row["kind"] == "closed" and row["k"] and abs(counted / forced - 1) > OFF:
         return round(forced, 4)
     return counted

@@ -1,8 +1,7 @@
-"""Drives a server over HTTP, point by point: a resumable sweep of llama-server or SGLang.
+"""One start of llama-server or SGLang in a step-cost sweep, driven over HTTP, point by point.
 
-Each job is one server start; its rows go into one JSON-lines file, so that a second call does only
-what is missing. Weights may be random and acceptance is forced: the rows are step *costs*, and
-acceptance is an input. Beside every point: power and clocks of the GPU and the speed of the host.
+Weights may be random and acceptance is forced: the rows are step *costs*, and acceptance is an
+input.
 """
 
 from __future__ import annotations
@@ -16,30 +15,37 @@ import signal
 import statistics
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from advisor.engines.traits import traits
-from advisor.lab.bench import host
-from advisor.lab.bench.power import Meter
-from advisor.lab.bench.served import TimedRequest, closed_row, decode_row
-from advisor.lab.bench.served_jobs import SAMPLING, ServedJob, ServedPoint
-from advisor.lab.bench.step_cost import Progress
-from advisor.lab.bench.streams import ServerError, get, stream
-from advisor.lab.bench.worker import JITTER, LEAST_PROMPTS, finished_keys
+from advisor.lab.bench.jobs import SAMPLING
+from advisor.lab.bench.machine import Meter
+from advisor.lab.bench.protocol import (
+    BOOT,
+    JITTER,
+    LEAST_PROMPTS,
+    WARM,
+    Data,
+    Todo,
+    await_file,
+    note,
+    take,
+)
+from advisor.lab.bench.streams import Served, ServerError, is_healthy, read_reply, stream
+from advisor.lab.bench.timing import closed_row, decode_row, ms
 from advisor.lab.processes import EngineProcess
 
 STOP_S = 10.0  # a server that has not ended by then is killed
 WORD_BIAS = 100.0  # added to a word's logit: no other token is sampled
 SLACK = 64  # tokens by which a slot may be shorter than the depth asked
+NO_SERVER, FAILED = 5, 6  # exit status
+PRIVATE = ("points", "command", "env", "port", "start_s", "vocabulary", "turns")  # not in rows
 
 
-def request(
-    engine: str, prompt: list[int], length: int, extra: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
+def request(engine: str, prompt: list[int], length: int, extra: Data) -> tuple[str, Data]:
     """(path, body) of one streamed completion of `length` tokens."""
     if traits(engine).gguf:
         body = {"prompt": prompt, "n_predict": length, "ignore_eos": True, "stream": True}
@@ -49,264 +55,157 @@ def request(
 
 
 class Driver:
-    """Sends a job's requests. Prompts are random token ids below the model's vocabulary."""
+    """Sends a job's requests. Prompts are random token ids below the model's vocabulary: the first
+    thousand (bytes) and the last (control) are left out.
+    """
 
-    def __init__(self, job: ServedJob, meter: Meter, seed: int = 1) -> None:
-        self.job, self.meter = job, meter
-        self.random = random.Random(seed)
+    def __init__(self, job: Data, seed: int = 1) -> None:
+        self.job, self.random = job, random.Random(seed)
         self.slots: dict[int, list[int]] = {}  # text of each llama-server slot so far
+        self.edge = min(1000, job["vocabulary"] // 8)
 
     def ids(self, count: int) -> list[int]:
-        """Random token ids; the first thousand (bytes) and the last (control) are left out."""
-        edge = self._edge
-        end = edge + self.job.words if self.job.words else self.job.vocabulary - edge
-        return [self.random.randrange(edge, end) for _ in range(count)]
+        """Random token ids."""
+        words = self.job["words"] or self.job["vocabulary"] - 2 * self.edge
+        return [self.random.randrange(self.edge, self.edge + words) for _ in range(count)]
 
-    @property
-    def _edge(self) -> int:
-        return min(1000, self.job.vocabulary // 8)
-
-    async def ask(self, prompt: list[int], length: int, extra: dict[str, Any]) -> TimedRequest:
-        """Send one request to the server and return its streamed reply."""
-        if self.job.words:  # answers keep to the words of the prompts
-            words = range(self._edge, self._edge + self.job.words)
+    async def ask(self, prompt: list[int], length: int, extra: Data) -> Served:
+        """Send one request and read its streamed reply."""
+        if self.job["words"]:  # answers keep to the words of the prompts
+            words = range(self.edge, self.edge + self.job["words"])
             extra = {**extra, "logit_bias": [[word, WORD_BIAS] for word in words]}
-        path, body = request(self.job.engine, prompt, length, extra)
-        key = environment(self.job).get(traits(self.job.engine).api_key_env or "")
-        reply = await stream(self.job.port, path, body, key=key)
-        return TimedRequest(self.job.engine, reply, self.job.k > 0)
+        path, body = request(self.job["engine"], prompt, length, extra)
+        variables = {**os.environ, **self.job["env"]}  # as its server was started
+        key = variables.get(traits(self.job["engine"]).api_key_env or "")
+        reply = await stream(self.job["port"], path, body, key=key)
+        return read_reply(self.job["engine"], reply, self.job["k"] > 0)
 
-    async def point(self, point: ServedPoint) -> dict[str, Any]:
-        """The figures of one point.
-
-        Raises
-        ------
-        ServerError, OSError, TimeoutError
-            The server refused, broke off or fell silent.
+    async def point(self, point: Data) -> Data:
+        """The figures of one point and their span. Raises ServerError, ValueError, OSError or
+        TimeoutError where the server refused, broke off or fell silent.
         """
-        if point.kind == "decode":
+        if point["kind"] == "decode":
             return await self._decode(point)
-        # The first run of a shape pays kernel compilation.
-        await self._closed_loop(point, 1, 24)
-        return await self._closed_loop(point, point.rounds, point.length)
+        await self._closed_loop(point, 1, 24)  # the first run of a shape pays kernel compilation
+        return await self._closed_loop(point, point["rounds"], point["length"])
 
-    # -- slots that stay filled (llama-server)
+    async def _continue(self, slots: list[int], length: int, extra: Data) -> list[Served]:
+        """The text of every filled slot of llama-server goes on by `length` tokens, all at once."""
+        replies = (self.ask(self.slots[i], length, {**extra, "id_slot": i}) for i in slots)
+        served = await asyncio.gather(*replies)
+        for i, one in zip(slots, served, strict=True):
+            self.slots[i] = self.slots[i] + one.tokens
+        return list(served)
 
-    async def _continue(
-        self, slots: list[int], length: int, extra: dict[str, Any]
-    ) -> list[TimedRequest]:
-        """Every slot's text goes on by `length` tokens, all at once."""
-        asked = (self.ask(self.slots[i], length, {**extra, "id_slot": i}) for i in slots)
-        found = await asyncio.gather(*asked)
-        for i, served in zip(slots, found, strict=True):
-            self.slots[i] = self.slots[i] + served.tokens
-        return list(found)
-
-    async def _fill(self, slots: list[int], depth: int) -> dict[str, Any]:
-        short = [i for i in slots if len(self.slots.get(i, [])) < depth - SLACK]
-        if not short:
+    async def _fill(self, slots: list[int], depth: int) -> Data:
+        lacking = {i: depth - len(self.slots.get(i, [])) for i in slots}
+        lacking = {i: tokens for i, tokens in lacking.items() if tokens > SLACK}
+        if not lacking:
             return {}
-        before = {i: len(self.slots.get(i, [])) for i in short}
-        for i in short:
-            self.slots[i] = self.slots.get(i, []) + self.ids(depth - before[i])
+        for i, tokens in lacking.items():
+            self.slots[i] = self.slots.get(i, []) + self.ids(tokens)
         begin = time.perf_counter()
-        await self._continue(short, 4, {})
+        await self._continue(list(lacking), 4, {})
         wall = time.perf_counter() - begin
-        tokens = sum(depth - before[i] for i in short)
-        return {"prompt_tokens": tokens, "prompt_wall_s": round(wall, 3)}
+        return {"prompt_tokens": sum(lacking.values()), "prompt_wall_s": round(wall, 3)}
 
-    async def _decode(self, point: ServedPoint) -> dict[str, Any]:
-        slots, extra = list(point.slots), SAMPLING[point.sampling]
-        tau = 1 + sum(self.job.rates)
-        filled = await self._fill(slots, point.input_tokens)
+    async def _decode(self, point: Data) -> Data:
+        places, extra = point["places"], SAMPLING[point["sampling"]]
+        slots = list(places or range(point["concurrency"]))
+        tau = 1 + sum(self.job["rates"])
+        filled = await self._fill(slots, point["input_tokens"])
         await self._continue(slots, 1 + round(6 * tau), extra)
-        context = statistics.fmean(len(self.slots[i]) for i in slots)
-        served = await self._continue(slots, 1 + round(point.length * tau), extra)
-        row, begin, end = decode_row(served)
-        power = self.meter.between(begin, end)
-        if power["power_w"] is not None:
-            row["joule_per_token"] = round(power["power_w"] / row["decode_tok_s"], 4)
-        return row | filled | power | {"context_tokens": round(context)}
+        context = round(statistics.fmean(len(self.slots[i]) for i in slots))
+        served = await self._continue(slots, 1 + round(point["length"] * tau), extra)
+        row, *span = decode_row([one.request for one in served])
+        row |= filled | _server_account(served) | ({"busy_slots": slots} if places else {})
+        return row | {"context_tokens": context, "span": span}
 
-    # -- clients that send one prompt after the other
-
-    async def _closed_loop(self, point: ServedPoint, rounds: int, length: int) -> dict[str, Any]:
-        count = max(LEAST_PROMPTS, rounds * point.concurrency)
+    async def _closed_loop(self, point: Data, rounds: int, length: int) -> Data:
+        """Clients that send one prompt after the other."""
+        clients = point["concurrency"]
+        count = max(LEAST_PROMPTS, rounds * clients)
         spread = (1 + JITTER * (2 * self.random.random() - 1) for _ in range(count))
-        todo = [(self.ids(point.input_tokens), max(2, round(length * s))) for s in spread]
-        done: list[TimedRequest] = []
+        todo = [(self.ids(point["input_tokens"]), max(2, round(length * s))) for s in spread]
+        served: list[Served] = []
 
         async def client(number: int) -> None:
+            extra = dict(SAMPLING[point["sampling"]])
+            if traits(self.job["engine"]).pool == "slots":
+                extra |= {"id_slot": number, "cache_prompt": False}
             while todo:
-                prompt, tokens = todo.pop()
-                extra = dict(SAMPLING[point.sampling])
-                if traits(self.job.engine).pool == "slots":
-                    extra |= {"id_slot": number, "cache_prompt": False}
-                done.append(await self.ask(prompt, tokens, extra))
+                served.append(await self.ask(*todo.pop(), extra))
 
         begin = time.perf_counter()
-        await asyncio.gather(*(client(n) for n in range(point.concurrency)))
+        await asyncio.gather(*(client(number) for number in range(clients)))
         end = time.perf_counter()
         self.slots.clear()
-        power = self.meter.between(begin, end)
-        row = closed_row(done, end - begin)
-        if power["power_w"] is not None:
-            row["joule_per_token"] = round(power["power_w"] / row["output_tok_s"], 4)
-        return row | power
+        return closed_row([one.request for one in served], end - begin) | {"span": (begin, end)}
 
 
-# ---------------------------------------------------------------- one server start
+def _server_account(served: Sequence[Served]) -> Data:
+    """llama-server's own count of drafts and its mean cycle, a check of the events."""
+    accounts = [one.account for one in served if "predicted_n" in one.account]
+    if not accounts:
+        return {}
+    names = ("draft_n", "draft_n_accepted", "predicted_n", "predicted_ms")
+    drafted, accepted, predicted, time_ms = (sum(a.get(n, 0) for a in accounts) for n in names)
+    return {
+        "drafted": drafted,
+        "accepted": accepted,
+        "server_cycle_ms": ms(time_ms / 1e3 / max(1, predicted - accepted)),
+        # More than 1: the slot's state was gone, and its prompt was computed anew.
+        "prompt_n": max(account.get("prompt_n", 0) for account in accounts),
+    }
 
 
 def llama_version(server: str) -> str:
     """The build of a llama-server, as `b11312`; empty where the program does not say or is
     absent.
     """
+    command = [server, "--version"]
     try:
-        said = subprocess.run(
-            [server, "--version"], capture_output=True, text=True, timeout=30, check=False
-        )
+        run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    found = re.search(r"build (\d+)|version: (\d+)", said.stdout + said.stderr)
-    number = found and (found[1] or found[2])
+    build = re.search(r"build (\d+)|version: (\d+)", run.stdout + run.stderr)
+    number = build and (build[1] or build[2])
     return f"b{number}" if number and number != "0" else ""
 
 
-def missing_points(job: ServedJob, folder: Path) -> list[ServedPoint]:
-    """Points that the job's rows lack."""
-    seen = finished_keys(rows_file(folder, job), job.label)
-    return [point for point in job.points if point.key not in seen]
-
-
-def rows_file(folder: Path, job: ServedJob) -> Path:
-    """Where a job's rows go."""
-    return folder / f"{job.label}.jsonl"
-
-
-def environment(job: ServedJob) -> dict[str, str]:
-    """The environment that the job's server starts with, a key of the caller's included."""
-    return {**os.environ, **job.env}
-
-
-def spawn(job: ServedJob, log: Path) -> EngineProcess:
-    """The job's server, its output appended to `log`; it ends with this process."""
-    with log.open("ab") as sink:
-        return EngineProcess(job.command, sink, environment(job))
-
-
-async def _ready(job: ServedJob, server: EngineProcess, until: float) -> bool:
+async def _ready(job: Data, server: EngineProcess, until: float) -> bool:
     while server.poll() is None and time.time() < until:
-        status, _ = await get(job.port, "/health")
-        if status == 200:
+        if await is_healthy(job["port"]):
             return True
         await asyncio.sleep(0.1)
     return False
 
 
-async def measure(
-    job: ServedJob,
-    folder: Path,
-    deadline: float,
-    tell: Callable[[str], None],
-    server: EngineProcess | None = None,
-) -> str:
-    """Start the job's server and take the points that are left; returns how it ended.
-
-    A `server` that is given has been started before.
+def measure(
+    job: Data, todo: Todo, out: Path, deadline: float, time_file: Path | None = None
+) -> int:
+    """Start the job's server, which ends with this process, and take the points that are left; its
+    output goes to the log. Returns an exit status.
     """
-    out, begin = rows_file(folder, job), time.time()
-    server, meter = server or spawn(job, folder / f"{job.label}.log"), Meter()
+    begin, meter = time.time(), Meter()
+    command, environment = job["command"], {**os.environ, **job["env"]}
+    server = EngineProcess(command, sys.stderr.buffer, environment)
     try:
-        if not await _ready(job, server, min(deadline, begin + job.start_s)):
-            return f"not ready, see {job.label}.log"
-        driver = Driver(job, meter)
-        shared = {
-            name: value
-            for name, value in job.as_dict().items()
-            if name not in ("points", "command", "env", "port", "start_s", "vocabulary")
-        } | {"boot_s": round(time.time() - begin, 1), "gpu": meter.name}
-        for point in missing_points(job, folder):
-            if time.time() > deadline:
-                return "out of time"
-            speed, before = host.loop_ms(), host.now()
-            try:
-                row = await driver.point(point)
-            except (ServerError, TimeoutError, OSError) as error:
-                return f"{point.key} failed: {error}"[:300]
-            row |= {"host_loop_ms": speed, **host.shares(before, host.now())}
-            place: dict[str, Any] = {
-                "key": point.key,
-                "kind": point.kind,
-                "sampling": point.sampling,
-            }
-            place |= {"concurrency": point.concurrency, "input_tokens": point.input_tokens}
-            place |= {"busy_slots": list(point.places)} if point.places else {}
-            with out.open("a") as sink:
-                sink.write(json.dumps(shared | place | row) + "\n")
-            tell(f"{job.label} {point.key}")
-        return "done"
+        if not asyncio.run(_ready(job, server, min(deadline, begin + job["start_s"]))):
+            note("not ready")
+            return NO_SERVER
+        base: dict[str, Any] = {n: value for n, value in job.items() if n not in PRIVATE}
+        base |= {"boot_s": round(time.time() - begin, 1), "gpu": meter.name}
+        note(BOOT + json.dumps(base) + "\n" + WARM)
+        await_file(time_file)
+        driver = Driver(job)
+        try:
+            return take(
+                todo, out, deadline, base, meter, lambda point: asyncio.run(driver.point(point))
+            )
+        except (ServerError, ValueError, TimeoutError, OSError) as error:
+            note(f"a point failed: {error}"[:300])
+            return FAILED
     finally:
         meter.close()
         server.end(signal.SIGINT, signal.SIGKILL, seconds=STOP_S)
-
-
-# ---------------------------------------------------------------- the sweep
-
-
-def progress(jobs: Sequence[ServedJob], folder: Path, note: str = "") -> Progress:
-    """How many points of the jobs stand in `folder`."""
-    total = sum(len({p.key for p in job.points}) for job in jobs)
-    left = sum(len({p.key for p in missing_points(job, folder)}) for job in jobs)
-    return Progress(total - left, total, note)
-
-
-def run(
-    jobs: Iterable[ServedJob],
-    folder: Path,
-    *,
-    seconds: float = float("inf"),
-    together: int = 1,
-    tell: Callable[[Progress], None] = lambda _: None,
-) -> Progress:
-    """Measure what is missing, one server at a time, until done or `seconds` have passed.
-
-    `together` servers start side by side (their ports must differ); nothing is timed before all of
-    them answer, and they are timed one after the other. A job that fails is told and left for the
-    next call; the sweep goes on with the next job.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    listed = tuple(jobs)
-    deadline = time.time() + seconds
-    if threading.current_thread() is threading.main_thread():
-        # A sweep that is ended from outside takes its server with it.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-
-    def say(note: str) -> None:
-        tell(progress(listed, folder, note))
-
-    todo = [job for job in listed if missing_points(job, folder)]
-    while todo and time.time() < deadline:
-        group, todo = todo[:together], todo[together:]
-        servers = [spawn(job, folder / f"{job.label}.log") for job in group]
-        try:
-            if together > 1:
-                asyncio.run(_all_ready(group, servers, deadline))
-            for job, server in zip(group, servers, strict=True):
-                ended = asyncio.run(measure(job, folder, deadline, say, server))
-                say(f"{job.label}: {ended}")
-        finally:
-            for server in servers:
-                server.end(signal.SIGINT, signal.SIGKILL, seconds=STOP_S)
-    return progress(listed, folder, "finished")
-
-
-async def _all_ready(
-    jobs: Sequence[ServedJob], servers: Sequence[EngineProcess], deadline: float
-) -> None:
-    """Until every server answers, has ended, or its time to start is over."""
-    pairs = zip(jobs, servers, strict=True)
-    begin = time.time()
-    await asyncio.gather(
-        *(_ready(job, server, min(deadline, begin + job.start_s)) for job, server in pairs)
-    )

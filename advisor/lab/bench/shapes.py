@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.domain.nouns import UnknownFact
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """Dimensions of one model of the family; `experts` 0 means dense."""
 
     layers: int
@@ -33,9 +31,7 @@ class Shape:
 
 
 SHAPES = {
-    "qwen3.6-35b-a3b": Shape(
-        40, 2048, 16, 2, 32, 16, experts=256, topk=8, moe_ffn=512, shared_ffn=512
-    ),
+    "qwen3.6-35b-a3b": Shape(40, 2048, 16, 2, 32, 16, 256, 8, moe_ffn=512, shared_ffn=512),
     "qwen3.6-27b": Shape(64, 5120, 24, 4, 48, 16, ffn=17408),
     "qwen3.5-9b": Shape(32, 4096, 16, 4, 32, 16, ffn=12288),
 }
@@ -48,6 +44,14 @@ def config_of(job: Mapping[str, Any]) -> dict[str, Any]:
         read: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
         return read
     return config(job["model"], job["quant"], job.get("layers"))
+
+
+def write(job: Mapping[str, Any], folder: Path) -> None:
+    """The model's config.json, with that of its drafter where that is a model of its own."""
+    (folder / "config.json").write_text(json.dumps(config_of(job)))
+    if draft := job.get("draft_config"):
+        (folder / "drafter").mkdir()
+        (folder / "drafter" / "config.json").write_text(Path(draft).read_text())
 
 
 def vocabulary(config: Mapping[str, Any]) -> int:
@@ -65,13 +69,10 @@ def config(model: str, quant: str, layers: int | None = None) -> dict[str, Any]:
         raise UnknownFact("bench quantisation", quant, ("bf16", "fp8"))
     shape = SHAPES[model]
     depth = layers or shape.layers
-    kind = "qwen3_5_moe" if shape.experts else "qwen3_5"
+    moe = "Moe" if shape.experts else ""
+    kind = "qwen3_5_moe" if moe else "qwen3_5"
     out: dict[str, Any] = {
-        "architectures": [
-            "Qwen3_5MoeForConditionalGeneration"
-            if shape.experts
-            else "Qwen3_5ForConditionalGeneration"
-        ],
+        "architectures": [f"Qwen3_5{moe}ForConditionalGeneration"],
         "model_type": kind,
         "image_token_id": 248056,
         "video_token_id": 248057,
@@ -79,7 +80,7 @@ def config(model: str, quant: str, layers: int | None = None) -> dict[str, Any]:
         "vision_end_token_id": 248054,
         "tie_word_embeddings": False,
         "text_config": _text(shape, kind, depth),
-        "vision_config": _vision(shape, kind),
+        "vision_config": VISION | {"model_type": kind, "out_hidden_size": shape.hidden},
         "dtype": "bfloat16",
         "transformers_version": "4.57.0",
     }
@@ -94,97 +95,61 @@ def config(model: str, quant: str, layers: int | None = None) -> dict[str, Any]:
     return out
 
 
+VISION = {
+    "depth": 27, "hidden_size": 1152, "hidden_act": "gelu_pytorch_tanh", "intermediate_size": 4304,
+    "num_heads": 16, "in_channels": 3, "patch_size": 16, "spatial_merge_size": 2,
+    "temporal_patch_size": 2, "num_position_embeddings": 2304, "initializer_range": 0.02,
+    "deepstack_visual_indexes": [],
+}  # fmt: skip
+TEXT = {
+    "vocab_size": VOCAB, "head_dim": 256, "hidden_act": "silu", "max_position_embeddings": 262_144,
+    "initializer_range": 0.02, "rms_norm_eps": 1e-6, "use_cache": True,
+    "tie_word_embeddings": False, "attention_bias": False, "attention_dropout": 0.0,
+    "attn_output_gate": True, "full_attention_interval": 4, "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 128, "linear_value_head_dim": 128, "mamba_ssm_dtype": "float32",
+    "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False, "dtype": "bfloat16",
+    "eos_token_id": 248044, "partial_rotary_factor": 0.25,
+    "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10_000_000, "partial_rotary_factor": 0.25,
+        "mrope_section": [11, 11, 10], "mrope_interleaved": True,
+    },
+}  # fmt: skip
+
+
 def _layer_types(depth: int) -> list[str]:
     return ["full_attention" if i % 4 == 3 else "linear_attention" for i in range(depth)]
 
 
 def _text(shape: Shape, kind: str, depth: int) -> dict[str, Any]:
-    text: dict[str, Any] = {
+    text = TEXT | {
         "model_type": f"{kind}_text",
-        "vocab_size": VOCAB,
         "hidden_size": shape.hidden,
         "num_hidden_layers": depth,
         "num_attention_heads": shape.heads,
         "num_key_value_heads": shape.kv_heads,
-        "head_dim": 256,
-        "hidden_act": "silu",
-        "max_position_embeddings": 262_144,
-        "initializer_range": 0.02,
-        "rms_norm_eps": 1e-6,
-        "use_cache": True,
-        "tie_word_embeddings": False,
-        "attention_bias": False,
-        "attention_dropout": 0.0,
-        "attn_output_gate": True,
-        "full_attention_interval": 4,
         "layer_types": _layer_types(depth),
-        "linear_conv_kernel_dim": 4,
-        "linear_key_head_dim": 128,
-        "linear_value_head_dim": 128,
         "linear_num_key_heads": shape.key_heads,
         "linear_num_value_heads": shape.value_heads,
-        "mamba_ssm_dtype": "float32",
-        "mtp_num_hidden_layers": 1,
-        "mtp_use_dedicated_embeddings": False,
-        "dtype": "bfloat16",
-        "eos_token_id": 248044,
-        "rope_parameters": {
-            "rope_type": "default",
-            "rope_theta": 10_000_000,
-            "partial_rotary_factor": 0.25,
-            "mrope_section": [11, 11, 10],
-            "mrope_interleaved": True,
-        },
-        "partial_rotary_factor": 0.25,
     }
-    if shape.experts:
-        text |= {
-            "moe_intermediate_size": shape.moe_ffn,
-            "shared_expert_intermediate_size": shape.shared_ffn,
-            "num_experts_per_tok": shape.topk,
-            "num_experts": shape.experts,
-            "router_aux_loss_coef": 0.001,
-            "output_router_logits": False,
-        }
-    else:
-        text["intermediate_size"] = shape.ffn
-    return text
-
-
-def _vision(shape: Shape, kind: str) -> dict[str, Any]:
-    return {
-        "model_type": kind,
-        "depth": 27,
-        "hidden_size": 1152,
-        "hidden_act": "gelu_pytorch_tanh",
-        "intermediate_size": 4304,
-        "num_heads": 16,
-        "in_channels": 3,
-        "patch_size": 16,
-        "spatial_merge_size": 2,
-        "temporal_patch_size": 2,
-        "out_hidden_size": shape.hidden,
-        "num_position_embeddings": 2304,
-        "initializer_range": 0.02,
-        "deepstack_visual_indexes": [],
+    if not shape.experts:
+        return text | {"intermediate_size": shape.ffn}
+    return text | {
+        "moe_intermediate_size": shape.moe_ffn,
+        "shared_expert_intermediate_size": shape.shared_ffn,
+        "num_experts_per_tok": shape.topk,
+        "num_experts": shape.experts,
+        "router_aux_loss_coef": 0.001,
+        "output_router_logits": False,
     }
 
 
 def _unquantised_modules(shape: Shape, depth: int) -> list[str]:
     """Modules that the released FP8 checkpoints leave in BF16."""
     prefix = "model.language_model"
+    gates = ("mlp.gate", "mlp.shared_expert_gate") if shape.experts else ()
+    linear = tuple(f"linear_attn.{p}" for p in ("conv1d", "in_proj_a", "in_proj_b", "in_proj_ba"))
     names = ["lm_head", "model.visual", "mtp.fc", f"{prefix}.embed_tokens"]
     for i, kind in enumerate(_layer_types(depth)):
-        if shape.experts:
-            names += [
-                f"{prefix}.layers.{i}.mlp.gate",
-                f"{prefix}.layers.{i}.mlp.shared_expert_gate",
-            ]
-        if kind == "linear_attention":
-            names += [
-                f"{prefix}.layers.{i}.linear_attn.{part}"
-                for part in ("conv1d", "in_proj_a", "in_proj_b", "in_proj_ba")
-            ]
-    if shape.experts:
-        names += ["mtp.layers.0.mlp.gate", "mtp.layers.0.mlp.shared_expert_gate"]
-    return names
+        parts = (*gates, *(linear if kind == "linear_attention" else ()))
+        names += [f"{prefix}.layers.{i}.{part}" for part in parts]
+    return names + [f"mtp.layers.0.{gate}" for gate in gates]

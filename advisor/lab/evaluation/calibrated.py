@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
+from advisor.lab.arrays import Flags, Floats, Index, Words
 from advisor.lab.training import own_runs_fit
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.left_out import LeftOut, group_labels
@@ -25,16 +26,15 @@ from advisor.prediction.model import prepare
 from advisor.prediction.own_runs import Kernel
 from advisor.prediction.spread import REASONS
 
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.str_]
-
 FEWEST_ARMS = 6
 SPLITS = 6
 POOL = 12  # arms that are tried when the best is chosen
 RUNS = (1, 3)
+EVERY = 10**6  # own runs: all of the half
 GROUPS = 4  # of owners, for the nested fits
 NARROW = (0.4, 0.6, 0.8, 1.0, 1.2)  # shares of what own runs explain that are tried
 COVER = 0.8
+Kernels = Mapping[str, Kernel]  # by owner
 
 
 class Scores(NamedTuple):
@@ -53,8 +53,8 @@ class Scores(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The left-out rows of all owners, (M,) each; `accepted` is the part of the miss that the
-    stated acceptance explains, NaN where none is stated.
+    """The left-out rows of all owners; `accepted` is the part of the miss that the stated
+    acceptance explains, NaN where none is stated.
     """
 
     at: own_runs.Places
@@ -67,139 +67,104 @@ class Rows(NamedTuple):
     arm: Words
     metric: Words
 
+    def take(self, index: Index) -> Rows:
+        """The rows at these positions."""
+        return type(self)._make([self.at.take(index), *(column[index] for column in self[1:])])
 
-def rows_of(examples: Examples, out: LeftOut) -> Rows:
+
+class Half(NamedTuple):
+    """One split of an owner's arms."""
+
+    owner: str
+    kernel: Kernel
+    own: Index  # rows of the own runs (O,)
+    test: Index  # tested rows of the other half (T,)
+
+
+def rows_of(examples: Examples, fit: LeftOut) -> Rows:
     """Left-out predictions without a stated acceptance, as a user asks who has none; where the
     harness set the acceptance, with it, since no text has it.
     """
     where = own_runs.places(examples.points, prepare(examples.points)[1])
-    forced = examples.forced
-    tokens = REASONS.index("tokens")
-
-    def pick(stated: Floats, hidden: Floats) -> Floats:
-        return np.where(forced, stated, hidden)
-
-    left_open = pick(out.reasons[:, tokens], out.reasons_hidden[:, tokens])
-    told = out.known & ~forced & (examples.metric != "ttft")
-    return Rows(
-        own_runs.Places(where, left_open, pick(out.sd, out.sd_hidden)),
-        examples.log_speedup,
-        pick(out.mean, out.mean_hidden),
-        np.where(told, out.mean - out.mean_hidden, np.nan),
-        pick(out.low, out.low_hidden),
-        pick(out.high, out.high_hidden),
-        examples.fold,
-        examples.run_id,
-        examples.metric,
+    forced, tokens = examples.forced, REASONS.index("tokens")
+    stated = fit.known & ~forced & (examples.metric != "ttft")
+    mean, sd, low, high, reasons = (
+        np.where(forced if known.ndim == 1 else forced[:, None], known, hidden)
+        for known, hidden in (
+            (getattr(fit, name), getattr(fit, f"{name}_hidden"))
+            for name in ("mean", "sd", "low", "high", "reasons")
+        )
     )
+    accepted = np.where(stated, fit.mean - fit.mean_hidden, np.nan)
+    at = own_runs.Places(where, reasons[:, tokens], sd)
+    labels = (examples.fold, examples.run_id, examples.metric)
+    return Rows(at, examples.log_speedup, mean, accepted, low, high, *labels)
 
 
-def exam(
-    rows: Rows, runs: int, chosen: bool, kernels: Mapping[str, Kernel] | None = None, seed: int = 0
-) -> Scores:
-    """Score one number of own runs, taken at random or chosen; `kernels` by owner, the shipped one
-    where it is None.
+def halves(
+    rows: Rows, runs: int, chosen: bool = False, kernels: Kernels | None = None, seed: int = 0
+) -> Iterator[Half]:
+    """Own runs of one half of an owner's arms and the rows of the other, SPLITS times for each
+    owner with enough arms; the shipped kernel where none are given.
     """
     dice = np.random.default_rng(seed)
-    found: dict[str, list[float]] = {name: [] for name in Scores._fields[3:]}
-    owners = 0
-    for owner in sorted(set(rows.owner.tolist())):
-        made = kernels[owner] if kernels else own_runs.kernel()
-        halves = list(splits(rows, owner, runs, chosen, made, dice))
-        owners += bool(halves)
-        for own, test in halves:
-            for name, value in _score(rows, own, test, made).items():
-                found[name].append(value)
-    middle = {
-        name: float(np.median(found[name]))
-        for name in ("without", "calibrated", "trusted", "nearest")
-    }
-    share = {
-        name: float(np.mean(found[name]))
-        for name in ("coverage", "wrong_without", "wrong_calibrated")
-    }
-    return Scores(runs=runs, chosen=chosen, owners=owners, **middle, **share)
+    for owner in np.unique(rows.owner).tolist():
+        index = np.flatnonzero(rows.owner == owner)
+        arms = np.unique(rows.arm[index])
+        kernel = kernels[owner] if kernels else own_runs.kernel()
+        for _ in range(SPLITS if len(arms) >= FEWEST_ARMS else 0):
+            order = dice.permutation(arms.tolist()).tolist()
+            half, rest = order[: len(order) // 2], order[len(order) // 2 :]
+            test = index[np.isin(rows.arm[index], rest)]
+            own = _choose(rows, index, test, half, runs, kernel) if chosen else half[:runs]
+            yield Half(owner, kernel, index[np.isin(rows.arm[index], own)], test)
 
 
-def splits(
-    rows: Rows, owner: str, runs: int, chosen: bool, made: Kernel, dice: np.random.Generator
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Own runs of one half and the tested rows of the other; none of an owner with few arms.
-
-    Returns
-    -------
-    iterator of (ndarray, ndarray)
-        Indices of the rows of the own runs (O,), and of the tested ones (T,).
-    """
-    index = np.flatnonzero(rows.owner == owner)
-    arms = sorted(set(rows.arm[index].tolist()))
-    for _ in range(SPLITS if len(arms) >= FEWEST_ARMS else 0):
-        order = dice.permutation(arms).tolist()
-        half, rest = order[: len(order) // 2], order[len(order) // 2 :]
-        test = index[np.isin(rows.arm[index], rest)]
-        taken = _choose(rows, index, test, half[:POOL], runs, made) if chosen else half[:runs]
-        yield index[np.isin(rows.arm[index], taken)], test
-
-
-def update(
-    rows: Rows, own: npt.NDArray[np.int64], test: npt.NDArray[np.int64], made: Kernel
-) -> own_runs.Update:
-    """What own runs make of tested rows of their owner.
-
-    Parameters
-    ----------
-    rows : Rows
-        All of them.
-    own, test : ndarray
-        Indices of the own runs' rows (O,), and of the tested ones (T,).
-    made : Kernel
-        How misses go together.
-    """
+def update(rows: Rows, own: Index, test: Index, kernel: Kernel) -> own_runs.Update:
+    """What own runs (O,) make of tested rows (T,) of their owner."""
     noise = np.full(len(own), float(own_runs.LEAST_SD))
     miss = rows.log[own] - rows.mean[own]
     seen = own_runs.Observations(rows.at.take(own), miss, noise, rows.accepted[own])
-    return own_runs.update(rows.at.take(test), seen, made)
+    return own_runs.update(rows.at.take(test), seen, kernel)
 
 
 def _choose(
-    rows: Rows,
-    index: npt.NDArray[np.int64],
-    test: npt.NDArray[np.int64],
-    pool: list[str],
-    runs: int,
-    made: Kernel,
+    rows: Rows, index: Index, test: Index, half: list[str], runs: int, kernel: Kernel
 ) -> list[str]:
     """The arms that narrow the other half most, one after the other; no result is looked at."""
-    taken: list[str] = []
+    pool, chosen = half[:POOL], list[str]()
+
+    def left_open(arm: str) -> float:
+        own = index[np.isin(rows.arm[index], [*chosen, arm])]
+        return float(update(rows, own, test, kernel).scale.sum())
+
     for _ in range(min(runs, len(pool))):
-        left = {
-            arm: float(
-                update(rows, index[np.isin(rows.arm[index], [*taken, arm])], test, made).scale.sum()
-            )
-            for arm in pool
-            if arm not in taken
-        }
-        taken.append(min(left, key=lambda arm: left[arm]))
-    return taken
+        chosen.append(min((arm for arm in pool if arm not in chosen), key=left_open))
+    return chosen
 
 
-def _score(
-    rows: Rows, own: npt.NDArray[np.int64], test: npt.NDArray[np.int64], kernel: Kernel
-) -> dict[str, float]:
-    made = update(rows, own, test, kernel)
+def exam(
+    rows: Rows, runs: int, chosen: bool, kernels: Kernels | None = None, seed: int = 0
+) -> Scores:
+    """Score one number of own runs, taken at random or chosen."""
+    parts = list(halves(rows, runs, chosen, kernels, seed))
+    scores = pd.DataFrame([_score(rows, half) for half in parts])
+    middle, share = scores.iloc[:, :4].median(), scores.iloc[:, 4:].mean()
+    return Scores(runs, chosen, len({half.owner for half in parts}), *middle, *share)
+
+
+def _score(rows: Rows, half: Half) -> dict[str, float]:
+    test, seen = half.test, update(rows, half.own, half.test, half.kernel)
     log, mean = rows.log[test], rows.mean[test]
-    moved = mean + made.shift
-    low = moved - (mean - rows.low[test]) * made.scale
-    high = moved + (rows.high[test] - mean) * made.scale
-    trusted, nearest = _simple(rows, own, test)
-    return {
-        "without": _error(log - mean),
-        "calibrated": _error(log - moved),
-        "trusted": _error(log - trusted),
-        "nearest": _error(log - nearest),
-        "coverage": float(np.mean((low <= log) & (log <= high))),
-        "wrong_without": float(np.mean((mean > 0) != (log > 0))),
-        "wrong_calibrated": float(np.mean((moved > 0) != (log > 0))),
+    moved = mean + seen.shift
+    low = moved - (mean - rows.low[test]) * seen.scale
+    high = moved + (rows.high[test] - mean) * seen.scale
+    trusted, nearest = _simple(rows, half.own, test)
+    errors = {"without": mean, "calibrated": moved, "trusted": trusted, "nearest": nearest}
+    return {name: _error(log - guess) for name, guess in errors.items()} | {
+        "coverage": np.mean((low <= log) & (log <= high)),
+        "wrong_without": np.mean((mean > 0) != (log > 0)),
+        "wrong_calibrated": np.mean((moved > 0) != (log > 0)),
     }
 
 
@@ -207,20 +172,17 @@ def _error(miss: Floats) -> float:
     return float(np.median(np.abs(np.expm1(miss))))
 
 
-def _simple(
-    rows: Rows, own: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
-) -> tuple[Floats, Floats]:
+def _simple(rows: Rows, own: Index, test: Index) -> tuple[Floats, Floats]:
     """The own runs' mean ratio of the metric, and that of the nearest own run; the model where
     they have none.
     """
     trusted, nearest = rows.mean[test].copy(), rows.mean[test].copy()
-    for at, row in enumerate(test.tolist()):
-        same = own[rows.metric[own] == rows.metric[row]]
-        if len(same):
-            trusted[at] = rows.log[same].mean()
-            gap = np.abs(rows.at.where[same] - rows.at.where[row])
-            apart = gap[:, :3].sum(axis=1) + 3 * (gap[:, 3:8] > 0).sum(axis=1)
-            nearest[at] = rows.log[same[int(np.argmin(apart))]]
+    for metric in np.unique(rows.metric[own]):
+        same, here = own[rows.metric[own] == metric], rows.metric[test] == metric
+        trusted[here] = rows.log[same].mean()
+        gap = np.abs(rows.at.where[same] - rows.at.where[test[here]][:, None])
+        apart = gap[..., :3].sum(axis=-1) + 3 * (gap[..., 3:8] > 0).sum(axis=-1)
+        nearest[here] = rows.log[same[np.argmin(apart, axis=1)]]
     return trusted, nearest
 
 
@@ -234,112 +196,46 @@ class Reach(NamedTuple):
     known_by_model: float
 
 
-def reach(rows: Rows, kernels: Mapping[str, Kernel] | None = None, seed: int = 0) -> Reach:
+def reach(rows: Rows, kernels: Kernels | None = None) -> Reach:
     """What no way to use one or three own runs can be expected to beat."""
-    dice = np.random.default_rng(seed)
-    found: list[tuple[float, float, float]] = []
-    for owner in sorted(set(rows.owner.tolist())):
-        index = np.flatnonzero(rows.owner == owner)
-        arms = sorted(set(rows.arm[index].tolist()))
-        for _ in range(SPLITS if len(arms) >= FEWEST_ARMS else 0):
-            half = dice.permutation(arms).tolist()[: len(arms) // 2]
-            own = np.isin(rows.arm[index], half)
-            made = kernels[owner] if kernels else own_runs.kernel()
-            mine, test = index[own], index[~own]
-            miss = rows.log[test] - rows.mean[test]
-            kinds = rows.at.where[test][:, [own_runs.METHOD, own_runs.MODEL, own_runs.FIRST]]
-            found.append(
-                (
-                    _error(miss - update(rows, mine, test, made).shift),
-                    _error(miss - np.median(miss)),
-                    _error(miss - _medians(miss, kinds)),
-                )
-            )
-    return Reach(*(float(np.median(column)) for column in zip(*found, strict=True)))
-
-
-def _medians(miss: Floats, kinds: Floats) -> Floats:
-    """The median miss of each row's kind (T,)."""
-    out = np.zeros(len(miss))
-    for kind in np.unique(kinds, axis=0):
-        here = (kinds == kind).all(axis=1)
-        out[here] = np.median(miss[here])
-    return out
+    errors = []
+    kinds = rows.at.where[:, [own_runs.METHOD, own_runs.MODEL, own_runs.FIRST]]
+    for half in halves(rows, EVERY, kernels=kernels):
+        test = half.test
+        miss = rows.log[test] - rows.mean[test]
+        _, kind = np.unique(kinds[test], axis=0, return_inverse=True)
+        by_kind = np.array([np.median(miss[kind.ravel() == i]) for i in range(kind.max() + 1)])
+        offsets = (update(rows, half.own, test, half.kernel).shift, np.median(miss))
+        errors.append([_error(miss - offset) for offset in (*offsets, by_kind[kind.ravel()])])
+    return Reach(*np.median(errors, axis=0).tolist())
 
 
 def kernels_by_owner(rows: Rows) -> dict[str, Kernel]:
     """For each owner a kernel fitted to owners of other groups."""
     groups = group_labels(rows.owner, GROUPS)
     out: dict[str, Kernel] = {}
-    for group in sorted(set(groups.tolist())):
-        made = fit_kernel(rows, groups != group)
-        out |= dict.fromkeys(rows.owner[groups == group].tolist(), made)
+    for group in np.unique(groups):
+        kernel = fit_kernel(rows, groups != group)
+        out |= dict.fromkeys(rows.owner[groups == group].tolist(), kernel)
     return out
 
 
-def fit_kernel(rows: Rows, use: npt.NDArray[np.bool_] | None = None) -> Kernel:
+def fit_kernel(rows: Rows, use: Flags | None = None) -> Kernel:
     """The kernel that predicts these owners' other halves best, and narrows spreads so that the
-    80 % intervals of the same owners cover 80 %.
-
-    Parameters
-    ----------
-    rows : Rows
-        M left-out rows of all owners.
-    use : array of bool, optional
-        The rows to fit to (M,); default all.
-
-    Returns
-    -------
-    Kernel
-        With the share of the narrowing that covers best.
+    80 % intervals of the same owners cover 80 %. `use`: the rows to fit to; default all.
     """
-    index = np.flatnonzero(use) if use is not None else np.arange(len(rows.log))
-    part = Rows(rows.at.take(index), *(getattr(rows, name)[index] for name in Rows._fields[1:]))
-    made = own_runs_fit.fit(
+    part = rows.take(np.flatnonzero(np.ones(len(rows.log), bool) if use is None else use))
+    fitted = own_runs_fit.fit(
         own_runs_fit.Rows(part.at, part.log - part.mean, part.accepted, part.owner, part.arm)
     )
-    tried = [made._replace(narrow=share) for share in NARROW]
+    tried = [fitted._replace(narrow=share) for share in NARROW]
     covers = [
-        np.mean([exam(part, runs, False, _same(part, one)).coverage for runs in RUNS])
+        np.mean([exam(part, n, False, dict.fromkeys(part.owner, one)).coverage for n in RUNS])
         for one in tried
     ]
     return tried[int(np.argmin(np.abs(np.array(covers) - COVER)))]
 
 
-def _same(rows: Rows, made: Kernel) -> dict[str, Kernel]:
-    return dict.fromkeys(rows.owner.tolist(), made)
-
-
-def exams(rows: Rows, kernels: Mapping[str, Kernel] | None = None) -> list[Scores]:
+def exams(rows: Rows, kernels: Kernels | None = None) -> list[Scores]:
     """One and three own runs, at random and chosen."""
     return [exam(rows, count, chosen, kernels) for chosen in (False, True) for count in RUNS]
-
-
-def _cut(error: float, scores: list[Scores]) -> str:
-    return f"{error:.1%} (a cut of {1 - error / scores[0].without:.0%})"
-
-
-def summary(scores: list[Scores], most: Reach | None = None) -> str:
-    """One line a case."""
-    lines = [
-        f"{scores[0].owners} sources with {FEWEST_ARMS} or more arms; median error of the other "
-        "half's rows:",
-        "own runs         without  calibrated    cut  always trusted  nearest  coverage  wrong "
-        "decisions",
-    ]
-    for one in scores:
-        name = f"{one.runs}, {'chosen' if one.chosen else 'at random'}"
-        cut = 1 - one.calibrated / one.without
-        lines.append(
-            f"{name:15} {one.without:8.1%} {one.calibrated:11.1%} {cut:6.0%} {one.trusted:15.1%} "
-            f"{one.nearest:8.1%}"
-            f" {one.coverage:9.0%}  {one.wrong_without:.1%} -> {one.wrong_calibrated:.1%}"
-        )
-    if most is not None:
-        lines.append(
-            f"at most: {_cut(most.whole_half, scores)} with every arm of the other half as an own "
-            f"run; with the answers known, {_cut(most.known_offset, scores)} with each half's "
-            f"median miss taken off, {_cut(most.known_by_model, scores)} with that of each model "
-            "and method"
-        )
-    return "\n".join(lines)

@@ -10,130 +10,90 @@ are over sources, not over rows; intervals are bootstrapped over them. Stated ac
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.paths import models_dir
+from advisor.lab.arrays import Floats
 from advisor.lab.evaluation import baselines as baseline_models
-from advisor.lab.evaluation import calibrated, card, card_targets, own_decisions
+from advisor.lab.evaluation import calibrated, card, own_decisions, targets
 from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.progress import bar
 from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, train
 from advisor.lab.training.dataset import Examples
-from advisor.lab.training.fitting import Setting, Slopes
+from advisor.lab.training.fitting import Setting
 from advisor.lab.training.left_out import LeftOut
 from advisor.prediction import acceptance as acc
 
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.str_]
-
 CARD = "speedup.md"
 PUBLISHED = "physics, published constants"
+# acceptance by position that a user might assume of an MTP head
+FIXED = np.array([0.82, 0.78, 0.75, 0.73, 0.71, 0.70, 0.70, 0.70])
 
 
 def run(out: Path | None = None, fast: bool = False) -> str:
     """Evaluate, write the card into `out` (default models/); return the card's summary."""
     with train.single_thread():
-        found = evaluate(fast, bar("left-out fits"))
-    folder = out or models_dir()
-    folder.mkdir(parents=True, exist_ok=True)
-    text = card.card(found)
+        evaluation = evaluate(fast, bar("left-out fits"))
     if not fast:
-        (folder / CARD).write_text(text, encoding="utf-8")
-    return card_targets.summary(found)
+        folder = out or models_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / CARD).write_text(card.card(evaluation), encoding="utf-8")
+    return targets.summary(evaluation)
 
 
 def run_calibrated() -> str:
     """Train without each source (minutes), then score predictions calibrated with own runs."""
     with train.single_thread():
-        made = evaluate(True, bar("left-out fits"))
-        rows = calibrated.rows_of(made.examples, made.shipped)
+        evaluation = evaluate(True, bar("left-out fits"))
+        rows = calibrated.rows_of(evaluation.examples, evaluation.shipped)
         kernels = calibrated.kernels_by_owner(rows)
-        return own_decisions.report(rows, kernels)
+        parts = (
+            card.own_runs(calibrated.exams(rows, kernels), calibrated.reach(rows, kernels)),
+            own_decisions.summary(own_decisions.decisions(rows, kernels)),
+            own_decisions.as_thresholds(calibrated.fit_kernel(rows)),
+        )
+        return "\n\n".join(parts)
 
 
 def evaluate(fast: bool = False, progress: Any = iter) -> Evaluation:
     """All left-out predictions. `fast`: the primary split of the shipped settings only."""
-    examples = dataset.examples(uses=("train",))
-    observations = dataset.observations()
-    chords = fitting.slopes(examples, observations)
-
-    def cross(
-        labels: Words, setting: Setting | None = None, groups: int = left_out.GROUPS
-    ) -> LeftOut:
-        return left_out.cross_predict(
-            examples, observations, labels, chords, setting, progress=progress, groups=groups
-        )
-
-    alone = len(set(examples.fold.tolist()))
-    shipped = cross(examples.fold, groups=alone)
+    e, observations = dataset.examples(uses=("train",)), dataset.observations()
+    chords = fitting.slopes(e, observations)
+    cross = partial(left_out.cross_predict, e, observations, chords=chords, progress=progress)
+    alone = partial(cross, e.fold, groups=len(set(e.fold)))
+    shipped, weak = alone(), None
     candidates: dict[str, LeftOut] = {}
-    splits: dict[str, tuple[Words, LeftOut]] = {}
-    weak = None
+    splits = {}
     if not fast:
         candidates = {
-            PUBLISHED: cross(examples.fold, Setting(constants=False, nearby=False), alone),
-            "physics, fitted constants": cross(examples.fold, Setting(nearby=False), alone),
+            PUBLISHED: alone(setting=Setting(constants=False, nearby=False)),
+            "physics, fitted constants": alone(setting=Setting(nearby=False)),
             "+ a fifth of nearby misses (shipped)": shipped,
         }
-        for name, labels in (
-            ("community table as one source", examples.source),
-            ("hardware left out", examples.hardware),
-            ("engines left out", examples.engine),
-        ):
-            splits[name] = (labels, cross(labels))
-        weak = _weak_rows(examples, observations, chords, progress)
+        labels = {
+            "community table as one source": e.source,
+            "hardware left out": e.hardware,
+            "engines left out": e.engine,
+        }
+        splits = {name: (each, cross(each)) for name, each in labels.items()}
+        rows = dataset.examples(uses=("eval",))
+        rows = rows.take(np.flatnonzero(rows.primary & (rows.metric != "ttft")))
+        weak = rows, cross(e.source, extra=(rows, rows.source))
     return Evaluation(
-        examples,
-        shipped,
-        candidates,
-        baselines(examples, shipped),
-        splits,
-        weak,
-        acceptance_errors(observations),
+        e, shipped, candidates, baselines(e, shipped), splits, weak, acceptance_errors(observations)
     )
-
-
-def _weak_rows(
-    examples: Examples, observations: acceptance_fit.Observations, chords: Slopes, progress: Any
-) -> tuple[Examples, LeftOut]:
-    """Rows that never train (use=eval), each predicted without its own source."""
-    rows = dataset.examples(uses=("eval",))
-    rows = rows.take(np.flatnonzero(rows.primary & (rows.metric != "ttft")))
-    found = left_out.cross_predict(
-        examples,
-        observations,
-        examples.source,
-        chords,
-        extra=(rows, rows.source),
-        progress=progress,
-    )
-    return rows, found
 
 
 def baselines(examples: Examples, shipped: LeftOut) -> dict[str, Floats]:
-    """Log speed-ups of every baseline, acceptance known where stated.
-
-    Parameters
-    ----------
-    examples : Examples
-        M measured pairs.
-    shipped : LeftOut
-        Left-out predictions of the shipped settings.
-
-    Returns
-    -------
-    dict of str to Floats
-        By name of the baseline. (M,) each
-    """
-    out = {name: rule(examples, examples.fold) for name, rule in baseline_models.LEARNED.items()}
+    """Log speed-ups of every baseline by its name, acceptance known where stated."""
     tau = baseline_models.given_tau(examples, shipped.tau_hidden)
-    return out | {
-        name: rule(examples.points, tau) for name, rule in baseline_models.FORMULAS.items()
-    }
+    return {
+        name: rule(examples, examples.fold) for name, rule in baseline_models.LEARNED.items()
+    } | {name: rule(examples.points, tau) for name, rule in baseline_models.FORMULAS.items()}
 
 
 def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[str, Any]]:
@@ -141,27 +101,24 @@ def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[st
     it.
     """
     out = []
-    fixed = np.array([0.82, 0.78, 0.75, 0.73, 0.71, 0.70, 0.70, 0.70])
     groups = left_out.group_labels(observations.source)
     models = {
         group: acceptance_fit.fit(observations.without(set(observations.source[groups == group])))
-        for group in np.unique(groups).tolist()
+        for group in np.unique(groups)
     }
     for source in np.unique(observations.source):
         here = observations.source == source
-        model = models[groups[here][0]]
-        points = observations.points.take(here).replace(k=observations.k[here])
-        belief = acc.believe(model, points, hide=True)
-        error = np.log(belief.tau) - observations.log_tau[here]
-        plain = np.log(acc.tokens_per_step(np.tile(fixed, (here.sum(), 1)), observations.k[here]))
+        k, log_tau = observations.k[here], observations.log_tau[here]
+        points = observations.points.take(here).replace(k=k)
+        belief = acc.believe(models[groups[here][0]], points, hide=True)
+        error = np.log(belief.tau) - log_tau
+        fixed = np.log(acc.tokens_per_step(np.tile(FIXED, (len(k), 1)), k))
         out.append(
             {
-                "source": str(source),
-                "rows": int(here.sum()),
                 "mtp": bool((points.method == 1).all()),
                 "bias": float(error.mean()),
                 "error": float(np.abs(error).mean()),
-                "fixed": float(np.abs(plain - observations.log_tau[here]).mean()),
+                "fixed": float(np.abs(fixed - log_tau).mean()),
                 "z": float(np.sqrt(np.mean((error / belief.log_tau_sd) ** 2))),
             }
         )

@@ -10,262 +10,148 @@ by sqrt((n - 1) / n).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
 from advisor.domain import normal
+from advisor.lab.arrays import Flags, Floats
 from advisor.lab.evaluation import metrics
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.left_out import LeftOut
 from advisor.prediction import utility
 from advisor.prediction.model import prepare
 
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.str_]
-Flags = npt.NDArray[np.bool_]
+SETTING = ["hardware", "gpus", "model", "quant", "engine", "method", "streams", "metric"]
+PREDICTED = ["low", "median", "high", "median_hidden"]
+Errors = tuple[int, float, float, float]  # settings, median APE, MAPE, half-width as a factor
 
 
-@dataclass(frozen=True, eq=False)
-class SharedSettings:
-    """One entry for every owner of every setting that several owners measured. All (N,); values are
-    means of logs.
-
-    `others`: mean of the other owners of the setting; `owners`: how many there are, this one
-    included.
-    """
-
-    owner: Words
-    value: Floats
-    others: Floats
-    owners: Floats
-    rows: npt.NDArray[np.object_]  # indices of the owner's examples
-    settings: int
-
-    def floor(self) -> Floats:
-        """Log distance of owners from the setting's true mean, on average of squares (N,).
-
-        Returns
-        -------
-        Floats
-            (N,)
-        """
-        scaled: Floats = (self.others - self.value) * np.sqrt((self.owners - 1) / self.owners)
-        return scaled
-
-
-def settings_of(examples: Examples, with_k: bool = True) -> list[tuple[Hashable, ...]]:
-    """What makes two rows one setting, for each row.
-
-    Parameters
-    ----------
-    examples : Examples
-        Measured pairs, M rows.
-    with_k : bool
-        Count another k as another setting.
-
-    Returns
-    -------
-    list of tuple
-        One hashable key a row.
-    """
-    _, full = prepare(examples.points)
-    columns = [
-        examples.hardware,
-        full.gpus,
-        examples.model,
-        full.quant_family,
-        examples.engine,
-        examples.method,
-        full.concurrency,
-        examples.metric,
-    ]
-    return list(
-        zip(*(c.tolist() for c in (*columns, full.k if with_k else full.gpus)), strict=True)
-    )
-
-
-def shared_settings(
-    values: Floats, owner: Words, setting: Sequence[Hashable], rows: Flags
-) -> SharedSettings:
-    """Owners of settings that two or more owners measured. values, owner, rows: (M,).
-
-    Parameters
-    ----------
-    values : Floats
-        (M,)
-    owner : Words
-        Who measured each row. (M,)
-    setting : Sequence[Hashable]
-        Key of the setting of each row.
-    rows : Flags
-        Which rows count. (M,)
-
-    Returns
-    -------
-    SharedSettings
-        One entry for every owner of every shared setting.
-    """
-    cells: dict[Hashable, dict[str, list[int]]] = {}
-    for i in np.flatnonzero(rows).tolist():
-        cells.setdefault(setting[i], {}).setdefault(str(owner[i]), []).append(i)
-    names, mine, rest, count, index = [], [], [], [], []
-    several = [owners for owners in cells.values() if len(owners) > 1]
-    for owners in several:
-        means = {name: float(np.mean(values[i])) for name, i in owners.items()}
-        for name, held_rows in owners.items():
-            names.append(name)
-            mine.append(means[name])
-            rest.append((sum(means.values()) - means[name]) / (len(means) - 1))
-            count.append(float(len(means)))
-            index.append(held_rows)
-    held = np.empty(len(index), dtype=object)
-    held[:] = index
-    return SharedSettings(
-        np.array(names, dtype=np.str_),
-        np.array(mine),
-        np.array(rest),
-        np.array(count),
-        held,
-        len(several),
-    )
-
-
-@dataclass(frozen=True)
-class Owners:
+class Owners(NamedTuple):
     """How far apart owners are, and how far this model is from them. Shares; errors are averaged
     over owners.
-
-    `lines`: settings, median APE, MAPE, and the half-width, as a factor, of an interval that would
-    hold 80 %.
     """
 
     owners: int
-    lines: Mapping[str, tuple[int, float, float, float]]
+    lines: dict[str, Errors]
     losses: int
     gains: int
-    called: Mapping[str, tuple[int, int]]  # name -> losses called off, gains called off
+    called: dict[str, tuple[int, int]]  # name -> losses called off, gains called off
     sweeps: int
-    regret: Mapping[str, tuple[float, float]]  # name -> mean, 90th percentile
+    regret: dict[str, tuple[float, float]]  # name -> mean, 90th percentile
 
 
-def _errors(found: SharedSettings, log_error: Floats) -> tuple[int, float, float, float]:
-    error = np.abs(np.expm1(log_error))
-    spread = np.sqrt(metrics.group_average(log_error**2, found.owner).value)
-    errors = (
-        metrics.group_average(error, found.owner, np.median).value,
-        metrics.group_average(error, found.owner).value,
+def frame_of(examples: Examples, fit: LeftOut) -> pd.DataFrame:
+    """One line for each example: its owner, its setting, what was measured and predicted."""
+    _, full = prepare(examples.points)
+    return pd.DataFrame(
+        {
+            "owner": examples.fold,
+            "sweep": examples.sweep,
+            "hardware": examples.hardware,
+            "gpus": full.gpus,
+            "model": examples.model,
+            "quant": full.quant_family,
+            "engine": examples.engine,
+            "method": examples.method,
+            "streams": full.concurrency,
+            "metric": examples.metric,
+            "k": full.k,
+            "swept_k": examples.points.k,
+            "workload": examples.points.workload,
+            "value": examples.log_speedup,
+            "tau": np.log(fit.tau),
+            **{name: getattr(fit, name) for name in PREDICTED},
+        }
     )
-    return found.settings, *errors, float(np.exp(normal.Z10 * spread))
 
 
-def _means(values: Floats, found: SharedSettings) -> Floats:
-    return np.array([float(np.mean(values[i])) for i in found.rows])
-
-
-def compare(examples: Examples, out: LeftOut, rows: Flags) -> Owners:
-    """Floor, other owners and this model on the same owners of the same settings.
-
-    Parameters
-    ----------
-    examples : Examples
-        Measured pairs, M rows.
-    out : LeftOut
-        Left-out predictions of the same rows.
-    rows : Flags
-        Which rows count. (M,)
-
-    Returns
-    -------
-    Owners
-        Errors of each predictor on the same owners.
+def shared_settings(frame: pd.DataFrame, setting: list[str]) -> pd.DataFrame:
+    """Means of each owner of every setting that two or more owners measured, with the mean of the
+    other owners (`others`) and how many there are (`owners`, this one included).
     """
-    y, setting = examples.log_speedup, settings_of(examples)
-    found = shared_settings(y, examples.fold, setting, rows)
-    text = [
-        (*cell, kind) for cell, kind in zip(setting, examples.points.workload.tolist(), strict=True)
-    ]
-    same_text = shared_settings(y, examples.fold, text, rows)
+    means = frame.groupby([*setting, "owner"]).mean(numeric_only=True)
+    value = means["value"].groupby(level=setting)
+    count = value.transform("size")
+    others = (value.transform("sum") - means["value"]) / (count - 1)
+    means = means.assign(others=others, owners=count)[count > 1]
+    return means.rename_axis(index={"owner": "who"}).reset_index()
+
+
+def floor(shared: pd.DataFrame) -> Floats:
+    """Log distance of owners from the setting's true mean, on average of squares (N,)."""
+    scale = np.sqrt((shared.owners - 1) / shared.owners)
+    return np.asarray((shared.others - shared.value) * scale)
+
+
+def _errors(shared: pd.DataFrame, setting: list[str], log_error: Floats) -> Errors:
+    error, owner = np.abs(np.expm1(log_error)), shared.who.to_numpy(str)
+    median, mean = (metrics.group_average(error, owner, r).value for r in (np.median, np.mean))
+    spread = np.sqrt(metrics.group_average(log_error**2, owner).value)
+    settings = len(shared[setting].drop_duplicates())
+    return settings, median, mean, float(np.exp(normal.Z10 * spread))
+
+
+def compare(examples: Examples, fit: LeftOut, rows: Flags) -> Owners:
+    """Floor, other owners and this model on the same owners of the same settings."""
+    frame, exact = frame_of(examples, fit)[rows], [*SETTING, "k"]
+    shared = shared_settings(frame, exact)
+    texts = [*exact, "workload"]
+    same_text = shared_settings(frame, texts)
+    value = shared.value.to_numpy()
     lines = {
-        "the setting's true mean (estimated)": _errors(found, found.floor()),
-        "mean of the other owners of the setting": _errors(found, found.others - found.value),
-        "this model, acceptance unknown": _errors(
-            found, _means(out.median_hidden, found) - found.value
+        "the setting's true mean (estimated)": _errors(shared, exact, floor(shared)),
+        "mean of the other owners of the setting": _errors(shared, exact, shared.others - value),
+        "this model, acceptance unknown": _errors(shared, exact, shared.median_hidden - value),
+        "same kind of text, too: its true mean (estimated)": _errors(
+            same_text, texts, floor(same_text)
         ),
-        "same kind of text, too: its true mean (estimated)": _errors(same_text, same_text.floor()),
     }
-    told = shared_settings(y - np.log(out.tau), examples.fold, setting, rows & out.known)
-    if len(told.value):
-        lines["where acceptance is stated: the true cost of a step (estimated)"] = _errors(
-            told, told.floor()
-        )
-        lines["there: this model"] = _errors(told, _means(out.median - y, told))
-    lost = found.value < 0
+    stated = frame[fit.known[rows]]
+    costs = shared_settings(stated.assign(value=stated.value - stated.tau, y=stated.value), exact)
+    if len(costs):
+        true_cost = "where acceptance is stated: the true cost of a step (estimated)"
+        lines[true_cost] = _errors(costs, exact, floor(costs))
+        lines["there: this model"] = _errors(costs, exact, costs["median"] - costs.y)
+    lost = value < 0
     called = {
-        "sign of the other owners' mean": _wrong_decisions(lost, found.others < 0),
-        "this model": _wrong_decisions(lost, _means(out.median, found) < 0),
+        name: (int((lost & off).sum()), int((~lost & off).sum()))
+        for name, off in (
+            ("sign of the other owners' mean", shared.others < 0),
+            ("this model", shared["median"] < 0),
+        )
     }
-    sweeps = _sweeps(examples, out, rows)
-    regret = {
-        name: (float(r.mean()), float(np.quantile(r, 0.9))) for name, r in sweeps.items() if len(r)
-    }
-    owners = len(set(found.owner.tolist()))
-    count = len(next(iter(sweeps.values())))
-    return Owners(owners, lines, int(lost.sum()), int((~lost).sum()), called, count, regret)
+    losses, owners = int(lost.sum()), shared.who.nunique()
+    regrets = _regrets(frame)
+    regret = {name: metrics.mean_and_tail(regrets[name].to_numpy()) for name in regrets}
+    return Owners(owners, lines, losses, len(lost) - losses, called, len(regrets), regret)
 
 
-def _wrong_decisions(lost: Flags, off: Flags) -> tuple[int, int]:
-    return int((lost & off).sum()), int((~lost & off).sum())
-
-
-def _sweeps(examples: Examples, out: LeftOut, rows: Flags) -> dict[str, Floats]:
+def _regrets(frame: pd.DataFrame) -> pd.DataFrame:
     """Regret over the k that a sweep shares with other owners' sweeps of its setting, three or
-    more; off is a choice, too.
+    more; off is a choice, too. By who chooses.
     """
-    tables: dict[Hashable, dict[tuple[str, str], dict[float, list[int]]]] = {}
-    for i, setting in enumerate(settings_of(examples, with_k=False)):
-        if rows[i]:
-            sweep = (str(examples.fold[i]), str(examples.sweep[i]))
-            tables.setdefault(setting, {}).setdefault(sweep, {}).setdefault(
-                float(examples.points.k[i]), []
-            ).append(i)
-    found: dict[str, list[float]] = {"the other owners' best k": [], "this model": []}
-    for table in tables.values():
-        full = {name: ks for name, ks in table.items() if len(ks) >= 3}
-        for name, ks in full.items():
-            others = [other for key, other in full.items() if key[0] != name[0]]
-            common = [k for k in sorted(ks) if any(k in other for other in others)]
-            if len(common) >= 3:
-                for who, lost in _regret_of(examples, out, ks, others, common).items():
-                    found[who].append(lost)
-    return {name: np.array(values) for name, values in found.items()}
+    sweep = [*SETTING, "owner", "sweep"]
+    means = frame.groupby([*sweep, "swept_k"])[["value", *PREDICTED]].mean()
+    means = means[means.groupby(level=sweep)["value"].transform("size") >= 3].reset_index()
+    out = []
+    for _, setting in means.groupby(SETTING):
+        for (owner, _), mine in setting.groupby(["owner", "sweep"]):
+            theirs = setting[setting.owner != owner].groupby("swept_k")["value"].mean()
+            both = mine.set_index("swept_k").join(theirs.rename("others"), how="inner")
+            if len(both) >= 3:
+                out.append(_regrets_of(both))
+    return pd.DataFrame(out)
 
 
-def _regret_of(
-    examples: Examples,
-    out: LeftOut,
-    ks: Mapping[float, list[int]],
-    others: list[dict[float, list[int]]],
-    common: list[float],
-) -> dict[str, float]:
-    y = examples.log_speedup
-    mine = np.array([y[ks[k]].mean() for k in common])
-    theirs = np.array(
-        [np.mean([y[other[k]].mean() for other in others if k in other]) for k in common]
-    )
-    ours = (
-        np.array([values[ks[k]].mean() for k in common])
-        for values in (out.low, out.median, out.high)
-    )
-    picks: dict[str, Callable[[], int]] = {
-        "the other owners' best k": lambda: int(theirs.argmax()) if theirs.max() > 0 else -1,
-        "this model": lambda: utility.least_regret(*ours),
+def _regrets_of(sweep: pd.DataFrame) -> dict[str, float]:
+    value, others = sweep.value.to_numpy(), sweep.others.to_numpy()
+    picks = {
+        "the other owners' best k": int(others.argmax()) if others.max() > 0 else -1,
+        "this model": utility.least_regret(*(sweep[n].to_numpy() for n in PREDICTED[:3])),
     }
-    best = max(float(mine.max()), 0.0)
-    lost = {}
-    for who, pick in picks.items():
-        at = pick()
-        lost[who] = float(1 - np.exp((mine[at] if at >= 0 else 0.0) - best))
-    return lost
+    best = max(float(value.max()), 0.0)
+    return {
+        who: float(1 - np.exp((value[at] if at >= 0 else 0.0) - best)) for who, at in picks.items()
+    }

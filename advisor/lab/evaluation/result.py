@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from advisor.lab.arrays import Floats, Words
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.left_out import LeftOut
-
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.str_]
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Everything that the card is made of."""
+    """Left-out predictions of the measured runs, and what they are compared with, by name."""
 
     examples: Examples
     shipped: LeftOut

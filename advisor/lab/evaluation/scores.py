@@ -4,129 +4,101 @@ card cannot disagree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.lab.arrays import Codes, Flags, Floats
 from advisor.lab.evaluation import metrics
 from advisor.lab.training.dataset import Examples
-from advisor.lab.training.left_out import LeftOut
+from advisor.lab.training.left_out import LeftOut, row_weight
 from advisor.prediction import utility
 from advisor.prediction.decision import decide
 
-Floats = npt.NDArray[np.float64]
 MOST_LOSSES_ON, LEAST_LOSSES_OFF, MOST_MEASURED = 0.08, 0.50, 0.30  # targets of the decisions
 MOST_GAP = 0.05  # target of the curve of the chance of a gain
-Flags = npt.NDArray[np.bool_]
+
+
+class Side(NamedTuple):
+    """Left-out predictions with the acceptance that a source states, or without any."""
+
+    name: str  # known or unknown
+    tail: str  # of the names of scores
+    rows: Flags  # that a decision is scored on
+    stated: Flags  # that errors are scored on
+    median: Floats
+    low: Floats
+    high: Floats
+    p_gain: Floats
+    sd: Floats
+
+
+def sides(examples: Examples, fit: LeftOut, rows: Flags | None = None) -> tuple[Side, Side]:
+    """Both views of left-out predictions; the unknown one has no row whose acceptance was set by
+    the harness, which nobody's text has. `rows` are those of the headline where none are given.
+    """
+    rows = scored_rows(examples) if rows is None else rows
+    natural = rows & ~examples.forced
+
+    def side(name: str, tail: str, *masks: Flags) -> Side:
+        columns = (getattr(fit, column + tail) for column in Side._fields[4:])
+        return Side._make([name, tail, *masks, *columns])
+
+    known = side("known", "", rows, rows & examples.acceptance_known)
+    return known, side("unknown", "_hidden", natural, natural)
 
 
 def scored_rows(examples: Examples) -> Flags:
-    """The rows that the headline counts, of M measured pairs (M,): published speed-ups of decode or
-    output metrics (TTFT has its own line).
+    """The rows that the headline counts: published speed-ups of decode or output metrics (TTFT has
+    its own line).
     """
     rows: Flags = examples.primary & (examples.metric != "ttft")
     return rows
 
 
-def unknown_rows(examples: Examples, rows: Flags) -> Flags:
-    """Those of `rows` that say something of predictions without a stated acceptance: not the ones
-    whose acceptance was set by the harness, which nobody's text has (M,).
-
-    Parameters
-    ----------
-    examples : Examples
-        M measured pairs.
-    rows : Flags
-        Which of them count. (M,)
-
-    Returns
-    -------
-    Flags
-        (M,)
-    """
-    return rows & ~examples.forced
-
-
-def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
-    """The quantities of the target table, as shares; source-averaged where a figure is an
-    average.
-    """
-    rows = scored_rows(examples)
-    known = rows & examples.acceptance_known
-    y = examples.log_speedup
-    out: dict[str, Any] = {}
-    cases = (
-        ("known", known, found.median, found.low, found.high),
-        (
-            "hidden",
-            unknown_rows(examples, rows),
-            found.median_hidden,
-            found.low_hidden,
-            found.high_hidden,
-        ),
-    )
-    for name, pick, mean, low, high in cases:
-        folds = examples.fold[pick]
-        error = metrics.ape(y, mean)[pick]
-        cover, width, score = metrics.coverage(y[pick], low[pick], high[pick], folds)
+def headline(examples: Examples, fit: LeftOut) -> dict[str, Any]:
+    """The quantities of the target table, as shares; averages are over sources."""
+    rows, out = scored_rows(examples), {}
+    for name, side in zip(("known", "hidden"), sides(examples, fit), strict=True):
+        pick = side.stated
+        y, mean, folds = examples.log_speedup[pick], side.median[pick], examples.fold[pick]
+        error = metrics.ape(y, mean)
+        cover, width, score = metrics.coverage(y, side.low[pick], side.high[pick], folds)
         out[name] = {
             "rows": int(pick.sum()),
-            "folds": len(set(folds.tolist())),
+            "folds": len(np.unique(folds)),
             "mape": metrics.group_average(error, folds).value,
             "median_ape": metrics.group_average(error, folds, np.median).value,
-            "median_of_folds": float(np.median(metrics.group_values(error, folds))),
-            "pooled_median_ape": float(np.median(error)),
-            "log_bias": metrics.group_average((mean - y)[pick], folds).value,
+            "median_of_folds": np.median(metrics.group_values(error, folds)),
+            "pooled_median_ape": np.median(error),
+            "log_bias": metrics.group_average(mean - y, folds).value,
             "coverage": cover.value,
-            "width": float(np.exp(width.value)),
+            "width": np.exp(width.value),
             "interval_score": score.value,
         }
-    out["decision"] = decision(examples, found, rows)
-    out["decision_mtp"] = decision(examples, found, rows & (examples.method == "mtp"))
-    regret = k_regret(examples, found, rows)
-    out["k_regret"] = {"sweeps": regret.sweeps, "mean": regret.mean, "p90": regret.p90}
-    rounded: dict[str, Any] = _round(out)
-    return rounded
+    out["decision"] = decision(examples, fit, rows)
+    out["decision_mtp"] = decision(examples, fit, rows & (examples.method == "mtp"))
+    each = k_regrets(examples, fit, rows)
+    average, tail = metrics.mean_and_tail(each)
+    out["k_regret"] = {"sweeps": len(each), "mean": average, "p90": tail}
+    return {
+        part: {n: v if isinstance(v, int) else round(float(v), 4) for n, v in values.items()}
+        for part, values in out.items()
+    }
 
 
-def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> metrics.Regret:
-    """Regret of the k that users get: the one of least expected regret (prediction/utility.py),
-    not of the
-    highest median.
-
-    Parameters
-    ----------
-    examples : Examples
-        M measured pairs.
-    found : LeftOut
-        Their predictions by models that have not seen their source.
-    rows : Flags
-        Which of them count. (M,)
-
-    Returns
-    -------
-    Regret
-        Shares of 1, and the number of sweeps.
+def k_regrets(examples: Examples, fit: LeftOut, rows: Flags) -> Floats:
+    """Regret, as a share, of the k that users get in each sweep: the one of least expected regret
+    (prediction/utility.py), not of the highest median (S,).
     """
-    predicted = np.stack([found.low, found.median, found.high], axis=1)[rows]
-    k, sweep = examples.points.k[rows], examples.sweep[rows]
-    return metrics.sweep_regret(
-        examples.log_speedup[rows],
-        predicted,
-        k,
-        sweep,
-        lambda each, _: utility.least_regret(*each.T),
-    )
+    predicted = np.stack([fit.low, fit.median, fit.high], axis=1)[rows]
+    y, k, sweep = examples.log_speedup[rows], examples.points.k[rows], examples.sweep[rows]
+    return metrics.regrets(y, predicted, k, sweep, lambda each, _: utility.least_regret(*each.T))
 
 
-@dataclass(frozen=True)
-class DecisionShares:
-    """What one rule made of left-out rows; shares of the losses, of the gains and of all."""
+class DecisionShares(NamedTuple):
+    """What one rule made of left-out rows: shares of the losses, of the gains and of all."""
 
-    losses: int
-    gains: int
     loss_on: float
     loss_off: float
     gain_on: float
@@ -134,96 +106,46 @@ class DecisionShares:
     measure: float
 
 
-def decision_shares(
-    measured: Floats, codes: npt.NDArray[np.int8], weight: Floats
-) -> DecisionShares:
-    """Shares of on, off and measure (indices into DECISIONS) among losses and gains. (M,) each.
-
-    Parameters
-    ----------
-    measured : Floats
-        Measured log speed-ups. (M,)
-    codes : array of int8
-        Indices into DECISIONS. (M,)
-    weight : Floats
-        (M,)
-
-    Returns
-    -------
-    DecisionShares
-        Shares of the weight of losses and of gains.
-    """
-    lost = measured < 0
+def decision_shares(measured: Floats, codes: Codes, weight: Floats | None = None) -> DecisionShares:
+    """Weighted shares of on, off and measure (indices into DECISIONS) among losses and gains."""
+    weight = np.ones(len(measured)) if weight is None else weight
+    lost, every = measured < 0, np.ones(len(measured), dtype=bool)
     off, measure, on = (codes == i for i in range(3))
 
     def share(part: Flags, whole: Flags) -> float:
         total = float(weight[whole].sum())
         return float(weight[part & whole].sum()) / total if total else float("nan")
 
-    everything = np.ones(len(measured), dtype=bool)
-    shares = (share(on, lost), share(off, lost), share(on, ~lost), share(off, ~lost))
-    return DecisionShares(int(lost.sum()), int((~lost).sum()), *shares, share(measure, everything))
+    parts = ((on, lost), (off, lost), (on, ~lost), (off, ~lost), (measure, every))
+    return DecisionShares(*(share(*part) for part in parts))
 
 
-def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float]:
-    """On, off and measure of the rule that users get (prediction/decision.py), acceptance known
-    where stated and unknown in every row but those of a forced one; all rows alike, and beside it
-    sources alike.
+def codes_of(side: Side, fit: LeftOut) -> Codes:
+    """What the rule that users get (prediction/decision.py) makes of every row."""
+    return decide(np.exp(side.median), side.p_gain, on_from=fit.on_from)
 
-    Parameters
-    ----------
-    examples : Examples
-        M measured pairs.
-    found : LeftOut
-        Their predictions by models that have not seen their source.
-    rows : Flags
-        Which of them count. (M,)
 
-    Returns
-    -------
-    dict of str to float
-        Shares and scores by name.
+def decision(examples: Examples, fit: LeftOut, rows: Flags) -> dict[str, float]:
+    """On, off and measure of the rule that users get, acceptance known where stated and unknown in
+    every row but those of a forced one; all rows alike, and beside it sources alike.
     """
     out: dict[str, float] = {"losses": int((examples.log_speedup[rows] < 0).sum())}
-    for tail, pick, medians, chances in (
-        ("", rows, found.median, found.p_gain),
-        ("_hidden", unknown_rows(examples, rows), found.median_hidden, found.p_gain_hidden),
-    ):
-        y, mean, chance = examples.log_speedup[pick], medians[pick], chances[pick]
-        alike, by_source = np.ones(len(y)), metrics.group_weight(examples.fold[pick])
-        codes = decide(np.exp(mean), chance, on_from=found.on_from[pick])
+    for side in sides(examples, fit, rows):
+        pick, tail = side.rows, side.tail
+        y, codes = examples.log_speedup[pick], codes_of(side, fit)[pick]
+        alike, by_source = np.ones(len(y)), row_weight(examples.fold[pick])
         for name, weight in (("", alike), ("_by_source", by_source)):
-            made = decision_shares(y, codes, weight)
-            for key in ("loss_on", "loss_off", "gain_on", "gain_off", "measure"):
-                out[f"{key}{name}{tail}"] = getattr(made, key)
-        forced = metrics.confusion(y, mean > 0, metrics.group_weight(examples.rig[pick]))
-        out[f"balanced_accuracy{tail}"] = forced["balanced"]
-        out[f"gain_curve{tail}"] = metrics.worst_gap(y, chance, alike)
+            shares = decision_shares(y, codes, weight)._asdict()
+            out |= {f"{key}{name}{tail}": share for key, share in shares.items()}
+        by_rig = row_weight(examples.rig[pick])
+        out[f"balanced_accuracy{tail}"] = metrics.confusion(y, side.median[pick] > 0, by_rig)[0]
+        out[f"gain_curve{tail}"] = metrics.worst_gap(y, side.p_gain[pick], alike)
     return out
 
 
 def least_measure_share(measured: Floats, rank: Floats) -> float:
     """Share of rows between the two bounds on `rank` that leave 8 % of the losses on and put half
     of them off, chosen with the answers known: no bounds of this ranking do with less.
-
-    Parameters
-    ----------
-    measured : Floats
-        Measured log speed-ups. (M,)
-    rank : Floats
-        What the bounds are on, such as a chance of a gain. (M,)
-
-    Returns
-    -------
-    float
-        Share of the rows.
     """
-    lost = np.sort(rank[measured < 0])
-    on, off = np.quantile(lost, 1 - MOST_LOSSES_ON), np.quantile(lost, LEAST_LOSSES_OFF)
+    on, off = np.quantile(rank[measured < 0], (1 - MOST_LOSSES_ON, LEAST_LOSSES_OFF))
     return float(np.mean((rank > off) & (rank < on)))
-
-
-def _round(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _round(inner) for key, inner in value.items()}
-    return round(value, 4) if isinstance(value, float) else value

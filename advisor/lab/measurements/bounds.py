@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from advisor.lab.arrays import Floats
 from advisor.lab.measurements.schema import Problem, Row
 from advisor.perf import arrays, imputation, rates
 from advisor.perf.encoding import encode_rows
-
-Floats = npt.NDArray[np.float64]
 
 # published peaks and sizes are true to about a tenth; boost clocks and overlap give the rest
 MARGIN = 1.3

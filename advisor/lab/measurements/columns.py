@@ -11,17 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from advisor.domain.nouns import Method, Workload
 
 DataEngine = Literal[
-    "vllm",
-    "sglang",
-    "llama.cpp",
-    "llama-server",
-    "ik_llama.cpp",
-    "mlx",
-    "tensorrt-llm",
-    "ollama",
-    "lmstudio",
-    "custom",
-]
+    "vllm", "sglang", "llama.cpp", "llama-server", "ik_llama.cpp", "mlx", "tensorrt-llm", "ollama",
+    "lmstudio", "custom",
+]  # fmt: skip
 DataMetric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
 
 
@@ -85,7 +77,7 @@ class Run(BaseModel):
     use: Literal["train", "eval", "no"]
     use_why: str = ""
     notes: str = ""
-    # what few publications say; a table without these columns is complete
+    # from here on: what few publications say (RARE_COLUMNS)
     machine: str = ""  # tells apart several machines of one kind in one source
     n_requests: Opt[Count] = None
     output_spread: Opt[Share] = None
@@ -115,13 +107,5 @@ class PositionAcceptance(BaseModel):
 
 
 RUN_COLUMNS: tuple[str, ...] = tuple(Run.model_fields)
-RARE_COLUMNS = (
-    "machine",
-    "n_requests",
-    "output_spread",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "prefix_share",
-    "acceptance_forced",
-)
+RARE_COLUMNS = RUN_COLUMNS[RUN_COLUMNS.index("machine") :]  # a table may lack them
 ACCEPTANCE_COLUMNS: tuple[str, ...] = tuple(PositionAcceptance.model_fields)

@@ -16,31 +16,28 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.engines import canonical
 from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.lab.measurements import bounds
-from advisor.lab.measurements.columns import ACCEPTANCE_COLUMNS, RARE_COLUMNS, RUN_COLUMNS
-from advisor.lab.measurements.index_text import (
-    client_text,
-    native_quant,
-    to_text,
-    tokens_a_step,
-)
+from advisor.lab.measurements.columns import ACCEPTANCE_COLUMNS, RARE_COLUMNS, RUN_COLUMNS, Run
+from advisor.lab.measurements.index_text import client_text, native_quant, to_text, tokens_a_step
 from advisor.lab.measurements.schema import (
+    ANY_ID,
     KnownIds,
     Problem,
     Row,
-    _id_problems,
     by_group,
-    check_row,
     group_problems,
     ratio,
     read_acceptance,
     read_csv,
     read_runs,
+    read_table,
     sha256,
     source_files,
 )
@@ -48,113 +45,76 @@ from advisor.lab.measurements.schema import (
 MAX_SIDECAR_BYTES = 2**20
 DATE = re.compile(r"\d{4}(-\d{2}){0,2}")
 SIDECAR_FIELDS = (
-    "id",
-    "kind",
-    "title",
-    "address",
-    "date",
-    "holds",
-    "how",
-    "reliability",
-    "caveats",
-    "files",
-)
+    "id", "kind", "title", "address", "date", "holds", "how", "reliability", "caveats", "files",
+)  # fmt: skip
+INDEXED = (  # columns that the index takes as they are
+    "run_id", "hardware", "gpu_count", "tp", "model", "kv_cache_dtype", "engine_version", "k",
+    "concurrency", "input_tokens", "output_tokens", "depth_tokens", "output_spread",
+)  # fmt: skip
 INDEX_COMMAND = "advisor data index"
 DERIVED_METRICS = ("tpot", "ttft")
 
 
-def check(folder: Path, known: KnownIds | None = None) -> tuple[int, list[Problem]]:
-    """Check a measurements folder (or one CSV of runs). Returns the number of good rows and every
-    problem.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the files are.
-    known : KnownIds | None
-        Ids that rows may use; None: those of the knowledge folder.
-
-    Returns
-    -------
-    tuple
-        Number of good rows, and every problem found.
-
-    Raises
-    ------
-    AdvisorError
-        It is neither a measurements folder nor a table of runs.
+def check(path: Path, known: KnownIds = ANY_ID) -> tuple[int, list[Problem]]:
+    """Check a measurements folder (or one CSV of runs): the number of good rows and every problem.
+    Raises AdvisorError where it is neither.
     """
-    if folder.is_file():
-        return _check_file(folder, known)
-    if not (folder / "runs").is_dir():
+    if path.is_file():
+        rows, problems = _check_file(path, known)
+        return len(rows), sorted(problems)
+    if not (path / "runs").is_dir():
         raise AdvisorError(
-            f"{folder} has no folder runs/; give a measurements folder or a CSV of runs."
+            f"{path} has no folder runs/; give a measurements folder or a CSV of runs."
         )
-    rows, problems = read_runs(folder, known)
-    accepted, more = read_acceptance(folder)
-    problems += more + list(_sidecar_problems(folder)) + bounds.problems(rows)
+    rows, problems = read_runs(path, known)
+    accepted, more = read_acceptance(path)
+    problems += [*more, *_sidecar_problems(path), *bounds.problems(rows)]
     return len(rows) + len(accepted), sorted(problems)
 
 
-def _check_file(path: Path, known: KnownIds | None) -> tuple[int, list[Problem]]:
-    rows: list[Row] = []
-    problems: list[Problem] = []
-    table = list(read_csv(path))
-    if not table or not {"run_id", "source_id", "model"} <= table[0][1].keys():
+def _check_file(path: Path, known: KnownIds) -> tuple[list[Row], list[Problem]]:
+    first = next(read_csv(path), (0, {}))[1]
+    if not {"run_id", "source_id", "model"} <= first.keys():
         raise AdvisorError(
             f"{path.name} is no table of measured runs: it needs at least one row, and the columns "
             "run_id, source_id and model; `advisor results` reads benchmark files."
         )
-    for line, raw in table:
-        run, reasons = check_row(raw)
-        if run is not None and known:
-            reasons += list(_id_problems(run, known))
-        problems += [Problem(path.name, line, reason) for reason in reasons]
-        if run is not None and not reasons:
-            rows.append(Row(run, raw, path.name, line))
+    rows, problems = read_table(path, path.name, known, lambda *_: ())
     for group in by_group(rows).values():
         problems += group_problems(group)
-    problems += bounds.problems(rows)
-    return len(rows), sorted(problems)
+    return rows, problems + bounds.problems(rows)
 
 
 def _sidecar_problems(folder: Path) -> Iterable[Problem]:
+    sidecars = read_sidecars(folder)
     for part in ("runs", "acceptance"):
         for path in source_files(folder, part):
-            sidecar = folder / "sources" / f"{path.stem}.yaml"
-            name = f"sources/{path.stem}.yaml"
-            if not sidecar.is_file():
-                yield Problem(f"{part}/{path.name}", 0, f"no sidecar {name}")
+            name, sidecar = f"{part}/{path.name}", f"sources/{path.stem}.yaml"
+            if path.stem not in sidecars:
+                yield Problem(name, 0, f"no sidecar {sidecar}")
                 continue
-            facts = read_yaml_safely(sidecar, MAX_SIDECAR_BYTES) or {}
-            noted = (facts.get("files") or {}).get(part) or {}
+            noted = (sidecars[path.stem].get("files") or {}).get(part) or {}
             if noted.get("sha256") != sha256(path):
-                yield Problem(
-                    f"{part}/{path.name}",
-                    0,
-                    f"differs from the hash in {name}: rows are superseded, not edited",
-                )
-    for sidecar in sorted((folder / "sources").glob("*.yaml")):
-        facts = read_yaml_safely(sidecar, MAX_SIDECAR_BYTES) or {}
+                reason = f"differs from the hash in {sidecar}: rows are superseded, not edited"
+                yield Problem(name, 0, reason)
+    for source, facts in sidecars.items():
+        name = f"sources/{source}.yaml"
         missing = [field for field in SIDECAR_FIELDS if field not in facts]
-        if missing or facts.get("id") != sidecar.stem:
-            yield Problem(
-                f"sources/{sidecar.name}", 0, f"lacks {', '.join(missing) or 'its own id'}"
-            )
+        if missing or facts.get("id") != source:
+            yield Problem(name, 0, f"lacks {', '.join(missing) or 'its own id'}")
         date = str(facts.get("date") or "")
         if date and not DATE.fullmatch(date):
-            yield Problem(
-                f"sources/{sidecar.name}", 0, f"date {date!r} is not YYYY, YYYY-MM or YYYY-MM-DD"
-            )
+            yield Problem(name, 0, f"date {date!r} is not YYYY, YYYY-MM or YYYY-MM-DD")
 
 
 def read_sidecars(folder: Path) -> dict[str, dict[str, Any]]:
     """Every sidecar by source id."""
     files = sorted((folder / "sources").glob("*.yaml"))
-    return {path.stem: read_yaml_safely(path, MAX_SIDECAR_BYTES) for path in files}
+    return {path.stem: read_yaml_safely(path, MAX_SIDECAR_BYTES) or {} for path in files}
 
 
-def _csv_text(columns: tuple[str, ...], rows: Iterable[Mapping[str, str]]) -> str:
+def csv_text(columns: tuple[str, ...], rows: Iterable[Mapping[str, str]]) -> str:
+    """A table of these columns, without rare ones that no row fills."""
     out, listed = io.StringIO(), list(rows)
     kept = [c for c in columns if c not in RARE_COLUMNS or any(row.get(c) for row in listed)]
     writer = csv.DictWriter(out, kept, lineterminator="\n")
@@ -167,33 +127,31 @@ def add(
     folder: Path, runs: Path | None, acceptance: Path | None = None, sources: Path | None = None
 ) -> list[str]:
     """Take tables (one row an arm, one row a position, one row a source) into the folder, split by
-    source.
-
-    Raises AdvisorError if a source is there already (supersede it under a new id) or a row is bad.
-    Returns the source ids.
+    source; returns the source ids. Raises AdvisorError if a source is there already (supersede it
+    under a new id) or a row is bad.
     """
     tables: dict[str, dict[str, list[dict[str, str]]]] = {}
     for part, path in (("runs", runs), ("acceptance", acceptance)):
         for row in _rows_by_source(path) if path else ():
             tables.setdefault(row["source_id"], {}).setdefault(part, []).append(row)
     described = _facts_by_source(sources) if sources else {}
-    for source in sorted(set(tables) | set(described)):
+    names = sorted(tables.keys() | described.keys())
+    for source in names:
         if (folder / "sources" / f"{source}.yaml").exists():
             raise AdvisorError(
                 f"source {source!r} is there already; rows are superseded under a new source id, "
                 f"not edited."
             )
-    if runs:
-        _, problems = _check_file(runs, None)
-        if problems:
-            raise AdvisorError(
-                f"{len(problems)} bad rows, the first: {problems[0]}; nothing was added."
-            )
+    problems = sorted(_check_file(runs, ANY_ID)[1]) if runs else []
+    if problems:
+        raise AdvisorError(
+            f"{len(problems)} bad rows, the first: {problems[0]}; nothing was added."
+        )
     for part in ("runs", "acceptance", "sources"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    for source in sorted(set(tables) | set(described)):
+    for source in names:
         _write_source(folder, source, tables.get(source, {}), described.get(source, {}))
-    return sorted(set(tables) | set(described))
+    return names
 
 
 def _rows_by_source(path: Path) -> list[dict[str, str]]:
@@ -216,84 +174,52 @@ def _facts_by_source(path: Path) -> dict[str, dict[str, Any]]:
 def _write_source(
     folder: Path, source: str, parts: Mapping[str, list[dict[str, str]]], facts: Mapping[str, Any]
 ) -> None:
-    import yaml
-
     files: dict[str, dict[str, Any]] = {}
     for part, rows in parts.items():
         path = folder / part / f"{source}.csv"
-        path.write_text(
-            _csv_text(RUN_COLUMNS if part == "runs" else ACCEPTANCE_COLUMNS, rows), encoding="utf-8"
-        )
+        columns = RUN_COLUMNS if part == "runs" else ACCEPTANCE_COLUMNS
+        path.write_text(csv_text(columns, rows), encoding="utf-8")
         files[part] = {"rows": len(rows), "sha256": sha256(path)}
-    sidecar = {
-        "id": source,
-        "kind": facts.get("kind", ""),
-        "title": facts.get("title", ""),
-        "address": facts.get("address", ""),
-        "date": facts.get("date", ""),
-        "holds": facts.get("what_it_holds", ""),
-        "how": facts.get("how", "transcribed from the publication"),
-        "reliability": facts.get("reliability", ""),
-        "caveats": facts.get("caveats", ""),
-        "files": files,
-    }
+    names = {name: name for name in SIDECAR_FIELDS} | {"holds": "what_it_holds"}
+    sidecar = {name: facts.get(field, "") for name, field in names.items()}
+    how = facts.get("how", "transcribed from the publication")
+    sidecar |= {"id": source, "how": how, "files": files}
     if inputs := facts.get("inputs_sha256"):
         sidecar["inputs_sha256"] = inputs
     text = yaml.safe_dump(sidecar, sort_keys=False, allow_unicode=True, width=110)
     (folder / "sources" / f"{source}.yaml").write_text(text, encoding="utf-8")
 
 
-# ---------------------------------------------------------------- the compiled index of measured
-# pairs
-
-
 def index_entries(rows: Iterable[Row], dates: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Measured pairs for the nearest-evidence look-up: one entry an arm and metric, TPOT and TTFT
-    pairs derived.
+    """Measured pairs for the nearest-evidence look-up: one entry for each arm and metric, TPOT and
+    TTFT pairs derived.
     """
     entries: list[dict[str, Any]] = []
     for group in by_group(rows).values():
         off = next((row.run for row in group if row.run.spec_method == "none"), None)
-        for row in group:
-            run = row.run
+        for run in (row.run for row in group):
             if run.spec_method == "none" or run.use == "no":
                 continue
-            found: dict[str, float] = {}
-            if run.speedup and run.speedup_metric:
-                found[run.speedup_metric] = run.speedup
-            for metric in DERIVED_METRICS:
-                value = ratio(run, off, metric) if off else None
-                if value and metric not in found:
-                    found[metric] = value
+            published = {run.speedup_metric: run.speedup} if run.speedup else {}
+            missing = [metric for metric in DERIVED_METRICS if metric not in published]
+            derived = {metric: ratio(run, off, metric) for metric in missing} if off else {}
+            date = dates.get(run.source_id, "")
             entries += [
-                _entry(row, metric, value, dates.get(run.source_id, ""))
-                for metric, value in found.items()
+                _entry(run, metric, value, date)
+                for metric, value in (published | derived).items()
+                if metric and value
             ]
     return entries
 
 
-def _entry(row: Row, metric: str, speedup: float, date: str) -> dict[str, Any]:
-    run = row.run
-    entry = {
-        "run_id": run.run_id,
+def _entry(run: Run, metric: str, speedup: float, date: str) -> dict[str, Any]:
+    entry = {name: getattr(run, name) for name in INDEXED} | {
         "source": run.source_id,
-        "hardware": run.hardware,
-        "gpu_count": run.gpu_count,
-        "tp": run.tp,
-        "model": run.model,
         "quant": _quant_id(run.quant) or native_quant(run.model),
-        "kv_cache_dtype": run.kv_cache_dtype,
         "engine": canonical(run.engine) or run.engine,
-        "engine_version": run.engine_version,
         "method": run.spec_method,
-        "k": run.k,
-        "concurrency": run.concurrency,
-        "input_tokens": run.input_tokens,
-        "output_tokens": run.output_tokens,
-        "depth_tokens": run.depth_tokens,
         "workload": run.workload or client_text(run.notes),
         "accepted": tokens_a_step(run),
-        "output_spread": run.output_spread,
         "prefix_share": run.prefix_share or None,
         "metric": metric,
         "speedup": round(speedup, 4),
@@ -304,7 +230,7 @@ def _entry(row: Row, metric: str, speedup: float, date: str) -> dict[str, Any]:
 
 
 @cache
-def _quant_id(name: str | None) -> str | None:
+def _quant_id(name: str) -> str:
     """The quantisation's own id where a row names it by an alias, so that a question for it finds
     the row.
     """
@@ -314,27 +240,23 @@ def _quant_id(name: str | None) -> str | None:
         return name
 
 
-def _all_entries(folder: Path) -> list[dict[str, Any]]:
-    """Pairs that are clean (use=train) or weak (use=eval), in the order of the files."""
+def index_text(folder: Path) -> str:
+    """The text of index.jsonl: pairs that are clean (use=train) or weak (use=eval), in the order of
+    the files. Raises AdvisorError where a row is bad.
+    """
     rows, problems = read_runs(folder)
     if problems:
         raise AdvisorError(
             f"{len(problems)} bad rows in the measurements, the first: {problems[0]}."
         )
     dates = {source: str(facts.get("date", "")) for source, facts in read_sidecars(folder).items()}
-    return index_entries(rows, dates)
-
-
-def index_text(folder: Path) -> str:
-    """The text of index.jsonl."""
-    return to_text(
-        _all_entries(folder), f"by `{INDEX_COMMAND}` from runs/ and sources/; do not edit"
-    )
+    note = f"by `{INDEX_COMMAND}` from runs/ and sources/; do not edit"
+    return to_text(index_entries(rows, dates), note)
 
 
 def write_index(folder: Path) -> int:
     """Write index.jsonl; returns the number of pairs."""
     text = index_text(folder)
     (folder / evidence.INDEX_NAME).write_text(text, encoding="utf-8")
-    found = evidence.from_text(text)
-    return sum(len(found.pairs(group)) for group in range(len(found.groups)))
+    index = evidence.from_text(text)
+    return sum(len(index.pairs(group)) for group in range(len(index.groups)))

@@ -93,8 +93,13 @@ def _short(value: Any) -> Any:
 def _by_use(entries: list[Pair]) -> list[str]:
     """The columns of a run, those that most runs fill first."""
     named = {n for entry in entries for n in entry} - {
-        *SHARED, "metric", "speedup", "date", "run_id", "source",
-    }  # fmt: skip
+        *SHARED,
+        "metric",
+        "speedup",
+        "date",
+        "run_id",
+        "source",
+    }
     given = {n: sum(n in e and (n, e[n]) != ("clean", True) for e in entries) for n in named}
     return sorted(given, key=lambda n: (-given[n], n))
 

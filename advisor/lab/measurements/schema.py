@@ -12,7 +12,8 @@ import csv
 import hashlib
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,8 @@ COLUMN_OF_METRIC = {
     "tpot": "tpot_ms",
     "ttft": "ttft_ms",
 }
+# columns that all arms of a group share
+SAME = ("model", "hardware", "engine", "source_id", "concurrency", "gpu_count")
 SPEEDUP_TOLERANCE = 0.015  # published ratios are rounded; a larger gap means a wrong pairing
 
 
@@ -106,66 +109,44 @@ def _reasons(error: ValidationError) -> str:
     )
 
 
-def check_row(raw: Mapping[str, str]) -> tuple[Run | None, list[str]]:
-    """Parse one row and check it alone: types, ranges, units. Returns the run (or None) and the
-    reasons against it.
+def check_row(raw: Mapping[str, str], known: KnownIds) -> tuple[Run | None, list[str]]:
+    """Parse one row and check it alone: types, ranges, units, ids. Returns the run (or None) and
+    the reasons against it.
     """
     try:
         run = Run.model_validate(dict(raw))
     except ValidationError as error:
         return None, [_reasons(error)]
-    return run, list(_unit_problems(run))
+    return run, [*_unit_problems(run), *_id_problems(run, known)]
 
 
 def _unit_problems(run: Run) -> Iterator[str]:
-    if run.spec_method == "none" and run.k:
-        yield f"k = {run.k} in a run without speculation"
-    if (
-        run.k is not None
-        and run.acceptance_length is not None
-        and run.acceptance_length > run.k + 1.05
-    ):
-        yield f"acceptance_length {run.acceptance_length} is above k + 1 = {run.k + 1}"
-    if run.k and run.acceptance_length and run.acceptance_rate is not None:
-        expected = 1 + run.k * run.acceptance_rate
-        if abs(run.acceptance_length / expected - 1) > 0.1:
-            yield (
-                f"acceptance_length {run.acceptance_length} is not 1 + k * acceptance_rate = "
-                f"{expected:.2f}"
-            )
+    k, length, output, request = (
+        run.k, run.acceptance_length, run.output_tok_s, run.request_tok_s,
+    )  # fmt: skip
+    if run.spec_method == "none" and k:
+        yield f"k = {k} in a run without speculation"
+    if k is not None and length is not None and length > k + 1.05:
+        yield f"acceptance_length {length} is above k + 1 = {k + 1}"
+    if k and length and run.acceptance_rate is not None:
+        expected = 1 + k * run.acceptance_rate
+        if abs(length / expected - 1) > 0.1:
+            yield f"acceptance_length {length} is not 1 + k * acceptance_rate = {expected:.2f}"
     if run.speedup is not None and run.speedup_metric is None:
         yield "speedup without speedup_metric"
-    if run.tpot_ms and run.request_tok_s and not 0.2 < run.tpot_ms * run.request_tok_s / 1000 < 5:
-        yield f"tpot_ms {run.tpot_ms} and request_tok_s {run.request_tok_s} disagree: wrong unit?"
+    if run.tpot_ms and request and not 0.2 < run.tpot_ms * request / 1000 < 5:
+        yield f"tpot_ms {run.tpot_ms} and request_tok_s {request} disagree: wrong unit?"
     if run.tpot_ms and run.itl_p99_ms and run.itl_p99_ms < run.tpot_ms / 3:
         yield f"itl_p99_ms {run.itl_p99_ms} is far below tpot_ms {run.tpot_ms}: wrong unit?"
     slots = run.concurrency or 0
-    if (
-        run.output_tok_s
-        and run.request_tok_s
-        and slots
-        and run.output_tok_s > 3 * slots * run.request_tok_s
-    ):
+    if output and request and slots and output > 3 * slots * request:
         yield "output_tok_s is above 3 x concurrency x request_tok_s: wrong unit or wrong column?"
     if run.use == "train" and run.use_why == "":
         yield "use=train without use_why"
 
 
 def measured_value(run: Run, metric: str) -> float | None:
-    """The measured value of a metric in this arm (tok/s or ms), None where it was not published.
-
-    Parameters
-    ----------
-    run : Run
-        One row of the measurements.
-    metric : str
-        Name of the metric.
-
-    Returns
-    -------
-    float or None
-        tok/s or ms.
-    """
+    """The measured value of a metric in this arm (tok/s or ms), None where it was not published."""
     value: float | None = getattr(run, COLUMN_OF_METRIC[metric])
     return value
 
@@ -173,20 +154,6 @@ def measured_value(run: Run, metric: str) -> float | None:
 def ratio(arm: Run, off: Run, metric: str) -> float | None:
     """Speed-up of `arm` against `off` (above 1 is faster, times inverted), None where either value
     is missing.
-
-    Parameters
-    ----------
-    arm : Run
-        Run with speculation.
-    off : Run
-        Run of the same setting without.
-    metric : str
-        Name of the metric.
-
-    Returns
-    -------
-    float or None
-        Speed-up.
     """
     on, base = measured_value(arm, metric), measured_value(off, metric)
     if not on or not base:
@@ -198,39 +165,24 @@ def group_problems(rows: Sequence[Row]) -> list[Problem]:
     """Check the arms of one group against each other: one baseline, same setting, a speed-up that
     follows from the arms.
     """
-    out: list[Problem] = []
-    offs = [row for row in rows if row.run.spec_method == "none"]
-    for extra in offs[1:]:
-        out.append(
-            Problem(
-                extra.file,
-                extra.line,
-                f"group {extra.run.group_id} has two baselines ({offs[0].run.run_id})",
-            )
-        )
-    for row in rows:
-        if not offs or row.run.spec_method == "none":
-            continue
-        off = offs[0].run
-        for name in ("model", "hardware", "engine", "source_id", "concurrency", "gpu_count"):
-            if getattr(row.run, name) != getattr(off, name):
-                out.append(
-                    Problem(
-                        row.file,
-                        row.line,
-                        f"{name} differs from {off.run_id}, the group's run without speculation",
-                    )
+    plain = [row for row in rows if row.run.spec_method == "none"]
+    if not plain:
+        return []
+    off = plain[0].run
+    twice = f"group {off.group_id} has two baselines ({off.run_id})"
+    out = [Problem(extra.file, extra.line, twice) for extra in plain[1:]]
+    for row in (row for row in rows if row.run.spec_method != "none"):
+        run, reasons = row.run, []
+        for name in SAME:
+            if getattr(run, name) != getattr(off, name):
+                reasons.append(
+                    f"{name} differs from {off.run_id}, the group's run without speculation"
                 )
-        metric = row.run.speedup_metric
-        found = ratio(row.run, off, metric) if metric else None
-        if found and row.run.speedup and abs(math.log(found / row.run.speedup)) > SPEEDUP_TOLERANCE:
-            out.append(
-                Problem(
-                    row.file,
-                    row.line,
-                    f"speedup {row.run.speedup} but the runs give {found:.4f} ({metric})",
-                )
-            )
+        metric = run.speedup_metric
+        value = ratio(run, off, metric) if metric else None
+        if value and run.speedup and abs(math.log(value / run.speedup)) > SPEEDUP_TOLERANCE:
+            reasons.append(f"speedup {run.speedup} but the runs give {value:.4f} ({metric})")
+        out += [Problem(row.file, row.line, reason) for reason in reasons]
     return out
 
 
@@ -243,56 +195,58 @@ class KnownIds(NamedTuple):
     models: frozenset[str] = frozenset()
 
 
+ANY_ID = KnownIds()
+
+
 def known_ids() -> KnownIds:
     """The ids of the knowledge folder."""
     return KnownIds(frozenset(knowledge.hardware_ids()), frozenset(knowledge.llm_ids()))
 
 
 def _id_problems(run: Run, known: KnownIds) -> Iterator[str]:
-    from difflib import get_close_matches
-
-    for kind, name, ids in (
-        ("hardware", run.hardware, known.hardware),
-        ("model", run.model, known.models),
+    for kind, name, ids in zip(
+        ("hardware", "model"), (run.hardware, run.model), known, strict=True
     ):
         if ids and name not in ids and not name.startswith("unknown"):
             near = get_close_matches(name, ids, 2)
             yield f"unknown {kind} id {name!r}" + (f"; nearest: {', '.join(near)}" if near else "")
 
 
-def read_runs(folder: Path, known: KnownIds | None = None) -> tuple[list[Row], list[Problem]]:
-    """All runs of a measurements folder, and every problem found in them. Bad rows are not among
-    the runs.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the files are.
-    known : KnownIds | None
-        Ids that rows may use; None: those of the knowledge folder.
-
-    Returns
-    -------
-    tuple
-        Good rows, and every problem found.
+def read_table(
+    path: Path, name: str, known: KnownIds, more: Callable[[Run, int], Iterable[str]]
+) -> tuple[list[Row], list[Problem]]:
+    """The good rows of one table of runs, and every problem of its rows; `more` says what else
+    stands against the run of a line.
     """
+    rows: list[Row] = []
+    problems: list[Problem] = []
+    for line, raw in read_csv(path):
+        run, reasons = check_row(raw, known)
+        reasons += more(run, line) if run else ()
+        problems += [Problem(name, line, each) for each in reasons]
+        if run and not reasons:
+            rows.append(Row(run, raw, name, line))
+    return rows, problems
+
+
+def read_runs(folder: Path, known: KnownIds = ANY_ID) -> tuple[list[Row], list[Problem]]:
+    """All good runs of a measurements folder, and every problem of its rows and groups."""
     rows: list[Row] = []
     problems: list[Problem] = []
     seen: dict[str, str] = {}
     for path in source_files(folder):
         name = f"runs/{path.name}"
-        for line, raw in read_csv(path):
-            run, reasons = check_row(raw)
-            if run is not None:
-                reasons += list(_id_problems(run, known)) if known else []
-                if run.source_id != path.stem:
-                    reasons.append(f"source_id {run.source_id!r} in the file of {path.stem!r}")
-                if run.run_id in seen:
-                    reasons.append(f"run_id {run.run_id!r} is already in {seen[run.run_id]}")
-                seen[run.run_id] = f"{name}:{line}"
-                if not reasons:
-                    rows.append(Row(run, raw, name, line))
-            problems += [Problem(name, line, reason) for reason in reasons]
+
+        def more(run: Run, line: int, path: Path = path, name: str = name) -> Iterator[str]:
+            if run.source_id != path.stem:
+                yield f"source_id {run.source_id!r} in the file of {path.stem!r}"
+            if run.run_id in seen:
+                yield f"run_id {run.run_id!r} is already in {seen[run.run_id]}"
+            seen[run.run_id] = f"{name}:{line}"
+
+        table, bad = read_table(path, name, known, more)
+        rows += table
+        problems += bad
     for group in by_group(rows).values():
         problems += group_problems(group)
     return rows, problems
@@ -319,8 +273,7 @@ def read_acceptance(folder: Path) -> tuple[list[PositionAcceptance], list[Proble
                 problems.append(Problem(name, line, _reasons(error)))
                 continue
             if row.source_id != path.stem:
-                problems.append(
-                    Problem(name, line, f"source_id {row.source_id!r} in the file of {path.stem!r}")
-                )
+                reason = f"source_id {row.source_id!r} in the file of {path.stem!r}"
+                problems.append(Problem(name, line, reason))
             rows.append(row)
     return rows, problems

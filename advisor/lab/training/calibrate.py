@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from advisor.lab.arrays import Floats, Words
 from advisor.perf.arrays import PATHS
 from advisor.perf.constants import PROVENANCE, Constants, shift_constants
 
-Floats = npt.NDArray[np.float64]
 Predictor = Callable[[Constants], Floats]
 
 STEP = 0.15  # finite-difference step in log(constant)
@@ -24,102 +24,55 @@ RIG_SD = 0.35  # log miss at which a whole rig counts half
 ROBUST = 2.0
 # no room for effects of a source: a source's own level is what the constants should explain
 SOURCE_SD = 0.005
-PRIOR_WIDTH = (
-    1.5  # the published widths are guesses of their authors; wider ones win on left-out sources
-)
+# the published widths are guesses of their authors; wider ones win on left-out sources
+PRIOR_WIDTH = 1.5
 MAX_SHIFT_SD = 2.5
+MOST_STEP = 0.4  # in log(constant)
+LEAST_SHIFT = 0.01  # a constant that moved less stays where it was
 
 
 def names_for(paths: npt.NDArray[np.int16]) -> tuple[str, ...]:
-    """Names of the constants that a fit may move: scalars, and per-path ones for the paths that
-    have rows.
-
-    Parameters
-    ----------
-    paths : array of int16
-        Codes of PATHS. (M,)
-
-    Returns
-    -------
-    tuple of str
-        As `shift_constants` takes them.
+    """Names of the constants that a fit may move, as `shift_constants` takes them: scalars, and
+    per-path ones for the paths (codes of PATHS) that have rows.
     """
-    default = Constants()
-    present = [PATHS[code] for code in np.unique(paths)]
-    out: list[str] = []
-    for name, provenance in PROVENANCE.items():
-        if provenance.log_sd <= 0:
-            continue
-        if isinstance(getattr(default, name), tuple):
-            out += [f"{name}[{path}]" for path in present]
-        else:
-            out.append(name)
-    return tuple(out)
+    default, present = Constants(), [PATHS[code] for code in np.unique(paths)]
+    return tuple(
+        word
+        for name, source in PROVENANCE.items()
+        if source.log_sd > 0
+        for word in (
+            [f"{name}[{path}]" for path in present]
+            if isinstance(getattr(default, name), tuple)
+            else [name]
+        )
+    )
 
 
 def prior_sd(names: tuple[str, ...]) -> Floats:
-    """Prior width of log(constant).
-
-    Parameters
-    ----------
-    names : tuple of str
-        P constants, as `names_for` gives them.
-
-    Returns
-    -------
-    Floats
-        In log. (P,)
-    """
+    """Prior width of the log of each constant."""
     return PRIOR_WIDTH * np.array([PROVENANCE[name.split("[")[0]].log_sd for name in names])
 
 
 def jacobian(
     predict: Predictor, names: tuple[str, ...], at: Mapping[str, float] | None = None
 ) -> Floats:
-    """d log(speed-up) / d log(constant), (M, P), by central differences.
-
-    Parameters
-    ----------
-    predict : Predictor
-        Log speed-ups (M,) for constants.
-    names : tuple[str, ...]
-        Constants to move.
-    at : Mapping[str, float] | None
-        Shifts of log(constant) around which to differentiate.
-
-    Returns
-    -------
-    Floats
-        One column a constant. (M, P)
+    """d log(speed-up) / d log(constant) by central differences around the shifts `at`, one column
+    for each constant.
     """
-    start = dict(at or {})
-    base = Constants()
-    columns = []
-    for name in names:
-        up = predict(shift_constants(base, {**start, name: start.get(name, 0.0) + STEP}))
-        down = predict(shift_constants(base, {**start, name: start.get(name, 0.0) - STEP}))
-        columns.append((up - down) / (2 * STEP))
-    return np.column_stack(columns)
+    start, base = dict(at or {}), Constants()
+
+    def at_step(name: str, step: float) -> Floats:
+        return predict(shift_constants(base, {**start, name: start.get(name, 0.0) + step}))
+
+    return np.column_stack([(at_step(n, STEP) - at_step(n, -STEP)) / (2 * STEP) for n in names])
 
 
 def rig_trust(miss: Floats, which: npt.NDArray[np.int64]) -> Floats:
-    """Weight of each row by how far its rig as a whole lies from the model, (N,): 1 near it, a half
-    at RIG_SD.
+    """Weight of each row by how far its rig as a whole lies from the model: 1 near it, a half at
+    RIG_SD. `which`: index of the rig of each row.
 
     A rig that misses by a factor in all its rows tells of something that no row says; others must
     not pay for it.
-
-    Parameters
-    ----------
-    miss : Floats
-        Log of measured over predicted. (N,)
-    which : NDArray[int64]
-        Index of the rig of each row. (N,)
-
-    Returns
-    -------
-    Floats
-        From 0 to 1. (N,)
     """
     middle = np.array([np.median(miss[which == rig]) for rig in range(which.max() + 1)])
     return np.asarray(1 / (1 + (middle / RIG_SD) ** 2))[which]
@@ -131,50 +84,29 @@ def fit(
     slopes: Floats,
     target: Floats,
     noise_sd: Floats,
-    groups: npt.NDArray[np.str_],
+    rigs: Words,
 ) -> dict[str, float]:
-    """Shifts of log(constant) by name, only those that moved by 0.01 or more. `slopes` from
-    `jacobian`. Deterministic.
-
-    Parameters
-    ----------
-    predict : Predictor
-        Log speed-ups (M,) for constants.
-    names : tuple[str, ...]
-        Constants to move.
-    slopes : Floats
-        From `jacobian`. (M, P)
-    target : Floats
-        Log speed-ups to meet. (M,)
-    noise_sd : Floats
-        Expected scatter of each row. (M,)
-    groups : NDArray[str_]
-        Rig of each row. (M,)
-
-    Returns
-    -------
-    dict of float
-        Shifts of log(constant) by name.
+    """Shifts of log(constant) by name with which `predict` meets the targets. `slopes` from
+    `jacobian`; `noise_sd`: expected scatter of each row. Deterministic.
     """
     sd = prior_sd(names)
-    _, which = np.unique(groups, return_inverse=True)
+    _, which = np.unique(rigs, return_inverse=True)
     effects = np.eye(which.max() + 1)[which] * SOURCE_SD
     p = len(names)
-    shift = np.zeros(p)
-    source = np.zeros(effects.shape[1])
+    shift: Floats = np.zeros(p)
+    source: Floats = np.zeros(effects.shape[1])
     full = np.hstack([slopes * sd, effects])
     for _ in range(STEPS):
-        value = predict(shift_constants(Constants(), dict(zip(names, shift.tolist(), strict=True))))
-        miss = (target - value - effects @ source) / noise_sd
-        weight = 1 / np.maximum(1.0, np.abs(miss) / ROBUST)
-        weight = weight * rig_trust(target - value, which)
+        moved = shift_constants(Constants(), dict(zip(names, shift.tolist(), strict=True)))
+        rest = target - predict(moved)
+        miss = (rest - effects @ source) / noise_sd
+        weight = rig_trust(rest, which) / np.maximum(1.0, np.abs(miss) / ROBUST)
         precision = weight / noise_sd**2
-        goal = target - value + slopes @ shift  # chord: linear around the current shift
+        goal = rest + slopes @ shift  # chord: linear around the current shift
         hessian = (full * precision[:, None]).T @ full + np.eye(full.shape[1])
         solution = np.linalg.solve(hessian, full.T @ (precision * goal))
         wanted = np.clip(solution[:p], -MAX_SHIFT_SD, MAX_SHIFT_SD) * sd
-        shift = shift + np.clip(wanted - shift, -0.4, 0.4)
+        shift = shift + np.clip(wanted - shift, -MOST_STEP, MOST_STEP)
         source = np.asarray(solution[p:], dtype=np.float64)
-    return {
-        name: round(float(s), 4) for name, s in zip(names, shift, strict=True) if abs(s) >= 0.01
-    }
+    shifts = zip(names, shift.tolist(), strict=True)
+    return {name: round(value, 4) for name, value in shifts if abs(value) >= LEAST_SHIFT}

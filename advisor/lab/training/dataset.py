@@ -9,14 +9,15 @@ is split by rig.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.nouns import AdvisorError
+from advisor.lab.arrays import Flags, Floats, Index, Words
 from advisor.lab.measurements.columns import Run
 from advisor.lab.measurements.schema import (
     COLUMN_OF_METRIC,
@@ -33,12 +34,12 @@ from advisor.perf import arrays
 from advisor.perf.encoding import encode_rows
 from advisor.perf.encoding.cells import row_text
 
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.str_]
-
 KERNEL_PATH_SD = 0.15  # own spread of rows whose source blames one kernel path
 # One table, many contributors, in two transcriptions: a fold is a rig, not the table
 COMMUNITY_TABLES = {"sudo38": "sudo38", "sudo38c": "sudo38"}
+MEANS_ALONE = ("infxgold", "l4", "luka", "gb10yuyu")  # sources of acceptance with no clean arm
+TABLE = ("source_id", "model", "quant", "engine", "spec_method", "workload")  # of positions
+Stated = tuple[dict[str, str], float, float]  # row, k, tokens per step at k
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +61,17 @@ class Examples:
     group: Words
     sweep: Words
     use: Words
-    primary: npt.NDArray[np.bool_]  # the metric that the source published as the speed-up
-    acceptance_known: npt.NDArray[np.bool_]
+    primary: Flags  # the metric that the source published as the speed-up
+    acceptance_known: Flags
     # the harness or a text that repeats itself set the acceptance: nobody can be asked to know it
-    forced: npt.NDArray[np.bool_]
+    forced: Flags
     sd: Floats  # expected replicate sd of the log ratio
     log_base: Floats  # log of the measured off arm, tok/s or ms; NaN where it was not published
 
     def __len__(self) -> int:
         return len(self.log_speedup)
 
-    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Examples:
+    def take(self, index: Index | Flags) -> Examples:
         """Return the examples at these positions (T,) or where the mask (M,) is true."""
         picked = {name: value[index] for name, value in vars(self).items() if name != "points"}
         return Examples(points=self.points.take(index), **picked)
@@ -92,98 +93,65 @@ class Pair(NamedTuple):
     base: float  # the off arm's value, NaN if not published
 
 
-def _base(off: Run | None, metric: str) -> float:
-    return (measured_value(off, metric) or math.nan) if off else math.nan
-
-
-def _pairs(group: list[Row]) -> list[Pair]:
+def _pairs(group: list[Row]) -> Iterator[Pair]:
     off = next((row.run for row in group if row.run.spec_method == "none"), None)
-    out: list[Pair] = []
-    for row in group:
-        run = row.run
-        if run.spec_method == "none":
-            continue
-        if run.speedup and run.speedup_metric:
-            out.append(
-                Pair(row, run.speedup_metric, run.speedup, True, _base(off, run.speedup_metric))
-            )
-        for metric in COLUMN_OF_METRIC if off else ():
+    for row in (row for row in group if row.run.spec_method != "none"):
+        run, published = row.run, row.run.speedup_metric
+        metrics = COLUMN_OF_METRIC if off else ()
+        bases = {name: (off and measured_value(off, name)) or math.nan for name in COLUMN_OF_METRIC}
+        if run.speedup and published:
+            yield Pair(row, published, run.speedup, True, bases[published])
+        for metric in metrics:
             value = ratio(run, off, metric) if off else None
-            if value and metric != run.speedup_metric and 0.02 < value < 30:
-                out.append(Pair(row, metric, value, False, _base(off, metric)))
-    return out
+            if value and metric != published and 0.02 < value < 30:
+                yield Pair(row, metric, value, False, bases[metric])
 
 
 def examples(folder: Path | None = None, uses: tuple[str, ...] = ("train", "eval")) -> Examples:
-    """All pairs of the measurement files. Raises AdvisorError where a file has bad rows.
-
-    Parameters
-    ----------
-    folder : Path | None
-        Of the measurements; None: the repository's.
-    uses : tuple[str, ...]
-        Values of `use` that are read.
-
-    Returns
-    -------
-    pairs : Examples
-        M measured pairs.
-
-    Raises
-    ------
-    AdvisorError
-        Where a file has bad rows.
+    """All pairs of the measurement files (default: the shipped ones) whose `use` is one of these.
+    Raises AdvisorError where a file has bad rows.
     """
     rows, problems = read_runs(folder or measurements_dir())
     if problems:
         raise AdvisorError(
-            f"{len(problems)} bad measured rows, the first: {problems[0]}; see `advisor "
-            f"data check`."
+            f"{len(problems)} bad measured rows, the first: {problems[0]}; see `advisor data check`"
         )
-    pairs = [
-        pair
-        for group in by_group(rows).values()
-        for pair in _pairs(group)
-        if pair[0].run.use in uses
-    ]
-    return _assemble(pairs)
+    pairs = [pair for group in by_group(rows).values() for pair in _pairs(group)]
+    return _assemble([pair for pair in pairs if pair.row.run.use in uses])
 
 
 def _assemble(pairs: list[Pair]) -> Examples:
-    texts = [row_text(row.raw | {"speedup_metric": metric}) for row, metric, *_ in pairs]
+    texts = [row_text(pair.row.raw | {"speedup_metric": pair.metric}) for pair in pairs]
     points, errors = encode_rows.from_rows(texts)
-    keep = [i for i, error in enumerate(errors) if error is None]
-    index = np.array(keep, dtype=np.int64)
-    runs = [pairs[i][0].run for i in keep]
-    rigs = [_rig(r) for r in runs]
-    sweeps = [
-        "|".join(map(str, (pairs[i][0].run.group_id, pairs[i][0].run.spec_method, pairs[i][1])))
-        for i in keep
-    ]
-    primary = np.array([pairs[i][3] for i in keep])
+    good = np.array([error is None for error in errors], dtype=bool)
+    pairs = [pair for pair, fine in zip(pairs, good, strict=True) if fine]
+    runs = [pair.row.run for pair in pairs]
+    rigs = [_rig(run) for run in runs]
+    metrics = [pair.metric for pair in pairs]
+    primary = np.array([pair.primary for pair in pairs])
+
+    def column(name: str) -> Words:
+        return np.array([getattr(run, name) for run in runs])
+
+    labels = {"source": "source_id", "group": "group_id", "method": "spec_method"}
+    plain = ("hardware", "engine", "model", "run_id", "use")
+    sweeps = zip(column("group_id"), column("spec_method"), metrics, strict=True)
+    stated = (run.acceptance_rate is not None or run.acceptance_length is not None for run in runs)
     return Examples(
-        points=points.take(index),
-        log_speedup=np.array([math.log(pairs[i][2]) for i in keep]),
+        points=points.take(np.flatnonzero(good)),
+        log_speedup=np.array([math.log(pair.speedup) for pair in pairs]),
         weight=rig_weight(np.array(rigs), primary),
-        source=np.array([r.source_id for r in runs]),
         rig=np.array(rigs),
-        fold=np.array([fold_of(r.source_id, rig) for r, rig in zip(runs, rigs, strict=True)]),
-        hardware=np.array([r.hardware for r in runs]),
-        engine=np.array([r.engine for r in runs]),
-        model=np.array([r.model for r in runs]),
-        method=np.array([r.spec_method for r in runs]),
-        metric=np.array([pairs[i][1] for i in keep]),
-        run_id=np.array([r.run_id for r in runs]),
-        group=np.array([r.group_id for r in runs]),
-        sweep=np.array(sweeps),
-        use=np.array([r.use for r in runs]),
+        fold=np.array([fold_of(run.source_id, rig) for run, rig in zip(runs, rigs, strict=True)]),
+        metric=np.array(metrics),
+        sweep=np.array(["|".join(each) for each in sweeps]),
         primary=primary,
-        acceptance_known=np.array(
-            [r.acceptance_rate is not None or r.acceptance_length is not None for r in runs]
-        ),
-        forced=np.array([bool(r.acceptance_forced) for r in runs]),
-        sd=np.array([_replicate_sd(r) for r in runs]),
-        log_base=np.log(np.array([pairs[i].base for i in keep])),
+        acceptance_known=np.array(list(stated)),
+        forced=np.array([bool(run.acceptance_forced) for run in runs]),
+        sd=np.array([_replicate_sd(run) for run in runs]),
+        log_base=np.log(np.array([pair.base for pair in pairs])),
+        **{name: column(name) for name in plain},
+        **{name: column(field) for name, field in labels.items()},
     )
 
 
@@ -204,26 +172,11 @@ def _replicate_sd(run: Run) -> float:
     return 0.029 if (run.n_trials or 1) >= 3 else 0.045
 
 
-def rig_weight(rigs: Words, primary: npt.NDArray[np.bool_]) -> Floats:
-    """1 / rows of the rig, derived pairs at half weight; sums to 1 per rig.
-
-    Parameters
-    ----------
-    rigs : Words
-        Machine of each row. (M,)
-    primary : NDArray[bool_]
-        Whether the pair was measured and not derived. (M,)
-
-    Returns
-    -------
-    Floats
-        Sums to 1 over a rig. (M,)
-    """
+def rig_weight(rigs: Words, primary: Flags) -> Floats:
+    """1 / rows of the rig, derived pairs at half weight; sums to 1 for each rig."""
     each = np.where(primary, 1.0, 0.5)
-    names, which = np.unique(rigs, return_inverse=True)
-    total = np.bincount(which, weights=each, minlength=len(names))
-    weight: Floats = each / total[which]
-    return weight
+    _, which = np.unique(rigs, return_inverse=True)
+    return np.asarray(each / np.bincount(which, weights=each)[which], dtype=np.float64)
 
 
 def observations(folder: Path | None = None) -> Observations:
@@ -231,77 +184,44 @@ def observations(folder: Path | None = None) -> Observations:
     log(tokens per step).
     """
     where = folder or measurements_dir()
-    rows, _ = read_runs(where)
-    texts: list[dict[str, str]] = []
-    for row in rows:
+    stated: list[Stated] = []
+    for row in read_runs(where)[0]:
         run = row.run
-        rate = (
-            None if run.spec_method == "ngram" else run.acceptance_rate
-        )  # of the few steps in which a lookup drafts
-        stated = rate is not None or run.acceptance_length is not None
-        if run.use == "train" and stated and run.k and not run.acceptance_forced:
-            texts.append(row_text(row.raw) | {"speedup_metric": "request_tok_s"})
-    made = [(text, *_parse_stated(text)) for text in texts] + _position_tables(where)
-    points, errors = encode_rows.from_rows([text for text, _, _ in made])
-    good = np.array([e is None for e in errors]) & np.array([1.0 < t < k + 1 for _, k, t in made])
-    k = np.array([k for _, k, _ in made])
-    tau = np.array([t for _, _, t in made])
-    source = np.array([text["source_id"] for text, _, _ in made])
-    return Observations(
-        points.take(good),
-        k[good],
-        np.log(tau[good]),
-        source[good],
-        np.full(int(good.sum()), ROW_SD),
-    )
-
-
-def _parse_stated(text: dict[str, str]) -> tuple[float, float]:
-    k = float(text["k"])
-    if text.get("acceptance_length"):
-        return k, float(text["acceptance_length"])
-    return k, 1 + k * float(text["acceptance_rate"])
-
-
-def _position_tables(folder: Path) -> list[tuple[dict[str, str], float, float]]:
-    """Prefixes of per-position tables: (row, k, tokens per step at k). Means of whole drafts are in
-    the runs already, unless the source has no clean arm.
-    """
-    accepted, _ = read_acceptance(folder)
-    tables: dict[tuple[str, ...], list[tuple[int, float]]] = {}
-    for row in accepted:
-        key = (
-            row.source_id,
-            row.model,
-            row.quant,
-            row.engine,
-            row.spec_method,
-            row.workload.split("-c")[0],
-        )
-        if row.position == "mean":
-            if (
-                row.source_id in ("infxgold", "l4", "luka", "gb10yuyu")
-                and row.k
-                and row.acceptance_rate is not None
-            ):
-                tables[(*key, str(row.k))] = [(row.k, 1 + row.k * row.acceptance_rate)]
+        # a lookup's rate is of the few steps in which it drafts
+        rate = None if run.spec_method == "ngram" else run.acceptance_rate
+        length = run.acceptance_length
+        if run.use != "train" or run.acceptance_forced or not run.k:
             continue
-        tables.setdefault((*key, "positions"), []).append(
-            (row.position + 1, row.acceptance_rate or 0.0)
-        )
-    out = []
-    for where_, cells in tables.items():
-        total, prefix = 1.0, []
-        for k, value in sorted(cells):
-            total = total + value if where_[-1] == "positions" else value
-            prefix.append((k, total))
-        for k, tau in prefix:
-            text = dict(
-                zip(
-                    ("source_id", "model", "quant", "engine", "spec_method", "workload"),
-                    where_,
-                    strict=False,
-                )
-            )
-            out.append((text | {"k": str(k), "speedup_metric": "request_tok_s"}, float(k), tau))
+        if rate is not None or length is not None:
+            text = row_text(row.raw) | {"speedup_metric": "request_tok_s"}
+            stated.append((text, float(run.k), length or 1 + run.k * (rate or 0.0)))
+    stated += _position_tables(where)
+    texts = [text for text, _, _ in stated]
+    points, errors = encode_rows.from_rows(texts)
+    k, tau = (np.array([each[i] for each in stated]) for i in (1, 2))
+    good = np.array([error is None for error in errors]) & (tau > 1.0) & (tau < k + 1)
+    source = np.array([text["source_id"] for text in texts])
+    sd = np.full(int(good.sum()), ROW_SD)
+    return Observations(points.take(good), k[good], np.log(tau[good]), source[good], sd)
+
+
+def _position_tables(folder: Path) -> list[Stated]:
+    """Prefixes of per-position tables. Means of whole drafts are in the runs already, unless the
+    source has no clean arm.
+    """
+    tables: dict[tuple[str, ...], list[tuple[int, float]]] = {}
+    for row in read_acceptance(folder)[0]:
+        key = tuple(str(getattr(row, name)) for name in TABLE[:-1]) + (row.workload.split("-c")[0],)
+        if row.position != "mean":
+            rates = tables.setdefault((*key, "positions"), [])
+            rates.append((row.position + 1, row.acceptance_rate))
+        elif row.source_id in MEANS_ALONE and row.k:
+            tables[(*key, str(row.k))] = [(row.k, row.k * row.acceptance_rate)]
+    out: list[Stated] = []
+    for key, rates in tables.items():
+        tau = 1.0
+        text = dict(zip(TABLE, key, strict=False)) | {"speedup_metric": "request_tok_s"}
+        for k, rate in sorted(rates):
+            tau += rate
+            out.append((text | {"k": str(k)}, float(k), tau))
     return out

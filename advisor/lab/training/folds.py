@@ -1,4 +1,4 @@
-"""The same work for every fold, one process a core.
+"""The same work for every fold, one process for each core.
 
 Folds do not know of each other and each is one thread of linear algebra, so the results do not
 depend on how many run at once. Workers are forked, which lets the work be a closure over large
@@ -14,46 +14,26 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
+Progress = Callable[[Iterable[str]], Iterable[str]]  # sees the names pass
+
 LEAST = 8  # fewer folds are done before a second process has started
 MOST = 8  # workers; each holds its own copy of what it computes
 
 _work: Callable[[str], Any] | None = None
 
 
-def each(
-    work: Callable[[str], Any],
-    names: Sequence[str],
-    progress: Callable[[Iterable[str]], Iterable[str]],
-) -> Iterator[Any]:
-    """`work(name)` for every name, in the order of `names`; what it returns must be picklable.
-    `progress` sees the names pass.
-
-    Parameters
-    ----------
-    work : Callable[[str], Any]
-        Called in a process of its own for each name.
-    names : Sequence[str]
-        In the order of the results.
-    progress : Callable[[Iterable[str]], Iterable[str]]
-        Wraps the groups as they are fitted, for a progress bar.
-
-    Returns
-    -------
-    Iterator
-        Results in the order of `names`.
-    """
+def each(work: Callable[[str], Any], names: Sequence[str], progress: Progress) -> Iterator[Any]:
+    """`work(name)` for every name, in the order of `names`; what it returns must be picklable."""
     global _work  # noqa: PLW0603  (forked workers find it there)
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
     if cores < 2 or len(names) < LEAST:
-        for name in progress(names):
-            yield work(name)
+        yield from map(work, progress(names))
         return
     _work = work
     try:
         with ProcessPoolExecutor(min(cores, MOST), mp_context=get_context("fork")) as pool:
-            found = pool.map(_call, names)
-            for _ in progress(names):
-                yield next(found)
+            results = pool.map(_call, names)
+            yield from (next(results) for _ in progress(names))
     finally:
         _work = None
 

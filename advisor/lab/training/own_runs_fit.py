@@ -8,18 +8,14 @@ heavy tails, and what predicts halves best is not what explains them best.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 
+from advisor.lab.arrays import Flags, Floats, Index, Words
 from advisor.prediction import own_runs
 from advisor.prediction.own_runs import Kernel, Observations, Places
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 FEWEST_ARMS = 4
 SPLITS = 2  # of each owner in the objective
@@ -31,11 +27,15 @@ NOBODY = 1e3  # noise of an observation that is not there
 LOW, HIGH = -7.0, 1.0  # of the logarithms of the parameters
 STEP = 1e-3  # of the numerical gradient
 START = Kernel(
-    0.8, 0.5, 0.2, 0.05, 1.0,
+    0.8,
+    0.5,
+    0.2,
+    0.05,
+    1.0,
     (0.3, 0.1, 1.5, 0.25, 0.2, 0.1),
     (0.2, 0.3, 0.3, 0.3, 0.4, 0.6, 0.6, 0.6, 0.05),
     (0.3, 0.5, 0.1, 0.1),
-)  # fmt: skip
+)
 
 
 class Rows(NamedTuple):
@@ -46,8 +46,8 @@ class Rows(NamedTuple):
     at: Places
     miss: Floats
     accepted: Floats
-    owner: npt.NDArray[np.str_]
-    arm: npt.NDArray[np.str_]
+    owner: Words
+    arm: Words
 
 
 class Problems(NamedTuple):
@@ -65,64 +65,54 @@ class Problems(NamedTuple):
 def problems_of(rows: Rows, seed: int = 0) -> Problems:
     """Random halves of every owner with enough arms."""
     dice = np.random.default_rng(seed)
-    own, other = [], []
-    for owner in sorted(set(rows.owner.tolist())):
+    own: list[Index] = []
+    other: list[Index] = []
+    for owner in np.unique(rows.owner):
         index = np.flatnonzero(rows.owner == owner)
-        arms = sorted(set(rows.arm[index].tolist()))
+        arms = np.unique(rows.arm[index]).tolist()
         for _ in range(SPLITS if len(arms) >= FEWEST_ARMS else 0):
             order = dice.permutation(arms).tolist()
             taken = order[: int(dice.integers(1, 4))]
             rest = order[max(len(order) // 2, len(taken)) :]
-            mine = index[np.isin(rows.arm[index], taken)]
-            others = index[np.isin(rows.arm[index], rest)]
+            mine, others = (index[np.isin(rows.arm[index], part)] for part in (taken, rest))
             if len(mine) and len(others):
                 own.append(dice.permutation(mine)[:MOST_OWN])
                 other.append(dice.permutation(others)[:MOST_OTHER])
     return _padded_problems(rows, own, other)
 
 
-def _padded_problems(rows: Rows, own: list[Ints], other: list[Ints]) -> Problems:
-    mine, here = _pad(own, MOST_OWN)
-    theirs, there = _pad(other, MOST_OTHER)
-    twice = np.tile(mine, (1, 2))  # each row as a whole, then its acceptance alone
-    told = here & np.isfinite(rows.accepted[mine])
-    noise = np.concatenate(
-        [
-            np.where(here, float(own_runs.LEAST_SD), NOBODY),
-            np.where(told, float(own_runs.ACCEPTED_SD), NOBODY),
-        ],
-        axis=1,
-    )
-    seen = np.concatenate(
-        [np.where(here, rows.miss[mine], 0.0), np.where(told, rows.accepted[mine], 0.0)], axis=1
-    )
-    at, others = rows.at.take(twice), rows.at.take(theirs)
+def _padded_problems(rows: Rows, own: list[Index], other: list[Index]) -> Problems:
+    (mine, here), (theirs, there) = _pad(own, MOST_OWN), _pad(other, MOST_OTHER)
+    # each row as a whole, then its acceptance alone
+    present = np.hstack([here, here & np.isfinite(rows.accepted[mine])])
+    sd = np.repeat([float(own_runs.LEAST_SD), float(own_runs.ACCEPTED_SD)], MOST_OWN)
+    total = np.where(present, np.hstack([rows.miss[mine], rows.accepted[mine]]), 0.0)
+    at, others = rows.at.take(np.tile(mine, (1, 2))), rows.at.take(theirs)
     plain = np.sqrt(rows.miss[theirs] ** 2 + SMOOTH**2) * there
-    weight = there / np.maximum(plain.sum(axis=1, keepdims=True), 1e-9) / len(own)
     return Problems(
-        Observations(at, seen, noise, np.full_like(seen, np.nan)),
+        Observations(at, total, np.where(present, sd, NOBODY), np.full_like(total, np.nan)),
         others,
         own_runs.distances(at.where, at.where),
         own_runs.distances(others.where, at.where),
         np.repeat([0.0, 1.0], MOST_OWN),
         rows.miss[theirs],
-        weight,
+        there / np.maximum(plain.sum(axis=1, keepdims=True), 1e-9) / len(own),
     )
 
 
-def _pad(parts: list[Ints], width: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    out = np.zeros((len(parts), width), dtype=np.int64)
-    there = np.zeros((len(parts), width), dtype=np.bool_)
-    for row, part in enumerate(parts):
-        out[row, : len(part)], there[row, : len(part)] = part, True
+def _pad(parts: list[Index], width: int) -> tuple[Index, Flags]:
+    """The parts as rows of one table, filled up with zeros, and where it is not filled up."""
+    there = np.arange(width) < np.array([len(part) for part in parts])[:, None]
+    out = np.zeros(there.shape, dtype=np.intp)
+    out[there] = np.concatenate(parts)
     return out, there
 
 
-def loss(problems: Problems, made: Kernel) -> float:
+def loss(problems: Problems, kernel: Kernel) -> float:
     """Sum of absolute errors over those without own runs, on average over the problems."""
     own, other = problems.own, problems.other
-    inside = own_runs.covariance(problems.inside, own.at, own.at, made)
-    across = own_runs.covariance(problems.across, other, own.at, made)
+    inside = own_runs.covariance(problems.inside, own.at, own.at, kernel)
+    across = own_runs.covariance(problems.across, other, own.at, kernel)
     whole = 1 - problems.stated
     total = inside.accepted + inside.rest * np.outer(whole, whole)
     size = total.shape[-1]
@@ -138,31 +128,31 @@ def fit(rows: Rows, seed: int = 0) -> Kernel:
     problems, start = problems_of(rows, seed), _vector(START)
 
     def value(theta: Floats) -> float:
-        held = HELD * float(((theta - start) ** 2).sum())
-        return loss(problems, _kernel(theta)) + held
+        return loss(problems, _kernel(theta)) + HELD * float(((theta - start) ** 2).sum())
 
     def slope(theta: Floats) -> tuple[float, Floats]:
         here = value(theta)
         steps = np.eye(len(theta)) * STEP
         return here, np.array([(value(theta + step) - here) / STEP for step in steps])
 
-    found = minimize(
-        slope, start, jac=True, method="L-BFGS-B", bounds=[(LOW, HIGH)] * len(start),
+    result = minimize(
+        slope,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(LOW, HIGH)] * len(start),
         options={"maxiter": 40},
-    )  # fmt: skip
-    return _kernel(np.asarray(found.x, dtype=np.float64))
+    )
+    return _kernel(np.asarray(result.x, dtype=np.float64))
 
 
-def _vector(made: Kernel) -> Floats:
-    numbers = [*made[:4], *made.accepted_fade, *made.step_fade, *made.first_fade]
+def _vector(kernel: Kernel) -> Floats:
+    numbers = [*kernel[:4], *kernel.accepted_fade, *kernel.step_fade, *kernel.first_fade]
     return np.asarray(np.log(np.array(numbers)), dtype=np.float64)
 
 
 def _kernel(theta: Floats) -> Kernel:
-    numbers = np.exp(theta).tolist()
-    sizes = [len(fade) for fade in (START.accepted_fade, START.step_fade, START.first_fade)]
-    ends = np.cumsum([4, *sizes]).tolist()
-    accepted, step, first = (tuple(numbers[a:b]) for a, b in pairwise(ends))
-    return Kernel(
-        numbers[0], numbers[1], numbers[2], numbers[3], 1.0, accepted, step, first
-    )  # narrow follows
+    """The reverse of `_vector`, with `narrow` at 1."""
+    ends = np.cumsum([4, *map(len, START[5:7])])
+    sizes, *fades = (tuple(part.tolist()) for part in np.split(np.exp(theta), ends))
+    return Kernel._make([*sizes, 1.0, *fades])

@@ -14,23 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
+from advisor.lab.arrays import Index
 from advisor.lab.measurements.schema import measurements_dir, read_acceptance, read_runs
 from advisor.lab.training.dataset import Examples
 from advisor.prediction import predict
 from advisor.prediction.model import Model
 
-Floats = npt.NDArray[np.float64]
-
 SIZE = 500  # configurations in the probe
 TOLERANCE = 1e-4  # of a log speed-up or a score: what processors differ by is far smaller
 DIGITS = 6
-# Who wrote a row down and where does not enter training.
-_UNREAD = frozenset({"use_why"})
 # The worst scores with which a trained model may ship: (path in the scores, sense, bound). The
 # bounds are the scores of the model of 2026-11-23 with a twentieth of slack.
-FLOORS: tuple[tuple[tuple[str, ...], str, float], ...] = (
+FLOORS: tuple[tuple[tuple[str, str], str, float], ...] = (
     (("known", "median_ape"), "most", 0.176),
     (("hidden", "median_ape"), "most", 0.219),
     (("known", "coverage"), "least", 0.76),
@@ -46,90 +43,48 @@ FLOORS: tuple[tuple[tuple[str, ...], str, float], ...] = (
 
 
 def data_hash(folder: Path | None = None) -> str:
-    """Hash of the measured values that training reads.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        A measurements folder; default: the shipped one.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits. Names of files, the order of rows and columns and the spelling of
-        numbers do not enter.
+    """Hash, in 16 hexadecimal digits, of the measured values that training reads (default: of the
+    shipped folder). Names of files, the order of rows and columns and the spelling of numbers do
+    not enter.
     """
     where = folder or measurements_dir()
-    runs = [
-        {
-            name: value
-            for name, value in row.run.model_dump().items()
-            if name not in _UNREAD and value not in (None, "")
-        }
-        for row in read_runs(where)[0]
-    ]
-    accepted = [
-        {name: value for name, value in row.model_dump().items() if value not in (None, "")}
-        for row in read_acceptance(where)[0]
-    ]
-    lines = sorted(json.dumps(row, sort_keys=True) for row in [*runs, *accepted])
+    rows = [row.run for row in read_runs(where)[0]] + read_acceptance(where)[0]
+    values = (row.model_dump(exclude={"use_why"}) for row in rows)  # a reason does not train
+    lines = sorted(
+        json.dumps({n: v for n, v in row.items() if v not in (None, "")}, sort_keys=True)
+        for row in values
+    )
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def probe_rows(examples: Examples) -> npt.NDArray[np.int64]:
-    """Which examples are predicted: each hardware, model, engine, method and metric in turn.
-
-    Parameters
-    ----------
-    examples : Examples
-        M examples.
-
-    Returns
-    -------
-    ndarray of int, shape (min(M, SIZE),)
-        Indices, in an order that does not depend on the order of the examples.
+def probe_rows(examples: Examples) -> Index:
+    """Which examples are predicted, at most SIZE: each hardware, model, engine, method and metric
+    in turn, in an order that does not depend on the order of the examples.
     """
-    order = np.lexsort((examples.metric, examples.run_id))
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for i in order.tolist():
-        e = examples
-        key = (e.hardware[i], e.model[i], e.engine[i], e.method[i], e.metric[i])
-        groups.setdefault(tuple(map(str, key)), []).append(i)
-    ranked = sorted((rank, key, i) for key, rows in groups.items() for rank, i in enumerate(rows))
-    return np.array([i for _, _, i in ranked[:SIZE]], dtype=np.int64)
+    e = examples
+    key = pd.DataFrame([e.hardware, e.model, e.engine, e.method, e.metric]).T
+    ordered = key.iloc[np.lexsort((e.metric, e.run_id))]
+    rank = ordered.groupby(list(ordered)).cumcount()
+    ranked = ordered.assign(rank=rank, at=ordered.index).sort_values(["rank", *ordered, "at"])
+    return np.asarray(ranked["at"].to_numpy()[:SIZE], dtype=np.intp)
 
 
 def predictions(model: Model, examples: Examples) -> list[list[float]]:
     """Log of p10, p50 and p90 of the speed-up for the rows of the probe, rounded."""
-    found = predict.predict_points(examples.points.take(probe_rows(examples)), model)
-    table = np.log(np.stack([found.p10, found.p50, found.p90], axis=1))
+    guess = predict.predict_points(examples.points.take(probe_rows(examples)), model)
+    table = np.log(np.stack([guess.p10, guess.p50, guess.p90], axis=1))
     rounded: list[list[float]] = np.round(table, DIGITS).tolist()
     return rounded
 
 
-def gap(one: Any, other: Any) -> float:
-    """The largest difference between two trees of numbers; infinite where their shapes differ.
-
-    Parameters
-    ----------
-    one : Any
-        Numbers, lists or dicts of them.
-    other : Any
-        Same.
-
-    Returns
-    -------
-    float
-        Absolute difference.
-    """
+def largest_gap(one: Any, other: Any) -> float:
+    """The largest difference between two trees of numbers; infinite where their shapes differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         if one.keys() != other.keys():
             return float("inf")
-        return max((gap(one[key], other[key]) for key in one), default=0.0)
-    if isinstance(one, list) and isinstance(other, list):
-        if len(one) != len(other):
-            return float("inf")
-        return max((gap(a, b) for a, b in zip(one, other, strict=True)), default=0.0)
+        one, other = list(one.values()), [other[key] for key in one]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return max(map(largest_gap, one, other), default=0.0)
     if isinstance(one, int | float) and isinstance(other, int | float):
         return abs(one - other)
     return 0.0 if one == other else float("inf")
@@ -138,10 +93,8 @@ def gap(one: Any, other: Any) -> float:
 def below_floor(scores: dict[str, Any]) -> list[str]:
     """One sentence for each score that is worse than its floor."""
     out = []
-    for path, sense, bound in FLOORS:
-        value: Any = scores
-        for name in path:
-            value = value[name]
+    for (part, name), sense, bound in FLOORS:
+        value = scores[part][name]
         if (value > bound) if sense == "most" else (value < bound):
-            out.append(f"{'.'.join(path)} is {value:.4f}; it must be at {sense} {bound}")
+            out.append(f"{part}.{name} is {value:.4f}; it must be at {sense} {bound}")
     return out

@@ -1,6 +1,5 @@
 """Spread, intervals and chances of a gain from the errors on left-out sources, with scikit-learn;
-what
-is learned leaves as plain numbers.
+what is learned leaves as plain numbers.
 """
 
 from __future__ import annotations
@@ -8,15 +7,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression
 
+from advisor.lab.arrays import Flags, Floats
 from advisor.prediction.model import Calibration
 from advisor.prediction.spread import Spread
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 MOST_SQUARE = 0.5  # a squared log error beyond this counts as this
 # Half-widths over those that left-out sources ask for: 44 sources that were predicted before they
@@ -25,6 +21,7 @@ MOST_SQUARE = 0.5  # a squared log error beyond this counts as this
 FROM_OUTSIDE = 1.2
 FEWEST = 20  # errors from which their quantiles are taken
 LEAST_WIDTH = 0.3  # in sd
+WIDTH = 1.3  # in sd, where there are fewer errors
 KNOTS = 25  # of the chance of a gain
 # rows of a source are neither independent nor one: each weighs (1 / rows of its source) to this
 CURVE_POWER = 0.25
@@ -32,57 +29,26 @@ DIGITS = 4
 
 
 def fit_spread(reasons: Floats, errors: Floats, weight: Floats) -> Spread:
-    """Non-negative weights of the reasons for doubt.
-
-    Parameters
-    ----------
-    reasons : ndarray, shape (M, R)
-        Sizes of the reasons (`prediction.spread.reasons`).
-    errors : ndarray, shape (M,)
-        Measured less predicted log speed-up of left-out rows.
-    weight : ndarray, shape (M,)
-        Weight of each row.
+    """Non-negative weights of the reasons for doubt (`prediction.spread.reasons`, (M, R)) from
+    measured less predicted log speed-ups of left-out rows.
     """
-    squares = np.minimum(errors**2, MOST_SQUARE)
     learned = LinearRegression(positive=True, fit_intercept=False)
-    learned.fit(reasons, squares, sample_weight=weight)
+    learned.fit(reasons, np.minimum(errors**2, MOST_SQUARE), sample_weight=weight)
     return Spread(tuple(round(float(w), DIGITS) for w in learned.coef_))
 
 
 def half_widths(errors: Floats, weight: Floats) -> tuple[float, float]:
-    """Half-widths of the 80 % interval below and above the median, in sd, from standardised
-    errors.
-
-    Parameters
-    ----------
-    errors : Floats
-        Errors over their sd (M,).
-    weight : Floats
-        Of each row (M,).
-
-    Returns
-    -------
-    tuple of float
-        Below and above, in sd.
-    """
+    """Half-widths of the 80 % interval below and above the median, in sd, from errors in sd."""
     if len(errors) <= FEWEST:
-        return 1.3, 1.3
+        return WIDTH, WIDTH
     low, high = -quantile(errors, weight, 0.1), quantile(errors, weight, 0.9)
     low, high = (round(FROM_OUTSIDE * max(w, LEAST_WIDTH), DIGITS) for w in (low, high))
     return low, high
 
 
 def gain_curve(z: Floats, gained: Flags, weight: Floats) -> tuple[tuple[float, float], ...]:
-    """Knots (z, probability of a gain) of a line that never falls.
-
-    Parameters
-    ----------
-    z : ndarray, shape (M,)
-        Predicted log speed-up over its sd.
-    gained : ndarray of bool, shape (M,)
-        Whether the row gained.
-    weight : ndarray, shape (M,)
-        Weight of each row.
+    """Knots (z, probability of a gain) of a line that never falls; z is a predicted log speed-up
+    over its sd.
     """
     learned = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
     learned.fit(z, gained.astype(float), sample_weight=weight)
@@ -103,73 +69,25 @@ def calibration(
     decoding: Flags,
 ) -> Calibration:
     """Half-widths and chances from left-out rows, with a stated acceptance (first of each pair) and
-    with it ignored (second).
-
-    Parameters
-    ----------
-    measured : ndarray, shape (M,)
-        Log speed-ups.
-    means, sds : pair of ndarray, shape (M,)
-        Predictions and their spread.
-    uses : pair of ndarray of bool, shape (M,)
-        Rows with a stated acceptance, and rows whose acceptance was not forced.
-    weight : ndarray, shape (M,)
-        1 / rows of the source.
-    decoding : ndarray of bool, shape (M,)
-        Rows whose gain is not one of the first token.
+    with it ignored (second). `decoding`: rows whose gain is not one of the first token.
     """
-    stated, guessed = (
-        half_widths(((measured - mean) / sd)[use], weight[use])
-        for mean, sd, use in zip(means, sds, uses, strict=True)
-    )
-    curves = tuple(
-        gain_curve((mean / sd)[rows], measured[rows] > 0, weight[rows] ** CURVE_POWER)
-        for mean, sd, rows in (
-            (means[0], sds[0], decoding),
-            (means[1], sds[1], decoding & uses[1]),
-        )
-    )
-    return Calibration((stated[0], guessed[0]), (stated[1], guessed[1]), (curves[0], curves[1]))
+    widths, curves = [], []
+    every = (decoding, decoding & uses[1])
+    for mean, sd, use, rows in zip(means, sds, uses, every, strict=True):
+        widths.append(half_widths(((measured - mean) / sd)[use], weight[use]))
+        chances = weight[rows] ** CURVE_POWER
+        curves.append(gain_curve((mean / sd)[rows], measured[rows] > 0, chances))
+    (low, low_hidden), (high, high_hidden) = zip(*widths, strict=True)
+    return Calibration((low, low_hidden), (high, high_hidden), (curves[0], curves[1]))
 
 
 def quantile(values: Floats, weight: Floats, share: float) -> float:
-    """Weighted quantile, interpolated at the middles of the weights.
-
-    Parameters
-    ----------
-    values : Floats
-        (M,)
-    weight : Floats
-        Of each row (M,).
-    share : float
-        From 0 to 1.
-
-    Returns
-    -------
-    float
-        Same unit as `values`.
-    """
+    """Weighted quantile, interpolated at the middles of the weights."""
     return float(weighted_quantiles(values, weight, np.array([share]))[0])
 
 
 def weighted_quantiles(values: Floats, weight: Floats, shares: Floats) -> Floats:
-    """Weighted quantiles at several shares (len(shares),).
-
-    Parameters
-    ----------
-    values : Floats
-        (M,)
-    weight : Floats
-        Of each row (M,).
-    shares : Floats
-        From 0 to 1. (S,)
-
-    Returns
-    -------
-    Floats
-        (S,)
-    """
+    """Weighted quantiles at several shares (S,): (S,)."""
     order = np.argsort(values, kind="stable")
     v, w = values[order], weight[order]
-    centre = (np.cumsum(w) - 0.5 * w) / w.sum()
-    return np.asarray(np.interp(shares, centre, v), dtype=np.float64)
+    return np.interp(shares, (np.cumsum(w) - 0.5 * w) / w.sum(), v)

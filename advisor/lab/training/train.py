@@ -1,9 +1,8 @@
 """rows -> estimator -> models/speedup.json. Deterministic: no random numbers.
 
 `run` trains and writes, `check` trains again and compares what is predicted, `stale` compares a
-fixed probe of predictions (seconds). The
-shipped settings are those of `fitting.Setting()`; `evaluate` shows what they win over their rivals
-on sources that were left out.
+fixed probe of predictions (seconds). The shipped settings are those of `fitting.Setting()`;
+`evaluate` shows what they win over their rivals on sources that were left out.
 """
 
 from __future__ import annotations
@@ -23,15 +22,16 @@ from advisor.prediction.model import Model
 
 
 def train(progress: Any = iter) -> dict[str, Any]:
-    """The artefact as a dictionary: model, hashes, and scores of the left-out predictions
-    behind its intervals.
+    """The artefact as a dictionary: model, hashes, and scores of the left-out predictions behind
+    its intervals.
     """
     examples = dataset.examples(uses=("train",))
     observations = dataset.observations()
     chords = fitting.slopes(examples, observations)
-    found = left_out.cross_predict(examples, observations, examples.fold, chords, progress=progress)
+    fit = left_out.cross_predict(examples, observations, examples.fold, chords, progress=progress)
     model = fitting.fit(examples, observations, chords, fitting.Setting(absolute=True))
-    spread, calibration, chosen = left_out.learn(found, examples, examples.fold)
+    weight = left_out.row_weight(examples.fold)
+    spread, calibration, chosen = left_out.learn(vars(fit), examples, weight)
     model = replace(model, spread=spread, calibration=calibration)
     model = Model.from_dict(json.loads(json.dumps(model.to_dict())))  # as rounded in the artefact
     return {
@@ -42,7 +42,7 @@ def train(progress: Any = iter) -> dict[str, Any]:
         "sources_left_out": len(set(examples.fold.tolist())),
         "groups": left_out.GROUPS,
         "bounds": chosen._asdict(),
-        "scores": scores.headline(examples, found),
+        "scores": scores.headline(examples, fit),
         "probe": probe.predictions(model, dataset.examples()),
         "model": model.to_dict(),
     }
@@ -69,17 +69,13 @@ def run(out: Path | None = None) -> str:
     """Train and write. Returns one line for the user."""
     where = out or models_dir() / ARTEFACT
     with single_thread():
-        artefact = train(_progress())
+        artefact = train(bar("folds"))
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text(text(artefact), encoding="utf-8")
     return (
         f"{where.name}: {artefact['rows']} examples, {artefact['sources_left_out']} sources "
         f"left out, {where.stat().st_size // 1024} kB"
     )
-
-
-def _progress() -> Any:
-    return bar("folds")
 
 
 def stale() -> list[str]:
@@ -99,10 +95,10 @@ def stale() -> list[str]:
         return reasons
     with single_thread():
         now = probe.predictions(Model.from_dict(shipped["model"]), dataset.examples())
-    difference = probe.gap(shipped["probe"], now)
-    if difference > probe.TOLERANCE:
+    gap = probe.largest_gap(shipped["probe"], now)
+    if gap > probe.TOLERANCE:
         reasons.append(
-            f"facts or code changed what {ARTEFACT} predicts (by up to {difference:.2g} in log "
+            f"facts or code changed what {ARTEFACT} predicts (by up to {gap:.2g} in log "
             "speed-up); run `advisor train`"
         )
     return reasons
@@ -115,12 +111,12 @@ def check() -> list[str]:
         return reasons
     shipped = json.loads((models_dir() / ARTEFACT).read_text(encoding="utf-8"))
     with single_thread():
-        made = json.loads(text(train(_progress())))
+        again = json.loads(text(train(bar("folds"))))
     for part in ("probe", "scores"):
-        difference = probe.gap(shipped[part], made[part])
-        if difference > probe.TOLERANCE:
+        gap = probe.largest_gap(shipped[part], again[part])
+        if gap > probe.TOLERANCE:
             reasons.append(
                 f"training again gives another {part} than {ARTEFACT}: it differs by up to "
-                f"{difference:.2g}"
+                f"{gap:.2g}"
             )
-    return reasons + probe.below_floor(made["scores"])
+    return reasons + probe.below_floor(again["scores"])

@@ -1,0 +1,132 @@
+"""The figures of one timed point, from the moments at which its requests' tokens came.
+
+Moments are seconds of `time.perf_counter`; times of rows are in ms, rates in tokens/s. All engines'
+rows have the same names, so that one importer reads them.
+"""
+
+from __future__ import annotations
+
+import statistics
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+Span = tuple[float, float]  # begin, end
+
+
+class Request(NamedTuple):
+    """One request that was answered to its end."""
+
+    sent: float
+    at: list[float]  # when each token came
+    steps: list[float]  # when the first token of each step came
+
+
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """Nearest-rank quantile of sorted values; None where there are none."""
+    return values[min(len(values) - 1, int(share * len(values)))] if values else None
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Arithmetic mean; None where there are no values."""
+    return statistics.fmean(values) if values else None
+
+
+def ms(seconds: float | None) -> float | None:
+    """Rounded milliseconds."""
+    return None if seconds is None else round(1e3 * seconds, 4)
+
+
+def outside(spans: Iterable[Span], gaps: Iterable[Span]) -> list[float]:
+    """Lengths of the gaps that no span touches: nobody waited for a first token then."""
+    merged: list[list[float]] = []
+    for low, high in sorted(spans):
+        if merged and low <= merged[-1][1]:
+            merged[-1][1] = max(high, merged[-1][1])
+        else:
+            merged.append([low, high])
+    starts = [low for low, _ in merged]
+    free = []
+    for low, high in gaps:
+        before = bisect_left(starts, high) - 1
+        if before < 0 or merged[before][1] <= low:
+            free.append(high - low)
+    return sorted(free)
+
+
+def prompt_calls(calls: list[tuple[int, int, float]]) -> list[list[float]]:
+    """Engine calls by how many requests got their first token in them: [firsts, calls, median
+    requests served, median ms].
+
+    A call is (firsts, requests served, seconds since the call before). Calls without a first token
+    are decode steps and chunks of longer prompts.
+    """
+    out: list[list[float]] = []
+    for firsts in sorted({call[0] for call in calls}):
+        _, served, seconds = zip(*(call for call in calls if call[0] == firsts), strict=True)
+        middle = round(1e3 * statistics.median(seconds), 3)
+        out.append([firsts, len(served), statistics.median(served), middle])
+    return out
+
+
+def closed_row(requests: Sequence[Request], wall: float) -> dict[str, Any]:
+    """Figures of a closed loop of clients that took `wall` seconds."""
+    ttft = sorted(one.at[0] - one.sent for one in requests)
+    tpot = sorted((one.at[-1] - one.at[0]) / max(1, len(one.at) - 1) for one in requests)
+    gaps = [gap for one in requests for gap in pairwise(one.steps)]
+    decode = outside([(one.sent, one.at[0]) for one in requests], gaps)
+    itl = sorted(high - low for low, high in gaps)
+    total = sum(len(one.at) for one in requests)
+    return {
+        "prompts": len(requests),
+        "wall_s": round(wall, 4),
+        "output_tok_s": round(total / wall, 2),
+        "ttft_ms": ms(mean(ttft)),
+        "ttft_p99_ms": ms(quantile(ttft, 0.99)),
+        "tpot_ms": ms(mean(tpot)),
+        "tpot_p50_ms": ms(quantile(tpot, 0.5)),
+        "tpot_p99_ms": ms(quantile(tpot, 0.99)),
+        "itl_p50_ms": ms(quantile(itl, 0.5)),
+        "itl_p99_ms": ms(quantile(itl, 0.99)),
+        "decode_step_p50_ms": ms(quantile(decode, 0.5)),
+        "decode_step_mean_ms": ms(mean(decode)),
+        "decode_steps": len(decode),
+        "acceptance_length": round((total - len(requests)) / max(1, len(gaps)), 4),
+        "tokens": total,
+    }
+
+
+def decode_row(requests: Sequence[Request]) -> tuple[dict[str, Any], float, float]:
+    """Figures of requests that decode side by side, with the span that they hold for: from the last
+    one's second step to the first one's end. Raises ValueError where no step lies in that span.
+    """
+    begin = max(one.steps[min(1, len(one.steps) - 1)] for one in requests)
+    end = min(one.at[-1] for one in requests)
+    gaps: list[float] = []
+    cycles: list[float] = []
+    advance: list[float] = []
+    for one in requests:
+        inside = [at for at in one.steps if begin <= at <= end]
+        count = len(inside) - 1
+        if count > 0:
+            gaps += [b - a for a, b in pairwise(inside)]
+            cycles.append((inside[-1] - inside[0]) / count)
+            advance.append(sum(inside[0] <= at < inside[-1] for at in one.at) / count)
+    if not gaps or end <= begin:
+        raise ValueError("no step lies in the span in which all requests decode")
+    gaps.sort()
+    total = sum(begin < at <= end for one in requests for at in one.at)
+    row = {
+        "decode_step_p50_ms": ms(quantile(gaps, 0.5)),
+        "decode_step_mean_ms": ms(mean(cycles)),
+        "decode_step_p10_ms": ms(quantile(gaps, 0.1)),
+        "decode_step_p90_ms": ms(quantile(gaps, 0.9)),
+        "decode_steps": len(gaps),
+        "window_s": round(end - begin, 4),
+        "decode_tok_s": round(total / (end - begin), 2),
+        "acceptance_length": round(statistics.fmean(advance), 4),
+        "prompts": len(requests),
+        "tokens": sum(len(one.at) for one in requests),
+    }
+    return row, begin, end

@@ -1,0 +1,293 @@
+"""The model card's tables: lists of lines of cells, which the template sets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from advisor.knowledge import store as knowledge
+from advisor.lab.arrays import Flags, Floats, Words
+from advisor.lab.evaluation import metrics, scores
+from advisor.lab.evaluation.baselines import fixed_k
+from advisor.lab.evaluation.calibrated import Scores
+from advisor.lab.evaluation.result import Evaluation
+from advisor.lab.evaluation.targets import errors_of, percent
+from advisor.lab.training.left_out import row_weight
+from advisor.prediction.model import prepare
+from advisor.prediction.predict import FAR
+from advisor.prediction.spread import count_imputed
+
+Table = list[list[object]]
+CLASS_WORDS = (
+    "unknown class", "datacenter", "workstation", "consumer", "laptop", "unified memory",
+    "integrated",
+)  # fmt: skip
+ON_BOUNDS = (0.75, 0.80, 0.85, 0.88, 0.90, 0.91, 0.92)
+SEEDS = ("seed000", "seed001", "seed004", "repo2x3090")
+SMALL = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
+STATED = {"known": "used where stated", "unknown": "ignored"}
+
+
+def _percents(shares: tuple[float, ...]) -> list[str]:
+    return [percent(share, 0) for share in shares]
+
+
+def _median_error(error: Floats) -> str:
+    return percent(float(np.median(error)))
+
+
+def regret(found: Evaluation, mean: Floats, rule: metrics.Rule | None = None) -> list[str]:
+    """Mean and 90th percentile of the regret of k by these medians, or by a rule."""
+    e, rows = found.examples, scores.scored_rows(found.examples)
+    each = metrics.regrets(e.log_speedup[rows], mean[rows], e.points.k[rows], e.sweep[rows], rule)
+    return [percent(value) for value in metrics.mean_and_tail(each)]
+
+
+def two_regret(found: Evaluation) -> str:
+    """Regret of always two draft tokens."""
+    return " / ".join(regret(found, found.shipped.median, fixed_k(2)))
+
+
+def models(found: Evaluation) -> Table:
+    """Baselines and candidates, one line each."""
+    e, rows = found.examples, scores.scored_rows(found.examples)
+    weight, y, folds = row_weight(e.rig[rows]), e.log_speedup, e.fold
+    medians = {name: (guess, guess) for name, guess in found.baselines.items()}
+    medians |= {name: (fit.median, fit.median_hidden) for name, fit in found.candidates.items()}
+    lines: Table = []
+    for name, (mean, hidden) in medians.items():
+        bias = metrics.group_average((hidden - y)[rows], folds[rows]).value
+        balanced, mcc = metrics.confusion(y[rows], hidden[rows] > 0, weight)
+        known = errors_of(y, mean, rows & e.acceptance_known, folds)
+        unknown = errors_of(y, hidden, rows & ~e.forced, folds)
+        tail = [f"{bias:+.3f}", percent(balanced, 0), f"{mcc:.2f}", *regret(found, mean)]
+        lines.append([name, *known, *unknown, *tail])
+    return lines
+
+
+def splits(found: Evaluation) -> Table:
+    """The other splits, and the weak rows."""
+    e, rows = found.examples, scores.scored_rows(found.examples)
+    primary = "primary: sources (community table by rig)"
+    items = [(primary, e, e.fold, found.shipped, rows)]
+    items += [(name, e, folds, fit, rows) for name, (folds, fit) in found.splits.items()]
+    if found.weak:
+        weak, fit = found.weak
+        name = "weak rows (use=eval), sources never trained on where possible"
+        items.append((name, weak, weak.source, fit, np.ones(len(weak), dtype=bool)))
+    lines: Table = []
+    for name, part, folds, fit, use in items:
+        cells: list[object] = [name, len(np.unique(folds[use]))]
+        for side in scores.sides(part, fit, use):
+            pick, y = use if side.tail else side.stated, part.log_speedup
+            cover, width, _ = metrics.coverage(
+                y[pick], side.low[pick], side.high[pick], folds[pick]
+            )
+            cells += errors_of(y, side.median, pick, folds)
+            cells += [percent(cover.value, 0), f"x{np.exp(width.value):.2f}"]
+        lines.append(cells)
+    return lines
+
+
+def decisions(found: Evaluation) -> Table:
+    """The rule on left-out rows, beside published-constant physics, always on and always off."""
+    e, rows = found.examples, scores.scored_rows(found.examples)
+    lines: Table = []
+    rivals = {n: fit for n, fit in found.candidates.items() if fit is not found.shipped}
+    for name, fit in ({"this model": found.shipped} | rivals).items():
+        for side in scores.sides(e, fit):
+            pick = side.rows
+            codes, y = scores.codes_of(side, fit)[pick], e.log_speedup[pick]
+            by_source = row_weight(e.fold[pick])
+            for unit, weight in (("rows", None), ("sources", by_source)):
+                shares = scores.decision_shares(y, codes, weight)
+                lines.append([name, STATED[side.name], unit, *_percents(shares)])
+    for name, code in (("always on", 2), ("always off", 0)):
+        codes = np.full(rows.sum(), code, dtype=np.int8)
+        shares = scores.decision_shares(e.log_speedup[rows], codes)
+        lines.append([name, "-", "rows", *_percents(shares)])
+    return lines
+
+
+def frontier(found: Evaluation) -> Table:
+    """What other bounds for "on" give, and the least share of "measure" at the targets."""
+    e, lines = found.examples, Table()
+    off = knowledge.threshold("decision_off_p_gain").value
+    for side in scores.sides(e, found.shipped):
+        pick, name = side.rows, STATED[side.name]
+        y, mean, chance = e.log_speedup[pick], side.median[pick], side.p_gain[pick]
+        for bound in ON_BOUNDS:
+            codes = np.select([(chance >= bound) & (mean > 0), chance <= off], [2, 0], 1)
+            shares = _percents(scores.decision_shares(y, codes.astype(np.int8)))
+            lines.append([name, f"P(gain) >= {bound:g}", *shares])
+        least = percent(scores.least_measure_share(y, mean / side.sd[pick]), 0)
+        known = "bounds chosen with the answers known"
+        lines.append([name, known, "8 %", "50 %", "-", "-", least])
+    return lines
+
+
+def own_runs(exams: list[Scores]) -> Table:
+    """What own runs tell, beside simpler ways to use them."""
+    return [
+        [
+            f"{one.runs}, {'as `advisor calibrate` chooses' if one.chosen else 'at random'}",
+            percent(one.calibrated),
+            percent(1 - one.calibrated / one.without, 0),
+            percent(one.trusted),
+            percent(one.nearest),
+            percent(one.coverage, 0),
+            f"{percent(one.wrong_without)} to {percent(one.wrong_calibrated)}",
+        ]
+        for one in exams
+    ]
+
+
+def kinds(found: Evaluation) -> dict[str, Table]:
+    """Errors of the primary split by engine, method, metric, streams and hardware class."""
+    e = found.examples
+    streams = np.array(["1 stream", "2 to 8", "9 to 32", "33 and more"])
+    counts = np.nan_to_num(e.points.concurrency, nan=0.5)
+    labels = {
+        "engine": e.engine,
+        "method": e.method,
+        "metric": e.metric,
+        "streams": streams[np.digitize(counts, [1.5, 8.5, 32.5])],
+        "hardware class": np.array(CLASS_WORDS)[prepare(e.points)[1].hw_class],
+    }
+    return {name: _breakdown(found, values) for name, values in labels.items()}
+
+
+def _breakdown(found: Evaluation, labels: Words) -> Table:
+    e, o, y = found.examples, found.shipped, found.examples.log_speedup
+    lines: Table = []
+    for label in np.unique(labels[e.primary]):
+        pick = (labels == label) & e.primary
+        known = errors_of(y, o.median, pick & e.acceptance_known, e.fold)
+        unknown = errors_of(y, o.median_hidden, pick & ~e.forced, e.fold)
+        bias = metrics.group_average((o.median_hidden - y)[pick], e.fold[pick]).value
+        counts = (pick.sum(), len(np.unique(e.fold[pick])), (y[pick] < 0).sum())
+        lines.append([label, *counts, *known, *unknown, f"{bias:+.2f}"])
+    return lines
+
+
+def derived_metrics(found: Evaluation) -> Table:
+    """TPOT and TTFT pairs that follow from both arms' columns."""
+    e, lines = found.examples, Table()
+    for metric in ("output_tok_s", "request_tok_s", "tpot", "ttft"):
+        pick = e.metric == metric
+        error, folds = metrics.ape(e.log_speedup, found.shipped.median)[pick], e.fold[pick]
+        mean = percent(metrics.group_average(error, folds).value)
+        lines.append([metric, pick.sum(), len(np.unique(folds)), _median_error(error), mean])
+    return lines
+
+
+def losses(found: Evaluation) -> Table:
+    """What goes with losses, and how many of them were seen coming."""
+    e, o, rows = found.examples, found.shipped, scores.scored_rows(found.examples)
+    weight = row_weight(e.rig)
+    off = knowledge.threshold("decision_off_p_gain").value
+    lines: Table = []
+
+    def share(part: Flags, whole: Flags) -> str:
+        return percent(float(weight[part].sum() / weight[whole].sum()), 0) if whole.any() else "-"
+
+    for name, mark in _marks(found).items():
+        pick = rows & mark
+        lost = pick & (e.log_speedup < 0)
+        if pick.any():
+            seen = (share(lost & (o.p_gain <= off), lost), share(lost & (o.low < 0), lost))
+            lines.append([name, pick.sum(), lost.sum(), share(lost, pick), *seen])
+    return lines
+
+
+def _marks(found: Evaluation) -> dict[str, Flags]:
+    """What may go with losses."""
+    e = found.examples
+    _, full = prepare(e.points)
+    small = full.is_path(*SMALL)
+    length = np.where(np.isnan(full.given_length), 1 + full.k * full.given_rate, full.given_length)
+    cached = (e.points.prefix_caching > 0) & (full.is_hybrid > 0) & ~small
+    wide = small & (full.concurrency * full.verify_tokens > 8)
+    return {
+        "all": np.ones(len(e), dtype=bool),
+        "MTP": e.method == "mtp",
+        "separate draft model or n-gram": np.isin(e.method, ["draft_model", "ngram"]),
+        "DFlash": e.method == "dflash",
+        "llama.cpp or MLX, more than 8 verified tokens a step": wide,
+        "llama.cpp or MLX, more than one stream": small & (full.concurrency > 1),
+        "vLLM or SGLang, 8 streams or more": ~small & (full.concurrency >= 8),
+        "stated acceptance below 50 %": (length - 1) / np.maximum(full.k, 1) < 0.5,
+        "creative or chat": np.isin(full.workload, [1, 7]),
+        "context of 32k tokens or more": full.depth_tokens >= 32768,
+        "prefix caching on, hybrid model, vLLM or SGLang": cached,
+        "Apple GPU": np.char.find(e.hardware, "apple") >= 0,
+    }
+
+
+def by_source(found: Evaluation) -> Table:
+    """Each left-out source: how many rows, the means, the errors and the coverage."""
+    e, o, rows = found.examples, found.shipped, scores.scored_rows(found.examples)
+    lines: Table = []
+    for fold in np.unique(e.fold[rows]):
+        pick = (e.fold == fold) & rows
+        y, median, hidden = (v[pick] for v in (e.log_speedup, o.median, o.median_hidden))
+        inside = np.mean((y >= o.low[pick]) & (y <= o.high[pick]))
+        means = [f"{np.exp(values.mean()):.2f}" for values in (y, median)]
+        errors = [percent(float(metrics.ape(y, guess).mean())) for guess in (median, hidden)]
+        counts = (pick.sum(), e.acceptance_known[pick].sum())
+        lines.append([fold, *counts, *means, *errors, percent(float(inside), 0)])
+    return lines
+
+
+def seeds(found: Evaluation) -> Table:
+    """The user's own documents, predicted without them."""
+    e, o = found.examples, found.shipped
+    lines: Table = []
+    for i in np.flatnonzero(np.isin(e.source, SEEDS) & e.primary):
+        y = e.log_speedup[i]
+        inside = "yes" if o.low[i] <= y <= o.high[i] else "no"
+        interval = " to ".join(f"{np.exp(value[i]):.2f}" for value in (o.low, o.median, o.high))
+        case = [values[i] for values in (e.run_id, e.hardware, e.engine, e.method)]
+        load = [f"{values[i]:.0f}" for values in (e.points.k, e.points.concurrency)]
+        figures = [f"{np.exp(y):.2f}", interval, f"{o.p_gain[i]:.2f}", inside]
+        lines.append([*case, *load, e.metric[i], *figures])
+    return lines
+
+
+def acceptance(found: Evaluation) -> Table:
+    """Errors of the tokens per step on sources that were left out."""
+    every, lines = found.acceptance, Table()
+    for name, part in (("all sources", every), ("MTP only", [x for x in every if x["mtp"]])):
+        error, fixed, bias = (np.mean([x[key] for x in part]) for key in ("error", "fixed", "bias"))
+        spread = np.sqrt(np.mean([x["z"] ** 2 for x in part]))
+        figures = [percent(float(error)), percent(float(fixed)), f"{bias:+.3f}", f"{spread:.2f}"]
+        lines.append([name, len(part), *figures])
+    return lines
+
+
+def chances(found: Evaluation) -> Table:
+    """Stated chance of a gain against the share that gained, acceptance known and unknown."""
+    e, lines = found.examples, Table()
+    for side, name in zip(scores.sides(e, found.shipped), ("stated", "ignored"), strict=True):
+        pick = side.rows
+        y, weight = e.log_speedup[pick], row_weight(e.fold[pick])
+        for *shares, count in metrics.calibration(y, side.p_gain[pick], weight):
+            lines.append([name, *_percents(tuple(shares)), count])
+    return lines
+
+
+def bases(found: Evaluation) -> Table:
+    """Errors by what a prediction rests on: what another source measured there."""
+    e, o, rows = found.examples, found.shipped, scores.scored_rows(found.examples)
+    imputed = count_imputed(e.points) >= FAR
+    names = ["measured", "interpolated", "extrapolated"]
+    basis = np.select([o.closeness >= 1, o.near & ~imputed], names[:2], names[2])
+    right = (o.median_hidden > 0) == (e.log_speedup > 0)
+    lines: Table = []
+    for name in names:
+        pick = rows & (basis == name)
+        if pick.any():
+            error, folds = metrics.ape(e.log_speedup, o.median_hidden)[pick], e.fold[pick]
+            mean = percent(metrics.group_average(error, folds).value)
+            figures = [_median_error(error), mean, percent(float(right[pick].mean()), 0)]
+            lines.append([name, pick.sum(), len(np.unique(folds)), *figures])
+    return lines
