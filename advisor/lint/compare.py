@@ -77,14 +77,19 @@ def drafting_estimate(one: CheckedLaunch) -> Estimate | None:
     return None if one.plan.method == "none" or spread else estimate_of(one)
 
 
+def is_unmeasured(plan: Plan) -> bool:
+    """Whether the draft is longer than any that was measured: nothing prices it."""
+    from advisor.advice.plans.methods import MOST_K  # start-up: only with a load given
+
+    return plan.k > MOST_K
+
+
 def estimate_of(one: CheckedLaunch) -> Estimate | None:
     """The estimate of a launch's plan; None where hardware, load or shape is not known."""
     facts = one.facts
     if facts.hardware is None or facts.concurrency is None or facts.shape is None:
         return None
-    from advisor.advice.plans.methods import MOST_K  # start-up: only with a load given
-
-    if one.plan.k > MOST_K:  # longer than any draft that was measured: nothing prices it
+    if is_unmeasured(one.plan):
         return None
     from advisor.prediction import estimates  # start-up: numpy, only where a load is known
 
@@ -156,7 +161,7 @@ def _ratios(
     facts = one.facts
     if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
         return ()  # not known, or the file's plan cannot start on these devices
-    if old is None or new is None or _is_unmeasured(one.plan):
+    if old is None or new is None or is_unmeasured(one.plan):
         return ()
     ratios = []
     for name in ("output_tok_s", "tpot_ms", "ttft_ms"):

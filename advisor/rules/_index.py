@@ -38,7 +38,6 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD135', 'env-misspelt', 'warning', ('vllm', 'sglang', 'llama-server'), (), False, 'sd1.sd135_env_misspelt'),
     RuleRow('SD136', 'form-slip', 'error', (), (), False, 'sd1.sd136_form_slip'),
     RuleRow('SD137', 'port-not-reached', 'warning', ('vllm', 'sglang', 'llama-server'), (), False, 'sd1.sd137_port_not_reached'),
-    RuleRow('SD138', 'path-not-mounted', 'error', ('vllm', 'sglang', 'llama-server'), (), False, 'sd1.sd138_path_not_mounted'),
     RuleRow('SD139', 'split-part', 'error', ('llama-server', 'ik_llama.cpp'), (), False, 'sd1.sd139_split_part'),
     RuleRow('SD201', 'mtp-gdn-illegal-access', 'warning', ('vllm',), (), True, 'sd2.vllm_mtp', methods=('mtp',)),
     RuleRow('SD202', 'mtp-prefix-caching-accuracy', 'warning', ('vllm',), (), True, 'sd2.vllm_mtp', methods=('mtp',)),
