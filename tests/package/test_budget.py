@@ -15,20 +15,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9781, 5346),
-    "advisor": (89761, 46186),
-    "cli": (5675, 2718),
-    "engines": (5313, 2992),
-    "knowledge, lint, domain": (6258, 3694),
-    "lab": (6701, 4062),
-    "other": (112, 67),
-    "perf": (6982, 2890),
-    "prediction, methods": (4719, 2162),
-    "readers": (12988, 8483),
-    "readers/results": (5425, 3031),
-    "render": (6413, 2914),
-    "rules": (15133, 6632),
-    "tests": (40599, 19765),
+    "advice": (9480, 5660),
+    "advisor": (76540, 41740),
+    "cli": (5560, 2760),
+    "engines": (5120, 3000),
+    "knowledge, lint, domain": (6560, 4020),
+    "lab": (6760, 4100),
+    "other": (120, 80),
+    "perf": (5860, 3080),
+    "prediction, methods": (3820, 2120),
+    "readers": (9260, 5840),
+    "readers/results": (4720, 2560),
+    "render": (5900, 2980),
+    "rules": (13620, 5700),
+    "tests": (42460, 20920),
 }
 GOALS = {
     "readers": 8000,
@@ -48,9 +48,9 @@ GOALS = {
 # Text that a person keeps by hand beside the code: nothing is moved out of sight there.
 TEXTS = {
     "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 780),
-    "the model card": (("advisor/*.j2",), 189),
-    "cases of rules": (("tests/rules/*.yaml",), 15115),
-    "rule data": (("knowledge/rules/*.json",), 1428),
+    "the model card": (("advisor/*.j2",), 200),
+    "cases of rules": (("tests/rules/*.yaml",), 6720),
+    "rule data": (("knowledge/rules/*.json",), 1400),
 }
 TOGETHER = {
     "prediction": "prediction, methods",
