@@ -40,7 +40,7 @@ Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
 _CHIP = "SD268"  # the engine does not run on this accelerator at all
 
 
-class Question(NamedTuple):
+class PlanQuestion(NamedTuple):
     """What is judged to answer one question: its facts, the plan without speculation, and those
     with it that fit.
     """
@@ -52,7 +52,7 @@ class Question(NamedTuple):
     layouts: tuple[placement.Layout, ...] = ()  # that fit, the one of the plans first
 
 
-def candidate_plans(facts: Facts, judging: Judge | None = None) -> Question:
+def candidate_plans(facts: Facts, judging: Judge | None = None) -> PlanQuestion:
     """The plans that answer a question. Raises AdvisorError where not even the one without
     speculation can run.
     """
@@ -62,7 +62,7 @@ def candidate_plans(facts: Facts, judging: Judge | None = None) -> Question:
         bill if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
         for plan, bill in fit
     )
-    return Question(facts, base, tuple(plan for plan, _ in fit), bills, layouts)
+    return PlanQuestion(facts, base, tuple(plan for plan, _ in fit), bills, layouts)
 
 
 def workable_layouts(
@@ -160,7 +160,7 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
 
 
 def estimate_beside(
-    question: Question, beside: SideQuestions, others: Sequence[Plan] = ()
+    question: PlanQuestion, beside: SideQuestions, others: Sequence[Plan] = ()
 ) -> tuple[list[Estimate], SideAnswers]:
     """The estimates of a question's plans and behind them of others, and what is asked beside
     them.
@@ -201,7 +201,7 @@ def _without_levels(estimate: Estimate) -> Estimate:
 
 
 def judge_plans(
-    asked: Question, estimates: Sequence[Estimate], judging: Judge | None = None
+    asked: PlanQuestion, estimates: Sequence[Estimate], judging: Judge | None = None
 ) -> tuple[Candidate, ...]:
     """The plan without speculation and each of the others with its estimate and what the rules say
     of it.

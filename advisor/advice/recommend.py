@@ -16,7 +16,7 @@ from advisor import engines
 from advisor.advice import decide, resolve
 from advisor.advice.explain import reasons
 from advisor.advice.judge import (
-    Question,
+    PlanQuestion,
     SideAnswers,
     ask_beside,
     candidate_plans,
@@ -111,7 +111,7 @@ class Estimates(NamedTuple):
     off: Estimate
 
 
-def judge_question(question: Question) -> tuple[tuple[Candidate, ...], SideAnswers]:
+def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideAnswers]:
     """The candidates of a question, and what was asked beside their estimates."""
     estimates, answers = estimate_beside(question, ask_beside(question.facts, question.plans))
     return judge_plans(question, estimates), answers

@@ -179,7 +179,7 @@ def _calibrate_command(left: list[Path], right: list[Path], asked: dict[str, Any
 
 
 def _plan_of(
-    server: client.Server, arm: str, prompts: Path | None, folder: Path, load: dict[str, Any]
+    server: client.ServerInfo, arm: str, prompts: Path | None, folder: Path, load: dict[str, Any]
 ) -> plans.BenchPlan:
     """A plan from options, for a server that is up; kept beside the results only as their
     headers.

@@ -17,7 +17,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.engines.traits import gguf_engine
 from advisor.lab.bench import jobs as sweeps
 from advisor.lab.bench import step_cost as driver
-from advisor.lab.bench.jobs import Job, Point, ServedJob, ServedPoint, read_sweep
+from advisor.lab.bench.jobs import Job, ServedJob, ServedPoint, TimedPoint, read_sweep
 from advisor.lab.bench.rows import import_folder
 from advisor.lab.bench.served_worker import llama_version
 from advisor.lab.bench.shapes import VOCAB
@@ -125,7 +125,7 @@ def step_cost(
     jobs: tuple[Job, ...] | tuple[ServedJob, ...]
     if engine == "vllm":
         jobs = (
-            read_sweep(sweep, Point, partial(Job, **about))
+            read_sweep(sweep, TimedPoint, partial(Job, **about))
             if sweep
             else sweeps.default_jobs(model, quant, turns)
         )
@@ -185,7 +185,7 @@ def _run(
     ) as bar:
         task = bar.add_task("measuring", total=state.total, completed=state.done)
 
-        def tell(state: driver.Progress) -> None:
+        def tell(state: driver.SweepProgress) -> None:
             bar.update(task, completed=state.done, description=state.note)
 
         last = driver.run(jobs, out, gpus=gpus, seconds=seconds, together=together, tell=tell)

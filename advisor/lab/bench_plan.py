@@ -23,7 +23,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_bytes_safely, read_yaml_safely
 from advisor.domain.printable import excerpt
-from advisor.readers.results.run import Frozen
+from advisor.readers.results.run import ResultModel
 
 PLAN = "plan.yaml"
 MAX_BYTES = 2**20
@@ -92,7 +92,7 @@ def _arm_name(value: Any) -> Any:
     return {False: "off", True: "on"}[value] if isinstance(value, bool) else value
 
 
-class Arm(Frozen):
+class Arm(ResultModel):
     """One arm: the launch and what it means."""
 
     name: Annotated[Literal["off", "on"], BeforeValidator(_arm_name)]
@@ -103,7 +103,7 @@ class Arm(Frozen):
     k: int = Field(0, ge=0, le=128)
 
 
-class BenchPlan(Frozen):
+class BenchPlan(ResultModel):
     """A whole A/B."""
 
     version: Literal[1] = 1

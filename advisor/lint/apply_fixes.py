@@ -13,15 +13,15 @@ from advisor.domain.nouns import AdvisorError, Edit, Finding
 from advisor.domain.patterns import lazy_re
 from advisor.lint import fixes
 from advisor.lint.report import Report
-from advisor.readers.source import Source
+from advisor.readers.source import SourceText
 
 Judge = Callable[[str, str], Report]  # (text, name) -> its report
 ROUNDS = 12
 
 
 def apply_rounds(
-    source: Source, report: Report, judge: Judge, unsafe: bool = False
-) -> fixes.Change:
+    source: SourceText, report: Report, judge: Judge, unsafe: bool = False
+) -> fixes.FileChange:
     """The file's text after all fixes that hold, applied in rounds (a fix may wait for one that it
     overlaps with).
 
@@ -44,14 +44,14 @@ def apply_rounds(
             if after is None:
                 continue
         applied += change.applied
-        now = Source(change.text, source.name, source.encoding, source.bom, source.notes)
+        now = SourceText(change.text, source.name, source.encoding, source.bom, source.notes)
         at = after
-    return fixes.Change(source, now.text, tuple(applied), tuple(refused))
+    return fixes.FileChange(source, now.text, tuple(applied), tuple(refused))
 
 
 def _one_by_one(
-    now: Source, at: Report, findings: Sequence[Finding], judge: Judge, unsafe: bool
-) -> tuple[fixes.Change, Report | None, list[Finding]]:
+    now: SourceText, at: Report, findings: Sequence[Finding], judge: Judge, unsafe: bool
+) -> tuple[fixes.FileChange, Report | None, list[Finding]]:
     """(the first fix that holds alone, its report, those before it that do not)."""
     bad: list[Finding] = []
     for finding in findings:
@@ -62,7 +62,7 @@ def _one_by_one(
         if after is not None and not worse(at, after):
             return change, after, bad
         bad.append(finding)
-    return fixes.Change(now, now.text, (), ()), None, bad
+    return fixes.FileChange(now, now.text, (), ()), None, bad
 
 
 def _is_refused(finding: Finding, refused: Sequence[Finding]) -> bool:
@@ -108,7 +108,7 @@ _WRONG = lazy_re(r"(?<=[ \t])(?:/|\\\\)$")
 _REMARK = lazy_re(r"(?:^|[ \t;&|])#")
 
 
-def continue_line(source: Source, finding: Finding) -> Finding:
+def continue_line(source: SourceText, finding: Finding) -> Finding:
     """The finding with the edit that joins the line above to the lost options: a backslash, or the
     blanks behind one taken away. As it is where a comment stands between.
     """
@@ -120,7 +120,7 @@ def continue_line(source: Source, finding: Finding) -> Finding:
     return finding.model_copy(update={"fix": finding.fix.model_copy(update={"edits": (edit,)})})
 
 
-def _edit(source: Source, finding: Finding) -> Edit | None:
+def _edit(source: SourceText, finding: Finding) -> Edit | None:
     lines = source.text.splitlines(keepends=True)
     if not 2 <= finding.line <= len(lines):
         return None

@@ -24,7 +24,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 from advisor.lint.fix_variables import is_closed, remove_variable, requote
 from advisor.readers.secrets import Redactor, learn_from_text
-from advisor.readers.source import MAX_BYTES, Source
+from advisor.readers.source import MAX_BYTES, SourceText
 
 _ITEM_BEFORE = lazy_re(r"(?P<indent>[ \t]*)-[ \t]+(?P<quote>[\"']?)$")
 _FLOW_BARE = lazy_re(r"\[(?:[^\]\"']*,)?[ \t]*(?P<quote>)$")
@@ -32,16 +32,18 @@ _VARIABLE = lazy_re(r"[A-Z_][A-Z0-9_]*(?=[\"']?[ \t]*[=:\r\n])")
 _FLOW_BEFORE = lazy_re(r"[\[,][ \t\r\n]*(?P<quote>[\"'])$")
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """One file's text before and after."""
 
-    source: Source
+    source: SourceText
     text: str
     applied: tuple[Finding, ...]
     conflicting: tuple[Finding, ...]
 
 
-def apply_edits(source: Source, findings: Sequence[Finding], unsafe: bool = False) -> Change:
+def apply_edits(
+    source: SourceText, findings: Sequence[Finding], unsafe: bool = False
+) -> FileChange:
     """Apply the findings' edits to a text; one that overlaps an earlier one waits."""
     taken: list[Edit] = []
     applied: list[Finding] = []
@@ -61,7 +63,7 @@ def apply_edits(source: Source, findings: Sequence[Finding], unsafe: bool = Fals
         else:
             taken += edits
             applied.append(finding)
-    return Change(source, apply(source.text, taken), tuple(applied), tuple(conflicting))
+    return FileChange(source, apply(source.text, taken), tuple(applied), tuple(conflicting))
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
@@ -265,7 +267,7 @@ def _word(text: str, edit: Edit, line: int) -> Edit:
 # ---------------------------------------------------------------- showing and writing
 
 
-def diff(change: Change) -> str:
+def diff(change: FileChange) -> str:
     """The change as a unified diff, "" if there is none."""
     name = change.source.name.lstrip("/")
     return "".join(
@@ -279,13 +281,13 @@ def diff(change: Change) -> str:
     )
 
 
-def redacted_diff(change: Change, redactor: Redactor) -> str:
+def redacted_diff(change: FileChange, redactor: Redactor) -> str:
     """The diff without the secrets that may stand on the lines around a change."""
     learn_from_text(redactor, change.source.text)
     return redactor.clean(diff(change))
 
 
-def write(change: Change) -> bool:
+def write(change: FileChange) -> bool:
     """Replace the file in one step; owner, mode, extended attributes, a link that leads to it,
     encoding and newlines are kept. False if nothing changed.
 

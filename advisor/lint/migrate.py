@@ -247,7 +247,7 @@ def _of_variables(one: Migration) -> list[str]:
     return [f"{flag.line}: {flag.raw} not rewritten" for flag in old if flag.raw not in spelled]
 
 
-def rewrite_file(read: FileRead, moved: Sequence[Migration]) -> fixes.Change:
+def rewrite_file(read: FileRead, moved: Sequence[Migration]) -> fixes.FileChange:
     """The file with the edits of its launches; those that its form does not take are left out."""
     findings = [
         Finding(

@@ -225,12 +225,14 @@ class Logits(NamedTuple):
     known: Mask
 
 
-class Acceptance(Logits):
+class AcceptanceBelief(Logits):
     """Belief about the conditional acceptance of N points, in logits; `known`: measured."""
 
-    def take(self, rows: Ints | slice) -> Acceptance:
+    def take(self, rows: Ints | slice) -> AcceptanceBelief:
         """That of some of the points (M,)."""
-        return Acceptance(self.mean[rows], self.shared_sd[rows], self.k[rows], self.known[rows])
+        return AcceptanceBelief(
+            self.mean[rows], self.shared_sd[rows], self.k[rows], self.known[rows]
+        )
 
     @cached_property
     def conditional(self) -> Floats:
@@ -254,13 +256,13 @@ class Acceptance(Logits):
         return tokens_per_step(sigmoid(self.mean + z * self.shared_sd[:, None]), self.k)
 
 
-def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Acceptance:
+def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> AcceptanceBelief:
     """Each point's prior, updated by its measured acceptance; `hide` leaves that out."""
     mean, sd = model.prior(points)
     k = draft_k(points)
     known = np.zeros(len(points), dtype=bool)
     if hide:
-        return Acceptance(mean, sd, k, known)
+        return AcceptanceBelief(mean, sd, k, known)
     given_k = np.where(np.isnan(points.given_k), k, points.given_k)
     length = np.where(
         np.isnan(points.given_length), 1.0 + given_k * points.given_rate, points.given_length
@@ -274,7 +276,7 @@ def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Accep
     if stated.any():
         mean, sd = _update_positions(mean, sd, points.given_conditional, stated)
         known |= stated.any(axis=1)
-    return Acceptance(mean, sd, k, known)
+    return AcceptanceBelief(mean, sd, k, known)
 
 
 def _update(

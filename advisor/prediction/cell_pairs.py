@@ -185,7 +185,7 @@ def of_cell(groups: Groups, where: Floats, mean: Floats, known: Mask) -> Near:
     if many:
         first, back = distinct_rows(list(settings.T))
         settings = settings[first]
-    sides = Sides(groups, many)
+    sides = PairSides(groups, many)
     made = Near(*(np.zeros(len(where), dtype=kind) for kind in (float, float, bool, float, float)))
     step = max(1, BLOCK // len(groups.places))
     order = np.argsort(back, kind="stable")
@@ -239,7 +239,7 @@ def _owners(most: Floats, total: Floats, owners: Ints) -> tuple[Floats, Floats]:
     return scale, nearest.max(axis=1)
 
 
-class Sides:
+class PairSides:
     """On which side of 1 points lie with the misses of a cell's pairs.
 
     Of one pair that is a line which rises from -1 to 1 over twice CLEAR. Of a group it is the sum

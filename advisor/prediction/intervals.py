@@ -176,7 +176,7 @@ def chance(
     return np.asarray(measured * p + (1 - measured) * np.clip(p, least, most), dtype=np.float64)
 
 
-def pin_acceptance(belief: acc.Acceptance, points: Points) -> acc.Acceptance:
+def pin_acceptance(belief: acc.AcceptanceBelief, points: Points) -> acc.AcceptanceBelief:
     """The belief with each stated acceptance exactly as stated, the rest as inferred."""
     k = np.where(np.isnan(points.given_k), belief.k, points.given_k)
     length = np.where(
@@ -192,7 +192,7 @@ def pin_acceptance(belief: acc.Acceptance, points: Points) -> acc.Acceptance:
     rates = points.given_conditional[each]
     with np.errstate(divide="ignore"):
         mean[each] = np.clip(np.log(rates) - np.log1p(-rates), -CERTAIN, CERTAIN)
-    return acc.Acceptance(mean, belief.shared_sd, belief.k, belief.known)
+    return acc.AcceptanceBelief(mean, belief.shared_sd, belief.k, belief.known)
 
 
 def _with_length(mean: Floats, length: Floats, k: Floats) -> Floats:

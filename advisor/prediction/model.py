@@ -97,7 +97,7 @@ class Raw(NamedTuple):
     mean: Floats
     sd: Floats
     reasons: Floats
-    belief: acc.Acceptance
+    belief: acc.AcceptanceBelief
     full: arrays.Points
     decoding: Floats
 
@@ -208,7 +208,7 @@ class Model:
         self,
         points: arrays.Points,
         full: arrays.Points,
-        belief: acc.Acceptance,
+        belief: acc.AcceptanceBelief,
         metrics: Sequence[arrays.Codes],
     ) -> Raw:
         """Physics of M metrics, every known reason for doubt as its sd: (M * N,) each."""

@@ -153,7 +153,7 @@ class Medians(NamedTuple):
 
 def medians(
     found: Mapping[str, Predicted],
-    belief: acc.Acceptance,
+    belief: acc.AcceptanceBelief,
     decoding: Floats,
     start: int,
     stop: int,
@@ -171,7 +171,7 @@ class Story(NamedTuple):
     found: dict[str, Predicted]  # by metric
     baselines: dict[str, Floats]  # the run without speculation, in the metric's unit
     terms: dict[str, Floats]
-    belief: acc.Acceptance
+    belief: acc.AcceptanceBelief
     beside: Medians  # of the points beside them
     more: Floats  # log of the tokens a step that the own runs add (N,)
     told: Floats  # share of the variance that they explain (N,)
@@ -231,7 +231,7 @@ def as_one_story(
 
 def all_metrics(
     points: arrays.Points, model: Model
-) -> tuple[dict[str, Predicted], arrays.Points, acc.Acceptance, Floats]:
+) -> tuple[dict[str, Predicted], arrays.Points, acc.AcceptanceBelief, Floats]:
     """The prediction of each of the three metrics, the filled points, what is believed of
     acceptance, and what decoding without prompts gains beside TPOT, in log, (N,) each.
 

@@ -74,7 +74,7 @@ def predict_rows(source: Path, target: Path) -> RowCount:
             TextIOWrapper(stream, encoding="utf-8-sig", newline="") as handle,
         ):
             reader = csv.reader(lines_safely(handle, printable(source.name)))
-            header = Header(
+            header = TableHeader(
                 next((row for row in reader if row), [])
             )  # blank lines before it are passed over
             return _write(target, lambda out: _stream(reader, header, out))
@@ -133,7 +133,7 @@ def _write_standard_output(fill: Callable[[TextIO], RowCount]) -> RowCount:
         return fill(out)
 
 
-class Header:
+class TableHeader:
     """The first line: which cell is which column, in any case; the exact name goes first."""
 
     def __init__(self, cells: list[str]) -> None:
@@ -182,7 +182,7 @@ def _check(cells: list[str], columns: dict[str, int]) -> None:
     )
 
 
-def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> RowCount:
+def _stream(reader: Iterator[list[str]], header: TableHeader, out: TextIO) -> RowCount:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header.line)
     rows = errors = 0

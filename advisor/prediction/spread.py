@@ -18,7 +18,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf import physics, prompt_cost
 from advisor.perf.arrays import METRICS, Codes, Floats, Points
 from advisor.perf.constants import Constants
-from advisor.prediction.acceptance import Acceptance
+from advisor.prediction.acceptance import AcceptanceBelief
 
 REASONS = ("row", "tokens", "stand_ins", "ttft", "ttft_several", "switches")
 
@@ -91,7 +91,7 @@ def elasticity(full: Points, constants: Constants, metrics: Sequence[Codes]) -> 
 def reasons(
     points: Points,
     full: Points,
-    belief: Acceptance,
+    belief: AcceptanceBelief,
     constants: Constants,
     switches: Floats,
     metrics: Sequence[Codes],

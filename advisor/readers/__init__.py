@@ -14,7 +14,7 @@ from advisor.readers.images import diffusion_note
 from advisor.readers.launches import LaunchMaker
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import Redactor
-from advisor.readers.source import Source, decode, open_source
+from advisor.readers.source import SourceText, decode, open_source
 
 __all__ = ["FileRead", "read_bytes", "read_path", "read_source", "read_text"]
 
@@ -24,7 +24,7 @@ class FileRead(NamedTuple):
     needs.
     """
 
-    source: Source
+    source: SourceText
     form: str
     launches: tuple[Launch, ...]
     notes: tuple[str, ...]
@@ -45,7 +45,7 @@ def read_text(
 ) -> FileRead:
     """Read a text, e.g. from standard input."""
     return read_source(
-        Source(text.replace("\ue000", "?").replace("\ue001", "?"), name), form, version=version
+        SourceText(text.replace("\ue000", "?").replace("\ue001", "?"), name), form, version=version
     )
 
 
@@ -56,7 +56,9 @@ def read_bytes(
     return read_source(decode(data, name), form, version=version)
 
 
-def read_source(source: Source, form: str | None = None, *, version: str | None = None) -> FileRead:
+def read_source(
+    source: SourceText, form: str | None = None, *, version: str | None = None
+) -> FileRead:
     """Read an opened text."""
     reading = Reading(source, version=version)
     try:

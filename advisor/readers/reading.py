@@ -19,7 +19,7 @@ from advisor.readers.secrets import (
     Redactor,
     learn_from_text,
 )
-from advisor.readers.source import Source
+from advisor.readers.source import SourceText
 from advisor.readers.syntax.mapped import Mapped, show
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Reading:
     """Collects what one file holds."""
 
     def __init__(
-        self, source: Source, redactor: Redactor | None = None, version: str | None = None
+        self, source: SourceText, redactor: Redactor | None = None, version: str | None = None
     ) -> None:
         self.source = source
         self.version = version  # told by the caller: outweighs what the file says

@@ -32,7 +32,7 @@ MAX_ANSWER = 16 * 2**20
 MAX_LINE = 2**20
 
 
-class Server(NamedTuple):
+class ServerInfo(NamedTuple):
     """What a server says of itself; None where it does not."""
 
     url: str
@@ -113,7 +113,7 @@ def _optional(url: str, path: str, key: str | None) -> dict[str, Any]:
         return {}
 
 
-def describe(url: str, key: str | None = None) -> Server:
+def describe(url: str, key: str | None = None) -> ServerInfo:
     """What runs at an address, from /v1/models, /version, /server_info and /props. Raises
     ServerGone, BadAnswer or Refused.
     """
@@ -123,13 +123,13 @@ def describe(url: str, key: str | None = None) -> Server:
     props = _optional(url, "/props", key)
     if "total_slots" in props or "build_info" in props:
         build = str(props.get("build_info") or "").split("-")[0]
-        return Server(
+        return ServerInfo(
             url, "llama-server", build or None, model, _whole(props.get("total_slots")), None
         )
     info = _optional(url, "/server_info", key) or _optional(url, "/get_server_info", key)
     if info:
         k = _whole(info.get("speculative_num_steps"))
-        return Server(
+        return ServerInfo(
             url,
             "sglang",
             _text(info.get("version")),
@@ -139,7 +139,7 @@ def describe(url: str, key: str | None = None) -> Server:
         )
     version = _optional(url, "/version", key).get("version")
     owner = first.get("owned_by")
-    return Server(
+    return ServerInfo(
         url, "vllm" if version or owner == "vllm" else None, _text(version), model, None, None
     )
 

@@ -22,7 +22,7 @@ _CONTROL = lazy_re(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _HOLES = lazy_re(f"[{HOLE_OPEN}{HOLE_CLOSE}]")
 
 
-class Source:
+class SourceText:
     """One text with its name. `encoding` is what it must be written back in; `bom` stands before it
     in the file.
     """
@@ -61,14 +61,14 @@ class Source:
         return self.text[self.starts[line - 1] : end].rstrip("\r\n")
 
 
-def open_source(path: str) -> Source:
+def open_source(path: str) -> SourceText:
     """Read a file. Raises AdvisorError for what is no regular file, too large, binary or not
     readable.
     """
     return decode(read_bytes_safely(path, MAX_BYTES), path)
 
 
-def decode(data: bytes, name: str) -> Source:
+def decode(data: bytes, name: str) -> SourceText:
     """Bytes to text: UTF-8, UTF-16 or UTF-32 by their marks, else Latin-1 with a note. Raises
     AdvisorError if binary.
     """
@@ -92,7 +92,7 @@ def decode(data: bytes, name: str) -> Source:
         )
     if problem := number_problem(text):
         raise AdvisorError(f"{printable(name)}: {problem}")
-    return Source(_HOLES.sub("?", text), name, encoding, bom, notes)
+    return SourceText(_HOLES.sub("?", text), name, encoding, bom, notes)
 
 
 def _encoding_of(data: bytes) -> tuple[str, bytes]:

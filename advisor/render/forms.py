@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 from advisor.domain.nouns import Advice, AdvisorError, Engine
 
 
-class Form(NamedTuple):
+class OutputForm(NamedTuple):
     """One way to write an answer."""
 
     writer: str  # `module:function` that takes the Advice; imported when it is used
@@ -39,34 +39,34 @@ def _function(path: str) -> Callable[[Advice], str]:
 
 
 _DEPLOY = "advisor.render.deploy."
-FORMS: dict[str, Form] = {
-    "json": Form("advisor.render.json_out:advice_json_text"),
-    "flags": Form("advisor.render.deploy.env_file:flags_text"),
-    "docker-run": Form(_DEPLOY + "compose:docker_run", "docker-run.sh", True),
-    "compose": Form(
+FORMS: dict[str, OutputForm] = {
+    "json": OutputForm("advisor.render.json_out:advice_json_text"),
+    "flags": OutputForm("advisor.render.deploy.env_file:flags_text"),
+    "docker-run": OutputForm(_DEPLOY + "compose:docker_run", "docker-run.sh", True),
+    "compose": OutputForm(
         _DEPLOY + "compose:compose_yaml",
         "docker-compose.yml",
         True,
         _DEPLOY + "compose:compose_ab_yaml",
     ),
-    "systemd": Form(_DEPLOY + "units:systemd_unit", "llm-server.service", True),
-    "quadlet": Form(_DEPLOY + "units:quadlet", "llm-server.container", True),
-    "k8s": Form(_DEPLOY + "k8s:deployment_yaml", "deployment.yaml", True),
-    "helm": Form(
+    "systemd": OutputForm(_DEPLOY + "units:systemd_unit", "llm-server.service", True),
+    "quadlet": OutputForm(_DEPLOY + "units:quadlet", "llm-server.container", True),
+    "k8s": OutputForm(_DEPLOY + "k8s:deployment_yaml", "deployment.yaml", True),
+    "helm": OutputForm(
         _DEPLOY + "k8s:helm_values",
         "values.yaml",
         True,
         engines=("vllm",),
         title="a Helm values file",
     ),
-    "ray": Form(
+    "ray": OutputForm(
         _DEPLOY + "front_ends:ray_serve",
         "serve.yaml",
         True,
         engines=("vllm",),
         title="a Ray Serve configuration",
     ),
-    "llama-swap": Form(_DEPLOY + "front_ends:llama_swap", "config.yaml", True),
-    "env": Form(_DEPLOY + "env_file:env_file", "server.env", True),
+    "llama-swap": OutputForm(_DEPLOY + "front_ends:llama_swap", "config.yaml", True),
+    "env": OutputForm(_DEPLOY + "env_file:env_file", "server.env", True),
 }
 STARTS = tuple(name for name, form in FORMS.items() if form.starts)

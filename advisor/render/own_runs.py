@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from textwrap import fill, wrap
 from typing import Any
 
-from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict, MetricGain
-from advisor.advice.own_runs.watching import Traffic, Word
+from advisor.advice.own_runs.ab_test import AbReport, ComparedGain, LoadVerdict
+from advisor.advice.own_runs.watching import Traffic, WatchWord
 from advisor.domain.printable import excerpt
 from advisor.readers.results.run import BenchmarkRun, Latency
 from advisor.render.objects import Schema, document, list_of, object_of
@@ -154,7 +154,7 @@ def _load(load: LoadVerdict, width: int) -> list[str]:
     return [*(line for line in lines if line), ""]
 
 
-def _gain(made: MetricGain) -> str:
+def _gain(made: ComparedGain) -> str:
     span = f"{made.low:.2f} to {made.high:.2f}"
     return (
         f"  {_NAMES.get(made.metric, made.metric):14}{number(made.off):>9}{number(made.on):>9}"
@@ -162,7 +162,7 @@ def _gain(made: MetricGain) -> str:
     )
 
 
-def _gain_words(made: MetricGain) -> str:
+def _gain_words(made: ComparedGain) -> str:
     return (
         f"{_NAMES.get(made.metric, made.metric)}: {number(made.off)} -> {number(made.on)}, "
         f"{made.gain:.2f}x ({made.low:.2f} to {made.high:.2f}), {made.verdict}"
@@ -219,7 +219,7 @@ def ab_schema() -> Schema:
     return document(AB_ID, "ab", body, report["$defs"])
 
 
-def watch_text(seen: Traffic, word: Word, width: int) -> str:
+def watch_text(seen: Traffic, word: WatchWord, width: int) -> str:
     """Decision first, then what was seen."""
     server, run = seen.server, seen.run
     about = f"{server.engine or 'unknown engine'} {server.version or ''}".strip()

@@ -46,7 +46,7 @@ class MockEngine:
 
 
 def job(label: str = "demo", k: int = 0, clients: tuple[int, ...] = (1,), turns: int = 1) -> Any:
-    points = tuple(jobs.Point(c, 64, 16) for c in clients)
+    points = tuple(jobs.TimedPoint(c, 64, 16) for c in clients)
     return jobs.Job(label, "qwen3.6-35b-a3b", "fp8", k, points, turns=turns)
 
 
@@ -68,7 +68,7 @@ def test_driver_counts_tokens_and_keeps_to_the_concurrency() -> None:
 
 def test_figures_of_a_closed_loop() -> None:
     """Two requests of 1 + 2 tokens: first tokens after 1 and 2 s, then a step of half a second."""
-    requests = [timing.Request(0.0, [t, t + 0.5, t + 0.5], [t, t + 0.5]) for t in (1.0, 2.0)]
+    requests = [timing.TimedRequest(0.0, [t, t + 0.5, t + 0.5], [t, t + 0.5]) for t in (1.0, 2.0)]
     row = timing.closed_row(requests, 3.0)
     expected = {"prompts": 2, "tokens": 6, "output_tok_s": 2.0, "ttft_ms": 1500.0, "tpot_ms": 250.0}
     expected |= {"itl_p50_ms": 500.0, "decode_steps": 1, "acceptance_length": 2.0}
@@ -172,7 +172,7 @@ def measure(task, todo, out, deadline, time_file):
 main.measure = measure
 """
     notes = stand_in(tmp_path, monkeypatch, text)
-    seen: list[step_cost.Progress] = []
+    seen: list[step_cost.SweepProgress] = []
     four = [job(f"j{i}") for i in range(4)]
     step_cost.run(four, tmp_path / "rows", gpus=("0", "1"), tell=seen.append)
     lines = notes.read_text().split("\n")
@@ -236,7 +236,7 @@ def test_a_sweep_file_gives_an_engine_start_for_each_draft_length(tmp_path: Path
     entry |= {"config": str(shape), "draft_config": str(shape), "graph_sizes": [12, 3]}
     point = {"concurrency": 4, "input_tokens": 64, "output_tokens": 32, "prefix_share": 0.5}
     path = sweep_file(tmp_path, {**entry, "points": [[1, 2048, 128], point]})
-    plain, drafting = jobs.read_sweep(path, jobs.Point, jobs.Job)
+    plain, drafting = jobs.read_sweep(path, jobs.TimedPoint, jobs.Job)
     assert [plain.label, drafting.label] == ["llama-k0", "llama-k2"]
     data = jobs.as_data(drafting)
     assert [p["key"] for p in data["points"]] == ["1:2048:128:0", "4:64:32:0.5"]
@@ -264,7 +264,7 @@ ENTRY = {"label": "a", "model": "m", "quant": "q", "points": []}
 )
 def test_what_is_no_sweep_is_refused(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
     with pytest.raises(AdvisorError, match=message):
-        jobs.read_sweep(sweep_file(tmp_path, entry), jobs.Point, jobs.Job)
+        jobs.read_sweep(sweep_file(tmp_path, entry), jobs.TimedPoint, jobs.Job)
 
 
 def test_engines_of_one_card_need_a_memory_bound_and_a_port_each() -> None:

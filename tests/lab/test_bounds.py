@@ -12,10 +12,10 @@ def case(
     likely: npt.NDArray[np.float64],
     gained: npt.NDArray[np.bool_],
     evidence: npt.NDArray[np.float64] | None = None,
-) -> bounds.Case:
+) -> bounds.BoundCase:
     told = np.zeros(len(likely)) if evidence is None else evidence
     seen = (told != 0).astype(float)
-    return bounds.Case(likely, told, seen, seen, gained, np.ones(len(likely)))
+    return bounds.BoundCase(likely, told, seen, seen, gained, np.ones(len(likely)))
 
 
 def test_the_bound_leaves_at_most_the_target_of_the_losses_on() -> None:

@@ -98,7 +98,7 @@ def test_the_fit_finds_a_kernel_that_helps_where_misses_go_together() -> None:
     assert one.calibrated < 0.95 * one.without
     alone = own_runs_fit.START._replace(step=1e-3, accepted=1e-3)
     problems = own_runs_fit.problems_of(
-        own_runs_fit.Rows(rows.at, rows.log, rows.accepted, rows.owner, rows.arm)
+        own_runs_fit.OwnRunRows(rows.at, rows.log, rows.accepted, rows.owner, rows.arm)
     )
     assert own_runs_fit.loss(problems, kernel) < own_runs_fit.loss(problems, alone)
     assert own_runs_fit.loss(problems, alone) == pytest.approx(1.0, abs=0.05)

@@ -33,7 +33,7 @@ MOCK = Path(__file__).with_name("served_mock.py")
 FIELDS = ("label", "engine", "engine_version", "model", "quant", "k", "command")
 
 
-def read(engine: str, times: list[float], drafts: bool, **data: Any) -> timing.Request:
+def read(engine: str, times: list[float], drafts: bool, **data: Any) -> timing.TimedRequest:
     """A reply with an event at each of these times."""
     events = [streams.Event(at, data or {"tokens": [7]}) for at in times]
     return streams.read_reply(engine, streams.Reply(0.0, events), drafts).request
@@ -98,7 +98,9 @@ def test_only_the_span_in_which_all_decode_counts() -> None:
     """The second request starts late and ends early; outside its span steps are quicker."""
     second = [0.1 + 0.02 * i for i in range(10)]
     first = [0.01 * i for i in range(10)] + second + [0.30, 0.31]
-    row, begin, end = timing.decode_row([timing.Request(0.0, at, at) for at in (first, second)])
+    row, begin, end = timing.decode_row(
+        [timing.TimedRequest(0.0, at, at) for at in (first, second)]
+    )
     assert (begin, end) == (pytest.approx(0.12), pytest.approx(0.28))
     assert row["decode_step_mean_ms"] == pytest.approx(20.0)
     assert row["acceptance_length"] == pytest.approx(1.0)
@@ -109,7 +111,7 @@ def test_tokens_that_arrive_at_once_make_no_span() -> None:
     """A busy client reads the last two steps together: no time lies between them."""
     at = [0.1, 0.2, 0.2]
     with pytest.raises(ValueError, match="no step lies in the span"):
-        timing.decode_row([timing.Request(0.0, at, at)])
+        timing.decode_row([timing.TimedRequest(0.0, at, at)])
 
 
 @pytest.fixture
@@ -278,5 +280,5 @@ def test_lookups_keep_to_few_words() -> None:
     assert (lookup.label, heads.label) == ("gguf-k2-ngram", "gguf-k2")
     assert "ngram-simple" in lookup.command and "draft-mtp" not in lookup.command
     assert lookup.settings["method"] == "ngram"
-    few, many = (set(served_worker.Driver(jobs.as_data(j)).ids(500)) for j in (lookup, heads))
+    few, many = (set(served_worker.ServerDriver(jobs.as_data(j)).ids(500)) for j in (lookup, heads))
     assert len(few) == lookup.words == jobs.WORDS and len(many) > 400

@@ -15,14 +15,14 @@ from advisor.cli.lab import train as command
 from advisor.domain.paths import models_dir
 from advisor.lab.measurements.schema import measurements_dir
 from advisor.lab.training import dataset, fitting, left_out, probe, spread_fit, train
-from advisor.lab.training.acceptance_fit import Observations
+from advisor.lab.training.acceptance_fit import AcceptanceObservations
 from advisor.lab.training.dataset import Examples
 from advisor.perf import imputation
 from advisor.prediction.model import Model
 
 
 @pytest.fixture(scope="module")
-def small() -> tuple[Examples, Observations]:
+def small() -> tuple[Examples, AcceptanceObservations]:
     e = dataset.examples(uses=("train",))
     keep = np.isin(
         e.source, ["seed000", "seed004", "m5pro", "kyuz53", "lc22673", "cmp170", "rapidmlx3115"]
@@ -88,7 +88,7 @@ def test_a_worse_model_is_refused() -> None:
 
 
 def test_the_probe_does_not_depend_on_the_order_of_rows(
-    small: tuple[Examples, Observations],
+    small: tuple[Examples, AcceptanceObservations],
 ) -> None:
     e, _ = small
     turned = e.take(np.arange(len(e))[::-1])
@@ -97,7 +97,7 @@ def test_the_probe_does_not_depend_on_the_order_of_rows(
 
 
 @pytest.mark.slow  # trains
-def test_same_input_same_bytes(small: tuple[Examples, Observations]) -> None:
+def test_same_input_same_bytes(small: tuple[Examples, AcceptanceObservations]) -> None:
     e, obs = small
     chords = fitting.slopes(e, obs)
     texts = {json.dumps(fitting.fit(e, obs, chords).to_dict()) for _ in range(2)}
@@ -105,7 +105,7 @@ def test_same_input_same_bytes(small: tuple[Examples, Observations]) -> None:
 
 
 @pytest.mark.slow  # trains
-def test_model_survives_json(small: tuple[Examples, Observations]) -> None:
+def test_model_survives_json(small: tuple[Examples, AcceptanceObservations]) -> None:
     e, obs = small
     model = fitting.fit(e, obs, fitting.slopes(e, obs))
     again = Model.from_dict(json.loads(json.dumps(model.to_dict())))
@@ -115,7 +115,7 @@ def test_model_survives_json(small: tuple[Examples, Observations]) -> None:
 
 
 @pytest.mark.slow
-def test_left_out_rows_do_not_leak(small: tuple[Examples, Observations]) -> None:
+def test_left_out_rows_do_not_leak(small: tuple[Examples, AcceptanceObservations]) -> None:
     """What a left-out source measured must not touch its own prediction; its interval only through
     how other folds were missed.
     """
@@ -133,7 +133,9 @@ def test_left_out_rows_do_not_leak(small: tuple[Examples, Observations]) -> None
     assert not np.allclose(second.mean[~here], first.mean[~here])
 
 
-def test_acceptance_of_a_left_out_source_is_not_seen(small: tuple[Examples, Observations]) -> None:
+def test_acceptance_of_a_left_out_source_is_not_seen(
+    small: tuple[Examples, AcceptanceObservations],
+) -> None:
     _, obs = small
     assert "seed004" not in obs.without({"seed004"}).source
     assert len(obs.without({"seed004"}).k) < len(obs.k)

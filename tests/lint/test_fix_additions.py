@@ -11,7 +11,7 @@ import pytest
 from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix
 from advisor.lint import fixes
 from advisor.readers.secrets import HIDDEN, Redactor
-from advisor.readers.source import Source
+from advisor.readers.source import SourceText
 
 
 def add(marked: str, new: str) -> str | None:
@@ -198,7 +198,7 @@ def test_as_many_of_both_quotes_are_single_ones() -> None:
 def test_edits_of_one_place_are_not_made_together(
     one: tuple[int, int], other: tuple[int, int], both: bool
 ) -> None:
-    source = Source("x=123456789\n", "-")
+    source = SourceText("x=123456789\n", "-")
 
     def finding(place: tuple[int, int], text: str) -> Finding:
         edit = Edit(file="-", start=place[0], end=place[1], text=text)
@@ -212,8 +212,8 @@ def test_edits_of_one_place_are_not_made_together(
 # ---------------------------------------------------------------- the diff
 
 
-def change(old: str, new: str, name: str = "/srv/a.sh") -> fixes.Change:
-    return fixes.Change(Source(old, name), new, (), ())
+def change(old: str, new: str, name: str = "/srv/a.sh") -> fixes.FileChange:
+    return fixes.FileChange(SourceText(old, name), new, (), ())
 
 
 def test_a_diff_names_the_file_on_both_sides() -> None:

@@ -17,12 +17,12 @@ from advisor.lint.apply_fixes import worse
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.readers import read_path, read_text
-from advisor.readers.source import Source
+from advisor.readers.source import SourceText
 
 MTP = '{"method":"mtp","num_speculative_tokens":2}'
 
 
-def finding(source: Source, *edits: Edit, safe: bool = True) -> Finding:
+def finding(source: SourceText, *edits: Edit, safe: bool = True) -> Finding:
     return Finding(
         code="SD101",
         severity="warning",
@@ -180,7 +180,7 @@ def test_a_file_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_unsafe_fixes_wait_and_overlaps_are_left() -> None:
-    source = Source("vllm serve m/A --port 1 --dtype auto\n", "-")
+    source = SourceText("vllm serve m/A --port 1 --dtype auto\n", "-")
     first = finding(source, Edit(file="-", start=15, end=23, text="--port 2"))
     same = finding(source, Edit(file="-", start=15, end=23, text="--port 2"))
     other = finding(source, Edit(file="-", start=20, end=28, text="x"))

@@ -187,3 +187,12 @@ def test_names_in_strings_lead_to_functions() -> None:
     for name in named:
         module, _, attribute = name.partition(":")
         assert hasattr(import_module(module), attribute), name
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not {name: where for name, where in places.items() if len(where) > 1}

@@ -23,7 +23,7 @@ ROW = {
 }
 
 
-def infer(hide: bool = False, **change: str) -> acc.Acceptance:
+def infer(hide: bool = False, **change: str) -> acc.AcceptanceBelief:
     points, errors = encode_rows.from_rows([ROW | change])
     assert errors == [None]
     return acc.believe(predict.load().acceptance, points, hide)

@@ -27,7 +27,7 @@ SHORT = 4  # layers of a model that is started: three linear ones and a full one
 # shapes of the grid's models that the step-cost sweep lacks: knowledge/llms/ID.yaml
 MORE = {
     "qwen3.5-35b-a3b": shapes.SHAPES["qwen3.6-35b-a3b"],
-    "qwen3.5-122b-a10b": shapes.Shape(
+    "qwen3.5-122b-a10b": shapes.ModelShape(
         48, 3072, 32, 2, 64, 16, experts=256, topk=8, moe_ffn=1024, shared_ffn=1024
     ),
 }
@@ -119,7 +119,9 @@ def quantisation(kind: str, kept: list[str]) -> dict[str, Any]:
 
 def next_config(layers: int | None) -> dict[str, Any]:
     """Qwen3-Next's config.json: a text model, so without the family's two levels."""
-    shape = shapes.Shape(48, 2048, 16, 2, 32, 16, experts=512, topk=10, moe_ffn=512, shared_ffn=512)
+    shape = shapes.ModelShape(
+        48, 2048, 16, 2, 32, 16, experts=512, topk=10, moe_ffn=512, shared_ffn=512
+    )
     text = shapes._text(shape, "qwen3_next", layers or shape.layers)
     text |= {
         "architectures": ["Qwen3NextForCausalLM"],

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from advisor.advice.explore.mix import Mix, WorkClass
+from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.plan_folder import FORMS, folder
@@ -20,17 +20,17 @@ from tests.real import deploy_tools
 LONG = WorkClass(name="documents", concurrency=4, ctx_tokens=8192, workload="rag")
 CHAT = WorkClass(name="chat", concurrency=8, ctx_tokens=2048, output_tokens=256, workload="chat")
 MIXES = (
-    Mix(hardware="gb10", engine="vllm", classes=(CHAT, LONG)),
-    Mix(
+    WorkMix(hardware="gb10", engine="vllm", classes=(CHAT, LONG)),
+    WorkMix(
         hardware="h100",
         gpus=2,
         interconnect="nvlink",
         models=("qwen3.6-27b",),
         classes=(CHAT, LONG),
     ),
-    Mix(hardware="h200", engine="sglang", classes=(CHAT, LONG)),
-    Mix(hardware="mi300x", gpus=2, classes=(CHAT, LONG)),
-    Mix(hardware="rtx3090", gpus=2, engine="llama-server", classes=(CHAT, LONG)),
+    WorkMix(hardware="h200", engine="sglang", classes=(CHAT, LONG)),
+    WorkMix(hardware="mi300x", gpus=2, classes=(CHAT, LONG)),
+    WorkMix(hardware="rtx3090", gpus=2, engine="llama-server", classes=(CHAT, LONG)),
 )
 
 

@@ -18,7 +18,7 @@ from advisor.lint.migrate import migrate_launches, rewrite_file
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.readers import read_path, read_text
-from advisor.readers.source import Source
+from advisor.readers.source import SourceText
 
 HERE = Path(__file__).parents[1]
 ROWS: list[dict[str, Any]] = yaml.safe_load(
@@ -28,7 +28,7 @@ FILES = sorted((HERE / "corpus").glob("case-*")) + sorted((HERE / "corpus2").glo
 TOLD = {"version": "engine_version", "concurrency": "concurrency", "hw": "hw"}
 
 
-def fix(text: str, name: str, unsafe: bool, **told: Any) -> fixes.Change:
+def fix(text: str, name: str, unsafe: bool, **told: Any) -> fixes.FileChange:
     """The change that --fix (or --unsafe-fixes) makes of a text."""
 
     def judge(text: str, name: str) -> Report:
@@ -175,7 +175,7 @@ def test_migration_writes_variables(engine: str, text: str, version: str, expect
 
 def test_a_fix_that_makes_things_worse_is_not_made() -> None:
     text = "vllm serve m/A --max-num-seqs 4 --port 1\n"
-    source = Source(text, "-")
+    source = SourceText(text, "-")
     breaks = Edit(file="-", start=0, end=len("vllm serve"), text="echo")
     works = Edit(file="-", start=text.index("4"), end=text.index("4") + 1, text="8")
     findings = tuple(

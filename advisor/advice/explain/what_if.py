@@ -15,7 +15,7 @@ from advisor import engines
 from advisor.advice import decide, judge, resolve
 from advisor.advice.choices import engine_default
 from advisor.advice.decide import Verdict, goal_interval, vetoes
-from advisor.advice.judge import Question
+from advisor.advice.judge import PlanQuestion
 from advisor.advice.plans import memory_relief, methods, propose
 from advisor.advice.wording import asked_method, whole_percent
 from advisor.domain.nouns import (
@@ -44,7 +44,7 @@ class _Way(NamedTuple):
     """Questions that lie ever further from the one asked, each with how its condition is said."""
 
     labels: tuple[str, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[PlanQuestion, ...]
     goal: Goal | None = None  # where another goal is what is asked
 
 
@@ -225,14 +225,14 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[_W
         yield _Way(tuple(labels), tuple(questions))
 
 
-def _same_plans(facts: Facts, verdict: Verdict) -> Question:
+def _same_plans(facts: Facts, verdict: Verdict) -> PlanQuestion:
     """A question that the plans of the one asked answer: neither acceptance nor goal changes a
     launch or its memory.
     """
     base, *others = verdict.candidates
     bills = tuple(c.estimate.memory for c in others if c.estimate and c.estimate.memory)
     plans = tuple(c.plan for c in others)
-    return Question(facts, base, plans, bills if len(bills) == len(plans) else ())
+    return PlanQuestion(facts, base, plans, bills if len(bills) == len(plans) else ())
 
 
 def _goals(facts: Facts, verdict: Verdict) -> Iterator[_Way]:

@@ -42,7 +42,7 @@ ALIKE_STEP = sourced(0.03, "log ratio", "own choice: steps that are called equal
 ALIKE = sourced(0.1, "log ratio", "own choice: other figures that are called equal", "chosen")
 
 
-class Arm(Frozen):
+class ComparedArm(Frozen):
     """One side. `plain` is the estimate whose baselines are the speeds without speculation; None
     where nothing is known of them.
     """
@@ -59,7 +59,7 @@ class Arm(Frozen):
 class Comparison(Frozen):
     """Arms and, in sentences, what makes the difference, the strongest first."""
 
-    arms: tuple[Arm, ...]
+    arms: tuple[ComparedArm, ...]
     differences: tuple[str, ...]
 
 
@@ -124,7 +124,7 @@ def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
     return kind, request.model_copy(update=change)
 
 
-def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | None) -> Arm:
+def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | None) -> ComparedArm:
     try:
         facts = facts_for_request(request)
         question = judge.candidate_plans(facts)
@@ -136,7 +136,7 @@ def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | Non
     estimate = advice.estimate
     if estimate is None:
         estimate = judge.estimate_plans(facts, [question.base.plan])[0]
-    return Arm(
+    return ComparedArm(
         label=name,
         kind=kind,
         advice=advice,
@@ -150,7 +150,7 @@ def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | Non
 # ---------------------------------------------------------------- differences
 
 
-def differences(arms: Sequence[Arm]) -> list[str]:
+def differences(arms: Sequence[ComparedArm]) -> list[str]:
     """What differs between the first arm and each other one, in sentences."""
     tellers = (_speed, _gain, _memory, _release, _findings)
     return [text for arm in arms[1:] for tell in tellers for text in tell(arms[0], arm)]
@@ -159,7 +159,7 @@ def differences(arms: Sequence[Arm]) -> list[str]:
 _PARTS = {"weights_ms": "reading weights", "launch_ms": "launching kernels"}
 
 
-def _speed(a: Arm, b: Arm) -> list[str]:
+def _speed(a: ComparedArm, b: ComparedArm) -> list[str]:
     """The plain step and its largest differing part, and the prompt's cost."""
     left, right = (arm.estimate.terms if arm.estimate is not None else {} for arm in (a, b))
     if not left or not right:
@@ -186,7 +186,7 @@ def _speed(a: Arm, b: Arm) -> list[str]:
     return out
 
 
-def _gain(a: Arm, b: Arm) -> list[str]:
+def _gain(a: ComparedArm, b: ComparedArm) -> list[str]:
     """Tokens a step and what verifying costs."""
     if a.advice.candidate is None or b.advice.candidate is None:
         without = [one.label for one in (a, b) if one.advice.candidate is None]
@@ -203,7 +203,7 @@ def _gain(a: Arm, b: Arm) -> list[str]:
     ]
 
 
-def _memory(a: Arm, b: Arm) -> list[str]:
+def _memory(a: ComparedArm, b: ComparedArm) -> list[str]:
     left, right = a.memory.kv_tokens, b.memory.kv_tokens
     if not left or not right or abs(log(left / right)) < ALIKE:
         return []
@@ -213,7 +213,7 @@ def _memory(a: Arm, b: Arm) -> list[str]:
     ]
 
 
-def _release(a: Arm, b: Arm) -> list[str]:
+def _release(a: ComparedArm, b: ComparedArm) -> list[str]:
     """Between releases of one engine: defects that were or are reported of one, and options."""
     engine, old, new = (
         a.advice.plan.engine,
@@ -278,7 +278,7 @@ def _default(value: object) -> str:
     return text if len(text) <= 30 else text[:27] + "..."
 
 
-def _findings(a: Arm, b: Arm) -> list[str]:
+def _findings(a: ComparedArm, b: ComparedArm) -> list[str]:
     pairs = ((a, set(a.codes) - set(b.codes)), (b, set(b.codes) - set(a.codes)))
     return [
         f"findings only for {arm.label}: {', '.join(sorted(codes))}"

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from advisor.advice import decide, judge
-from advisor.advice.explore.values import KRanges, Load, Setting
+from advisor.advice.explore.values import KRanges, LoadPoint, Setting
 from advisor.advice.plans.methods import LEAST_GAIN
 from advisor.domain.nouns import AdvisorError, Facts, Method, Plan
 from advisor.domain.sourced import sourced
@@ -35,7 +35,7 @@ LEAST_LOSS = sourced(0.005, "log ratio", "own choice: a loss that is said", "cho
 class LoadFacts(NamedTuple):
     """A load and the facts it was answered by."""
 
-    load: Load
+    load: LoadPoint
     facts: Facts
 
 
@@ -112,19 +112,19 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     )
 
 
-def _utilities(load: Load, method: Method) -> dict[int, float]:
+def _utilities(load: LoadPoint, method: Method) -> dict[int, float]:
     """The utility of each allowed k here; no speculation is the zero."""
     utilities = {p.k: p.utility for p in load.points if p.method == method and not p.forbidden_by}
     return {0: 0.0} | utilities
 
 
-def _answer(load: Load, utilities: dict[int, float]) -> int:
+def _answer(load: LoadPoint, utilities: dict[int, float]) -> int:
     """The k of the answer, none where it is off or worth less than no speculation."""
     k = load.best_k or 0
     return k if load.decision != "off" and utilities.get(k, NOTHING) > 0 else 0
 
 
-def _gain(load: Load, k: int, method: Method) -> float:
+def _gain(load: LoadPoint, k: int, method: Method) -> float:
     """The log of the median gain of one k; a k that cannot run there gains nothing."""
     point = load.point(k, method)
     return log(max(point.gain.p50, 1e-6)) if point is not None else 0.0

@@ -9,8 +9,8 @@ from math import exp, log
 from typing import NamedTuple
 
 from advisor.advice import decide
-from advisor.advice.explore.layouts import ClassResult, Instance, Kind, Layout, memory_gib
-from advisor.advice.explore.mix import Mix
+from advisor.advice.explore.layouts import ClassResult, Instance, Kind, PlanLayout, memory_gib
+from advisor.advice.explore.mix import WorkMix
 from advisor.advice.explore.mixing import (
     Times,
     average,
@@ -50,7 +50,7 @@ class LayoutDraft(NamedTuple):
 class Measure(NamedTuple):
     """What layouts are measured against: the mix, and one server for all of it."""
 
-    mix: Mix
+    mix: WorkMix
     reference: ServerResult
 
     def plain(self, which: int) -> Times:
@@ -61,9 +61,9 @@ class Measure(NamedTuple):
 
 def build_layout(
     measure: Measure, draft: LayoutDraft, several: Sequence[ServerResult], runs: Sequence[int]
-) -> Layout:
+) -> PlanLayout:
     """A layout of servers, each running its candidate `runs`; bare where it has a refusal."""
-    bare = Layout(
+    bare = PlanLayout(
         kind=draft.kind,
         title=draft.title,
         model=draft.model,
@@ -178,7 +178,7 @@ def _p_gain(
 
 
 def _instance(
-    mix: Mix, draft: LayoutDraft, server: ServerResult, index: int, factor: float
+    mix: WorkMix, draft: LayoutDraft, server: ServerResult, index: int, factor: float
 ) -> Instance:
     facts = server.draft.question.facts
     assert facts.request is not None  # made from one
@@ -203,7 +203,7 @@ def _instance(
     )
 
 
-def relative(layout: Layout, other: Layout) -> Interval:
+def relative(layout: PlanLayout, other: PlanLayout) -> Interval:
     """The gain of one layout against another; errors of speculation go together, those of layouts
     do not.
     """

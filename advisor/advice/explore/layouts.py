@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from advisor.advice.explore.mix import Mix
+from advisor.advice.explore.mix import WorkMix
 from advisor.advice.explore.values import KRanges
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import (
@@ -59,7 +59,7 @@ class Instance(Frozen):
     saturated: bool = False  # more arrives than it serves: the queue grows without end
 
 
-class Layout(Frozen):
+class PlanLayout(Frozen):
     """One way to serve the mix. A layout that cannot be has a `refusal` and no instances."""
 
     kind: Kind
@@ -80,13 +80,13 @@ class Layout(Frozen):
 class MixPlan(Frozen):
     """Layouts of a mix, `chosen` first among equals; `why` are sentences."""
 
-    mix: Mix
-    layouts: tuple[Layout, ...]
+    mix: WorkMix
+    layouts: tuple[PlanLayout, ...]
     chosen: int
     why: tuple[str, ...]
 
     @property
-    def best(self) -> Layout:
+    def best(self) -> PlanLayout:
         """The layout to run."""
         return self.layouts[self.chosen]
 

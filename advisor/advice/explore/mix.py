@@ -52,7 +52,7 @@ class WorkClass(Frozen):
     max_ttft_ms: float | None = None
 
 
-class Mix(Frozen):
+class WorkMix(Frozen):
     """Workloads and the machine that serves them."""
 
     hardware: str
@@ -89,7 +89,7 @@ _CLASS = ("name", "share", "concurrency", "rate", "prompt", "output", "prefix_sh
           "goal", "objective")  # fmt: skip
 
 
-def read_mix(text: str) -> Mix:
+def read_mix(text: str) -> WorkMix:
     """A mix from the text of a file. Raises AdvisorError in one sentence that names the place."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise AdvisorError(f"a mix of more than {MOST_BYTES:,} bytes is not read")
@@ -104,7 +104,7 @@ def read_mix(text: str) -> Mix:
     if len(classes) > MOST_CLASSES:
         raise AdvisorError(f"{len(classes)} classes are more than {MOST_CLASSES}")
     engine, _, version = _text(table, "engine", "the mix").partition("@")
-    mix = Mix(
+    mix = WorkMix(
         hardware=_text(table, "hardware", "the mix", needed=True),
         classes=tuple(_class(row, f"class {i + 1}") for i, row in enumerate(classes)),
         gpus=_whole(table, "gpus", "the mix") or 1,
@@ -118,7 +118,7 @@ def read_mix(text: str) -> Mix:
     return check_mix(mix)
 
 
-def check_mix(mix: Mix) -> Mix:
+def check_mix(mix: WorkMix) -> WorkMix:
     """The mix, where names differ and amounts go together. Raises AdvisorError otherwise."""
     names = [work.name for work in mix.classes]
     if len(set(names)) < len(names):

@@ -17,8 +17,8 @@ from math import exp, log
 from advisor.advice.explore import mixing, servers
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.layout_gains import LayoutDraft, Measure, build_layout, relative
-from advisor.advice.explore.layouts import Layout, MixPlan
-from advisor.advice.explore.mix import Mix, check_mix
+from advisor.advice.explore.layouts import MixPlan, PlanLayout
+from advisor.advice.explore.mix import WorkMix, check_mix
 from advisor.advice.explore.servers import ServerDraft
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.wording import span, whole_percent
@@ -28,7 +28,7 @@ from advisor.perf import memory
 Part = tuple[int, ...]  # classes of one server, as indices into the mix
 
 
-def plan_mix(mix: Mix) -> MixPlan:
+def plan_mix(mix: WorkMix) -> MixPlan:
     """The layouts of a mix and the one to run.
 
     Raises AdvisorError (UnknownFact for names) where not even one server can run it.
@@ -38,7 +38,7 @@ def plan_mix(mix: Mix) -> MixPlan:
     return MixPlan(mix=mix, layouts=tuple(layouts), chosen=chosen, why=tuple(why))
 
 
-def drafts(mix: Mix) -> list[LayoutDraft]:
+def drafts(mix: WorkMix) -> list[LayoutDraft]:
     """The layouts of a mix before they are estimated, one server without speculation first.
 
     Raises AdvisorError where not even that one can run.
@@ -78,7 +78,7 @@ def _build_or_refuse(
         return draft._replace(refusal=str(error), saturated=False)
 
 
-def _schedule_draft(mix: Mix, whole: ServerDraft) -> LayoutDraft:
+def _schedule_draft(mix: WorkMix, whole: ServerDraft) -> LayoutDraft:
     """One server with a k per batch size, where the engine takes one and it pays."""
     draft = LayoutDraft("scheduled", "one server, k by batch size", mix.models[0])
     most_at_once = max(range(len(whole.loads)), key=lambda i: whole.loads[i])
@@ -114,13 +114,13 @@ def _parts(count: int) -> list[tuple[Part, Part]]:
     ]
 
 
-def _names(mix: Mix, parts: tuple[Part, Part]) -> tuple[str, str]:
+def _names(mix: WorkMix, parts: tuple[Part, Part]) -> tuple[str, str]:
     first, second = (" and ".join(mix.classes[i].name for i in part) for part in parts)
     return first, second
 
 
 def _shared_draft(
-    mix: Mix, whole: ServerDraft, parts: tuple[Part, Part], known: dict[int, mixing.Curve]
+    mix: WorkMix, whole: ServerDraft, parts: tuple[Part, Part], known: dict[int, mixing.Curve]
 ) -> LayoutDraft:
     """Two servers on the same GPUs."""
     gpus = "the same GPU" if mix.gpus == 1 else f"the same {mix.gpus} GPUs"
@@ -154,7 +154,7 @@ def _slowdowns(loads: Sequence[float], arrives: Sequence[bool]) -> list[float]:
 
 
 def _apart_draft(
-    mix: Mix, parts: tuple[Part, Part], count: int, known: dict[int, mixing.Curve]
+    mix: WorkMix, parts: tuple[Part, Part], count: int, known: dict[int, mixing.Curve]
 ) -> LayoutDraft:
     """Two servers, the first on so many GPUs, the second on the others."""
     names, gpus = _names(mix, parts), (count, mix.gpus - count)
@@ -173,7 +173,7 @@ def _apart_draft(
 # ---------------------------------------------------------------- estimates and choice
 
 
-def _build_layouts(mix: Mix, drafts: Sequence[LayoutDraft]) -> list[Layout]:
+def _build_layouts(mix: WorkMix, drafts: Sequence[LayoutDraft]) -> list[PlanLayout]:
     """The layouts with what each class sees; all servers are estimated in one call."""
     results = iter(
         servers.estimate_servers([one for draft in drafts for one in draft.servers], mix)
@@ -200,7 +200,7 @@ def _build_layouts(mix: Mix, drafts: Sequence[LayoutDraft]) -> list[Layout]:
     return layouts
 
 
-def _choose(layouts: Sequence[Layout]) -> tuple[int, list[str]]:
+def _choose(layouts: Sequence[PlanLayout]) -> tuple[int, list[str]]:
     """The layout to run, and why."""
     off, on = (next(i for i, x in enumerate(layouts) if x.kind == kind) for kind in ("off", "on"))
     chosen = (
@@ -225,7 +225,7 @@ def _choose(layouts: Sequence[Layout]) -> tuple[int, list[str]]:
     return best if taken else chosen, [*why, sentence]
 
 
-def _split(split: Layout, single: Layout) -> tuple[bool, str]:
+def _split(split: PlanLayout, single: PlanLayout) -> tuple[bool, str]:
     """Whether the best split is taken instead of one server, and why."""
     gain, title, met = relative(split, single), split.title, split.objectives_met
     if met > single.objectives_met:
@@ -242,7 +242,7 @@ def _split(split: Layout, single: Layout) -> tuple[bool, str]:
     return False, f"No split: {_span(gain)} lies within the interval ({title})"
 
 
-def _middle(layout: Layout) -> float:
+def _middle(layout: PlanLayout) -> float:
     return log(layout.gain.p50) if layout.gain is not None else float("-inf")
 
 
@@ -251,7 +251,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-def _one_server(on: Layout) -> str:
+def _one_server(on: PlanLayout) -> str:
     if on.refusal is not None or on.gain is None:
         return f"No speculation: {on.refusal}"
     word = _WORDS[on.instances[0].decision]

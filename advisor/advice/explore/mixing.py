@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.advice import judge, resolve
-from advisor.advice.explore.mix import Mix
+from advisor.advice.explore.mix import WorkMix
 from advisor.domain import normal
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Basis, Estimate, Interval, MetricEstimate
@@ -157,7 +157,7 @@ def widen(gain: Interval, sd: float) -> Interval:
 # ---------------------------------------------------------------- requests at once
 
 
-def curves(mix: Mix) -> dict[int, Curve]:
+def curves(mix: WorkMix) -> dict[int, Curve]:
     """The plain run of each class that gives a rate, alone on the machine, over GRID; in one call.
     Raises AdvisorError where such a class cannot run.
     """
@@ -175,7 +175,9 @@ def curves(mix: Mix) -> dict[int, Curve]:
     }
 
 
-def loads(mix: Mix, group: Sequence[int], known: dict[int, Curve], slowdown: float = 1.0) -> Loads:
+def loads(
+    mix: WorkMix, group: Sequence[int], known: dict[int, Curve], slowdown: float = 1.0
+) -> Loads:
     """The requests at once of the classes of one server."""
     fixed = {i: load for i in group if (load := mix.closed_load(i)) is not None}
     open_ = [i for i in group if i not in fixed]

@@ -17,7 +17,7 @@ import numpy as np
 
 from advisor.advice import decide, judge, resolve
 from advisor.advice.explore.layouts import memory_gib
-from advisor.advice.explore.mix import Mix, WorkClass
+from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mixing import Times, average, chance_of_all, mix_estimates, times
 from advisor.domain.nouns import (
     AdvisorError,
@@ -46,7 +46,7 @@ class ServerDraft(NamedTuple):
 
     classes: tuple[int, ...]  # indices into the mix
     loads: tuple[float, ...]
-    question: judge.Question
+    question: judge.PlanQuestion
     each: tuple[Facts, ...]  # of each class, at the load of all in whole requests
     single: tuple[Facts, ...]  # of each class, one request at a time
 
@@ -87,7 +87,7 @@ class ServerResult(NamedTuple):
 
 
 def build_server(
-    mix: Mix, classes: Sequence[int], loads: Sequence[float], **more: Any
+    mix: WorkMix, classes: Sequence[int], loads: Sequence[float], **more: Any
 ) -> ServerDraft:
     """A server for some classes; `more` are other GPUs or another model than the mix's. Raises
     AdvisorError where it cannot run.
@@ -118,7 +118,7 @@ def build_server(
 
 
 def _class_facts(
-    mix: Mix, work: WorkClass, concurrency: int, frame: Facts, more: dict[str, Any]
+    mix: WorkMix, work: WorkClass, concurrency: int, frame: Facts, more: dict[str, Any]
 ) -> Facts:
     """The facts of one class in the server whose facts are `frame`."""
     fields = ("ctx_tokens", "output_tokens", "workload", "prefix_share", "goal")
@@ -129,7 +129,7 @@ def _class_facts(
     return frame.model_copy(update=changed)
 
 
-def estimate_servers(drafts: Sequence[ServerDraft], mix: Mix) -> list[ServerResult]:
+def estimate_servers(drafts: Sequence[ServerDraft], mix: WorkMix) -> list[ServerResult]:
     """What each server gives, all estimated in one call."""
     questions: list[judge.Planned] = []
     for draft in drafts:
@@ -147,7 +147,7 @@ def estimate_servers(drafts: Sequence[ServerDraft], mix: Mix) -> list[ServerResu
 
 def _judge_server(
     draft: ServerDraft,
-    mix: Mix,
+    mix: WorkMix,
     each: Sequence[Sequence[Estimate]],
     single: Sequence[Sequence[Estimate]],
 ) -> ServerResult:

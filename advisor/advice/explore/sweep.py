@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from advisor.advice import decide, judge, resolve
 from advisor.advice.explore.axes import Axes, axes
 from advisor.advice.explore.k_ranges import LoadFacts, k_ranges
-from advisor.advice.explore.values import Load, Point, Setting, Sweep, Value, break_evens
+from advisor.advice.explore.values import LoadPoint, Point, Setting, Sweep, Value, break_evens
 from advisor.advice.plans import methods, propose
 from advisor.advice.recommend import check_request, with_own_runs
 from advisor.domain.nouns import (
@@ -53,7 +53,7 @@ class _LoadQuestion(NamedTuple):
 
     setting: Setting
     request: Request
-    question: judge.Question | None
+    question: judge.PlanQuestion | None
     refusal: str | None
     lacking: tuple[tuple[int, str], ...]
 
@@ -86,7 +86,7 @@ def sweep(
         raise AdvisorError(asked[0].refusal or "no load can be served")
     estimates = iter(_estimate_loads(asked))
     loads = tuple(
-        Load(setting=load.setting, request=load.request, refusal=load.refusal)
+        LoadPoint(setting=load.setting, request=load.request, refusal=load.refusal)
         if load.question is None
         else _answer(load, load.question, next(estimates), grid.ks)
         for load in asked
@@ -141,8 +141,8 @@ def _load_question(
 
 
 def _with_ks(
-    question: judge.Question, ks: Sequence[int]
-) -> tuple[judge.Question, tuple[tuple[int, str], ...]]:
+    question: judge.PlanQuestion, ks: Sequence[int]
+) -> tuple[judge.PlanQuestion, tuple[tuple[int, str], ...]]:
     """The question with plans of exactly these k for its methods, and why others cannot run."""
     facts, base = question.facts, question.base.plan
     plans: list[Plan] = []
@@ -175,10 +175,10 @@ def _estimate_loads(asked: Sequence[_LoadQuestion]) -> list[list[Estimate]]:
 
 def _answer(
     load: _LoadQuestion,
-    question: judge.Question,
+    question: judge.PlanQuestion,
     estimates: Sequence[Estimate],
     ks: tuple[int, ...] | None,
-) -> Load:
+) -> LoadPoint:
     facts = question.facts
     candidates = judge.judge_plans(question, estimates, judge.weigh)
     verdict = decide.decide(facts, candidates)
@@ -186,7 +186,7 @@ def _answer(
     points = [_point(facts, candidates[0], candidate) for candidate in verdict.candidates[1:]]
     if ks is None or 0 in ks:
         points.insert(0, _plain(facts, candidates[0].plan, estimates))
-    return Load(
+    return LoadPoint(
         setting=load.setting,
         request=load.request,
         decision=verdict.decision,

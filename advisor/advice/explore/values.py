@@ -56,7 +56,7 @@ class Point(Frozen):
     running: int | None = None  # requests that run at once in all replicas, the others wait
 
 
-class Load(Frozen):
+class LoadPoint(Frozen):
     """One load with its points, the smallest k first, and what `recommend` answers there.
 
     `best_k` is the k of the best speculative plan whatever the decision, None where none can run;
@@ -170,7 +170,7 @@ class Sweep(Frozen):
     facts: Facts  # of the request itself
     axes: tuple[tuple[str, tuple[Value, ...]], ...]
     ks: tuple[int, ...]
-    loads: tuple[Load, ...]
+    loads: tuple[LoadPoint, ...]
     break_even: tuple[BreakEven, ...] = ()
     pairs: tuple[Evidence, ...] = ()  # measured pairs that cover a load, of the goal's metrics
     k_ranges: tuple[KRanges, ...] = ()
@@ -182,7 +182,7 @@ Quantile = Literal["p10", "p50", "p90"]
 QUANTILES: tuple[Quantile, ...] = ("p10", "p50", "p90")
 
 
-def break_evens(loads: Sequence[Load], axis: str | None) -> tuple[BreakEven, ...]:
+def break_evens(loads: Sequence[LoadPoint], axis: str | None) -> tuple[BreakEven, ...]:
     """Every crossing of a gain of 1 along `axis`, for each k and each setting of the other fields;
     none where nothing numeric varies.
     """
@@ -205,7 +205,7 @@ def break_evens(loads: Sequence[Load], axis: str | None) -> tuple[BreakEven, ...
 
 
 def curves(
-    loads: Sequence[Load], axis: str
+    loads: Sequence[LoadPoint], axis: str
 ) -> dict[tuple[Setting, Method, int], list[tuple[float, Point]]]:
     """The speculative points of each k and other setting along the axis, (value, point)."""
     out: dict[tuple[Setting, Method, int], list[tuple[float, Point]]] = {}

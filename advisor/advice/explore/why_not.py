@@ -10,7 +10,7 @@ from itertools import groupby
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.compare import Comparison, compare
 from advisor.advice.explore.sweep import pin_choices, sweep
-from advisor.advice.explore.values import Load, Point
+from advisor.advice.explore.values import LoadPoint, Point
 from advisor.advice.recommend import recommend
 from advisor.advice.wording import span, whole_percent
 from advisor.domain.frozen import Frozen
@@ -128,7 +128,7 @@ def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
     return WhyNot(asked=asked, head=head, reasons=_own(point, load))
 
 
-def _no_method(request: Request, load: Load, asked: str) -> WhyNot:
+def _no_method(request: Request, load: LoadPoint, asked: str) -> WhyNot:
     """That no method is known to run here, with what `recommend` says of it."""
     answer = recommend(request, what_if=False) if load.refusal is None else None
     reasons = tuple(reason.text for reason in answer.reasons) if answer is not None else ()
@@ -139,7 +139,7 @@ def _no_method(request: Request, load: Load, asked: str) -> WhyNot:
     return WhyNot(asked=asked, head=head, reasons=reasons)
 
 
-def _not_on(load: Load, point: Point) -> str:
+def _not_on(load: LoadPoint, point: Point) -> str:
     """That the answer is off or to measure first, beside what its best k is expected to do."""
     if load.decision == "off":
         return f"the answer is off: k={point.k}, the best k, is {_gain_words(point)}"
@@ -151,7 +151,7 @@ def _gain_words(point: Point) -> str:
     return f"expected to gain {whole_percent(point.gain.p50)} ({span(point.gain)}){chance}"
 
 
-def _own(point: Point, load: Load) -> tuple[str, ...]:
+def _own(point: Point, load: LoadPoint) -> tuple[str, ...]:
     length = point.accepted_length
     tokens = [f"a cycle gives {length.p50:.2f} tokens"] if length is not None else []
     return (*tokens, *_forbidden(point), f"the deciding step: {load.rule}")
@@ -163,7 +163,7 @@ def _forbidden(point: Point) -> list[str]:
     return [f"rules forbid it here: {rules}"] if rules else []
 
 
-def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str]:
+def _against(base: Request, point: Point, chosen: Point, load: LoadPoint) -> list[str]:
     """What speaks against one k beside the best: rules, the interval, tokens, memory, other
     loads.
     """

@@ -14,7 +14,7 @@ from advisor.advice import decide
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.mix import milliseconds
 from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import Bound, Load, Within
+from advisor.advice.explore.values import Bound, LoadPoint, Within
 from advisor.domain.nouns import LIMITS, AdvisorError, Method, Request
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
@@ -80,14 +80,14 @@ def users_within(
     )
 
 
-def _size(load: Load) -> int:
+def _size(load: LoadPoint) -> int:
     return cast(int, dict(load.setting)["concurrency"])
 
 
 class _Try:
     """One k at one load."""
 
-    def __init__(self, load: Load, method: Method, k: int) -> None:
+    def __init__(self, load: LoadPoint, method: Method, k: int) -> None:
         """Ask what is needed of the point, if this k runs there."""
         self.size, self.arm = _size(load), (method, k)
         self.chance: float | None = None  # of keeping to the objectives

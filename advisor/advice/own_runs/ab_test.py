@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from advisor.advice import judge
-from advisor.advice.own_runs.setting import Setting
+from advisor.advice.own_runs.setting import OwnSetting
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Estimate, Facts, Plan, Request
 from advisor.domain.sourced import sourced
 from advisor.prediction import estimates
 from advisor.readers.results import arms
-from advisor.readers.results.run import BenchmarkRun, Frozen
+from advisor.readers.results.run import BenchmarkRun, ResultModel
 
 WORTH = sourced(
     0.03,
@@ -48,7 +48,7 @@ FAST = sourced(0.8, "ratio", "the inverse of SLOW", "chosen")
 CUT_SHORT = sourced(0.9, "share of k", "own choice: drafts that end early for a reason", "chosen")
 
 
-class MetricGain(Frozen):
+class ComparedGain(ResultModel):
     """One metric: values of both arms, the ratio (above 1 is faster) and its 95 % interval."""
 
     metric: str
@@ -61,7 +61,7 @@ class MetricGain(Frozen):
     verdict: Direction
 
 
-class Step(Frozen):
+class Step(ResultModel):
     """What a step emits and costs, measured and expected."""
 
     tokens_per_step: float | None = None
@@ -71,12 +71,12 @@ class Step(Frozen):
     expected_gain: tuple[float, float, float] | None = None  # of TPOT: 10th, 50th, 90th percentile
 
 
-class LoadVerdict(Frozen):
+class LoadVerdict(ResultModel):
     """One load of an A/B."""
 
     load: str
     differences: tuple[str, ...] = ()
-    gains: tuple[MetricGain, ...] = ()
+    gains: tuple[ComparedGain, ...] = ()
     step: Step | None = None
     why: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class LoadVerdict(Frozen):
         return not self.differences
 
 
-class AbReport(Frozen):
+class AbReport(ResultModel):
     """The whole answer."""
 
     verdict: Verdict
@@ -97,7 +97,9 @@ class AbReport(Frozen):
     notes: tuple[str, ...] = ()
 
 
-def judge_ab(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Setting) -> AbReport:
+def judge_ab(
+    off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: OwnSetting
+) -> AbReport:
     """The report. Raises Unreadable where the arms are swapped or share no load."""
     arms.check_order(off, on)
     loads = tuple(_load(a, b, setting) for a, b in arms.pairs(off, on))
@@ -121,7 +123,7 @@ def _verdict(loads: Sequence[LoadVerdict]) -> Verdict:
     return verdicts.pop() if len(verdicts) == 1 else "mixed"
 
 
-def _setting_text(setting: Setting) -> str:
+def _setting_text(setting: OwnSetting) -> str:
     request = setting.request
     if request is None:
         return "unknown"
@@ -132,7 +134,9 @@ def _setting_text(setting: Setting) -> str:
     )
 
 
-def _load(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Setting) -> LoadVerdict:
+def _load(
+    off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: OwnSetting
+) -> LoadVerdict:
     load = _load_text(on[0] if on[0].concurrency else off[0], off[0].part == on[0].part)
     if unlike := arms.unlike(off, on):
         return LoadVerdict(load=load, differences=tuple(unlike))
@@ -166,9 +170,9 @@ def _load_text(run: BenchmarkRun, part_is_load: bool) -> str:
     return text or (run.part if part_is_load else "") or "load not stated"
 
 
-def _gain(gain: arms.Gain) -> MetricGain:
+def _gain(gain: arms.Gain) -> ComparedGain:
     low, high = gain.interval()
-    return MetricGain(
+    return ComparedGain(
         metric=gain.metric, off=gain.off, on=gain.on, gain=gain.ratio, low=low, high=high,
         noise=gain.noise, verdict=gain.verdict,
     )  # fmt: skip
@@ -181,7 +185,7 @@ def tokens_per_step(on: Sequence[BenchmarkRun], k: int | None) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def question(request: Request, setting: Setting) -> tuple[Facts, Plan, list[Plan]]:
+def question(request: Request, setting: OwnSetting) -> tuple[Facts, Plan, list[Plan]]:
     """Facts, the speculating plan with the k and method of the runs, and the others of the method.
     Raises AdvisorError where none can run.
     """
@@ -196,7 +200,7 @@ def question(request: Request, setting: Setting) -> tuple[Facts, Plan, list[Plan
 
 
 def _step(
-    on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], setting: Setting
+    on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], setting: OwnSetting
 ) -> tuple[Step | None, tuple[Facts, Plan] | None]:
     """A step as measured, and as expected where the setting is known."""
     tokens = tokens_per_step(on, setting.k)
@@ -280,7 +284,7 @@ def _why_metrics_differ(gains: Sequence[arms.Gain]) -> Iterator[str]:
 
 
 def _next(
-    on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], setting: Setting, plan: Plan
+    on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], setting: OwnSetting, plan: Plan
 ) -> str | None:
     """The other draft length with the largest expected gain over the measured one, given the
     measured acceptance.

@@ -16,7 +16,7 @@ from advisor.advice import decide, judge
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.ab_test import tokens_per_step
 from advisor.advice.own_runs.machine import Machine, MachineRun, MetricGain, today
-from advisor.advice.own_runs.setting import Setting, setting
+from advisor.advice.own_runs.setting import OwnSetting, setting
 from advisor.advice.plans import placement
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.facts import OwnRun
@@ -66,7 +66,7 @@ FAR = sourced(
 def runs_of(
     off: Sequence[BenchmarkRun],
     on: Sequence[BenchmarkRun],
-    setting: Setting,
+    setting: OwnSetting,
     counters: Sequence[BenchmarkRun] = (),
 ) -> list[MachineRun]:
     """The own runs of files, one a load. Raises AdvisorError where the arms are no A/B or the
@@ -93,7 +93,7 @@ def runs_of(
 def _run(
     off: Sequence[BenchmarkRun],
     on: Sequence[BenchmarkRun],
-    setting: Setting,
+    setting: OwnSetting,
     counters: Sequence[BenchmarkRun],
 ) -> MachineRun:
     request = setting.request
@@ -130,7 +130,7 @@ def _run(
     )
 
 
-def _streams(levels: Mapping[arms.Metric, arms.Level]) -> float | None:
+def _streams(levels: Mapping[arms.Metric, arms.ArmLevel]) -> float | None:
     """Requests in flight where no file says how many: those that the throughput takes at its time
     per token (Little's law); None where one of the two is not known.
     """

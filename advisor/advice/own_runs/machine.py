@@ -47,7 +47,7 @@ Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Word = Annotated[str, Field(max_length=120)]
 
 
-class _Part(BaseModel):
+class _MachinePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -55,14 +55,14 @@ Metric = Literal["output_tok_s", "tpot", "ttft"]
 Deviation = Annotated[float, Field(gt=0, le=5)]
 
 
-class MetricGain(_Part):
+class MetricGain(_MachinePart):
     """Log of the ratio on over off (above 0 is faster) and its standard deviation."""
 
     log: Finite
     sd: Deviation
 
 
-class MachineRun(_Part):
+class MachineRun(_MachinePart):
     """One A/B at one load, or a run without speculation alone."""
 
     date: Annotated[str, Field(pattern=r"^20\d\d-\d\d-\d\d$")]
@@ -123,7 +123,7 @@ class MachineRun(_Part):
         return f"its date {self.date} lies ahead" if self.date > _tomorrow() else None
 
 
-class Machine(_Part):
+class Machine(_MachinePart):
     """The whole file."""
 
     version: Literal[1] = 1

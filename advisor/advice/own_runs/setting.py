@@ -34,7 +34,7 @@ METHODS_BY_WORD = {
 TEXTS_BY_DATASET = {"sharegpt": "chat", "mtbench": "chat", "sonnet": "creative"}
 
 
-class Setting(NamedTuple):
+class OwnSetting(NamedTuple):
     """The question behind the files, or why there is none."""
 
     request: Request | None
@@ -63,7 +63,7 @@ def setting(
     on: Sequence[BenchmarkRun],
     asked: Mapping[str, Any],
     launch: Plan | None = None,
-) -> Setting:
+) -> OwnSetting:
     """The question that runs answer. `asked` are options by field of Request, plus `method` and
     `k`.
     """
@@ -88,9 +88,9 @@ def setting(
     fields = {key: value for key, value in (stated | given).items() if value is not None}
     missing = _resolve(fields, stated_version="engine_version" not in given)
     if missing:
-        return Setting(None, method, k, tuple(missing))
+        return OwnSetting(None, method, k, tuple(missing))
     drafts: Any = method if method in get_args(DraftMethod) else None
-    return Setting(Request(method=drafts, **fields), method, k)
+    return OwnSetting(Request(method=drafts, **fields), method, k)
 
 
 def workload_of(dataset: str | None) -> str | None:

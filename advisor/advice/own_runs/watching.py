@@ -19,7 +19,7 @@ from advisor.prediction import estimates
 from advisor.readers.exchange import BadAnswer
 from advisor.readers.results import exposition
 from advisor.readers.results.run import BenchmarkRun
-from advisor.readers.server import Server
+from advisor.readers.server import ServerInfo
 
 FULL = sourced(
     0.95,
@@ -44,7 +44,7 @@ LOW_RATE = sourced(
 class Traffic(NamedTuple):
     """Traffic between two readings."""
 
-    server: Server
+    server: ServerInfo
     run: BenchmarkRun
     seconds: float
     running: float | None
@@ -53,7 +53,7 @@ class Traffic(NamedTuple):
     requests: float | None
 
 
-class Word(NamedTuple):
+class WatchWord(NamedTuple):
     """What to do: on, off, another k, keep, or unknown; why."""
 
     decision: str
@@ -61,7 +61,7 @@ class Word(NamedTuple):
 
 
 def observe(
-    server: Server,
+    server: ServerInfo,
     before: exposition.Scrape | None,
     after: exposition.Scrape | None,
     seconds: float,
@@ -77,7 +77,7 @@ def observe(
     return Traffic(server, run, seconds, running, waiting, usage, requests)
 
 
-def advise(seen: Traffic, asked: Mapping[str, Any]) -> Word:
+def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
     """What to change, by prediction for the traffic seen where hardware and model are known, else
     by what was accepted.
     """
@@ -90,7 +90,7 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> Word:
             f"{seen.kv_usage:.0%} of the KV cache is in use: drafts cost memory that requests need"
         )
     if not run.output_tok_s:
-        return Word(
+        return WatchWord(
             "unknown", ("no tokens were generated in this time: try again under load", *why)
         )
     server, load = seen.server, {"ctx_tokens": run.input_tokens, "output_tokens": run.output_tokens}
@@ -107,7 +107,7 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> Word:
                 f"{rate:.0%} of drafted tokens are accepted: fewer draft tokens, or off, are "
                 "likely faster"
             )
-        return Word("unknown", (*why, "for a decision give " + " and ".join(known.missing)))
+        return WatchWord("unknown", (*why, "for a decision give " + " and ".join(known.missing)))
     k = known.k or server.k
     request = known.request.model_copy(update=acceptance_fields([run], k))
     try:
@@ -115,16 +115,16 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> Word:
         plans = [plan for plan in question.plans if plan.method == known.method]
         expected = estimates.estimate(question.facts, plans) if plans else []
     except AdvisorError as error:
-        return Word("unknown", (*why, str(error)))
+        return WatchWord("unknown", (*why, str(error)))
     if not expected:
-        return Word("unknown", (*why, "no way to draft is known for this setting"))
+        return WatchWord("unknown", (*why, "no way to draft is known for this setting"))
     gains = {
         p.k: math.log(e.output_tok_s.speedup.p50) for p, e in zip(plans, expected, strict=True)
     }
     return _choose(gains, k if run.acceptance else 0, why)
 
 
-def _choose(gains: Mapping[int, float], k: int | None, why: list[str]) -> Word:
+def _choose(gains: Mapping[int, float], k: int | None, why: list[str]) -> WatchWord:
     """What to do by the expected log gain of each k, where `k` runs now (none: 0)."""
     best = max(gains, key=lambda k: gains[k])
     here = gains.get(k) if k else 0.0
@@ -133,8 +133,8 @@ def _choose(gains: Mapping[int, float], k: int | None, why: list[str]) -> Word:
         why.append(f"k={k} is expected to give {speed}" if speed else f"k={k} runs")
     if max(gains[best], 0.0) - (here or 0.0) < WORTH:
         known = "keep" if here is not None else "unknown"
-        return Word(known, (*why, "nothing else is expected to be 3 % faster"))
+        return WatchWord(known, (*why, "nothing else is expected to be 3 % faster"))
     if gains[best] < 0 or (k and gains[best] < WORTH):
-        return Word("off", (*why, "without drafts it is expected to be faster"))
+        return WatchWord("off", (*why, "without drafts it is expected to be faster"))
     expected = f"k={best} is expected to give {math.exp(gains[best]):.2f}x"
-    return Word(f"{'other k' if k else 'on'}: k={best}", (*why, expected))
+    return WatchWord(f"{'other k' if k else 'on'}: k={best}", (*why, expected))

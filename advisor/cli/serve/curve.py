@@ -13,7 +13,7 @@ from math import isfinite, log
 from typing import Any, NamedTuple
 
 from advisor.advice.decide import GOAL_METRICS
-from advisor.advice.explore.values import Load, Point, Sweep, curves
+from advisor.advice.explore.values import LoadPoint, Point, Sweep, curves
 from advisor.domain.nouns import Decision, Evidence
 from advisor.domain.shell import shell_words
 from advisor.render.text_sections import METHOD_NAMES
@@ -105,7 +105,7 @@ def _curves(found: Sweep) -> dict[tuple[str, int], list[tuple[float, Point]]]:
     return {key: lines[key] for key in sorted(lines) if lines[key]}
 
 
-def _load(load: Load) -> float:
+def _load(load: LoadPoint) -> float:
     return float(dict(load.setting)["concurrency"])
 
 
@@ -246,7 +246,7 @@ def table(found: Sweep) -> list[dict[str, Any]]:
     return rows
 
 
-def answer_words(load: Load) -> str:
+def answer_words(load: LoadPoint) -> str:
     """What `recommend` answers at a load."""
     if load.decision is None:
         return load.refusal or "cannot be served"
@@ -274,7 +274,7 @@ def words(found: Sweep) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _stretches(loads: Sequence[Load]) -> list[tuple[float, float, str]]:
+def _stretches(loads: Sequence[LoadPoint]) -> list[tuple[float, float, str]]:
     """(first load, last load, answer) of neighbours with the same answer."""
     out: list[tuple[float, float, str]] = []
     said: dict[Decision | None, str] = {"off": "leave it off", "measure": "measure first"}

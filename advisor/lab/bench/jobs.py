@@ -30,7 +30,7 @@ WORDS = 8  # with so few, the last two tokens nearly always stand in the text be
 
 
 @dataclass(frozen=True)
-class Point:
+class TimedPoint:
     """One closed-loop load: `concurrency` clients, `rounds` x concurrency prompts in all (at least
     protocol.LEAST_PROMPTS).
     """
@@ -97,7 +97,7 @@ class Job:
     model: str
     quant: str
     k: int
-    points: tuple[Point, ...]
+    points: tuple[TimedPoint, ...]
     prefix_caching: bool = False
     max_num_seqs: int = 128
     max_num_batched_tokens: int = 8192
@@ -150,8 +150,8 @@ def default_jobs(
     at three prompt lengths, and next to no prompt, which is the pure verify-cost curve.
     """
     loads = ((2048, (1, 2, 4, 8, 16, 32, 64, 128)), (8192, (1, 4, 16, 32)), (32768, (1, 8)))
-    points = [Point(c, tokens, 128) for tokens, clients in loads for c in clients]
-    points += [Point(c, 64, 512, rounds=2) for c in loads[0][1]]
+    points = [TimedPoint(c, tokens, 128) for tokens, clients in loads for c in clients]
+    points += [TimedPoint(c, 64, 512, rounds=2) for c in loads[0][1]]
     jobs = (Job(f"{model}-{quant}-k{k}", model, quant, k, tuple(points)) for k in (0, 2, 4, 1, 3))
     return tuple(replace(job, turns=turns) for job in jobs)
 

@@ -54,7 +54,7 @@ def request(engine: str, prompt: list[int], length: int, extra: Data) -> tuple[s
     return "/generate", {"input_ids": prompt, "sampling_params": sampling, "stream": True}
 
 
-class Driver:
+class ServerDriver:
     """Sends a job's requests. Prompts are random token ids below the model's vocabulary: the first
     thousand (bytes) and the last (control) are left out.
     """
@@ -198,7 +198,7 @@ def measure(
         base |= {"boot_s": round(time.time() - begin, 1), "gpu": meter.name}
         note(BOOT + json.dumps(base) + "\n" + WARM)
         await_file(time_file)
-        driver = Driver(job)
+        driver = ServerDriver(job)
         try:
             return take(
                 todo, out, deadline, base, meter, lambda point: asyncio.run(driver.point(point))

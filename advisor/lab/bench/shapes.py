@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from advisor.domain.nouns import UnknownFact
 
 
-class Shape(NamedTuple):
+class ModelShape(NamedTuple):
     """Dimensions of one model of the family; `experts` 0 means dense."""
 
     layers: int
@@ -31,9 +31,9 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
-    "qwen3.6-35b-a3b": Shape(40, 2048, 16, 2, 32, 16, 256, 8, moe_ffn=512, shared_ffn=512),
-    "qwen3.6-27b": Shape(64, 5120, 24, 4, 48, 16, ffn=17408),
-    "qwen3.5-9b": Shape(32, 4096, 16, 4, 32, 16, ffn=12288),
+    "qwen3.6-35b-a3b": ModelShape(40, 2048, 16, 2, 32, 16, 256, 8, moe_ffn=512, shared_ffn=512),
+    "qwen3.6-27b": ModelShape(64, 5120, 24, 4, 48, 16, ffn=17408),
+    "qwen3.5-9b": ModelShape(32, 4096, 16, 4, 32, 16, ffn=12288),
 }
 VOCAB = 248_320
 
@@ -120,7 +120,7 @@ def _layer_types(depth: int) -> list[str]:
     return ["full_attention" if i % 4 == 3 else "linear_attention" for i in range(depth)]
 
 
-def _text(shape: Shape, kind: str, depth: int) -> dict[str, Any]:
+def _text(shape: ModelShape, kind: str, depth: int) -> dict[str, Any]:
     text = TEXT | {
         "model_type": f"{kind}_text",
         "hidden_size": shape.hidden,
@@ -143,7 +143,7 @@ def _text(shape: Shape, kind: str, depth: int) -> dict[str, Any]:
     }
 
 
-def _unquantised_modules(shape: Shape, depth: int) -> list[str]:
+def _unquantised_modules(shape: ModelShape, depth: int) -> list[str]:
     """Modules that the released FP8 checkpoints leave in BF16."""
     prefix = "model.language_model"
     gates = ("mlp.gate", "mlp.shared_expert_gate") if shape.experts else ()

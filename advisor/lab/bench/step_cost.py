@@ -25,7 +25,7 @@ HANG_S = 3600.0  # an engine that has not started by then never will
 Jobs = Iterable[Job | ServedJob]
 
 
-class Progress(NamedTuple):
+class SweepProgress(NamedTuple):
     """What has been measured of what was asked, in points, and the last thing that happened."""
 
     done: int
@@ -43,11 +43,11 @@ def todo_of(job: Job | ServedJob, folder: Path) -> protocol.Todo:
     return protocol.missing_points(as_data(job), rows_file(folder, job))
 
 
-def progress(jobs: Jobs, folder: Path, note: str = "") -> Progress:
+def progress(jobs: Jobs, folder: Path, note: str = "") -> SweepProgress:
     """Return how many points of the jobs are measured, and how many there will be."""
     parts = [(job.turns * len({p.key for p in job.points}), todo_of(job, folder)) for job in jobs]
     total = sum(count for count, _ in parts)
-    return Progress(total - sum(len(left) for _, left in parts), total, note)
+    return SweepProgress(total - sum(len(left) for _, left in parts), total, note)
 
 
 def run(
@@ -57,8 +57,8 @@ def run(
     gpus: tuple[str, ...] = ("0",),
     seconds: float = float("inf"),
     together: int = 1,
-    tell: Callable[[Progress], None] = lambda _: None,
-) -> Progress:
+    tell: Callable[[SweepProgress], None] = lambda _: None,
+) -> SweepProgress:
     """Measure what is missing, one engine per GPU at a time, until done or `seconds` have passed.
 
     `together` engines start side by side on a GPU (`jobs.check_together`); they take their times

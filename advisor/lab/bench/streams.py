@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from advisor.engines.traits import traits
-from advisor.lab.bench.timing import Request
+from advisor.lab.bench.timing import TimedRequest
 
 # Tokens that llama-server accepts in one step arrive one after the other within this time (s).
 TOGETHER_S = 1e-3
@@ -148,7 +148,7 @@ class Served(NamedTuple):
     SGLang `meta_info`).
     """
 
-    request: Request
+    request: TimedRequest
     tokens: list[int]
     account: dict[str, Any]
 
@@ -165,7 +165,9 @@ def read_reply(engine: str, reply: Reply, drafts: bool) -> Served:
         account = event.data.get("timings") or event.data.get("meta_info") or account
     if not at:
         raise ServerError("no tokens came")
-    return Served(Request(reply.sent, at, _steps(engine, at) if drafts else at), tokens, account)
+    return Served(
+        TimedRequest(reply.sent, at, _steps(engine, at) if drafts else at), tokens, account
+    )
 
 
 def _steps(engine: str, at: list[float]) -> list[float]:

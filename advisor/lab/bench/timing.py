@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 Span = tuple[float, float]  # begin, end
 
 
-class Request(NamedTuple):
+class TimedRequest(NamedTuple):
     """One request that was answered to its end."""
 
     sent: float
@@ -70,7 +70,7 @@ def prompt_calls(calls: list[tuple[int, int, float]]) -> list[list[float]]:
     return out
 
 
-def closed_row(requests: Sequence[Request], wall: float) -> dict[str, Any]:
+def closed_row(requests: Sequence[TimedRequest], wall: float) -> dict[str, Any]:
     """Figures of a closed loop of clients that took `wall` seconds."""
     ttft = sorted(one.at[0] - one.sent for one in requests)
     tpot = sorted((one.at[-1] - one.at[0]) / max(1, len(one.at) - 1) for one in requests)
@@ -97,7 +97,7 @@ def closed_row(requests: Sequence[Request], wall: float) -> dict[str, Any]:
     }
 
 
-def decode_row(requests: Sequence[Request]) -> tuple[dict[str, Any], float, float]:
+def decode_row(requests: Sequence[TimedRequest]) -> tuple[dict[str, Any], float, float]:
     """Figures of requests that decode side by side, with the span that they hold for: from the last
     one's second step to the first one's end. Raises ValueError where no step lies in that span.
     """

@@ -39,7 +39,7 @@ from advisor.lab.bench.protocol import (
     note,
     take,
 )
-from advisor.lab.bench.timing import Request, closed_row, prompt_calls
+from advisor.lab.bench.timing import TimedRequest, closed_row, prompt_calls
 
 START = time.time()
 # A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default
@@ -76,7 +76,7 @@ class Driver:
         """Serve `count` prompts with at most `concurrency` at a time; returns the row's
         measurements (ms, tok/s) and their span.
         """
-        texts, requests = self.prompts(point, count), list[Request]()
+        texts, requests = self.prompts(point, count), list[TimedRequest]()
         calls: list[tuple[int, int, float]] = []
         live = done = 0
         self.serial += 1
@@ -87,7 +87,7 @@ class Driver:
                 prompt = {"prompt_token_ids": texts[len(requests)]}
                 sampling = self.sampling(max(2, round(point["output_tokens"] * spread)))
                 self.engine.add_request(f"{self.serial}-{len(requests)}", prompt, sampling)
-                requests.append(Request(time.perf_counter(), [], []))
+                requests.append(TimedRequest(time.perf_counter(), [], []))
                 live += 1
             outputs = self.engine.step()
             now, firsts = time.perf_counter(), 0

@@ -226,7 +226,7 @@ def fit_kernel(rows: Rows, use: Flags | None = None) -> Kernel:
     """
     part = rows.take(np.flatnonzero(np.ones(len(rows.log), bool) if use is None else use))
     fitted = own_runs_fit.fit(
-        own_runs_fit.Rows(part.at, part.log - part.mean, part.accepted, part.owner, part.arm)
+        own_runs_fit.OwnRunRows(part.at, part.log - part.mean, part.accepted, part.owner, part.arm)
     )
     tried = [fitted._replace(narrow=share) for share in NARROW]
     covers = [

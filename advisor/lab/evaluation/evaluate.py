@@ -24,7 +24,7 @@ from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.progress import bar
 from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, train
 from advisor.lab.training.dataset import Examples
-from advisor.lab.training.fitting import Setting
+from advisor.lab.training.fitting import FitSetting
 from advisor.lab.training.left_out import LeftOut
 from advisor.prediction import acceptance as acc
 
@@ -70,8 +70,8 @@ def evaluate(fast: bool = False, progress: Any = iter) -> Evaluation:
     splits = {}
     if not fast:
         candidates = {
-            PUBLISHED: alone(setting=Setting(constants=False, nearby=False)),
-            "physics, fitted constants": alone(setting=Setting(nearby=False)),
+            PUBLISHED: alone(setting=FitSetting(constants=False, nearby=False)),
+            "physics, fitted constants": alone(setting=FitSetting(nearby=False)),
             "+ a fifth of nearby misses (shipped)": shipped,
         }
         labels = {
@@ -96,7 +96,7 @@ def baselines(examples: Examples, shipped: LeftOut) -> dict[str, Floats]:
     } | {name: rule(examples.points, tau) for name, rule in baseline_models.FORMULAS.items()}
 
 
-def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[str, Any]]:
+def acceptance_errors(observations: acceptance_fit.AcceptanceObservations) -> list[dict[str, Any]]:
     """Error of tokens per step by source, each predicted by an acceptance model that has not seen
     it.
     """

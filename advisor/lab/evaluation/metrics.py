@@ -21,7 +21,7 @@ FEWEST_IN_BIN = 100  # rows; fewer say nothing within 5 points
 Rule = Callable[[Floats, Floats], int]  # predictions of a sweep and its k -> index, -1 for off
 
 
-class Score(NamedTuple):
+class GroupScore(NamedTuple):
     """A figure with its 90 % bootstrap interval over groups."""
 
     value: float
@@ -48,14 +48,14 @@ def group_values(
 
 def group_average(
     values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean, seed: int = 7
-) -> Score:
+) -> GroupScore:
     """Mean over groups of a figure for each group, with a bootstrap over groups."""
     each = group_values(values, groups, reduce)
     if not len(each):
-        return Score(np.nan, np.nan, np.nan)
+        return GroupScore(np.nan, np.nan, np.nan)
     draws = np.random.default_rng(seed).integers(0, len(each), (BOOTSTRAPS, len(each)))
     means = each[draws].mean(axis=1)
-    return Score(each.mean(), *np.quantile(means, (0.05, 0.95)))
+    return GroupScore(each.mean(), *np.quantile(means, (0.05, 0.95)))
 
 
 def confusion(measured: Floats, on: Flags, weight: Floats) -> tuple[float, float]:
@@ -79,7 +79,7 @@ def interval_score(measured: Floats, low: Floats, high: Floats, level: float = 0
 
 def coverage(
     measured: Floats, low: Floats, high: Floats, groups: Words
-) -> tuple[Score, Score, Score]:
+) -> tuple[GroupScore, GroupScore, GroupScore]:
     """Share covered, log half-width and interval score, each averaged over groups."""
     inside = ((measured >= low) & (measured <= high)).astype(float)
     each = (inside, (high - low) / 2, interval_score(measured, low, high))

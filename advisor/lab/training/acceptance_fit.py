@@ -63,7 +63,7 @@ START_SOURCE_SD = 0.35
 STEPS = 12
 
 
-class Observations(NamedTuple):
+class AcceptanceObservations(NamedTuple):
     """Acceptances: `points` (workload, method ...), k and log(tokens per step), the source of each,
     and its own sd.
 
@@ -78,12 +78,12 @@ class Observations(NamedTuple):
     source: Words
     sd: Floats
 
-    def without(self, sources: set[str]) -> Observations:
+    def without(self, sources: set[str]) -> AcceptanceObservations:
         """Return the observations of all other sources."""
         keep = ~np.isin(self.source, list(sources))
         return type(self)._make([self.points.take(keep), *(column[keep] for column in self[1:])])
 
-    def plus(self, other: Observations) -> Observations:
+    def plus(self, other: AcceptanceObservations) -> AcceptanceObservations:
         """Return both sets of observations, one after the other."""
         columns = zip(self[1:], other[1:], strict=True)
         points = concat([self.points, other.points])
@@ -112,7 +112,7 @@ def _linearise(
     return np.log(tokens_per_step(rates, k)), jac
 
 
-def fit(observations: Observations) -> AcceptanceModel:
+def fit(observations: AcceptanceObservations) -> AcceptanceModel:
     """Coefficients, their covariance and the spread between sources. Deterministic."""
     names, which = np.unique(observations.source, return_inverse=True)
     stated = ~np.char.endswith(names, IMPLIED)

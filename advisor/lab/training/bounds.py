@@ -42,7 +42,7 @@ class Bounds(NamedTuple):
     measured: float
 
 
-class Case(NamedTuple):
+class BoundCase(NamedTuple):
     """Left-out rows whose acceptance is stated, or is not."""
 
     likely: Floats  # calibrated chance of a gain without measured pairs
@@ -63,7 +63,7 @@ class Case(NamedTuple):
         return float((self.weight[near] * np.log(np.where(self.gained[near], p, 1 - p))).sum())
 
 
-def choose(cases: Sequence[Case]) -> Bounds:
+def choose(cases: Sequence[BoundCase]) -> Bounds:
     """The bounds that fit rows with stated acceptances and without them: they must serve both.
 
     `sign` has the highest likelihood, and with it `on` is the lowest that leaves at most

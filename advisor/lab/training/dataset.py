@@ -29,7 +29,7 @@ from advisor.lab.measurements.schema import (
     read_acceptance,
     read_runs,
 )
-from advisor.lab.training.acceptance_fit import ROW_SD, Observations
+from advisor.lab.training.acceptance_fit import ROW_SD, AcceptanceObservations
 from advisor.perf import arrays
 from advisor.perf.encoding import encode_rows
 from advisor.perf.encoding.cells import row_text
@@ -179,7 +179,7 @@ def rig_weight(rigs: Words, primary: Flags) -> Floats:
     return np.asarray(each / np.bincount(which, weights=each)[which], dtype=np.float64)
 
 
-def observations(folder: Path | None = None) -> Observations:
+def observations(folder: Path | None = None) -> AcceptanceObservations:
     """Stated acceptances of clean arms and of the per-position tables, as observations of
     log(tokens per step).
     """
@@ -202,7 +202,7 @@ def observations(folder: Path | None = None) -> Observations:
     good = np.array([error is None for error in errors]) & (tau > 1.0) & (tau < k + 1)
     source = np.array([text["source_id"] for text in texts])
     sd = np.full(int(good.sum()), ROW_SD)
-    return Observations(points.take(good), k[good], np.log(tau[good]), source[good], sd)
+    return AcceptanceObservations(points.take(good), k[good], np.log(tau[good]), source[good], sd)
 
 
 def _position_tables(folder: Path) -> list[Stated]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from advisor.lab.arrays import Floats
 from advisor.lab.training import acceptance_fit, calibrate
-from advisor.lab.training.acceptance_fit import Observations
+from advisor.lab.training.acceptance_fit import AcceptanceObservations
 from advisor.lab.training.dataset import Examples
 from advisor.perf import arrays
 from advisor.perf.constants import Constants, shift_constants
@@ -33,7 +33,7 @@ MOST_MISSED = 1.5  # log; a larger miss at a measured pair is not passed on
 
 
 @dataclass(frozen=True)
-class Setting:
+class FitSetting:
     """Switches of a fit, for comparisons: which parts are learned."""
 
     constants: bool = True
@@ -49,7 +49,7 @@ class Slopes(NamedTuple):
     values: Floats
 
 
-def slopes(examples: Examples, observations: Observations) -> Slopes:
+def slopes(examples: Examples, observations: AcceptanceObservations) -> Slopes:
     """The shared Jacobian, with acceptances of a fit to everything: it only steers the steps of a
     fold's own fit.
     """
@@ -64,7 +64,7 @@ def both(full: arrays.Points, constants: Constants, tau: Floats) -> Floats:
     return np.concatenate([of_metric(part, full.metric) for part in loop(full, constants, tau)[:2]])
 
 
-def row_noise(examples: Examples, belief: acc.Acceptance) -> Floats:
+def row_noise(examples: Examples, belief: acc.AcceptanceBelief) -> Floats:
     """Expected sd of each row around the model, larger where its rig has many rows."""
     tau_sd = np.where(belief.known, STATED_SD, belief.log_tau_sd)
     noise = np.sqrt(examples.sd**2 + BASE_SD**2 + tau_sd**2)
@@ -76,10 +76,13 @@ def row_noise(examples: Examples, belief: acc.Acceptance) -> Floats:
 
 
 def fit(
-    examples: Examples, observations: Observations, chords: Slopes, setting: Setting | None = None
+    examples: Examples,
+    observations: AcceptanceObservations,
+    chords: Slopes,
+    setting: FitSetting | None = None,
 ) -> Model:
     """Fit acceptance and constants to examples. Spread and calibration are still the defaults."""
-    setting = setting or Setting()
+    setting = setting or FitSetting()
     ready, full = prepare(examples.points)
     belief = acc.believe(acceptance_fit.fit(observations), ready)
     noise = row_noise(examples, belief)
@@ -106,7 +109,7 @@ def fit(
 def fit_constants(
     examples: Examples,
     full: arrays.Points,
-    belief: acc.Acceptance,
+    belief: acc.AcceptanceBelief,
     noise: Floats,
     chords: Slopes,
     absolute: bool,
@@ -127,7 +130,9 @@ def fit_constants(
     )
 
 
-def implied_acceptance(examples: Examples, belief: acc.Acceptance, physics: Floats) -> Observations:
+def implied_acceptance(
+    examples: Examples, belief: acc.AcceptanceBelief, physics: Floats
+) -> AcceptanceObservations:
     """Tokens per step that decode speed-ups without a stated acceptance ask for, at the cycle cost
     of physics.
     """
@@ -139,7 +144,9 @@ def implied_acceptance(examples: Examples, belief: acc.Acceptance, physics: Floa
     use &= (log_tau > 0.05) & (log_tau < limit) & ~examples.points.is_method("ngram")
     ready, _ = prepare(examples.points.take(np.flatnonzero(use)))
     source = np.char.add(examples.rig[use], acceptance_fit.IMPLIED)
-    return Observations(ready, belief.k[use], log_tau[use], source, np.full(use.sum(), IMPLIED_SD))
+    return AcceptanceObservations(
+        ready, belief.k[use], log_tau[use], source, np.full(use.sum(), IMPLIED_SD)
+    )
 
 
 def measured_misses(model: Model, examples: Examples) -> neighbours.Nearby:

@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold
 from advisor.lab.arrays import Flags, Floats, Words
 from advisor.lab.training import acceptance_fit, bounds, spread_fit
 from advisor.lab.training.dataset import Examples
-from advisor.lab.training.fitting import Setting, Slopes, fit
+from advisor.lab.training.fitting import FitSetting, Slopes, fit
 from advisor.lab.training.folds import Progress, each
 from advisor.prediction import neighbours
 from advisor.prediction.decision import bound
@@ -83,10 +83,10 @@ def row_weight(labels: Words) -> Floats:
 
 def cross_predict(
     train: Examples,
-    observations: acceptance_fit.Observations,
+    observations: acceptance_fit.AcceptanceObservations,
     labels: Words,
     chords: Slopes,
-    setting: Setting | None = None,
+    setting: FitSetting | None = None,
     extra: tuple[Examples, Words] | None = None,
     progress: Progress = iter,
     groups: int = GROUPS,
@@ -193,5 +193,5 @@ def learn(
         longer = np.fmax(raw["closeness"], raw["longer"])
         seen = (raw[f"evidence{tail}"], raw["closeness"], longer)
         columns = (likely, *seen, examples.log_speedup > 0, np.sqrt(weight))
-        cases.append(bounds.Case(*(column[use] for column in columns)))
+        cases.append(bounds.BoundCase(*(column[use] for column in columns)))
     return spread, calibration, bounds.choose(cases)

@@ -38,7 +38,7 @@ START = Kernel(
 )
 
 
-class Rows(NamedTuple):
+class OwnRunRows(NamedTuple):
     """Left-out predictions of owners' rows: where they lie, what was missed, the part of it that
     the stated acceptance explains (NaN where none is), owner and arm. (M,) each.
     """
@@ -62,7 +62,7 @@ class Problems(NamedTuple):
     weight: Floats  # (B, T)
 
 
-def problems_of(rows: Rows, seed: int = 0) -> Problems:
+def problems_of(rows: OwnRunRows, seed: int = 0) -> Problems:
     """Random halves of every owner with enough arms."""
     dice = np.random.default_rng(seed)
     own: list[Index] = []
@@ -81,7 +81,7 @@ def problems_of(rows: Rows, seed: int = 0) -> Problems:
     return _padded_problems(rows, own, other)
 
 
-def _padded_problems(rows: Rows, own: list[Index], other: list[Index]) -> Problems:
+def _padded_problems(rows: OwnRunRows, own: list[Index], other: list[Index]) -> Problems:
     (mine, here), (theirs, there) = _pad(own, MOST_OWN), _pad(other, MOST_OTHER)
     # each row as a whole, then its acceptance alone
     present = np.hstack([here, here & np.isfinite(rows.accepted[mine])])
@@ -123,7 +123,7 @@ def loss(problems: Problems, kernel: Kernel) -> float:
     return float((error * problems.weight).sum())
 
 
-def fit(rows: Rows, seed: int = 0) -> Kernel:
+def fit(rows: OwnRunRows, seed: int = 0) -> Kernel:
     """The kernel with the smallest loss on random halves of these owners; `narrow` is left at 1."""
     problems, start = problems_of(rows, seed), _vector(START)
 

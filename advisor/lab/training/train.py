@@ -29,7 +29,7 @@ def train(progress: Any = iter) -> dict[str, Any]:
     observations = dataset.observations()
     chords = fitting.slopes(examples, observations)
     fit = left_out.cross_predict(examples, observations, examples.fold, chords, progress=progress)
-    model = fitting.fit(examples, observations, chords, fitting.Setting(absolute=True))
+    model = fitting.fit(examples, observations, chords, fitting.FitSetting(absolute=True))
     weight = left_out.row_weight(examples.fold)
     spread, calibration, chosen = left_out.learn(vars(fit), examples, weight)
     model = replace(model, spread=spread, calibration=calibration)

@@ -51,7 +51,7 @@ def number(text: object) -> float:
 
 
 @dataclass(frozen=True)
-class Reading:
+class CellReading:
     """How a cell becomes a number, NaN where it says none, and what it should say."""
 
     wanted: str
@@ -62,8 +62,8 @@ class Reading:
         return self.read(text)
 
 
-def _bounded(wanted: str, fits: Callable[[float], bool]) -> Reading:
-    return Reading(wanted, lambda text: value if fits(value := number(text)) else NAN)
+def _bounded(wanted: str, fits: Callable[[float], bool]) -> CellReading:
+    return CellReading(wanted, lambda text: value if fits(value := number(text)) else NAN)
 
 
 def _read_boolean(text: object) -> float:
@@ -79,7 +79,7 @@ draft_tokens = _bounded(
     f"a whole number from 0 to {MOST_DRAFTED}",
     lambda value: 0 <= value <= MOST_DRAFTED and value == round(value),
 )
-boolean = Reading("on or off", _read_boolean)
+boolean = CellReading("on or off", _read_boolean)
 
 
 _FIRST_RELEASES, _LATER_RELEASES = sourced(

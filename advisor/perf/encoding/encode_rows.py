@@ -22,8 +22,8 @@ from advisor.perf.arrays import Floats, Mask
 from advisor.perf.encoding.cells import (
     NAN,
     UNKNOWN,
+    CellReading,
     Columns,
-    Reading,
     at_least_one,
     boolean,
     draft_tokens,
@@ -80,7 +80,7 @@ WORDS = (
     "speedup_metric", "interconnect", "workload", "kv_cache_dtype", "cuda_graphs",
 )  # fmt: skip
 
-NUMBER_COLUMNS: dict[str, tuple[str, Reading]] = {
+NUMBER_COLUMNS: dict[str, tuple[str, CellReading]] = {
     "k": ("k", draft_tokens),
     "tp": ("tp", positive),
     "gpus": ("gpu_count", positive),
@@ -100,7 +100,7 @@ NUMBER_COLUMNS: dict[str, tuple[str, Reading]] = {
     "given_rate": ("acceptance_rate", fraction),
     "given_length": ("acceptance_length", at_least_one),
 }
-_MODEL_COLUMNS: dict[str, tuple[str, Reading]] = {
+_MODEL_COLUMNS: dict[str, tuple[str, CellReading]] = {
     "total_params": ("total_params_b", positive),
     "active_params": ("active_params_b", positive),
     "is_moe": ("is_moe", boolean),
@@ -168,7 +168,7 @@ def _first(errors: list[str | None], bad: Mask, say: Callable[[int], str]) -> No
 def _column(
     columns: Columns,
     name: str,
-    read: Reading,
+    read: CellReading,
     errors: list[str | None],
     count: int,
 ) -> Floats:

@@ -40,10 +40,10 @@ class Override(NamedTuple):
 ALL_EXPERTS = Override("_exps", host=True)
 
 
-class _Part(NamedTuple):
+class _PatternPart(NamedTuple):
     """A character, or alternatives in brackets, and how often it stands there."""
 
-    node: str | Sequence[Sequence[_Part]]
+    node: str | Sequence[Sequence[_PatternPart]]
     least: int = 1
     most: int = 1
 
@@ -105,7 +105,7 @@ def _names(first: int, count: int) -> _Names:
 
 
 @lru_cache(maxsize=512)
-def _read(pattern: str) -> Sequence[Sequence[_Part]] | None:
+def _read(pattern: str) -> Sequence[Sequence[_PatternPart]] | None:
     """A pattern taken apart; None for one that is too long, too deep or not of the known kind."""
     tokens = _TOKEN.findall(pattern)[::-1]
     try:
@@ -115,17 +115,17 @@ def _read(pattern: str) -> Sequence[Sequence[_Part]] | None:
     return None if tokens or len(pattern) > MAX_PATTERN else whole
 
 
-def _alternatives(tokens: list[str], depth: int) -> Sequence[Sequence[_Part]]:
+def _alternatives(tokens: list[str], depth: int) -> Sequence[Sequence[_PatternPart]]:
     """What stands up to the end or a closing bracket. Raises ValueError."""
     if depth > MAX_DEPTH:
         raise ValueError("too deep")
-    found: list[list[_Part]] = [[]]
+    found: list[list[_PatternPart]] = [[]]
     while tokens and tokens[-1] != ")":
         token = tokens.pop()
         if token == "|":
             found.append([])
             continue
-        node: str | Sequence[Sequence[_Part]] = token
+        node: str | Sequence[Sequence[_PatternPart]] = token
         if token == "(":
             if tokens[-2:] == [":", "?"]:
                 del tokens[-2:]
@@ -135,7 +135,7 @@ def _alternatives(tokens: list[str], depth: int) -> Sequence[Sequence[_Part]]:
             tokens.pop()
         elif token not in ("^", "$"):
             node = _character(token)
-        found[-1].append(_Part(node, *_count(tokens)))
+        found[-1].append(_PatternPart(node, *_count(tokens)))
     return found
 
 
@@ -163,7 +163,7 @@ def _count(tokens: list[str]) -> tuple[int, int]:
     return times
 
 
-def _ends(node: str | Sequence[Sequence[_Part]], names: _Names, at: int) -> int:
+def _ends(node: str | Sequence[Sequence[_PatternPart]], names: _Names, at: int) -> int:
     """The places that a node reaches from places."""
     if isinstance(node, str):
         if node in ("^", "$"):
@@ -178,7 +178,7 @@ def _ends(node: str | Sequence[Sequence[_Part]], names: _Names, at: int) -> int:
     return reached
 
 
-def _repeat(part: _Part, names: _Names, at: int) -> int:
+def _repeat(part: _PatternPart, names: _Names, at: int) -> int:
     """The places behind a part that may be repeated; each is gone on from once."""
     reached, times = at if part.least == 0 else 0, 0
     while at and times < part.most:

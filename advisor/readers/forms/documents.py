@@ -14,7 +14,7 @@ from advisor.readers.engine_command import EngineCommand
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.source import Source
+from advisor.readers.source import SourceText
 from advisor.readers.syntax.mapped import (
     Mapped,
     literal,
@@ -94,7 +94,7 @@ def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
     """Read an inner text by a reader that takes whole files, then move what it found to its place
     in this file.
     """
-    inner = Reading(Source(text.text, reading.source.name), reading.redactor)
+    inner = Reading(SourceText(text.text, reading.source.name), reading.redactor)
     inner.steps = reading.steps
     try:
         reader(form)(inner)

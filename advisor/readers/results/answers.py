@@ -11,11 +11,11 @@ time after the first token over the tokens after it.
 from __future__ import annotations
 
 from advisor.readers.results.document import Document
-from advisor.readers.results.fields import Layout, Row, number_at, part_at, parts_of
+from advisor.readers.results.fields import FileLayout, Row, number_at, part_at, parts_of
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
 FORMAT = "llama-server-answer"
-LLAMA = Layout(
+LLAMA = FileLayout(
     format=FORMAT, client="one request", engine="llama-server", kind="log",
     fields={
         "model": "model", "depth_tokens": "timings > cache_n",
@@ -27,7 +27,7 @@ LLAMA = Layout(
     words={"mean": ""},
     notes=("TTFT is the time of the prompt in the server, without the queue",),
 )  # fmt: skip
-VLLM = Layout(
+VLLM = FileLayout(
     format="vllm-answer", client="one request", engine="vllm", kind="log",
     fields={
         "model": "model", "k": "metrics > speculative_decoding > num_spec_tokens",

@@ -64,14 +64,14 @@ class Gain(NamedTuple):
         return "faster" if self.log > 0 else "slower"
 
 
-class Load(NamedTuple):
+class RunLoad(NamedTuple):
     """What tells the loads of one arm apart: repeats share it."""
 
     concurrency: int
     request_rate: float
     lengths: tuple[float, float, float]  # prompt, cached and output tokens; 0 where not stated
 
-    def is_same(self, other: Load) -> bool:
+    def is_same(self, other: RunLoad) -> bool:
         """Whether two loads are one but for what other prompts of the same kind differ by."""
         return self[:2] == other[:2] and all(
             a == b or (bool(a and b) and abs(math.log(a / b)) <= SAME_LENGTH)
@@ -79,19 +79,19 @@ class Load(NamedTuple):
         )
 
 
-def load_of(run: BenchmarkRun) -> Load:
+def load_of(run: BenchmarkRun) -> RunLoad:
     """The load of a run."""
     lengths = (run.input_tokens or 0.0, run.depth_tokens or 0.0, run.output_tokens or 0.0)
-    return Load(round(run.concurrency or 0), run.request_rate or 0.0, lengths)
+    return RunLoad(round(run.concurrency or 0), run.request_rate or 0.0, lengths)
 
 
-def by_load(runs: Iterable[BenchmarkRun]) -> dict[Load, list[BenchmarkRun]]:
+def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
     """Runs that can be compared (with a throughput or a TPOT), by the load of the first of each.
 
     Of a file of several runs those that measured nothing are left out. Raises Unreadable where a
     file is such a run.
     """
-    out: dict[Load, list[BenchmarkRun]] = {}
+    out: dict[RunLoad, list[BenchmarkRun]] = {}
     for run in runs:
         if (why := no_run(run)) and not run.part:
             raise Unreadable(f"{run.file}: {why}: nothing was measured")
@@ -114,7 +114,7 @@ def no_run(run: BenchmarkRun) -> str:
     return "the duration is 0" if run.duration_s == 0 else ""
 
 
-def _first_alike(load: Load, loads: Iterable[Load]) -> Load:
+def _first_alike(load: RunLoad, loads: Iterable[RunLoad]) -> RunLoad:
     return next((one for one in loads if one.is_same(load)), load)
 
 
@@ -231,21 +231,21 @@ def gain(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], metric: Metric
     return Gain(metric, a, b, log, math.sqrt(variance), noise)
 
 
-class Level(NamedTuple):
+class ArmLevel(NamedTuple):
     """A metric of one arm over its repeats: geometric mean, and the sd of its log."""
 
     value: float
     sd: float
 
 
-def level(runs: Sequence[BenchmarkRun], metric: Metric) -> Level | None:
+def level(runs: Sequence[BenchmarkRun], metric: Metric) -> ArmLevel | None:
     """The level of one arm in a metric; None where no run states it."""
     values = [v for run in runs if (v := run.value(metric))]
     if not values:
         return None
     variance = _between(values) ** 2 / len(values)
     within = _within(runs[0], metric) if len(values) == 1 else None
-    return Level(_middle(values), math.sqrt(max(variance, within or 0.0)))
+    return ArmLevel(_middle(values), math.sqrt(max(variance, within or 0.0)))
 
 
 def _middle(values: Sequence[float]) -> float:

@@ -61,7 +61,7 @@ _RULE = re.compile(r"[|: -]+")
 Cells = list[str]
 
 
-class Arm(Foreign):
+class TableArm(Foreign):
     """One row or column: what it is called, and its values by field, times in ms."""
 
     name: str = ""
@@ -84,7 +84,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     return runs
 
 
-def _arms(text: str) -> Iterator[Arm]:
+def _arms(text: str) -> Iterator[TableArm]:
     """The arms of all tables that are known to draft or not."""
     for rows in _tables(text):
         found = [arm for arm in _rows_of(rows) or _columns_of(rows) if arm.drafts is not None]
@@ -139,7 +139,7 @@ def _field(title: str) -> tuple[str, float]:
     return NAME, 1.0
 
 
-def _rows_of(rows: Sequence[Cells]) -> list[Arm]:
+def _rows_of(rows: Sequence[Cells]) -> list[TableArm]:
     """The arms of a table with a row each; none where its header has no speed. What an arm is
     called stands before its values; notes behind them are no name.
     """
@@ -154,7 +154,7 @@ def _rows_of(rows: Sequence[Cells]) -> list[Arm]:
     return [_arm(row, fields, deviations) for row in rows[1:]]
 
 
-def _columns_of(rows: Sequence[Cells]) -> list[Arm]:
+def _columns_of(rows: Sequence[Cells]) -> list[TableArm]:
     """The arms of a table with a column each; none where no row is a speed."""
     labels = [_field(row[0]) for row in rows[1:]]
     if not {name for name, _ in labels} & SPEEDS:
@@ -168,7 +168,7 @@ def _columns_of(rows: Sequence[Cells]) -> list[Arm]:
 
 def _arm(
     cells: Sequence[str], fields: Sequence[tuple[str, float]], deviations: Sequence[bool]
-) -> Arm:
+) -> TableArm:
     values: dict[str, tuple[float, ...]] = {}
     sd: dict[str, float] = {}
     names = []
@@ -187,7 +187,7 @@ def _arm(
             values[field] = tuple(v * scale / (100 if percent else 1) for v in found)
     name = " ".join(filter(None, names))
     k, drafts = drafts_of(name, k_cell)
-    return Arm(name=name[:80], k=k, drafts=drafts, values=values, sd=sd)
+    return TableArm(name=name[:80], k=k, drafts=drafts, values=values, sd=sd)
 
 
 def _values(text: str) -> tuple[float, ...]:
@@ -218,7 +218,7 @@ def drafts_of(name: str, k_cell: str | None = None) -> tuple[int | None, bool | 
     return (0, False) if said[0] else (None, True if said[1] else None)
 
 
-def _runs(doc: Document, arm: Arm) -> Iterator[BenchmarkRun]:
+def _runs(doc: Document, arm: TableArm) -> Iterator[BenchmarkRun]:
     values = arm.values
     count = max((len(values.get(name, ())) for name in ("speed", "each", "tpot")), default=0)
 
@@ -250,12 +250,12 @@ def _runs(doc: Document, arm: Arm) -> Iterator[BenchmarkRun]:
         )  # fmt: skip
 
 
-def _method(arm: Arm) -> str | None:
+def _method(arm: TableArm) -> str | None:
     word = _DRAFTS.search(arm.name.lower())
     return "none" if arm.drafts is False else _METHODS.get(word[1]) if word else None
 
 
-def _acceptance(arm: Arm, length: float | None, rate: float | None) -> Acceptance | None:
+def _acceptance(arm: TableArm, length: float | None, rate: float | None) -> Acceptance | None:
     """Of an arm that drafted; a "rate" above 1 is a length where it can be one, else in percent."""
     if not arm.drafts:
         return None

@@ -45,7 +45,7 @@ _LISTS = TypeAdapter(dict[str, list[float]])
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """How one client writes a run: the places of its fields, and what holds of all its files."""
 
     format: str

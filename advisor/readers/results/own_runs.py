@@ -13,12 +13,19 @@ from pydantic import Field
 
 from advisor.engines import ENGINES
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.run import Acceptance, BenchmarkRun, Count, Frozen, Latency, Number
+from advisor.readers.results.run import (
+    Acceptance,
+    BenchmarkRun,
+    Count,
+    Latency,
+    Number,
+    ResultModel,
+)
 
 FORMAT = "advisor-bench"
 
 
-class Header(Frozen):
+class Header(ResultModel):
     """The first line: what was run, and against what."""
 
     format: Literal["advisor-bench"] = "advisor-bench"
@@ -40,7 +47,7 @@ class Header(Frozen):
     slots: Count = None
 
 
-class Record(Frozen):
+class Record(ResultModel):
     """One request: seconds from the start of the run, tokens as the server counted them."""
 
     i: int
@@ -56,7 +63,7 @@ class Record(Frozen):
     error: str | None = None
 
 
-class Counters(Frozen):
+class Counters(ResultModel):
     """Differences of the server's counters over one sitting."""
 
     sitting: int = 0
@@ -68,7 +75,7 @@ class Counters(Frozen):
     accept_length: Number = None
 
 
-class RunFile(Frozen):
+class RunFile(ResultModel):
     """A whole file."""
 
     header: Header

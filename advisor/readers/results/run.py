@@ -36,7 +36,7 @@ Drafts = Annotated[Annotated[int, Field(ge=0, le=128)] | None, BeforeValidator(f
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Frozen(BaseModel):
+class ResultModel(BaseModel):
     """Base of the records: immutable, unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -52,7 +52,7 @@ class Foreign(BaseModel):
     )
 
 
-class Latency(Frozen):
+class Latency(ResultModel):
     """A time in milliseconds over the requests of one run."""
 
     mean: Number = None
@@ -90,7 +90,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-class Acceptance(Frozen):
+class Acceptance(ResultModel):
     """How many drafted tokens the target model accepted.
 
     `length` counts tokens per step with the bonus token; `rate` is accepted over drafted tokens;
@@ -142,7 +142,7 @@ class Acceptance(Frozen):
         return self.draft_tokens / self.drafts if self.draft_tokens and self.drafts else None
 
 
-class BenchmarkRun(Frozen):
+class BenchmarkRun(ResultModel):
     """One measured load of one server, as one file states it."""
 
     file: str

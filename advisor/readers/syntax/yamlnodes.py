@@ -12,7 +12,7 @@ from typing import Literal
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
-from advisor.readers.source import Source
+from advisor.readers.source import SourceText
 from advisor.readers.syntax.mapped import HOLE, HOLE_OPEN, Mapped
 from advisor.readers.syntax.templates import VANISHED, without_templates
 
@@ -113,7 +113,7 @@ class Node:
         }.get(self.text.lower())
 
 
-def compose_all(source: Source, text: str | None = None) -> list[Node]:
+def compose_all(source: SourceText, text: str | None = None) -> list[Node]:
     """The documents of a YAML text. Raises AdvisorError with the line if it is not valid, too deep
     or too large.
     """
@@ -211,7 +211,7 @@ def _attach(node: Node, stack: list[Node], keys: list[Node | None], documents: l
         keys[-1] = None
 
 
-def scalar(node: Node, source: Source) -> Mapped:
+def scalar(node: Node, source: SourceText) -> Mapped:
     """A scalar's text with the place of each character; aliases point to where the anchor's text
     stands.
     """

@@ -16,7 +16,7 @@ PLACE = "/models"  # in a container: a path of the host may lie above files of t
 _PATHS = ("/", "./", "../", "~/")
 
 
-class Mount(NamedTuple):
+class ModelMount(NamedTuple):
     """A folder, or a file in the root, of the host and where a container sees it, read-only."""
 
     source: str
@@ -40,7 +40,7 @@ def on_this_machine(request: Request, plan: Plan) -> Plan:
     return plan if path is None else plan.model_copy(update={"model": path})
 
 
-def mount_model(request: Request, plan: Plan) -> tuple[Plan, Mount | None]:
+def mount_model(request: Request, plan: Plan) -> tuple[Plan, ModelMount | None]:
     """The plan as it reads in a container, and the mount that its model needs: that of the folder,
     as the parts of a GGUF lie side by side. Raises AdvisorError for a path that no mount can name.
     """
@@ -55,5 +55,5 @@ def mount_model(request: Request, plan: Plan) -> tuple[Plan, Mount | None]:
     inside = f"{PLACE}/{os.path.basename(path) or 'root'}"
     folder = os.path.dirname(path)
     whole = path.lower().endswith(".gguf") and folder != "/"
-    mount = Mount(folder, PLACE) if whole else Mount(path, inside)
+    mount = ModelMount(folder, PLACE) if whole else ModelMount(path, inside)
     return plan.model_copy(update={"model": inside}), mount

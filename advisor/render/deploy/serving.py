@@ -19,7 +19,7 @@ from advisor.engines import k_ranges
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, EngineTraits, traits
 from advisor.engines.writer import write_file
 from advisor.knowledge.rule_data import table
-from advisor.render.deploy.local_models import Mount, mount_model, on_this_machine
+from advisor.render.deploy.local_models import ModelMount, mount_model, on_this_machine
 from advisor.render.deploy.quoting import NotedValue
 from advisor.render.notes import unit_note
 
@@ -45,7 +45,7 @@ class Server:
     devices: tuple[int, ...] = ()  # which, where another has the others; empty: the first ones
     vendor: str = ""  # of the GPUs, "" where that is not known
     files: tuple[tuple[str, str], ...] = ()  # name and text; in a container they lie in its root
-    mount: Mount | None = None  # what a container needs for a model of the user's own
+    mount: ModelMount | None = None  # what a container needs for a model of the user's own
     image: str = ""  # of a container, pinned
 
     @property

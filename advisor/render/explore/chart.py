@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from advisor.advice.explore.values import BreakEven, KRanges, Load, Setting, Sweep, curves
+from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Setting, Sweep, curves
 from advisor.domain.nouns import Evidence, Facts, Method
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES
@@ -73,7 +73,7 @@ class Chart(NamedTuple):
     x_label: str
     curves: tuple[Curve, ...]
     measured: tuple[MeasuredPoint, ...]
-    loads: tuple[Load, ...]
+    loads: tuple[LoadPoint, ...]
     break_even: tuple[BreakEven, ...]
     ranges: KRanges | None
     band: int | None
@@ -131,7 +131,7 @@ def _chart(found: Sweep, axis: str, setting: Setting) -> Chart | None:
     return chart._replace(description=description(found, chart))
 
 
-def _band(loads: Sequence[Load], made: Sequence[Curve]) -> int | None:
+def _band(loads: Sequence[LoadPoint], made: Sequence[Curve]) -> int | None:
     """The k that is the best at most loads."""
     best = Counter(load.best_k for load in loads if load.best_k is not None)
     drawn = {curve.k for curve in made}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from advisor.advice.explore.compare import Arm, Comparison, Kind
+from advisor.advice.explore.compare import ComparedArm, Comparison, Kind
 from advisor.advice.explore.values import Rate, Within
 from advisor.advice.explore.why_not import WhyNot
 from advisor.domain.nouns import Advice, Estimate, Interval, MemoryBill
@@ -101,13 +101,13 @@ def why_not_text(
 # ---------------------------------------------------------------- cells
 
 
-def _answer(arm: Arm) -> str:
+def _answer(arm: ComparedArm) -> str:
     plan = arm.advice.candidate
     word = {"on": "on", "off": "off", "measure": "measure first"}[arm.advice.decision]
     return f"{word}, k={plan.k}" if plan is not None else word
 
 
-def _gain(arm: Arm) -> str:
+def _gain(arm: ComparedArm) -> str:
     if arm.advice.estimate is None:
         return "-"
     gain: Interval = arm.advice.estimate.output_tok_s.speedup
@@ -119,7 +119,7 @@ def _gain(arm: Arm) -> str:
     )
 
 
-def _arrow(estimate: Estimate | None, name: str, arm: Arm) -> str:
+def _arrow(estimate: Estimate | None, name: str, arm: ComparedArm) -> str:
     if estimate is None:
         return "-"
     metric = getattr(estimate, name)
@@ -139,7 +139,7 @@ def _value(estimate: Estimate | None, name: str) -> str:
     return number(metric.value) if metric.predictable else "not predictable"
 
 
-def speeds(arm: Arm) -> list[float]:
+def speeds(arm: ComparedArm) -> list[float]:
     """Output tok/s without speculation, and with it where it can run."""
     if arm.estimate is None:
         return []
@@ -148,7 +148,7 @@ def speeds(arm: Arm) -> list[float]:
     return [value for value in both if value is not None]
 
 
-def _costs(arms: Sequence[Arm], rate: Rate) -> Rows:
+def _costs(arms: Sequence[ComparedArm], rate: Rate) -> Rows:
     rows: Rows = []
     for title, each in (("cost per 1M tokens", rate.cost), ("kWh per 1M tokens", rate.energy_kwh)):
         cells = []

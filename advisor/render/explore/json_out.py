@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from advisor.advice.explore.values import BreakEven, KRanges, Load, Point, Sweep, Within
+from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Point, Sweep, Within
 from advisor.domain.printable import csv_cell
 from advisor.render.json_out import DEFAULTS, defaults
 from advisor.render.objects import SHARE, Shape, list_of, object_of, or_null, schema_of
@@ -41,7 +41,7 @@ Shape(
 )
 _LACKING = object_of({"k": schema_of(int), "why": schema_of(str)})
 Shape(
-    Load,
+    LoadPoint,
     "load",
     "setting decision rule best_method best_k run_k points lacking refusal",
     about={
@@ -140,7 +140,7 @@ def sweep_csv(found: Sweep) -> str:
     return out.getvalue()
 
 
-def _cells(point: Point, load: Load) -> Mapping[str, Any]:
+def _cells(point: Point, load: LoadPoint) -> Mapping[str, Any]:
     gain = point.gain
     return {
         "method": point.method,

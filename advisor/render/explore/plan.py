@@ -4,7 +4,7 @@ plan` describes.
 
 from __future__ import annotations
 
-from advisor.advice.explore.layouts import ClassResult, Instance, Layout, MixPlan
+from advisor.advice.explore.layouts import ClassResult, Instance, MixPlan, PlanLayout
 from advisor.domain.nouns import Interval
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number
 from advisor.render.objects import SHARE, Shape, schema_of
@@ -40,7 +40,7 @@ def _setting(made: MixPlan) -> str:
     return f"{gpus}{hardware}, {made.mix.models[0]} {quant}, {release}. {classes}."
 
 
-def _layout(one: Layout, paper: Paper) -> list[str]:
+def _layout(one: PlanLayout, paper: Paper) -> list[str]:
     lines: list[str] = [heading(line) for line in paper.wrap(one.title)]
     if one.refusal is not None:
         return [*lines, *paper.item(one.refusal)]
@@ -121,7 +121,7 @@ Shape(
     kinds={key: {"type": "number"} for key in ("concurrency", "slowdown")},
 )
 Shape(
-    Layout,
+    PlanLayout,
     "layout",
     "kind title model refusal gain p_gain objectives objectives_met device_gib usable_gib "
     "instances classes",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from advisor.advice.explore.layouts import Instance, Layout, MixPlan
+from advisor.advice.explore.layouts import Instance, MixPlan, PlanLayout
 from advisor.advice.plans.topology import on_each, spans
 from advisor.advice.recommend import launch_text
 from advisor.domain.nouns import Advice, AdvisorError, Plan
@@ -21,7 +21,7 @@ from advisor.render.explore.plan import plan_text
 FORMS = ("compose", "k8s", "quadlet", "ray")
 
 
-class _Part(NamedTuple):
+class _FolderPart(NamedTuple):
     """One server of the layout with the answer that its forms are written from."""
 
     instance: Instance
@@ -55,14 +55,14 @@ def folder(made: MixPlan, form: str = "compose", layout: int | None = None) -> d
     return files
 
 
-def _parts(layout: Layout) -> list[_Part]:
-    out: list[_Part] = []
+def _parts(layout: PlanLayout) -> list[_FolderPart]:
+    out: list[_FolderPart] = []
     first = 0
     for number, one in enumerate(layout.instances):
         devices = tuple(range(first, first + one.gpus)) if layout.kind == "gpus" else ()
         first += one.gpus
         suffix = f"-{one.name}" if len(layout.instances) > 1 else ""
-        out.append(_Part(one, _advice(one, number), suffix, devices))
+        out.append(_FolderPart(one, _advice(one, number), suffix, devices))
     return out
 
 
@@ -93,7 +93,7 @@ def _advice(one: Instance, number: int) -> Advice:
     )
 
 
-def _routes(parts: Sequence[_Part], host: Callable[[Server], str]) -> list[Route]:
+def _routes(parts: Sequence[_FolderPart], host: Callable[[Server], str]) -> list[Route]:
     made = []
     for part in parts:
         server = serving.server(part.advice, suffix=part.suffix)
@@ -108,11 +108,11 @@ def _local(server: Server) -> str:
     return front_ends.LOCAL
 
 
-def _head(layout: Layout) -> list[str]:
+def _head(layout: PlanLayout) -> list[str]:
     return [layout.title, "written by `advisor plan`; SD codes: `advisor explain CODE`"]
 
 
-def _compose(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
+def _compose(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
     servers = [
         replace(
             serving.server(part.advice, container=compose.FORM, suffix=part.suffix),
@@ -126,7 +126,7 @@ def _compose(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
     return {"docker-compose.yml": text, **_router(parts)}
 
 
-def _router(parts: Sequence[_Part]) -> dict[str, str]:
+def _router(parts: Sequence[_FolderPart]) -> dict[str, str]:
     routes = _routes(parts, _local)
     return {
         "nginx.conf": front_ends.nginx_conf(routes),
@@ -134,7 +134,7 @@ def _router(parts: Sequence[_Part]) -> dict[str, str]:
     }
 
 
-def _k8s(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
+def _k8s(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
     files = {
         f"deployment{part.suffix}.yaml": k8s.deployment_yaml(part.advice, part.suffix)
         for part in parts
@@ -144,7 +144,7 @@ def _k8s(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
     }
 
 
-def _quadlet(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
+def _quadlet(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
     files, names = {}, []
     for part in parts:
         names.append(serving.server(part.advice, suffix=part.suffix).name)
@@ -152,7 +152,7 @@ def _quadlet(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
     return {**files, "router.container": front_ends.quadlet_unit(names), **_router(parts)}
 
 
-def _ray(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
+def _ray(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
     """One application a server; Ray Serve routes by prefix itself."""
     if layout.kind == "shared":
         raise AdvisorError("Ray gives each application GPUs of its own: choose another layout")
@@ -160,7 +160,7 @@ def _ray(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
     return {"serve.yaml": front_ends.several(several, _head(layout))}
 
 
-_WRITERS: dict[str, Callable[[Layout, Sequence[_Part]], dict[str, str]]] = {
+_WRITERS: dict[str, Callable[[PlanLayout, Sequence[_FolderPart]], dict[str, str]]] = {
     "compose": _compose,
     "k8s": _k8s,
     "quadlet": _quadlet,
@@ -168,7 +168,7 @@ _WRITERS: dict[str, Callable[[Layout, Sequence[_Part]], dict[str, str]]] = {
 }
 
 
-def _script(part: _Part) -> str:
+def _script(part: _FolderPart) -> str:
     """The bare command of one server, without a container."""
     server = replace(serving.server(part.advice, suffix=part.suffix), devices=part.devices)
     return "\n".join(["#!/bin/sh", "set -eu", *serving.script_lines(server)]) + "\n"
@@ -183,7 +183,7 @@ _START = {
 }
 
 
-def _readme(made: MixPlan, layout: Layout, files: dict[str, str], form: str) -> str:
+def _readme(made: MixPlan, layout: PlanLayout, files: dict[str, str], form: str) -> str:
     about = {
         "docker-compose.yml": "the servers and the router",
         "router.yaml": "the router",

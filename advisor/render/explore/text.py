@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from math import log2
 
-from advisor.advice.explore.values import KRanges, Load, Rate, Sweep
+from advisor.advice.explore.values import KRanges, LoadPoint, Rate, Sweep
 from advisor.domain.nouns import Interval, LaunchText
 from advisor.render.explore.chart import (
     AXIS_NAMES,
@@ -129,7 +129,7 @@ def _ticks(values: Sequence[float], most: int) -> list[float]:
     return [values[round(i * step)] for i in range(most)]
 
 
-def _table(found: Sweep, loads: Sequence[Load], paper: Paper) -> list[str]:
+def _table(found: Sweep, loads: Sequence[LoadPoint], paper: Paper) -> list[str]:
     """A row a load: the answer, its k, the gain with its interval, the chance of one, and the
     absolute speeds without and with.
     """
@@ -144,7 +144,7 @@ def _table(found: Sweep, loads: Sequence[Load], paper: Paper) -> list[str]:
     return _columns(rows, paper)
 
 
-def _cells(load: Load) -> tuple[str, ...]:
+def _cells(load: LoadPoint) -> tuple[str, ...]:
     if load.refusal is not None:
         return ("does not run: " + load.refusal,)
     point = load.point(load.best_k, load.best_method) if load.best_k else None

@@ -15,7 +15,7 @@ from advisor.advice.explain import what_if
 from advisor.advice.explore import mix_plan
 from advisor.advice.explore.layout_gains import LayoutDraft
 from advisor.advice.explore.layouts import MixPlan, memory_gib
-from advisor.advice.explore.mix import Mix, WorkClass, read_mix
+from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
 from advisor.advice.explore.mix_plan import drafts, plan_mix
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request
@@ -34,7 +34,7 @@ def _answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(what_if, "would_change", lambda *_: ())
 
 
-def single(asked: Request) -> Mix:
+def single(asked: Request) -> WorkMix:
     work = WorkClass(
         name="all",
         concurrency=asked.concurrency,
@@ -45,7 +45,7 @@ def single(asked: Request) -> Mix:
         max_tpot_ms=asked.max_tpot_ms,
         max_ttft_ms=asked.max_ttft_ms,
     )
-    return Mix(
+    return WorkMix(
         hardware=asked.hardware,
         gpus=asked.gpus,
         interconnect=asked.interconnect,
@@ -88,7 +88,7 @@ def test_a_mix_of_one_class_is_what_recommend_answers(asked: Request) -> None:
         assert made.best.kind == ("on" if advice.decision == "on" else "off")
 
 
-def mixes(count: int, seed: int) -> list[Mix]:
+def mixes(count: int, seed: int) -> list[WorkMix]:
     draw = random.Random(seed)
     made = []
     for _ in range(count):
@@ -122,7 +122,7 @@ def mixes(count: int, seed: int) -> list[Mix]:
             )
         )
         made.append(
-            Mix(
+            WorkMix(
                 hardware=hardware,
                 gpus=gpus,
                 interconnect=link,
@@ -180,7 +180,7 @@ def test_memory_adds_up_on_a_thousand_random_mixes(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("mix", mixes(12, 23), ids=lambda m: f"{m.hardware}-{m.models[0]}")
-def test_a_whole_plan_keeps_to_its_schema_and_to_the_device(mix: Mix) -> None:
+def test_a_whole_plan_keeps_to_its_schema_and_to_the_device(mix: WorkMix) -> None:
     try:
         made = plan_mix(mix)
     except AdvisorError as refused:
@@ -222,7 +222,7 @@ def test_the_dgx_spark_gets_chat_with_mtp_and_documents_without() -> None:
 
 
 def test_two_copies_that_do_not_fit_are_refused_with_their_sizes() -> None:
-    mix = Mix(
+    mix = WorkMix(
         hardware="h100",
         models=("qwen3.6-35b-a3b",),
         quant="bf16",
@@ -249,7 +249,7 @@ def test_a_split_within_the_interval_is_refused_in_words() -> None:
     found = []
     for hardware in ("gb10", "h200", "b200"):
         made = plan_mix(
-            Mix(
+            WorkMix(
                 hardware=hardware,
                 engine="vllm",
                 classes=(WorkClass(name="a", rate=0.01), WorkClass(name="b", rate=0.01)),
@@ -262,7 +262,7 @@ def test_a_split_within_the_interval_is_refused_in_words() -> None:
 
 def test_objectives_can_decide_for_a_split() -> None:
     made = plan_mix(
-        Mix(
+        WorkMix(
             hardware="h100",
             gpus=2,
             interconnect="nvlink",
@@ -282,7 +282,7 @@ def test_objectives_can_decide_for_a_split() -> None:
 
 def test_another_model_is_shown_and_not_chosen() -> None:
     made = plan_mix(
-        Mix(
+        WorkMix(
             hardware="h100",
             models=("qwen3.6-27b", "qwen3.6-35b-a3b"),
             classes=(WorkClass(name="chat", concurrency=8),),
@@ -295,7 +295,7 @@ def test_another_model_is_shown_and_not_chosen() -> None:
 
 def test_more_than_is_served_is_said() -> None:
     made = plan_mix(
-        Mix(hardware="gb10", classes=(WorkClass(name="a", rate=500.0, max_tpot_ms=1000.0),))
+        WorkMix(hardware="gb10", classes=(WorkClass(name="a", rate=500.0, max_tpot_ms=1000.0),))
     )
     assert made.layouts[0].instances[0].saturated and made.layouts[0].objectives_met == 0
     assert "more arrives" in plan_text(made)

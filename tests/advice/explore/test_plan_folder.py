@@ -18,7 +18,7 @@ import yaml
 from ports import free_port
 
 from advisor.advice.explore.layouts import MixPlan
-from advisor.advice.explore.mix import Mix, WorkClass, read_mix
+from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.validate import validate
@@ -37,7 +37,7 @@ def spark() -> MixPlan:
 @pytest.fixture(scope="module")
 def two_gpus() -> MixPlan:
     return plan_mix(
-        Mix(
+        WorkMix(
             hardware="h100",
             gpus=2,
             interconnect="nvlink",

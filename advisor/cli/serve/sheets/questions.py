@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from advisor.advice.explore.compare import Comparison, compare, kind_of
-from advisor.advice.explore.layouts import ClassResult, Layout, MixPlan
+from advisor.advice.explore.layouts import ClassResult, MixPlan, PlanLayout
 from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.values import Rate
@@ -173,7 +173,7 @@ def mix_view(made: MixPlan, form: str) -> dict[str, Any]:
     }
 
 
-def _layout(one: Layout, chosen: bool) -> dict[str, Any]:
+def _layout(one: PlanLayout, chosen: bool) -> dict[str, Any]:
     chance = f", {one.p_gain * 100:.0f} % likely a gain" if one.p_gain is not None else ""
     return {
         "title": one.title[:1].upper() + one.title[1:],

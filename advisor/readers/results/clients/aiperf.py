@@ -15,7 +15,7 @@ from typing import Any
 from advisor.readers.results import exposition
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.fields import (
-    Layout,
+    FileLayout,
     Row,
     in_our_unit,
     list_at,
@@ -28,7 +28,7 @@ from advisor.readers.results.run import Acceptance, BenchmarkRun
 from advisor.readers.results.tables import box_rows, has_table, table_cells
 
 FORMAT = "aiperf"
-LAYOUT = Layout(
+LAYOUT = FileLayout(
     format=FORMAT,
     client="aiperf",
     fields={

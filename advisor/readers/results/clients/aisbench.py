@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.fields import Layout, number_at, part_at
+from advisor.readers.results.fields import FileLayout, number_at, part_at
 from advisor.readers.results.run import Acceptance, BenchmarkRun, per_request
 from advisor.readers.results.tables import box_rows, has_table, table_cells
 
@@ -29,7 +29,7 @@ _SPEC_LINE = re.compile(
 )
 _SPEC_POSITIONS = re.compile(r"^Per-position acceptance rates[ \t]+\{([^}\n]{0,2000})\}", re.M)
 _VALUE = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*(ms|s|token/s|req/s)?")
-LAYOUT = Layout(  # a stage: "each" has statistics over its requests, "whole" its totals
+LAYOUT = FileLayout(  # a stage: "each" has statistics over its requests, "whole" its totals
     format="aisbench",
     client="AISBench",
     fields={

@@ -20,7 +20,7 @@ from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.fields import (
     BY_MEANS,
     UNITS,
-    Layout,
+    FileLayout,
     Place,
     Row,
     in_our_unit,
@@ -46,7 +46,7 @@ BY_CHUNK = f"{BY_MEANS}inference-perf's own is between chunks"
 _STATISTICS: dict[str, Place] = {
     "mean": "mean", "p50": ("p50", "median"), "p90": "p90", "p99": "p99", "sd": "stddev",
 }  # fmt: skip
-LLM_D = Layout(
+LLM_D = FileLayout(
     format="llm-d-benchmark",
     client="llm-d-benchmark",
     fields={
@@ -72,7 +72,7 @@ LLM_D = Layout(
     },
     words=_STATISTICS,
 )
-INFERENCE_PERF = Layout(
+INFERENCE_PERF = FileLayout(
     format="inference-perf",
     client="inference-perf",
     fields={
@@ -93,7 +93,7 @@ INFERENCE_PERF = Layout(
     ms=1e3,
     notes=(BY_CHUNK,),
 )
-INFERENCE_X = Layout(
+INFERENCE_X = FileLayout(
     format="inferencex",
     client="InferenceX",
     fields={

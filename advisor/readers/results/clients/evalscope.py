@@ -16,7 +16,7 @@ from typing import Any
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.fields import (
     BY_MEANS,
-    Layout,
+    FileLayout,
     mean_after_first,
     parts_of,
     plain_number,
@@ -54,7 +54,7 @@ _LABELS = {
     "whole p99": ("p99 lat.(s)",),
 }  # fmt: skip
 _NAMES = {label: name for name, labels in _LABELS.items() for label in labels}
-LAYOUT = Layout(
+LAYOUT = FileLayout(
     format="evalscope-perf",
     client="evalscope perf",
     fields={

@@ -19,7 +19,7 @@ from advisor.domain.facts import AdvisorError
 from advisor.domain.files import yaml_safely
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.fields import (
-    Layout,
+    FileLayout,
     list_at,
     number_at,
     part_at,
@@ -32,7 +32,7 @@ from advisor.readers.results.tables import Name, grid_tables, table_cells
 FORMAT = "guidellm"
 _STATISTICS = {"mean": "mean", "p50": "median", "sd": "std_dev", "p90": "percentiles > p90",
                "p99": "percentiles > p99"}  # fmt: skip
-REPORT = Layout(
+REPORT = FileLayout(
     format=FORMAT,
     client="guidellm",
     fields={
@@ -58,7 +58,7 @@ REPORT = Layout(
 )  # fmt: skip
 # columns by their headers in lower case: printed by 0.4 to 0.8, by 0.2 and 0.3; CSV of 0.4 to 0.8,
 # of 0.3
-TABLE = Layout(
+TABLE = FileLayout(
     format="guidellm-tables",
     client="guidellm",
     fields={

@@ -20,12 +20,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.readers.results.document import Document
-from advisor.readers.results.fields import Layout, Row, floats_at, list_at, number_at
+from advisor.readers.results.fields import FileLayout, Row, floats_at, list_at, number_at
 from advisor.readers.results.run import BenchmarkRun, Latency
 from advisor.readers.results.tables import has_table, table_records, tables_under
 
 FORMAT = "llama-tests"
-BENCH = Layout(
+BENCH = FileLayout(
     format="llama-bench", client="llama-bench", engine="llama-server", kind="offline",
     fields={
         "date": "test_time", "model": ("model_filename", "model_type"), "hardware": "gpu_info",
@@ -33,7 +33,7 @@ BENCH = Layout(
         "output_tok_s": "avg_ts", "output_tok_s_sd": "stddev_ts",
     },
 )  # fmt: skip
-BATCHED = Layout(
+BATCHED = FileLayout(
     format="llama-batched-bench", client="llama-batched-bench", engine="llama-server",
     kind="offline",
     fields={
@@ -42,7 +42,7 @@ BATCHED = Layout(
     },
     notes=("output tok/s of the generation phase alone",),
 )  # fmt: skip
-SWEEP = Layout(
+SWEEP = FileLayout(
     format="llama-sweep-bench", client="llama-sweep-bench", kind="offline",
     fields={
         "input_tokens": "pp", "output_tokens": "tg", "depth_tokens": "n_kv",
@@ -50,7 +50,7 @@ SWEEP = Layout(
     },
     notes=("output tok/s of the generation phase alone",),
 )  # fmt: skip
-BENCHY = Layout(
+BENCHY = FileLayout(
     format="llama-benchy", client="llama-benchy",
     fields={
         "client_version": "version", "date": "timestamp", "model": "model",
@@ -104,7 +104,7 @@ def _is_benchy(row: Row) -> bool:
     return {"latency_mode", "prefix_caching_enabled", "benchmarks"} <= row.keys()
 
 
-def _phases(row: Row) -> Layout | None:
+def _phases(row: Row) -> FileLayout | None:
     """The layout of a row whose two phases have a speed each."""
     if not {"pp", "tg", "speed_pp", "speed_tg"} <= row.keys():
         return None

@@ -14,7 +14,7 @@ from dataclasses import replace
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.fields import (
     BY_MEANS,
-    Layout,
+    FileLayout,
     Row,
     list_at,
     mean_after_first,
@@ -26,7 +26,7 @@ from advisor.readers.results.run import BenchmarkRun
 
 FORMAT = "llmperf"
 _SPEED = "results_mean_output_throughput_token_per_s"
-LAYOUT = Layout(  # the JSON's names, those of the printed blocks
+LAYOUT = FileLayout(  # the JSON's names, those of the printed blocks
     format=FORMAT,
     client="llmperf",
     fields={
@@ -48,7 +48,7 @@ LAYOUT = Layout(  # the JSON's names, those of the printed blocks
     ms=1e3,
 )
 _AGGREGATED = "aggregated_metrics"
-GENAI = Layout(
+GENAI = FileLayout(
     format="genai-bench",
     client="genai-bench",
     fields={

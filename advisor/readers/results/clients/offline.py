@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from advisor.readers.results import engine_logs
 from advisor.readers.results.document import Document
 from advisor.readers.results.fields import (
-    Layout,
+    FileLayout,
     Row,
     floats_at,
     number_at,
@@ -26,21 +26,21 @@ from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency, per_r
 from advisor.readers.results.tables import bare_cell, grid_tables, pieces
 
 FORMAT = "offline-benchmark"
-THROUGHPUT = Layout(
+THROUGHPUT = FileLayout(
     format="vllm-bench-offline", client="vllm bench throughput", engine="vllm", kind="offline",
     fields={
         "model": "model_id", "requests": "num_requests", "duration_s": "elapsed_time",
         "output_tok_s": "output_tok_s", "input_tokens": "input", "output_tokens": "output",
     },
 )  # fmt: skip
-LATENCY = Layout(
+LATENCY = FileLayout(
     format="vllm-bench-offline", client="vllm bench latency", engine="vllm", kind="offline",
     fields={"model": "model_id"}, ms=1e3,
     times={"e2e_ms": ("avg_latency{}", "percentiles > {}")},
     words={"mean": "", "p50": "50", "p90": "90", "p99": "99"},
     notes=("the time of one whole batch; its size and lengths are not in the file",),
 )  # fmt: skip
-SGLANG = Layout(
+SGLANG = FileLayout(
     format="sglang-bench-serving", client="sglang.bench_offline_throughput", engine="sglang",
     kind="offline",
     fields={
@@ -49,7 +49,7 @@ SGLANG = Layout(
     },
     totals={"input_tokens": "total_input_tokens", "output_tokens": "total_output_tokens"},
 )  # fmt: skip
-BATCH = Layout(  # the JSON's names, the table's
+BATCH = FileLayout(  # the JSON's names, the table's
     format="sglang-bench-serving", client="sglang.bench_one_batch_server", engine="sglang",
     kind="offline",
     fields={
@@ -85,7 +85,7 @@ def matches(doc: Document) -> bool:
     return bool(_THROUGHPUT.search(text) or _LATENCY.search(text) or any(_batches(text)))
 
 
-def _layout(row: Row) -> Layout | None:
+def _layout(row: Row) -> FileLayout | None:
     return next((layout for keys, layout in _KEYS if keys <= row.keys()), None)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from advisor.readers.results.document import Document
 from advisor.readers.results.fields import (
-    Layout,
+    FileLayout,
     Row,
     floats_at,
     list_at,
@@ -33,7 +33,7 @@ from advisor.readers.results.tables import has_table, table_records
 
 FORMAT = "serving-benchmark"
 # the file's names, then the labels that are printed
-LAYOUT = Layout(
+LAYOUT = FileLayout(
     format="vllm-bench-serve",
     client="vllm bench serve",
     fields={

@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.fields import (
-    Layout,
+    FileLayout,
     Row,
     number_at,
     part_at,
@@ -23,7 +23,7 @@ from advisor.readers.results.fields import (
 from advisor.readers.results.run import BenchmarkRun
 
 FORMAT = "trtllm-bench"
-LAYOUT = Layout(  # the JSON's names, the labels that are logged
+LAYOUT = FileLayout(  # the JSON's names, the labels that are logged
     format=FORMAT,
     client="trtllm-bench",
     engine="tensorrt-llm",
