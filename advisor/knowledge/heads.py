@@ -16,10 +16,15 @@ from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.drafters import TITLES
 
+SPEEDS = ("output_tok_s", "request_tok_s", "tpot")  # what a pair is told by, best first
 SHOWN = 3  # sources of measured pairs that are named
 _DRAFTERS = lazy_re(r"\b(?:drafters?|EAGLE|DFlash|DSpark)\b")
 _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")
 _SENTENCE = lazy_re(r"(?<=[.;])\s+")
+
+
+def _by_metric(pair: evidence.Pair) -> int:
+    return SPEEDS.index(pair["metric"])
 
 
 class Head(NamedTuple):
@@ -30,8 +35,8 @@ class Head(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Pairs with and without one method: how many, the median ratio of output tokens per second,
-    and the sources, the one with the most pairs first.
+    """Pairs with and without one method: how many, the median speed-up (of output tokens per second
+    where it was measured), and the sources, the one with the most pairs first.
     """
 
     method: str
@@ -73,10 +78,11 @@ def measurements(model: str, engine: str | None = None) -> tuple[Measured, ...]:
     for number, group in enumerate(index.groups):
         if group["model"] != model or engine not in (None, group["engine"]):
             continue
-        for pair in index.pairs(number):
-            if pair["metric"] == "output_tok_s":
-                found = gains.setdefault(group["method"], {})
-                found.setdefault(pair["source"], []).append(float(pair["speedup"]))
+        pairs = [pair for pair in index.pairs(number) if pair["metric"] in SPEEDS]
+        first = {pair["run_id"]: pair for pair in sorted(pairs, key=_by_metric, reverse=True)}
+        for pair in first.values():  # one a run, by the first of its metrics
+            found = gains.setdefault(group["method"], {})
+            found.setdefault(pair["source"], []).append(float(pair["speedup"]))
     told = [
         Measured(
             method,

@@ -84,7 +84,7 @@ def test_a_head_is_there_not_there_or_not_known(
     assert heads.head(model).has is has
 
 
-@pytest.mark.parametrize("name", ["laguna-s-2.1", "apertus-1.5-8b", "mistral-small-4-119b"])
+@pytest.mark.parametrize("name", ["qwen3-vl-2b", "apertus-1.5-8b", "mistral-small-4-119b"])
 def test_what_others_measured_is_told_with_its_median(name: str) -> None:
     pairs = [
         float(pair["speedup"])
@@ -115,3 +115,14 @@ def test_commands_agree_that_a_head_may_be_there(name: str, tmp_path: object) ->
     for one in said:
         text = " ".join(one.out.split())
         assert "MTP head" in text and "speculation off" not in text and " OFF" not in text, text
+
+
+def test_a_run_that_states_any_speed_counts_once() -> None:
+    runs: dict[str, set[str]] = {}
+    for method in {group["method"] for group in evidence.index().groups}:
+        for pair in evidence.pairs(method):
+            if pair["metric"] != "ttft":
+                runs.setdefault(pair["model"], set()).add(pair["run_id"])
+    assert {"qwq-32b", "ornith-1.5-9b", "mimo-v2.6-flash-rl"} <= runs.keys()
+    for name, each in runs.items():
+        assert sum(one.pairs for one in heads.measurements(name)) == len(each), name
