@@ -13,6 +13,7 @@ import click
 from advisor.cli.base import HELP, Command, LazyGroup, say
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import printable
+from advisor.domain.spelling import nearest_word
 from advisor.prediction.threads import VARIABLE
 
 # what the help says of each, which imports none of them: the first sentence of its own help
@@ -126,10 +127,8 @@ class Commands(LazyGroup):
         """Return the command to run. Raises UsageError with a suggestion for a misspelt name."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in COMMANDS:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, COMMANDS, 1, 0.5)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
+            near = nearest_word(name, COMMANDS, "command")
+            hint = f" Did you mean '{near}'?" if near else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -11,10 +11,6 @@ from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-# until readers and rules name their own place
-from advisor.domain.spelling import is_only_near as is_only_near  # noqa: PLC0414
-from advisor.domain.spelling import letters_apart as letters_apart  # noqa: PLC0414
-
 if TYPE_CHECKING:
     import ast
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from advisor.domain.spelling import nearest_word
 from advisor.engines.base import Match, Option
 from advisor.engines.records import ANY, Records
 
@@ -225,10 +226,7 @@ class Catalogue(Records):
 
     def nearest(self, name: str, version: str | None = None) -> str | None:
         """The known spelling that an unknown one most likely meant."""
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, list(self._table(version or ANY)), 1, 0.7)
-        return near[0] if near else None
+        return nearest_word(name, self._table(version or ANY), "option")
 
     # ------------------------------------------------------------ values
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import alternatives, lazy_re
+from advisor.domain.spelling import nearest_word
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.readers.syntax.yamlnodes import scalar
 
@@ -33,9 +34,6 @@ TOOLS = {
     "limits": "the device plugin",
     "docker run": "docker run",
 }
-# How near a misspelt key is to the one that was meant. A resource may have any name: only one that
-# is a letter away from the usual is misspelt.
-CUTOFF, CUTOFF_OF_RESOURCE = 0.8, 0.95
 MAX_KEYS, MAX_DEPTH = 200, 14  # no service or container that a person wrote has more
 _INT = lazy_re(r"[-+]?\d[\d_]*|0[xo][\da-fA-F]+")
 _NUMBER = lazy_re(r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|\.inf|\.nan)", re.I)
@@ -80,20 +78,16 @@ def keys(form: str) -> frozenset[str]:
     return frozenset(_table("forms")["keys"].get(form, {}).get("value", ()))
 
 
-def nearest_key(written: str, known: Collection[str], cutoff: float = CUTOFF) -> str | None:
+def nearest_key(written: str, known: Collection[str], kind: str = "key") -> str | None:
     """The key that a misspelt one was to be: the nearest but for case and dashes."""
-    from difflib import get_close_matches  # start-up: only for a key that is unknown
-
-    folded = {re.sub("[-_]", "", key).lower(): key for key in known}
-    matches = get_close_matches(re.sub("[-_]", "", written).lower(), folded, 1, cutoff)
-    return folded[matches[0]] if matches else None
+    return nearest_word(written, known, kind, lambda key: re.sub("[-_]", "", key).lower())
 
 
 def misspelt_key(written: str, form: str) -> str | None:
     """The key that was meant; None for a right one, or one that resembles none."""
     if written in keys(form) or written.startswith("x-"):
         return None
-    return nearest_key(written, keys(form), CUTOFF_OF_RESOURCE if form == "limits" else CUTOFF)
+    return nearest_key(written, keys(form), "resource" if form == "limits" else "key")
 
 
 def respell(node: Node, form: str, reading: Reading) -> None:
@@ -265,16 +259,12 @@ class Checker:
 
     def _word(self, key: str, node: Node, table: str, only_near: bool) -> None:
         """A word that is none of the few that a key takes; `only_near` where it may be another."""
-        from difflib import get_close_matches  # start-up: only for a word that is unknown
-
         listed: list[str] = _table("form_types")["words"][table]["value"]
         word = node.text.partition(":")[0] if self.form == "compose" else node.text
         if not word or word in listed:
             return
-        folded = {known.lower(): known for known in listed}
-        matches = get_close_matches(word.lower().replace("_", "-"), folded, 1, 0.75)
-        if matches:
-            meant = folded[matches[0]]
+        meant = nearest_word(word.replace("_", "-"), listed, "listed word", str.lower)
+        if meant is not None:
             said = f"{key} takes no '{word}'; '{meant}' is meant"
             self._slip(said, node, meant + node.text[len(word) :])
         elif not only_near and not to_fill(word, named=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import nearest_word
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped
 
 RUNTIMES = frozenset(("docker", "podman", "nerdctl", "docker-run", "finch"))
@@ -123,10 +124,7 @@ def likely_module(module: str) -> str | None:
     """The server's module that a misspelt one was to be."""
     if not module.startswith(("vllm.", "sglang.", "vlm.", "sglan.")) or module in MODULES:
         return None
-    from difflib import get_close_matches  # start-up: only for a module that is none of them
-
-    near = get_close_matches(module, MODULES, 1, 0.9)
-    return near[0] if near else None
+    return nearest_word(module, MODULES, "module")
 
 
 def _script(text: str, i: int) -> tuple[str, int] | None:

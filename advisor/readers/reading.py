@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import Slip, Span
-from advisor.domain.patterns import is_only_near, lazy_re
+from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import is_only_near
 from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, is_ik, key_of

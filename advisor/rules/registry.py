@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
+from advisor.domain.spelling import nearest
 from advisor.domain.vocabulary import RuleRow
 from advisor.knowledge.rule_data import table
 from advisor.rules import _index
@@ -290,10 +291,8 @@ def get_rule(code: str) -> Rule:
     for row in index():
         if wanted in (row.code.lower(), row.slug):
             return load_row(row)
-    from difflib import get_close_matches
-
     names = [row.code.lower() for row in index()] + [row.slug for row in index()]
-    near = get_close_matches(wanted, names, 3, 0.5)
+    near = nearest(wanted, names, "name", 3)
     raise UnknownFact("rule", code, tuple(n.upper() if n.startswith("sd") else n for n in near))
 
 

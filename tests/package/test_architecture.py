@@ -119,6 +119,11 @@ def test_few_imports_hide_inside_functions_each_with_its_reason() -> None:
     assert [place for place, reason in found.items() if not reason] == []
 
 
+def test_one_place_says_how_near_a_spelling_must_be() -> None:
+    named = [path for path in FILES if "get_close_matches" in text_of(path)]
+    assert named == [PACKAGE / "domain" / "spelling.py"]
+
+
 def test_engine_names_are_compared_in_few_places() -> None:
     """Traits say what sets engines apart; engines/ and rules/ know them by name."""
     compared = re.compile(r'engine (==|!=) "|engine in \("')

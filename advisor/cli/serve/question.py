@@ -30,6 +30,7 @@ from advisor.domain.nouns import (
     Workload,
 )
 from advisor.domain.printable import excerpt
+from advisor.domain.spelling import nearest_word
 
 DEFAULT_MODEL = "qwen3.6-35b-a3b"
 Name = Annotated[str, Field(max_length=200)]
@@ -209,8 +210,6 @@ _REAL = (
 
 
 def _nearest(name: str, kind: type[BaseModel] | None) -> str:
-    from difflib import get_close_matches
-
     names = [f.alias or n for n, f in kind.model_fields.items()] if kind is not None else []
-    near = get_close_matches(name, names, 1, 0.6)
-    return f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(names)}"
+    near = nearest_word(name, names, "field")
+    return f"; did you mean '{near}'?" if near else f"; there are {', '.join(names)}"

@@ -13,7 +13,6 @@ import hashlib
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from advisor.domain.files import lines_safely, open_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import knowledge_dir
 from advisor.domain.printable import printable
+from advisor.domain.spelling import nearest
 from advisor.knowledge import store as knowledge
 from advisor.lab.measurements.columns import PositionAcceptance, Run
 
@@ -208,7 +208,7 @@ def _id_problems(run: Run, known: KnownIds) -> Iterator[str]:
         ("hardware", "model"), (run.hardware, run.model), known, strict=True
     ):
         if ids and name not in ids and not name.startswith("unknown"):
-            near = get_close_matches(name, ids, 2)
+            near = nearest(name, ids, "id", 2)
             yield f"unknown {kind} id {name!r}" + (f"; nearest: {', '.join(near)}" if near else "")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import nearest_word
 from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, Surroundings
@@ -104,14 +105,12 @@ def _without_comments(text: Mapped) -> Mapped:
 
 def _misspelt(name: str, at: int, macros: dict[str, Mapped], reading: Reading) -> Mapped | None:
     """The value of the macro that was meant, where a name is none: llama-swap refuses the file."""
-    from difflib import get_close_matches  # start-up: only for a name that is unknown
-
-    near = get_close_matches(name, [*macros, *_GIVEN], 1, 0.75)
-    if not near or at < 0 or name in _GIVEN:
+    near = nearest_word(name, [*macros, *_GIVEN], "listed word")
+    if near is None or at < 0 or name in _GIVEN:
         return None
-    said, start = f"llama-swap knows no macro '{name}'; '{near[0]}' is meant", at + len("${")
-    reading.slip(said, start, start + len(name), near[0])
-    return macros.get(near[0])
+    said, start = f"llama-swap knows no macro '{name}'; '{near}' is meant", at + len("${")
+    reading.slip(said, start, start + len(name), near)
+    return macros.get(near)
 
 
 def expand_macros(

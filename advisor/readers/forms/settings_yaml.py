@@ -11,6 +11,7 @@ import json
 from advisor import engines
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import nearest_word
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, Surroundings
 from advisor.readers.form_types import misspelt_key, respell
@@ -50,7 +51,6 @@ _LLAMA = frozenset(_LLAMA_KEYS.split())
 _OF_RELEASE = lazy_re(r"(?:vllm|sglang|engine)[-_](?:release|version|image|tag|commit)$")
 _SWITCHES = dict.fromkeys(("yes", "true", "on", "1", "enable", "enabled"), "true")
 _SWITCHES |= dict.fromkeys(("no", "false", "off", "0", "disable", "disabled"), "false")
-NEAR = 0.85  # a misspelt option is as near as that to the one that was meant
 
 
 def engine_of_settings(document: Node) -> str | None:
@@ -77,10 +77,8 @@ def _is_foreign(names: set[str], engine: str) -> bool:
     strange = [f"--{one}" for one in names if one and known.match(f"--{one}", None) is None]
     if len(strange) < 2:
         return False
-    from difflib import get_close_matches  # start-up: only where several keys are unknown
-
     every = list(known.names())
-    return sum(not get_close_matches(one, every, 1, NEAR) for one in strange) > 1
+    return sum(nearest_word(one, every, "setting") is None for one in strange) > 1
 
 
 def read_settings(

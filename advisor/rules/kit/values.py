@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag
-from advisor.domain.patterns import is_only_near, lazy_re
+from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import is_only_near, nearest_word, plain_word
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
@@ -146,36 +147,30 @@ def nearest(word: str, choices: Sequence[str]) -> str | None:
     """The choice that a wrong word most likely meant: the same but for separators, one that it
     begins, else the most similar.
     """
-    from difflib import get_close_matches
-
     if re.fullmatch(r"[0-9]{1,18}", word) and all(choice.isdigit() for choice in choices):
         # room for as much
         return min((one for one in choices if int(one) >= int(word)), key=int, default=None)
-    plain = {_plain(choice): choice for choice in reversed(choices)}
-    asked = _plain(word)
+    plain = {plain_word(choice): choice for choice in reversed(choices)}
+    asked = plain_word(word)
     if asked in plain:
         return plain[asked]
     for other in MEANT.get(word.lower(), ()):
         if other in choices:
             return other
-    begun = [choice for choice in choices if len(asked) > 2 and _plain(choice).startswith(asked)]
+    begun = [known for known in choices if len(asked) > 2 and plain_word(known).startswith(asked)]
     if len(begun) == 1:
         return begun[0]
-    mixed = [choice for choice in choices if sorted(_plain(choice)) == sorted(asked)]
+    mixed = [choice for choice in choices if sorted(plain_word(choice)) == sorted(asked)]
     if len(mixed) == 1:
         return mixed[0]
     shorter = [choice for choice in choices if _longer(word.lower(), choice.lower())]
     if len(shorter) == 1:
         return shorter[0]
-    near = get_close_matches(asked, list(plain), 1, 0.65)
-    if near:
-        return plain[near[0]]
+    near = nearest_word(asked, plain, "value")
+    if near is not None:
+        return plain[near]
     said = [choice for choice in choices if choice.lower() in re.split(r"[-_. ]", word.lower())]
     return said[0] if len(said) == 1 and len(said[0]) > 2 else None
-
-
-def _plain(word: str) -> str:
-    return re.sub(r"[-_. ]", "", word.lower())
 
 
 def slip(word: str, near: str | None) -> bool:
@@ -189,7 +184,7 @@ def slip(word: str, near: str | None) -> bool:
     one, other = word.lower().lstrip("-"), near.lower().lstrip("-")
     if len(one) > 4 and other.startswith(one) and other[len(one) : len(one) + 1] not in ("-", "_"):
         return True  # cut off
-    if _plain(one) == _plain(other) or (one in SAME and near in MEANT[one]):
+    if plain_word(one) == plain_word(other) or (one in SAME and near in MEANT[one]):
         return True
     if sorted(_DIGITS.findall(one)) != sorted(_DIGITS.findall(other)):
         return False

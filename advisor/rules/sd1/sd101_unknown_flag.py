@@ -3,7 +3,8 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag, Severity
-from advisor.domain.patterns import is_only_near, lazy_re
+from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix, replace_fix
 from advisor.rules.kit.fixes import drop_fix, is_release_pinned

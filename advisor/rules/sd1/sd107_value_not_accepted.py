@@ -2,7 +2,8 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
-from advisor.domain.patterns import is_only_near, lazy_re
+from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import is_only_near
 from advisor.engines import Option
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
@@ -28,7 +29,6 @@ from advisor.rules.kit.values import (
 )
 
 _COMMAS = lazy_re(r"\s*\d+(?:\s*,\s*\d+)+\s*")
-# the mark of a template that another program fills in
 _NO_PORT = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|[A-Za-z][\w-]*(?:\.[\w-]+)*")
 _SPLIT_OTHERWISE = lazy_re(r"\d+(?:\.\d+)?(?:\s*[:;]\s*\d+(?:\.\d+)?)+")
 _WITH_PORT = lazy_re(r"(?:https?://)?([A-Za-z0-9.-]+):\d{2,5}/?|https?://([A-Za-z0-9.-]+)/?")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import Case, Fix, Flag
-from advisor.domain.patterns import is_only_near
+from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
 from advisor.rules.kit.fixes import is_release_pinned, json_fix

@@ -4,7 +4,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 from advisor.domain.nouns import Case, Flag, Severity
-from advisor.domain.patterns import lazy_re, letters_apart
+from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import letters_apart, nearest_word
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
@@ -240,14 +241,12 @@ def beside_model(case: Case) -> Hit | None:
 @lru_cache(maxsize=256)
 def quantisation(tag: str) -> str | None:
     """The quantisation of llama.cpp that a tag is a slip of; None for one that may be right."""
-    from difflib import get_close_matches  # start-up: only for a tag that is none
-
     lead = "UD-" if tag.upper().startswith("UD-") else ""
     plain = tag[len(lead) :].upper()
     if plain in QUANTISATIONS:
         return None
-    near = get_close_matches(plain, QUANTISATIONS, 1, 0.8)
-    return lead + near[0] if near else None
+    near = nearest_word(plain, QUANTISATIONS, "quantisation")
+    return lead + near if near else None
 
 
 @cache

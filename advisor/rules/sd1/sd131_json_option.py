@@ -3,7 +3,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain.nouns import Case, Flag
-from advisor.domain.patterns import is_only_near, lazy_re
+from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import is_only_near
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule

@@ -6,6 +6,7 @@ from typing import Any
 from advisor import engines
 from advisor.domain.nouns import Case, Edit, EnvVar, Fix
 from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import nearest_word
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule
@@ -109,8 +110,6 @@ def variables(engine: str) -> dict[str, str]:
 @lru_cache(maxsize=1024)
 def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
     """The variable that differs by the spelling of one word, as CONTEXT for CTX, or by a letter."""
-    from difflib import get_close_matches  # start-up: only for a variable that is unknown
-
     if name.startswith("LLAMA_ARG_") and (own := variable_of(name[10:], known)) is not None:
         return own
     words = name.split("_")
@@ -127,8 +126,7 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
         return mixed[0]
     if name.startswith("LLAMA_") and (full := f"LLAMA_ARG_{name[6:]}") in known:
         return full
-    near = get_close_matches(name, known, 1, 0.93)
-    return near[0] if near else a_word_apart(words, known)
+    return nearest_word(name, known, "variable") or a_word_apart(words, known)
 
 
 def a_word_apart(words: list[str], known: tuple[str, ...]) -> str | None:
@@ -160,19 +158,15 @@ def variable_of(word: str, known: tuple[str, ...]) -> str | None:
 @lru_cache(maxsize=1024)
 def likely_around(name: str) -> str | None:
     """The variable of a library that differs by a letter or two."""
-    from difflib import get_close_matches  # start-up: only for a variable that is unknown
-
     words = name.split("_")
     for one in KNOWN:
         other = one.split("_")
         differ = [pair for pair in zip(words, other, strict=False) if pair[0] != pair[1]]
         if len(words) == len(other) and len(differ) == 1:
             given, meant = differ[0]
-            if get_close_matches(given, [meant], 1, 0.8):
+            if nearest_word(given, [meant], "word of a variable") is not None:
                 return one
-    plain = {one.replace("_", ""): one for one in KNOWN}
-    near = get_close_matches(name.replace("_", ""), plain, 1, 0.96)
-    return plain[near[0]] if near else None
+    return nearest_word(name, KNOWN, "library's variable", lambda one: one.replace("_", ""))
 
 
 def is_short_for(one: str, other: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Flag
-from advisor.domain.patterns import is_only_near
+from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config, spec_keys

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
-from advisor.domain.patterns import is_only_near
+from advisor.domain.spelling import is_only_near
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
