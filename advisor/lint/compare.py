@@ -10,6 +10,7 @@ from typing import Any
 
 from advisor.advice.decide import UNLISTED, UNPRICED
 from advisor.advice.plans import unlisted
+from advisor.advice.plans.methods import MOST_K
 from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch, speed_text
 from advisor.perf.encoding.encode_plans import without_graphs
@@ -79,8 +80,6 @@ def drafting_estimate(one: CheckedLaunch) -> Estimate | None:
 
 def is_unmeasured(plan: Plan) -> bool:
     """Whether the draft is longer than any that was measured: nothing prices it."""
-    from advisor.advice.plans.methods import MOST_K  # start-up: only with a load given
-
     return plan.k > MOST_K
 
 

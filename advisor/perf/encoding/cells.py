@@ -62,7 +62,7 @@ class CellReading:
         return self.read(text)
 
 
-def _bounded(wanted: str, fits: Callable[[float], bool]) -> CellReading:
+def _within(wanted: str, fits: Callable[[float], bool]) -> CellReading:
     return CellReading(wanted, lambda text: value if fits(value := number(text)) else NAN)
 
 
@@ -71,11 +71,11 @@ def _read_boolean(text: object) -> float:
     return 1.0 if word in _TRUE else 0.0 if word in _FALSE else NAN
 
 
-positive = _bounded("a number above 0", lambda value: value > 0)
-not_negative = _bounded("a number of at least 0", lambda value: value >= 0)
-at_least_one = _bounded("a number of at least 1", lambda value: value >= 1)
-fraction = _bounded("a number from 0 to 1", lambda value: 0 <= value <= 1)
-draft_tokens = _bounded(
+positive = _within("a number above 0", lambda value: value > 0)
+not_negative = _within("a number of at least 0", lambda value: value >= 0)
+at_least_one = _within("a number of at least 1", lambda value: value >= 1)
+fraction = _within("a number from 0 to 1", lambda value: 0 <= value <= 1)
+draft_tokens = _within(
     f"a whole number from 0 to {MOST_DRAFTED}",
     lambda value: 0 <= value <= MOST_DRAFTED and value == round(value),
 )
