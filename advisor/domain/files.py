@@ -27,9 +27,19 @@ MOST_DIGITS = 300
 _LONG_NUMBER = lazy_re(rf"[0-9]{{{MOST_DIGITS + 1}}}")
 
 
+class UnusableFile(AdvisorError):
+    """A file that cannot be used: `reason` without its name, and the line where one is known, else
+    0.
+    """
+
+    def __init__(self, name: str, reason: str, line: int = 0) -> None:
+        self.reason, self.line = reason, line
+        super().__init__(f"{name}: line {line}: {reason}" if line else f"{name}: {reason}")
+
+
 @contextmanager
 def open_safely(path: str | os.PathLike[str], limit: int | None = None) -> Iterator[IO[bytes]]:
-    """A regular file opened for reading bytes. Raises AdvisorError for what is none, is larger than
+    """A regular file opened for reading bytes. Raises UnusableFile for what is none, is larger than
     `limit` bytes, or cannot be read; an error that the reader of the stream raises is passed on.
     """
     name = printable(os.fspath(path))
@@ -37,13 +47,13 @@ def open_safely(path: str | os.PathLike[str], limit: int | None = None) -> Itera
     try:
         about = os.fstat(descriptor)
         if stat.S_ISDIR(about.st_mode):
-            raise AdvisorError(f"{name}: is a directory; name the files in it")
+            raise UnusableFile(name, "is a directory; name the files in it")
         if not stat.S_ISREG(about.st_mode) and not (
             _inherited_descriptor(path) is not None and _is_pipe(about)
         ):
-            raise AdvisorError(f"{name}: is not a regular file; only regular files are read")
+            raise UnusableFile(name, "is not a regular file; only regular files are read")
         if limit is not None and about.st_size > limit:
-            raise AdvisorError(too_large(name, about.st_size, limit))
+            raise UnusableFile(name, too_large(about.st_size, limit))
     except BaseException:
         os.close(descriptor)
         raise
@@ -62,22 +72,22 @@ def _is_pipe(about: os.stat_result) -> bool:
 
 
 def _open_descriptor(path: str | os.PathLike[str], name: str) -> int:
-    """A descriptor that no pipe holds up, or the shell's own as it is. Raises AdvisorError."""
+    """A descriptor that no pipe holds up, or the shell's own as it is. Raises UnusableFile."""
     number = _inherited_descriptor(path)
     if number is not None:
         try:
             return os.dup(number)
         except OSError as error:
-            raise AdvisorError(f"{name}: cannot be opened ({_reason(error)})") from None
+            raise UnusableFile(name, f"cannot be opened ({_reason(error)})") from None
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         return os.open(path, flags)
     except FileNotFoundError:
-        raise AdvisorError(f"{name}: there is no such file") from None
+        raise UnusableFile(name, "there is no such file") from None
     except IsADirectoryError:
-        raise AdvisorError(f"{name}: is a directory; name the files in it") from None
+        raise UnusableFile(name, "is a directory; name the files in it") from None
     except (OSError, ValueError) as error:
-        raise AdvisorError(f"{name}: cannot be opened ({_reason(error)})") from None
+        raise UnusableFile(name, f"cannot be opened ({_reason(error)})") from None
 
 
 def _reason(error: Exception) -> str:
@@ -93,48 +103,45 @@ def number_problem(text: str) -> str | None:
     return f"holds a number of more than {MOST_DIGITS} digits; shorten it"
 
 
-def too_large(name: str, size: int, limit: int) -> str:
-    """The sentence about a file that is too large."""
+def too_large(size: int, limit: int) -> str:
+    """What is wrong with a file that is too large."""
     unit, word = (1e6, "MB") if limit >= 1_000_000 else (1e3, "kB")
-    return (
-        f"{name}: has {size / unit:.0f} {word}; files of up to {limit / unit:.0f} {word} are "
-        "read here"
-    )
+    return f"has {size / unit:.0f} {word}; files of up to {limit / unit:.0f} {word} are read here"
 
 
 def read_bytes_safely(path: str | os.PathLike[str], limit: int) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes. Raises AdvisorError."""
+    """The bytes of a regular file of at most `limit` bytes. Raises UnusableFile."""
     with open_safely(path, limit) as stream:
         try:
             data = stream.read(limit + 1)
         except OSError as error:
-            raise AdvisorError(
-                f"{printable(os.fspath(path))}: cannot be read ({_reason(error)})"
+            raise UnusableFile(
+                printable(os.fspath(path)), f"cannot be read ({_reason(error)})"
             ) from None
     if len(data) > limit:
-        raise AdvisorError(too_large(printable(os.fspath(path)), len(data), limit))
+        raise UnusableFile(printable(os.fspath(path)), too_large(len(data), limit))
     return data
 
 
 def read_text_safely(path: str | os.PathLike[str], limit: int) -> str:
-    """The UTF-8 text of a regular file of at most `limit` bytes. Raises AdvisorError."""
+    """The UTF-8 text of a regular file of at most `limit` bytes. Raises UnusableFile."""
     try:
         return read_bytes_safely(path, limit).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise AdvisorError(
-            f"{printable(os.fspath(path))}: is not UTF-8 text; save it as UTF-8"
+        raise UnusableFile(
+            printable(os.fspath(path)), "is not UTF-8 text; save it as UTF-8"
         ) from None
 
 
 def read_yaml_safely(path: str | os.PathLike[str], limit: int) -> Any:
-    """One YAML document of plain types. Raises AdvisorError for a file that is no such document, is
+    """One YAML document of plain types. Raises UnusableFile for a file that is no such document, is
     nested too deeply, or uses aliases, of which a few lines make gigabytes.
     """
     return yaml_safely(read_text_safely(path, limit), printable(os.fspath(path)))
 
 
 def yaml_safely(text: str, name: str) -> Any:
-    """One YAML document of plain types from a text. Raises AdvisorError."""
+    """One YAML document of plain types from a text. Raises UnusableFile."""
     import yaml  # start-up: answers need no YAML
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -142,43 +149,44 @@ def yaml_safely(text: str, name: str) -> Any:
         check_nesting(yaml.parse(text, Loader=loader), name)
         data = yaml.load(text, Loader=loader)
     except RecursionError:
-        raise AdvisorError(f"{name}: is nested too deeply") from None
+        raise UnusableFile(name, "is nested too deeply") from None
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
+        line = mark.line + 1 if mark else 0
         reason = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise AdvisorError(f"{name}: {where}not YAML: {printable(reason, 200)}") from None
+        raise UnusableFile(name, f"not YAML: {printable(reason, 200)}", line) from None
     check_plain(data, name)
     return data
 
 
 def check_nesting(events: Iterator[Any], name: str) -> None:
-    """Raise AdvisorError for YAML events that nest too deeply, are too many, or hold aliases."""
+    """Raise UnusableFile for YAML events that nest too deeply, are too many, or hold aliases."""
     depth = 0
     for count, event in enumerate(events, 1):
         kind = type(event).__name__
         line = event.start_mark.line + 1
         if kind == "AliasEvent":
-            raise AdvisorError(f"{name}: line {line}: YAML aliases (*name) are not allowed here")
+            raise UnusableFile(name, "YAML aliases (*name) are not allowed here", line)
         if kind in ("MappingStartEvent", "SequenceStartEvent"):
             depth += 1
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             depth -= 1
         if depth > MAX_DEPTH:
-            raise AdvisorError(f"{name}: line {line}: is nested deeper than {MAX_DEPTH} levels")
+            raise UnusableFile(name, f"is nested deeper than {MAX_DEPTH} levels", line)
         if count > MAX_NODES:
-            raise AdvisorError(f"{name}: has more than {MAX_NODES} YAML nodes")
+            raise UnusableFile(name, f"has more than {MAX_NODES} YAML nodes")
 
 
 def check_plain(data: Any, name: str, where: str = "") -> None:
-    """Raise AdvisorError where a text holds a character that a terminal would obey or not draw."""
+    """Raise UnusableFile where a text holds a character that a terminal would obey or not draw."""
     if isinstance(data, str):
         text = data.replace("\n", " ").replace("\t", " ")
         if printable(text, len(text)) != text:
-            raise AdvisorError(
-                f"{name}: {printable(where, 100) or 'the text'}: holds a character that cannot "
+            raise UnusableFile(
+                name,
+                f"{printable(where, 100) or 'the text'}: holds a character that cannot "
                 "be shown "
-                f"({printable(data, 60)})"
+                f"({printable(data, 60)})",
             )
     elif isinstance(data, dict):
         for key, value in data.items():
@@ -191,8 +199,8 @@ def check_plain(data: Any, name: str, where: str = "") -> None:
 
 
 def lines_safely(stream: IO[str], name: str) -> Iterator[str]:
-    """The lines of a stream of any length. Raises AdvisorError for one above 1 MB."""
+    """The lines of a stream of any length. Raises UnusableFile for one above 1 MB."""
     while line := stream.readline(MAX_LINE):
         if len(line) >= MAX_LINE:
-            raise AdvisorError(f"{name}: has a line of more than {MAX_LINE // 2**20} MB")
+            raise UnusableFile(name, f"has a line of more than {MAX_LINE // 2**20} MB")
         yield line

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from advisor.domain.frozen import Frozen
 from advisor.domain.vocabulary import Engine
+
+CutOffCause = Literal["comment", "no sign", "empty line", "blanks", "blanks in batch", "wrong sign"]
+CUT_OFF_CAUSES: dict[CutOffCause, str] = {
+    "comment": "a comment among the options ends the command",
+    "no sign": "the line above it does not end in a backslash",
+    "empty line": "an empty line follows the backslash of the line above",
+    "blanks": "spaces follow the backslash of the line above",
+    "blanks in batch": "spaces follow the ^ above",
+    "wrong sign": "cmd goes on with ^, not with \\",
+}
 
 
 class Span(Frozen):
@@ -93,6 +103,26 @@ class Slip(Frozen):
     sole: bool = False  # and nothing else than the text can be meant
 
 
+class CutOff(Frozen):
+    """Options that stand behind the end of a command: the server starts without them."""
+
+    options: str  # the first of them, and how many more
+    line: int  # of the first
+    cause: CutOffCause
+
+    @property
+    def sentence(self) -> str:
+        """Which options, from where on, and why."""
+        return f"{self.options} from line {self.line} on: {CUT_OFF_CAUSES[self.cause]}"
+
+
+class StraySwitchValue(NamedTuple):
+    """A truth value written behind a switch, which takes none."""
+
+    switch: str  # as written
+    value: str
+
+
 class Container(Frozen):
     """What surrounds the command: image, shared memory, probes; None = the file does not say."""
 
@@ -137,6 +167,9 @@ class Launch(Frozen):
     notes: tuple[str, ...] = ()  # what was not read (env_file ignored, unresolved variable ...)
     slips: tuple[Slip, ...] = ()  # of the file, with its first launch
     strays: tuple[Flag, ...] = ()  # arguments that belong to no option: a value and its place
+    stray_switch_values: tuple[StraySwitchValue, ...] = ()
+    cut_off: CutOff | None = None
+    too_old: bool = False  # the release is from before the catalogue
 
     def flag(self, name: str) -> Flag | None:
         """The last occurrence of a flag by canonical name (engines let the last one win)."""

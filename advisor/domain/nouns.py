@@ -28,6 +28,7 @@ from advisor.domain.facts import Status as Status
 from advisor.domain.facts import UnknownFact as UnknownFact
 from advisor.domain.frozen import Frozen as Frozen
 from advisor.domain.launches import Container as Container
+from advisor.domain.launches import CutOff as CutOff
 from advisor.domain.launches import Devices as Devices
 from advisor.domain.launches import EnvVar as EnvVar
 from advisor.domain.launches import Flag as Flag
@@ -37,6 +38,7 @@ from advisor.domain.launches import Mount as Mount
 from advisor.domain.launches import Port as Port
 from advisor.domain.launches import Slip as Slip
 from advisor.domain.launches import Span as Span
+from advisor.domain.launches import StraySwitchValue as StraySwitchValue
 from advisor.domain.question import LIMITS as LIMITS
 from advisor.domain.question import MAX_POSITIONS as MAX_POSITIONS
 from advisor.domain.question import Request as Request
@@ -252,6 +254,7 @@ class Reason(Frozen):
     text: str
     sources: tuple[str, ...] = ()
     weight: float = 0.0  # for the order of printing, larger first
+    restates_gain: bool = False  # repeats the expected gain, which a screen shows anyway
 
 
 class Candidate(Frozen):

@@ -23,14 +23,9 @@ if TYPE_CHECKING:
     from advisor.domain.nouns import Span
 
 
-SWITCH_VALUE = "a switch takes no value:"  # how a note on `--enforce-eager false` begins
-OLDER = "is older than the catalogue"  # how the note on such a release says it
 PASSED_ENV = (
     "the image is taken to pass its environment (model, arguments) to the engine; what it adds is "
     "not known"
-)
-CUT_OFF = (
-    "not part of the command:"  # how a launch's note on options that stand behind its end begins
 )
 
 

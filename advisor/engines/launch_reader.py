@@ -108,7 +108,10 @@ class LaunchReader(Writer):
         first, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
         walk = walk_with(reader)
         flags = first + walk.flags
-        notes = list(walk.notes)
+        notes = [
+            f"a switch takes no value: {stray.switch} is followed by '{stray.value}'"
+            for stray in walk.switch_values
+        ]
         if version.note:
             notes.append(version.note)
         named = {flag.name: flag.value for flag in flags if flag.value}  # the last one counts
@@ -134,6 +137,8 @@ class LaunchReader(Writer):
             form=about.get("form", "command"),
             notes=tuple(notes),
             strays=tuple(map(self.stray, left)),
+            stray_switch_values=walk.switch_values,
+            too_old=version.too_old,
         )
 
     def stray(self, token: Token) -> Flag:

@@ -14,7 +14,7 @@ from typing import Any
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import release
-from advisor.engines.base import OLDER, VersionMatch
+from advisor.engines.base import VersionMatch
 
 _RELEASE = lazy_re(
     r"v?(\d+\.\d+\.\d+)(\.post\d+)?((?:a|b|rc|\.?dev)\d*[\w.]*)?(?:[-+._](.*))?$", re.ASCII
@@ -65,7 +65,7 @@ def _neighbour(
             f"{engine} {asked} is newer than the catalogue, which ends at {versions[-1]}"
         )
     if wanted < parts(versions[0]) and parts(versions[0])[:2] != wanted[:2]:
-        note = f"{engine} {asked} {OLDER}, which begins at {versions[0]}"
+        note = f"{engine} {asked} is older than the catalogue, which begins at {versions[0]}"
         return VersionMatch(None, False, note, too_old=True)
     same = [v for v in versions if parts(v)[:2] == wanted[:2]]
     if len(same) == 1:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from advisor.domain.files import read_yaml_safely
+from advisor.domain.files import UnusableFile, read_yaml_safely
 from advisor.domain.nouns import (
     LLM,
     AdvisorError,
@@ -81,11 +81,9 @@ def read_yaml(path: Path) -> Any:
     """One YAML document of bounded size and depth, with plain types only. Raises FactFileError."""
     try:
         return read_yaml_safely(path, MAX_FILE_BYTES)
-    except AdvisorError as error:
-        reason = str(error).removeprefix(f"{printable(str(path))}: ")
-        where, _, rest = reason.partition(": ")
-        line = where if re.fullmatch(r"line \d+", where) else ""
-        raise FactFileError([(printable(str(path)), line, rest if line else reason)]) from None
+    except UnusableFile as error:
+        line = f"line {error.line}" if error.line else ""
+        raise FactFileError([(printable(str(path)), line, error.reason)]) from None
 
 
 def check_entry(table: str, data: object, file: str) -> tuple[Frozen | None, list[Problem]]:

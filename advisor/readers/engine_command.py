@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from advisor.domain.launches import CutOff
 from advisor.domain.patterns import lazy_re
 from advisor.readers.images import fork_of_image
 from advisor.readers.syntax.mapped import HOLE, Mapped
@@ -129,7 +130,7 @@ class EngineCommand:
         )
         self.fork, self.pairs, self.origin = fork, pairs or [], origin
         self.strays: list[Mapped] = []  # words that the program takes for arguments, and has none
-        self.said = ""  # what its reader has to say of this launch alone
+        self.said: str | CutOff | None = None  # what its reader notes of this launch alone
 
 
 def is_ik(found: EngineCommand) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.domain.nouns import Container, Devices, EnvVar, Launch, Mount, Port, Span
+from advisor.domain.nouns import Container, CutOff, Devices, EnvVar, Launch, Mount, Port, Span
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import Token
 from advisor.engines.traits import gguf_engine, traits
@@ -65,7 +65,7 @@ class LaunchMaker:
 
     def _launch(self, found: EngineCommand) -> Launch:
         adapter = engines.get(found.engine)
-        notes = [found.said] if found.said else []
+        notes = [] if found.said is None else [_note(found.said)]
         version_text, fork, sure = self._version(found)
         about: dict[str, Any] = {
             "version_text": version_text,
@@ -80,6 +80,9 @@ class LaunchMaker:
         else:
             launch = adapter.read(self._tokens(found, adapter, notes), env, **about)
         extra: dict[str, Any] = {}
+        if isinstance(found.said, CutOff):
+            options = self.redactor.clean(show(found.said.options))
+            extra["cut_off"] = found.said.model_copy(update={"options": options})
         if found.strays:
             words = (self._token(word, word.first()) for word in found.strays)
             extra["strays"] = (*map(adapter.stray, words), *launch.strays)
@@ -322,6 +325,10 @@ def _devices(around: Surroundings) -> Devices:
         place=place,
         text=text,
     )
+
+
+def _note(said: str | CutOff) -> str:
+    return said if isinstance(said, str) else f"not part of the command: {said.sentence}"
 
 
 def _place(text: Mapped) -> Span | None:

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from functools import cached_property
 
-from advisor.domain.files import number_problem, read_bytes_safely, too_large
+from advisor.domain.files import UnusableFile, number_problem, read_bytes_safely, too_large
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
@@ -73,7 +73,7 @@ def decode(data: bytes, name: str) -> SourceText:
     AdvisorError if binary.
     """
     if len(data) > MAX_BYTES:
-        raise AdvisorError(too_large(printable(name), len(data), MAX_BYTES))
+        raise UnusableFile(printable(name), too_large(len(data), MAX_BYTES))
     notes: tuple[str, ...] = ()
     encoding, bom = _encoding_of(data)
     try:

@@ -12,7 +12,6 @@ from math import floor, isfinite, log10
 
 from advisor import engines
 from advisor.advice.decide import p_objective
-from advisor.advice.explain.reasons import EXPECTED
 from advisor.advice.plans import topology
 from advisor.advice.plans.checkpoints import own_name
 from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Reason, Source
@@ -80,7 +79,7 @@ def first_screen(advice: Advice, paper: Paper) -> list[str]:
     is never cut.
     """
     # the second line of the screen says the estimate already
-    reasons = [r for r in strongest(advice.reasons) if not r.text.startswith(EXPECTED)]
+    reasons = [r for r in strongest(advice.reasons) if not r.restates_gain]
     tries = [(reasons[:2], True), (reasons[:2], False)]
     tries += [([reasons[0], other], False) for other in reasons[2:]]
     tries += [(reasons[:1], False)]

@@ -9,7 +9,6 @@ from operator import attrgetter
 from advisor.domain.nouns import Case, Finding, Fix, Flag, Severity, Skipped, Span
 from advisor.domain.versions import parse_release
 from advisor.domain.vocabulary import RuleRow
-from advisor.engines.base import OLDER
 from advisor.rules.registry import (
     DECLARED,
     Hit,
@@ -179,7 +178,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         if hit.everywhere and (hit.slip or catalogue_speaks(case)):
             message += _assumption(case)
         else:
-            old = found.code.startswith(SPELLING) and _too_old(case)
+            old = found.code.startswith(SPELLING) and case.launch.too_old
             severity = "info" if old else cap(severity)
             if fix is not None and fix.safe:  # another release may refuse what it writes
                 fix = fix.model_copy(update={"safe": False})
@@ -249,11 +248,6 @@ def _assumption(case: Case) -> str:
     if launch.container is not None and "@sha256" in (launch.container.image or ""):
         return " (assuming that the digest is that of a catalogued release)"
     return ""
-
-
-def _too_old(case: Case) -> bool:
-    """Whether the file names a release from before the catalogue, of which it says nothing."""
-    return any(OLDER in note for note in case.launch.notes)
 
 
 def _why_not(case: Case) -> str:

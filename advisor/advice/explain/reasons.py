@@ -33,7 +33,7 @@ from advisor.prediction import estimates
 
 PHYSICS = "physics core"
 SURE = sourced(0.995, "probability", "no chance is printed as a certainty", "chosen")
-EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
+_RESTATES_GAIN = ("unsure", "estimate", UNPRICED, LENGTHS, "unseen_head")
 FEWER = tuple(sorted({round(2 ** (step / 3)) for step in range(37)}))  # requests at once to try
 SAME_GAIN = sourced(
     0.05,
@@ -204,8 +204,8 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
     chance = best.estimate.p_gain if best.estimate is not None else 0.5
     share = ">99" if chance >= SURE else "<1" if chance <= 1 - SURE else f"{100 * chance:.0f}"
     expected = (
-        f"{EXPECTED} '{goal}' is {whole_percent(interval.p50)} ({span(interval)}, "
-        f"P(gain) {share} %)"
+        f"The expected change for the goal '{goal}' is {whole_percent(interval.p50)} "
+        f"({span(interval)}, P(gain) {share} %)"
     )
     texts = {
         "rule": ("A rule forbids speculation here", 0.8),
@@ -231,7 +231,12 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         ),
     }
     text, weight = texts[verdict.rule]
-    return reason(text, "models/speedup.md", weight=weight)
+    return Reason(
+        text=text,
+        sources=("models/speedup.md",),
+        weight=weight,
+        restates_gain=verdict.rule in _RESTATES_GAIN,
+    )
 
 
 def _from_objectives(facts: Facts, verdict: Verdict, best: Candidate) -> Reason | None:

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from advisor.domain.nouns import EnvVar, Flag, Span
+from advisor.domain.nouns import EnvVar, Flag, Span, StraySwitchValue
 from advisor.domain.patterns import lazy_re
-from advisor.engines.base import SWITCH_VALUE, Match, Token
+from advisor.engines.base import Match, Token
 from advisor.engines.catalogue import Catalogue
 
 _NUMBER = lazy_re(r"-\d*\.?\d+$")
@@ -27,11 +27,11 @@ TRUTHS = (TRUE | FALSE) - {"0", "1"}
 
 
 class Walk(NamedTuple):
-    """A command line taken apart: flags, positional arguments and notes."""
+    """A command line taken apart: flags, positional arguments and values of switches."""
 
     flags: tuple[Flag, ...]
     positionals: tuple[Token, ...]
-    notes: tuple[str, ...]
+    switch_values: tuple[StraySwitchValue, ...]
 
 
 class Reader(NamedTuple):
@@ -81,18 +81,18 @@ class _Walk(NamedTuple):
 
     flags: list[Flag]
     positionals: list[Token]
-    notes: list[str]
+    switch_values: list[StraySwitchValue]
 
     def add_word(self, token: Token, switch: str) -> None:
         """A word that is no option: a stray value of the switch before it, or a positional."""
         if switch and token.text.lower() in TRUTHS:
-            self.notes.append(f"{SWITCH_VALUE} {switch} is followed by '{token.text}'")
+            self.switch_values.append(StraySwitchValue(switch, token.text))
             self.flags[-1] = self.flags[-1].model_copy(update={"value_span": token.span})
         else:
             self.positionals.append(token)
 
     def walk(self) -> Walk:
-        return Walk(tuple(self.flags), tuple(self.positionals), tuple(self.notes))
+        return Walk(tuple(self.flags), tuple(self.positionals), tuple(self.switch_values))
 
 
 def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
@@ -123,7 +123,7 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
         if match is not None and match.option.takes_value is False and not match.dotted:
             switch = "" if equals else name
             if equals and inline.lower() in TRUTHS:
-                seen.notes.append(f"{SWITCH_VALUE} {name} is followed by '{inline}'")
+                seen.switch_values.append(StraySwitchValue(name, inline))
         flags.append(make_flag(token, name, match, known, values))
     return seen.walk()
 

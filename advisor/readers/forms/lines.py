@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from advisor.domain.launches import CutOff
 from advisor.domain.patterns import lazy_re
-from advisor.engines.base import CUT_OFF
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.programs import (
@@ -169,15 +169,17 @@ def _starts(words: list[Mapped]) -> bool:
     )
 
 
-def _wrong_sign(line: Mapped, reading: Reading) -> str:
-    """What to say of a line that a backslash was to continue, or a caret with blanks behind it."""
+def _wrong_sign(line: Mapped, reading: Reading) -> CutOff | None:
+    """The option below a line that ends in a backslash, or in a caret with blanks behind it."""
     places = [at for at in line.pos if at >= 0]
     found = _WRONG_SIGN.search(reading.source.text, places[0], places[-1] + 1)
     if found is None:
-        return ""
-    number = reading.source.place(found.start(2))[0]
-    cause = "spaces follow the ^ above" if found[1] else "cmd goes on with ^, not with \\"
-    return f"{CUT_OFF} {found[2]} from line {number} on: {cause}"
+        return None
+    return CutOff(
+        options=found[2],
+        line=reading.source.place(found.start(2))[0],
+        cause="blanks in batch" if found[1] else "wrong sign",
+    )
 
 
 def words_of(line: Mapped) -> list[Mapped]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.facts import AdvisorError
-from advisor.domain.files import number_problem, read_bytes_safely
+from advisor.domain.files import UnusableFile, number_problem, read_bytes_safely
 from advisor.domain.printable import printable
 
 MAX_BYTES = 64 * 2**20
@@ -63,10 +63,8 @@ def load(path: Path) -> Document:
         path, name = Path("/dev/stdin"), "standard input"
     try:
         data = read_bytes_safely(path, MAX_BYTES)
-    except AdvisorError as error:
-        raise Unreadable(
-            f"{name}: {str(error).removeprefix(f'{printable(str(path))}: ')}"
-        ) from None
+    except UnusableFile as error:
+        raise Unreadable(f"{name}: {error.reason}") from None
     return parse(name, data)
 
 

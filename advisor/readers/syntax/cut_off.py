@@ -7,8 +7,8 @@ The shell then starts the server without them and takes the next line for a comm
 
 from __future__ import annotations
 
+from advisor.domain.launches import CutOff, CutOffCause
 from advisor.domain.patterns import lazy_re
-from advisor.engines.base import CUT_OFF
 from advisor.readers.containers import engine_by_options
 from advisor.readers.docker_run import docker_run
 from advisor.readers.engine_command import EngineCommand
@@ -29,9 +29,11 @@ _IMAGE_LINE = lazy_re(r"[ \t]*([\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?)(?=[ \t]|\r
 MAX_LINES, MAX_NAMED = 80, 4
 
 
-def options_behind(source: Mapped, end: int, reading: Reading, image: bool = False) -> str:
-    """What to say of the options behind a command that ends at this index of its script; "" if
-    there are none. `image`: the first of them may be an engine's image.
+def options_behind(
+    source: Mapped, end: int, reading: Reading, image: bool = False
+) -> CutOff | None:
+    """The options behind a command that ends at this index of its script; None if there are none.
+    `image`: the first of them may be an engine's image.
     """
     lines = source.part(end, min(len(source), end + 20_000)).text.split("\n")[:MAX_LINES]
     at, remark, open_line = (
@@ -59,23 +61,18 @@ def options_behind(source: Mapped, end: int, reading: Reading, image: bool = Fal
         open_line = cut is None and said.rstrip(" \t\r").endswith("\\")
         at += len(line) + 1
     if not names:
-        return ""
-    cause = (
-        "a comment among the options ends the command"
-        if remark
-        else "the line above it does not end in a backslash"
-    )
-    return _note(names, first, cause, reading)
+        return None
+    return _cut_off(names, first, "comment" if remark else "no sign", reading)
 
 
-def options_after_blanks(command: Mapped, reading: Reading) -> str:
-    """What to say of a command with blanks behind a line's backslash: to the shell it ends there;
-    "" if there are none.
+def options_after_blanks(command: Mapped, reading: Reading) -> CutOff | None:
+    """The options behind a line's backslash and blanks, where the command ends to the shell; None
+    if there are none.
     """
     loose = LOOSE_END.search(command.text) or _EMPTY.search(command.text)
     if loose is None:
-        return ""
-    cause = "an empty line follows" if loose.group()[1:2] in "\r\n" else "spaces follow"
+        return None
+    cause: CutOffCause = "empty line" if loose.group()[1:2] in "\r\n" else "blanks"
     names: list[str] = []
     first, at = -1, loose.end()
     for line in command.part(at, len(command)).text.split("\n")[:MAX_LINES]:
@@ -83,15 +80,13 @@ def options_after_blanks(command: Mapped, reading: Reading) -> str:
             names.append(found.group(1))
             first = command.pos[at + found.start(1)] if first < 0 else first
         at += len(line) + 1
-    return _note(names, first, f"{cause} the backslash of the line above", reading) if names else ""
+    return _cut_off(names, first, cause, reading) if names else None
 
 
-def _note(names: list[str], first: int, cause: str, reading: Reading) -> str:
+def _cut_off(names: list[str], first: int, cause: CutOffCause, reading: Reading) -> CutOff:
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return (
-        f"{CUT_OFF} {', '.join(names[:MAX_NAMED])}{more} from line "
-        f"{reading.source.place(first)[0]} on: {cause}"
-    )
+    options = f"{', '.join(names[:MAX_NAMED])}{more}"
+    return CutOff(options=options, line=reading.source.place(first)[0], cause=cause)
 
 
 _IMAGE = lazy_re(r"[\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?")

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from advisor.domain.launches import CutOffCause
 from advisor.domain.nouns import Case, Edit, Fix, Flag
 from advisor.domain.patterns import lazy_re
-from advisor.engines.base import CUT_OFF, SWITCH_VALUE
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import GGUF_ENGINES, flags, model_text, replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
@@ -58,12 +58,14 @@ def value_of(case: Case, found: Flag) -> Fix:
     return Fix(text=what)
 
 
-_CONTINUE = "End the line above with a backslash."
-_MEND = {
-    "a comment": "Move the comment above the command.",
-    "an empty": "Delete the empty line.",
-    "spaces": "Delete the spaces at the end of the line above.",
-    "cmd": "End the line above with ^.",
+_NO_BLANKS = "Delete the spaces at the end of the line above."
+_MEND: dict[CutOffCause, str] = {
+    "comment": "Move the comment above the command.",
+    "no sign": "End the line above with a backslash.",
+    "empty line": "Delete the empty line.",
+    "blanks": _NO_BLANKS,
+    "blanks in batch": _NO_BLANKS,
+    "wrong sign": "End the line above with ^.",
 }
 
 
@@ -91,20 +93,17 @@ def options_cut_off(case: Case) -> Iterator[Hit]:
         vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \
           --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
-    for note in case.launch.notes:
-        if not note.startswith(CUT_OFF):
-            continue
-        said, _, cause = note.removeprefix(CUT_OFF).strip().partition(": ")
-        line = re.search(r"from line (\d+) on", said)
+    cut = case.launch.cut_off
+    if cut is not None:
         yield Hit(
-            f"the server starts without {said}: {cause}",
-            line=int(line.group(1)) if line else 0,
+            f"the server starts without {cut.sentence}",
+            line=cut.line,
             severity="warning" if case.launch.form == "document" else None,
-            fix=next((do for word, do in _MEND.items() if cause.startswith(word)), _CONTINUE),
+            fix=_MEND[cut.cause],
         )
 
 
-_UNREAD = lazy_re(r"the argument '(--?[A-Za-z][\w.-]*) [^']")
+_OPTION_AND_MORE = lazy_re(r"(--?[A-Za-z][\w.-]*) [^']")
 _JOINED = lazy_re(r"(--?[A-Za-z][\w.-]*) \S")
 # a chart or a wrapper may join the words and take them apart again
 SPLIT_NOWHERE = frozenset(
@@ -146,12 +145,8 @@ def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
     launch = case.launch
     if launch is None:
         return
-    texts = [f"the argument '{launch.model}'"] if launch.model else []
-    named = [
-        found.group(1)
-        for note in (*texts, *launch.notes)
-        if (found := _UNREAD.match(note)) is not None
-    ]
+    words = (launch.model or "", *(stray.value or "" for stray in launch.strays))
+    named = [match[1] for word in words if (match := _OPTION_AND_MORE.match(word))]
     known = [
         name
         for name in dict.fromkeys(named)
@@ -210,7 +205,6 @@ def is_quoted(case: Case) -> bool:
     return container is not None and container.chart == "production-stack"
 
 
-_SAID = lazy_re(rf"{SWITCH_VALUE} (\S+) is followed by '(\w+)'")
 _ON = ("true", "yes", "on", "enabled")
 
 
@@ -234,10 +228,7 @@ def switch_given_a_value(case: Case) -> Iterator[Hit]:
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --enforce-eager false
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --no-enforce-eager
     """
-    for note in case.launch.notes:
-        if (found := _SAID.fullmatch(note)) is None:
-            continue
-        name, word = found.groups()
+    for name, word in case.launch.stray_switch_values:
         negated = "--no-" + name.removeprefix("--").replace("_", "-")
         has_opposite = catalogue(case).find(negated, catalogued_version(case)) is not None
         leave = f"Write {negated}." if has_opposite else f"Leave {name} out."
