@@ -169,6 +169,8 @@ class Launch(Frozen):
     strays: tuple[Flag, ...] = ()  # arguments that belong to no option: a value and its place
     stray_switch_values: tuple[StraySwitchValue, ...] = ()
     cut_off: CutOff | None = None
+    image_adds_options: bool = False  # of its environment: not all are in the file
+    open_end: bool = False  # a variable that the file does not set may add options
     too_old: bool = False  # the release is from before the catalogue
 
     def flag(self, name: str) -> Flag | None:

@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from advisor.domain.nouns import Span
 
 
-PASSED_ENV = (
-    "the image is taken to pass its environment (model, arguments) to the engine; what it adds is "
-    "not known"
-)
-
-
 class Token(NamedTuple):
     """One argument of a command line, a key or a value of a file: text after quoting, with where it
     stands.

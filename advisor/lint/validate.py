@@ -30,7 +30,6 @@ from advisor.lint.report import (
     merge_reports,
 )
 from advisor.readers import FileRead, read_bytes, read_path, read_text
-from advisor.readers.reading import cut_short
 from advisor.rules.checking import select_rows
 
 T = TypeVar("T")
@@ -193,7 +192,7 @@ def _check_file(read: FileRead, judge: Callable[..., _Judged]) -> Report:
         len(launches),
         read.notes,
         suppressed=len(findings) - len(kept),
-        cut_short=cut_short(read.notes),
+        cut_short=read.cut_short,
         not_checked=tuple(failed),
     )
     cleaned = tuple(_redact(_continue(read, finding), read) for finding in kept)

@@ -29,6 +29,7 @@ class FileRead(NamedTuple):
     launches: tuple[Launch, ...]
     notes: tuple[str, ...]
     redactor: Redactor
+    cut_short: bool = False  # a bound ended the reading: a part of the file was not judged
 
 
 def read_path(path: str, form: str | None = None, *, version: str | None = None) -> FileRead:
@@ -64,9 +65,13 @@ def read_source(
     try:
         reader(form or form_of(source.name, source.text))(reading)
     except RecursionError:
-        reading.note("the file refers to itself too deeply; the rest of it was not read")
+        reading.note(
+            "the file refers to itself too deeply; the rest of it was not read", cut_short=True
+        )
     launches = _known_launches(LaunchMaker(reading).launches(), reading)
-    return FileRead(source, reading.form, launches, tuple(reading.notes), reading.redactor)
+    return FileRead(
+        source, reading.form, launches, tuple(reading.notes), reading.redactor, reading.cut_short
+    )
 
 
 def _known_launches(launches: tuple[Launch, ...], reading: Reading) -> tuple[Launch, ...]:

@@ -6,7 +6,6 @@ import re
 
 from advisor import engines
 from advisor.domain.patterns import lazy_re
-from advisor.engines.base import PASSED_ENV
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.images import engine_of_image, fork_of_image, is_official, split_image
@@ -75,6 +74,12 @@ class ContainerRun:
         self.args, self.env = args or [], {} if env is None else env
 
 
+_PASSED_ENV = (
+    "the image is taken to pass its environment (model, arguments) to the engine; what it adds is "
+    "not known"
+)
+
+
 def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
     """One `NAME=value` (or `NAME`, passed through) of a container's environment."""
     name, equals, _ = assignment.text.partition("=")
@@ -129,7 +134,8 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
         return False
     found = EngineCommand(engine, words, env, at, reading.form, around, fork=fork_of_image(image))
-    found.said = PASSED_ENV if passed else None
+    found.image_adds_options = bool(passed)
+    found.said = _PASSED_ENV if passed else None
     if traits(engine).model_first and is_official(image) and not ran.entrypoint:
         # the image's entrypoint is the command: a second one is taken for the model's name
         found.strays = [word for word in given[: len(given) - len(words)] if word.text != "--"]

@@ -130,6 +130,8 @@ class EngineCommand:
         )
         self.fork, self.pairs, self.origin = fork, pairs or [], origin
         self.strays: list[Mapped] = []  # words that the program takes for arguments, and has none
+        self.image_adds_options = False  # of its environment: not all are in the file
+        self.open_end = False  # a variable that the file does not set may add options
         self.said: str | CutOff | None = None  # what its reader notes of this launch alone
 
 

@@ -80,6 +80,9 @@ class LaunchMaker:
         else:
             launch = adapter.read(self._tokens(found, adapter, notes), env, **about)
         extra: dict[str, Any] = {}
+        if found.image_adds_options or found.open_end:
+            extra["image_adds_options"] = found.image_adds_options
+            extra["open_end"] = found.open_end
         if isinstance(found.said, CutOff):
             options = self.redactor.clean(show(found.said.options))
             extra["cut_off"] = found.said.model_copy(update={"options": options})
@@ -160,6 +163,7 @@ class LaunchMaker:
                 at if at >= found.at else near
             )  # the place of a variable's value is its own word's only
             if word.has_hole and not hide and self._is_open_end(found, number, adapter):
+                found.open_end = True
                 notes.append(
                     f"{word.display()} is not set in the file: what it adds to the command is "
                     f"not known"

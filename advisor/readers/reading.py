@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import Slip, Span
-from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import reader
@@ -26,20 +25,10 @@ from advisor.readers.syntax.mapped import Mapped, show
 if TYPE_CHECKING:
     from advisor.readers.syntax.scope import Scope
 
-_CUT_SHORT = lazy_re(
-    r"the rest of it was not read|of \d+ characters is not read|words was read up to the first"
-)
 MAX_LAUNCHES = 500
 MAX_SLIPS = 500
 MAX_STEPS = 50_000
 MAX_WORDS = 5_000
-
-
-def cut_short(notes: Iterable[str]) -> bool:
-    """Whether notes say that a bound ended the reading, so that a part of the file was not
-    judged.
-    """
-    return any(_CUT_SHORT.search(note) for note in notes)
 
 
 class Reading:
@@ -56,16 +45,18 @@ class Reading:
         self.found: list[EngineCommand] = []
         self.slips: list[Slip] = []  # in the form around the commands
         self.notes: list[str] = list(source.notes)
+        self.cut_short = False  # a bound ended the reading: a part of the file was not read
         self.keys: set[tuple[object, ...]] = set()
         self.steps = 0
         self.form = "command"
 
-    def note(self, text: str, at: int = -1) -> None:
-        """Say what was not read or not known; once each."""
+    def note(self, text: str, at: int = -1, *, cut_short: bool = False) -> None:
+        """Say what was not read or not known, once each; `cut_short`: because of a bound."""
         line = self.source.place(at)[0]
         text = f"line {line}: {show(text)}" if line else show(text)
         if text not in self.notes and len(self.notes) < 50:
             self.notes.append(text)
+            self.cut_short = self.cut_short or cut_short
 
     def slip(
         self,
@@ -106,7 +97,7 @@ class Reading:
         """Spend as many units as a piece of work is worth."""
         before, self.steps = self.steps, self.steps + units
         if before < MAX_STEPS <= self.steps:
-            self.note("the file is too intricate; the rest of it was not read")
+            self.note("the file is too intricate; the rest of it was not read", cut_short=True)
         return self.steps < MAX_STEPS
 
     def add(self, found: EngineCommand) -> None:
@@ -117,6 +108,7 @@ class Reading:
             self.note(
                 f"a command of {len(found.words)} words was read up to the first {MAX_WORDS}",
                 found.at,
+                cut_short=True,
             )
             found.words = found.words[:MAX_WORDS]
         key = key_of(found)
@@ -124,7 +116,8 @@ class Reading:
             return
         if len(self.found) >= MAX_LAUNCHES:
             self.note(
-                f"the file starts more than {MAX_LAUNCHES} servers; the rest of it was not read"
+                f"the file starts more than {MAX_LAUNCHES} servers; the rest of it was not read",
+                cut_short=True,
             )
             self.steps = max(self.steps, MAX_STEPS)
             return

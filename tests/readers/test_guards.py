@@ -8,7 +8,6 @@ import pytest
 
 from advisor.lint.validate import validate
 from advisor.readers import read_text
-from advisor.readers.reading import cut_short
 
 SERVE = "vllm serve m --port 1\n"
 GUARDS = {
@@ -96,7 +95,7 @@ def test_a_comment_that_ends_docker_run_is_said(remark: str) -> None:
 def test_what_lies_beyond_a_bound_is_said() -> None:
     many = "".join(f"vllm serve m{i} --port 1\n" for i in range(501))
     read = read_text(many, "a.sh")
-    assert len(read.launches) == 500 and cut_short(read.notes)
+    assert len(read.launches) == 500 and read.cut_short
     long = read_text(SERVE + "# x\n" * 150_001, "a.sh")
-    assert long.launches == () and cut_short(long.notes)
-    assert not cut_short(read_text(SERVE, "a.sh").notes)
+    assert long.launches == () and long.cut_short
+    assert not read_text(SERVE, "a.sh").cut_short

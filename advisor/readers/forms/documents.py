@@ -72,7 +72,7 @@ def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> N
     if depth > MAX_DEPTH or not reading.step():
         return
     if len(text) > MAX_TEXT:
-        reading.note(f"a text of {len(text)} characters is not read", text.first())
+        reading.note(f"a text of {len(text)} characters is not read", text.first(), cut_short=True)
         return
     if not (
         ENGINE_TEXT.search(text.text)
@@ -123,6 +123,7 @@ def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
         reading.add(found)
     for note in inner.notes:
         reading.note(note)
+    reading.cut_short = reading.cut_short or inner.cut_short
     for slip in inner.slips:
         if slip.span is None:
             continue

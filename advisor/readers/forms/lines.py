@@ -83,7 +83,9 @@ def _read(reading: Reading, form: str) -> None:
         if not reading.step():
             return
         if len(line) > MAX_LINE:
-            reading.note(f"a line of {len(line)} characters is not read", line.first())
+            reading.note(
+                f"a line of {len(line)} characters is not read", line.first(), cut_short=True
+            )
         else:
             setting = _ASSIGNMENT.match(line.text)
             command = form == "text" and setting is not None and not setting[1]

@@ -60,7 +60,7 @@ def read_python(reading: Reading) -> None:
     reading.form = "python"
     text = reading.source.text
     if len(text) > MAX_TEXT:
-        reading.note(f"a Python program of {len(text)} characters is not read")
+        reading.note(f"a Python program of {len(text)} characters is not read", cut_short=True)
         return
     try:
         tree = parse_module(text)

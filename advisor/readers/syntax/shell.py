@@ -74,7 +74,9 @@ class Shell(ShellState):
         """Read the whole text; whether it starts an engine."""
         if len(self.source) > MAX_TEXT:
             self.reading.note(
-                f"a shell text of {len(self.source)} characters is not read", self.source.first()
+                f"a shell text of {len(self.source)} characters is not read",
+                self.source.first(),
+                cut_short=True,
             )
             return False
         before = len(self.reading.found)

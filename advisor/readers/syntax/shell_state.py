@@ -87,7 +87,9 @@ class ShellState:
     def block(self, node: Node) -> bool:
         """Read the statements under a node in order; True if the script ends here."""
         if self.nesting > MAX_NESTING:
-            self.reading.note("the script is nested too deeply; the rest of it was not read")
+            self.reading.note(
+                "the script is nested too deeply; the rest of it was not read", cut_short=True
+            )
             return False
         self.nesting += 1
         try:

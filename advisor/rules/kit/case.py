@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from advisor.domain.nouns import Case, Container, Edit, Fix, Flag, Launch, Plan, Severity
-from advisor.domain.patterns import lazy_re
 from advisor.engines import names
 from advisor.readers.images import is_official
 from advisor.rules.registry import Hit
@@ -61,18 +60,16 @@ def has_switch(case: Case, *names: str) -> bool:
     return found is not None and (found.value or "true").lower() not in ("false", "0", "off", "no")
 
 
-_OUTSIDE = lazy_re(r"not read|not known|is not set|sourced|too deeply|by \*\*|from outside|envFrom")
-_NOT_OUTSIDE = lazy_re(r"the argument '|is not catalogued|is read as|spaces follow")
-
-
 def unread(case: Case) -> bool:
-    """Whether more flags may come from what was not read: a variable without a value, an ignored
-    env file. A note on the release, or on what stands there and was not understood, is none.
+    """Whether more flags may come from what was not read: a variable without a value, an image
+    that adds its own.
     """
-    if any(found.unresolved for found in case.launch.flags):
-        return True
-    notes = (note for note in case.launch.notes if not _NOT_OUTSIDE.search(note))
-    return any(_OUTSIDE.search(note) for note in notes)
+    launch = case.launch
+    return (
+        launch.image_adds_options
+        or launch.open_end
+        or any(found.unresolved for found in launch.flags)
+    )
 
 
 def integer(text: str | None) -> int | None:

@@ -8,7 +8,6 @@ from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
-from advisor.engines.base import PASSED_ENV
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
     flag,
@@ -201,7 +200,7 @@ def tool_parser_pair(case: Case) -> Iterator[Hit]:
             if re.search(r"qwen3\.[5-9]|qwen3-(coder|next)", model_text(case).lower())
             else WHAT,
         )
-    elif parser is not None and auto is None and PASSED_ENV not in case.launch.notes:
+    elif parser is not None and auto is None and not case.launch.image_adds_options:
         yield Hit(
             '--tool-call-parser without --enable-auto-tool-choice: tool_choice "auto" is refused',
             flag=parser,
