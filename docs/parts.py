@@ -20,7 +20,8 @@ def fence(text: str) -> str:
 
 def output(*words: str, lines: int | None = None) -> str:
     """What `advisor WORDS` prints on a terminal of 80 columns, or its first lines."""
-    done = CliRunner(env={"COLUMNS": str(WIDTH), "NO_COLOR": "1"}).invoke(cli, list(words))
+    env = {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "ADVISOR_TODAY": "2026-11-28"}
+    done = CliRunner(env=env).invoke(cli, list(words))
     if done.exit_code:
         raise SystemExit(f"advisor {' '.join(words)}: {done.output}")
     return fence("\n".join(done.output.splitlines()[:lines]))

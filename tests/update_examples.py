@@ -76,6 +76,7 @@ def _command(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
         if key in os.environ
     }
     clean |= {"HOME": str(place), "PYTHONPATH": str(EXAMPLES.parent), "PYTHONIOENCODING": "utf-8"}
+    clean["ADVISOR_TODAY"] = "2026-11-28"  # an example does not age
     call = [sys.executable, "-c", "from advisor.cli.app import main; main()", *words[1:]]
     return subprocess.run(
         call, cwd=place, env=clean | given, capture_output=True, text=True, check=False, timeout=600

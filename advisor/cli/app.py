@@ -133,8 +133,28 @@ class Commands(LazyGroup):
         return super().resolve_command(ctx, args)
 
 
+def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the version and the age of the facts, and exit."""
+    if not wanted or ctx.resilient_parsing:
+        return
+    from importlib.metadata import version  # start-up: not for an answer
+
+    from advisor.knowledge.age import facts_line, stale_line
+
+    say(f"advisor, version {version('mtp-advisor')}")
+    say(stale_line() or facts_line())
+    ctx.exit()
+
+
 @click.group(cls=Commands, context_settings={**HELP, "max_content_width": 100})
-@click.version_option(package_name="mtp-advisor", prog_name="advisor")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=show_version,
+    help="Show the version and the date of the facts, and exit.",
+)
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Configuration advisor for speculative decoding (mainly MTP) on vLLM, SGLang and

@@ -35,6 +35,8 @@ from advisor.knowledge.names import find_name, nearest
 
 GENERATED = "by `advisor knowledge build` from the YAML files of knowledge/; do not edit"
 
+LAUNCHED = ("vllm", "sglang", "llama-server")  # the engines that have a catalogue
+
 
 def compile_index(folder: Path | None = None) -> Index:
     """The index of a knowledge folder. Raises FactFileError on any bad file."""
@@ -57,7 +59,18 @@ def compile_index(folder: Path | None = None) -> Index:
         defaults=lists["defaults"],
         imputation=_imputation(lists["imputation"]),
     )
+    index["facts"] = _age(index["sources"], root / "engines")
     return with_keys(index, lists["names"])
+
+
+def _age(sources: dict[str, Any], engines: Path) -> dict[str, Any]:
+    """The newest day of a source and the newest release catalogued of each engine."""
+    days = (str(entry.get("date", "")) for entry in sources.values())
+    catalogues = [json.loads((engines / f"{name}.json").read_text("utf-8")) for name in LAUNCHED]
+    return {
+        "date": max(day for day in days if len(day) == len("YYYY-MM-DD")),
+        "releases": {one["engine"]: one["versions"][-1] for one in catalogues},
+    }
 
 
 def _imputation(tables: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from advisor.domain.nouns import (
     Reason,
     Request,
 )
+from advisor.knowledge.age import facts_age
 from advisor.render.objects import (
     SHARE,
     Schema,
@@ -145,7 +146,7 @@ ANSWER = Shape(
     Advice,
     "recommend",
     "request decision decided_by gain plan estimate candidate drafter findings reasons runners_up "
-    "evidence would_change defaults launch launch_off launch_on measure_with next_run",
+    "evidence would_change defaults launch launch_off launch_on measure_with next_run facts",
     identity="urn:mtp-advisor:recommend:1",
     about={
         "decided_by": "the step that decided, e.g. estimate or rule",
@@ -156,11 +157,13 @@ ANSWER = Shape(
         "drafter": "the published drafter of the plan in `candidate`",
         "launch_off": "the same without speculation",
         "launch_on": "the speculative candidate's launch",
+        "facts": "how old they are: the newest dated source, the newest release by engine",
         "next_run": "with --machine: the A/B that is worth most to the decision; null where it is "
         "settled",
     },
     values={
         "drafter": _drafter,
+        "facts": lambda _: facts_age(),
         "reasons": lambda advice: sorted(advice.reasons, key=lambda reason: -reason.weight),
         "evidence": lambda advice: {
             "newest": advice.evidence_newest or None,
@@ -170,6 +173,7 @@ ANSWER = Shape(
     },
     kinds={
         "drafter": schema_of(Drafter | None),
+        "facts": object_of({"date": _TEXT, "releases": schema_of(dict[str, str])}),
         "evidence": object_of({"newest": or_null(_TEXT), "rows": schema_of(tuple[Evidence, ...])}),
         "defaults": DEFAULTS,
     },

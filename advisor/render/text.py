@@ -17,6 +17,7 @@ from advisor.advice.plans.checkpoints import own_name
 from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Reason, Source
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.age import stale_line
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
 from advisor.render.notes import goal_note, next_run_line, placeholder, reach, unknown_checkpoint
 from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, chance_words, details
@@ -102,6 +103,7 @@ def _screen(advice: Advice, paper: Paper, reasons: Sequence[Reason], blanks: boo
     ]
     lines += paper.wrap(_verdict(advice))
     lines += paper.wrap(_setting(advice))
+    lines += paper.wrap(stale) if (stale := stale_line(advice.plan.engine)) else []
     gains = _gains(advice, paper)
     lines += [*gap, *gains] if gains else []
     if advice.next_run is not None:

@@ -285,6 +285,7 @@ def main() -> None:
     os.chdir(ROOT)  # so that answers name files in the same way everywhere
     home = tempfile.mkdtemp()
     os.environ |= {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home}
+    os.environ["ADVISOR_TODAY"] = "2026-11-28"  # no line on old facts
     answers = ask(words.configs, words.only, words.jobs)
     if words.verb == "record":
         if words.only:

@@ -15,7 +15,7 @@ from advisor import engines
 from advisor.advice import decide, judge
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.ab_test import tokens_per_step
-from advisor.advice.own_runs.machine import Machine, MachineRun, MetricGain, today
+from advisor.advice.own_runs.machine import Machine, MachineRun, MetricGain
 from advisor.advice.own_runs.setting import OwnSetting, setting
 from advisor.advice.plans import placement
 from advisor.advice.resolve import facts_for_request
@@ -38,6 +38,7 @@ from advisor.domain.nouns import (
 from advisor.domain.printable import excerpt
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.age import today
 from advisor.prediction import estimates, utility
 from advisor.prediction.own_runs import LEAST_LEFT
 from advisor.readers.results import arms

@@ -276,8 +276,3 @@ def _place(run: MachineRun) -> tuple[object, ...]:
 
 def _tomorrow() -> str:
     return (datetime.now(UTC).date() + timedelta(days=1)).isoformat()  # of any time zone
-
-
-def today() -> str:
-    """Return today's date in UTC, YYYY-MM-DD."""
-    return datetime.now(UTC).date().isoformat()

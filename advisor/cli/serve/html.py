@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import DictLoader, Environment, StrictUndefined
 
 from advisor.domain.paths import read_data
+from advisor.knowledge.age import facts_line
 
 TABS = (
     ("answer", "/", "Answer"),
@@ -68,5 +69,6 @@ def version() -> str:
 
 def render(name: str, tab: str = "", **values: Any) -> str:
     """One template as text."""
-    shared = {"root": "/", "home": "/", "tabs": TABS, "tab": tab, "version": version()}
+    shared = {"root": "/", "home": "/", "tabs": TABS, "tab": tab}
+    shared |= {"version": version(), "facts": facts_line()}
     return environment().get_template(name).render(shared | values)
