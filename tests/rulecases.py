@@ -97,7 +97,7 @@ def file_cases(path: Path) -> Iterator[RuleCase]:
         unknown = row.keys() - {"name", "text", "given", "expect", "not", "finding", "findings"}
         assert not unknown, f"{path.name}: unknown keys {sorted(unknown)}"
         others = row.get("expect") or []
-        findings = stated(row)
+        findings = statement(row)
         speaks = any("words" in finding for finding in findings)
         yield RuleCase(
             f"{path.stem}-{row['name']}",
@@ -116,7 +116,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return listed
 
 
-def stated(row: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+def statement(row: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """What a case states of its rule."""
     return (row["finding"],) if "finding" in row else tuple(row.get("findings", ()))
 

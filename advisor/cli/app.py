@@ -139,7 +139,7 @@ def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         return
     from importlib.metadata import version  # start-up: not for an answer
 
-    from advisor.knowledge.age import facts_line, stale_line
+    from advisor.knowledge.age import facts_line, stale_line  # start-up: the index
 
     say(f"advisor, version {version('mtp-advisor')}")
     say(stale_line() or facts_line())

@@ -15,6 +15,7 @@ from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch, speed_text
 from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.sizes import device
+from advisor.prediction import estimates
 
 _FIELDS = (
     "method",
@@ -90,8 +91,6 @@ def estimate_of(one: CheckedLaunch) -> Estimate | None:
         return None
     if is_unmeasured(one.plan):
         return None
-    from advisor.prediction import estimates  # start-up: numpy, only where a load is known
-
     try:
         return estimates.estimate(facts, [one.plan])[0]
     except AdvisorError:

@@ -7,18 +7,22 @@ pipeline imbalance.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
-from advisor.perf.arrays import Requests, Tokens
 from advisor.perf.regimes.setting import Length, greater, lesser
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes import shares
 from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
+
+if TYPE_CHECKING:
+    from advisor.perf.arrays import Requests, Tokens  # numpy costs more than judging a file
 
 SERVERS = kv_sizes.SERVERS
 VISION_GIB = sourced(

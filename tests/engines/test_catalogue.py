@@ -214,11 +214,14 @@ def test_what_a_name_tells(name: str, mtp: bool, hybrid: bool) -> None:
 
 def test_images_are_claimed_only_where_a_source_names_them() -> None:
     amd = Hardware(id="mi300x", vendor="amd", arch="gfx942")
-    assert engines.get("vllm").image("0.32.0") == "vllm/vllm-openai:v0.32.0"
+    assert engines.get("vllm").image("0.32.0") == "docker.io/vllm/vllm-openai:v0.32.0"
     assert engines.get("vllm").image("0.33.0") is None
-    assert engines.get("vllm").image("0.31.0", amd) == "vllm/vllm-openai-rocm:v0.31.0"
+    assert engines.get("vllm").image("0.31.0", amd) == "docker.io/vllm/vllm-openai-rocm:v0.31.0"
     newer = amd.model_copy(update={"arch": "gfx950"})
-    assert engines.get("sglang").image("0.5.18", newer) == "lmsysorg/sglang:v0.5.18-rocm720-mi35x"
+    assert (
+        engines.get("sglang").image("0.5.18", newer)
+        == "docker.io/lmsysorg/sglang:v0.5.18-rocm720-mi35x"
+    )
     assert (
         engines.get("llama-server").image("0.5.0")
         == "ghcr.io/ggml-org/llama.cpp:server-cuda-b11312"

@@ -87,7 +87,8 @@ def test_any_arguments(engine: str, data: st.DataObject) -> None:
     rendered = adapter.render(launch)
     # continued lines, but not a backslash and a line feed inside quotes
     line = re.sub(r"(\"[^\"]*\"|'[^']*')|\\\n", lambda m: m.group(1) or " ", rendered.text)
-    assert "\x00" in line or shlex.split(line)[-len(rendered.argv) :] == list(rendered.argv)
+    if "$'" not in line:  # which bash reads, and shlex does not: tests/cli/test_terminal.py
+        assert "\x00" in line or shlex.split(line)[-len(rendered.argv) :] == list(rendered.argv)
     for target in (adapter.versions[0], adapter.newest):
         adapter.problems(rendered.argv, target)
         try:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from rulecases import HERE as CASES
-from rulecases import RuleCase, file_cases, judge, rows, rule_examples, stated
+from rulecases import RuleCase, file_cases, judge, rows, rule_examples, statement
 
 from advisor.domain.nouns import Edit, Finding
 from advisor.lint import fixes
@@ -41,7 +41,7 @@ def test_a_rule_says_what_is_stated(code: str) -> None:
 def own_cases(code: str) -> Iterator[RuleCase]:
     """The examples of a rule and the cases of its file."""
     path = CASES / f"{code.lower()}.yaml"
-    named = {row["name"]: stated(row) for row in rows(path) if "text" not in row}
+    named = {row["name"]: statement(row) for row in rows(path) if "text" not in row}
     assert named.keys() <= {"Bad", "Good"}, f"cases without a text: {sorted(named)}"
     bad, good = rule_examples(get_rule(code))
     yield bad._replace(stated=named.get("Bad", ()))

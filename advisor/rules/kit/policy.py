@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 from advisor import engines
 from advisor.domain.nouns import Case, Effect, MemoryBill
 from advisor.domain.question import USUAL_OUTPUT
-from advisor.knowledge.rule_data import table
 from advisor.perf import memory
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
@@ -44,21 +43,6 @@ _GOAL_METRICS = {
 
 
 # ---------------------------------------------------------------- sourced numbers
-
-
-def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:
-    """A list of rows of knowledge/rules/<name>.json, each with its own sources."""
-    return tuple(table(name)[key])
-
-
-def sources(name: str, *keys: str) -> tuple[str, ...]:
-    """The sources of rows, without repetition, in order."""
-    found: list[str] = []
-    for key in keys:
-        row = table(name)[key]
-        for part in row if isinstance(row, list) else [row]:
-            found += part["sources"]
-    return tuple(dict.fromkeys(found))
 
 
 def matches(row: Mapping[str, Any], case: Case) -> bool:
@@ -156,18 +140,6 @@ def for_advice(case: Case) -> bool:
 def is_gguf(case: Case) -> bool:
     """Whether the engine loads GGUF files."""
     return case.plan.engine in GGUF_ENGINES
-
-
-def hardware_name(case: Case) -> str:
-    """Return the hardware's name for a message."""
-    hw = case.facts.hardware
-    return (hw.name or hw.id) if hw else "this hardware"
-
-
-def model_name(case: Case) -> str:
-    """Return the model's name for a message."""
-    model = case.facts.model
-    return (model.name or model.id) if model else "this model"
 
 
 def percent(ratio: float) -> str:

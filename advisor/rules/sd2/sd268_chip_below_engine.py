@@ -5,7 +5,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Severity
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import compute_arch, spec_flag, speculates
-from advisor.rules.kit.policy import hardware_name, rows, sources
+from advisor.rules.kit.data import hardware_name, rows, sources
 from advisor.rules.kit.releases import between, release, version_label
 
 Row = Mapping[str, Any]

@@ -5,9 +5,9 @@ from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, spec_flag
+from advisor.rules.kit.data import model_name
 from advisor.rules.kit.fixes import json_fix, set_fix
 from advisor.rules.kit.models import target_of
-from advisor.rules.kit.policy import model_name
 
 _SIZE = lazy_re(r"(?<![a-z\d.])\d+(?:\.\d+)?b(?![a-z\d])")
 EAGLES = {"eagle", "eagle3"}  # SGLang takes either for the other's checkpoint

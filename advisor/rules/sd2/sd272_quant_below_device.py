@@ -5,9 +5,9 @@ from typing import Any
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import compute_arch, flag, model_text
+from advisor.rules.kit.data import hardware_name, rows, sources
 from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
-from advisor.rules.kit.policy import hardware_name, rows, sources
 from advisor.rules.kit.releases import between, release
 
 Row = Mapping[str, Any]

@@ -17,17 +17,10 @@ from advisor.rules.kit.case import (
     open_value,
     value,
 )
+from advisor.rules.kit.data import hardware_name, model_name, sources
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.models import longest_context, names_itself
-from advisor.rules.kit.policy import (
-    bill,
-    hardware_name,
-    is_gguf,
-    leaves_no_pool,
-    model_name,
-    sources,
-    unknown_sizes,
-)
+from advisor.rules.kit.policy import bill, is_gguf, leaves_no_pool, unknown_sizes
 
 ALL_LAYERS = 90  # no known model has more
 

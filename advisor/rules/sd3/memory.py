@@ -6,15 +6,13 @@ from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import flag, fp8_kv, is_hybrid, spec_flag, speculates, unread
+from advisor.rules.kit.data import hardware_name, model_name, sources
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.policy import (
     bill,
     demand_tokens,
-    hardware_name,
     is_gguf,
     leaves_no_pool,
-    model_name,
-    sources,
     streams,
     unknown_sizes,
 )

@@ -7,9 +7,9 @@ from advisor.domain.nouns import Case, Launch
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag
+from advisor.rules.kit.data import sources
 from advisor.rules.kit.devices import is_node, names_device, together
 from advisor.rules.kit.fixes import set_fix
-from advisor.rules.kit.policy import sources
 
 _SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
 

@@ -15,8 +15,9 @@ from advisor.rules.kit.case import (
     spec_flag,
     speculates,
 )
+from advisor.rules.kit.data import model_name, sources
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
-from advisor.rules.kit.policy import bill, is_gguf, model_name, sources, streams
+from advisor.rules.kit.policy import bill, is_gguf, streams
 
 
 @rule(

@@ -7,16 +7,13 @@ from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, has_switch, is_hybrid, k_flag, open_value, spec_flag
+from advisor.rules.kit.data import hardware_name, model_name, rows, sources
 from advisor.rules.kit.policy import (
     concurrent_requests,
     for_advice,
-    hardware_name,
     is_sparse_moe,
     matches,
-    model_name,
     regime,
-    rows,
-    sources,
     streams,
 )
 

@@ -7,17 +7,9 @@ from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, is_hybrid, k_flag, open_value, spec_flag
+from advisor.rules.kit.data import hardware_name, rows, sources
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import (
-    concurrent_requests,
-    hardware_name,
-    is_gguf,
-    matches,
-    regime,
-    rows,
-    sources,
-    streams,
-)
+from advisor.rules.kit.policy import concurrent_requests, is_gguf, matches, regime, streams
 from advisor.rules.kit.releases import between, release, version_label
 
 

@@ -8,17 +8,9 @@ from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, fp8_kv, k_flag, open_value, spec_flag
+from advisor.rules.kit.data import hardware_name, rows, sources
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import (
-    concurrent_requests,
-    hardware_name,
-    matches,
-    regime,
-    rows,
-    setting_of,
-    sources,
-    streams,
-)
+from advisor.rules.kit.policy import concurrent_requests, matches, regime, setting_of, streams
 
 
 @rule(

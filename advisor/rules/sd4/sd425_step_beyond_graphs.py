@@ -14,8 +14,9 @@ from advisor.rules.kit.case import (
     open_value,
     value,
 )
+from advisor.rules.kit.data import sources
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import matches, running_requests, sources, streams
+from advisor.rules.kit.policy import matches, running_requests, streams
 from advisor.rules.kit.releases import between, release, version_label
 
 SIZES = ("--cudagraph-capture-sizes", "--max-cudagraph-capture-size", "--compilation-config")

@@ -8,8 +8,9 @@ from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, is_hybrid, k_flag, spec_flag
+from advisor.rules.kit.data import sources
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
-from advisor.rules.kit.policy import is_sparse_moe, matches, regime, sources
+from advisor.rules.kit.policy import is_sparse_moe, matches, regime
 from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
 
 

@@ -7,14 +7,8 @@ from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import is_hybrid
-from advisor.rules.kit.policy import (
-    hardware_name,
-    is_sparse_moe,
-    matches,
-    model_name,
-    rows,
-    sources,
-)
+from advisor.rules.kit.data import hardware_name, model_name, rows, sources
+from advisor.rules.kit.policy import is_sparse_moe, matches
 from advisor.rules.kit.releases import release
 
 

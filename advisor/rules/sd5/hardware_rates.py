@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Hardware, Quant
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.policy import hardware_name, sources
+from advisor.rules.kit.data import hardware_name, sources
 
 _STATUS = {"recall": "recalled"}
 
