@@ -16,19 +16,19 @@ ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
     "advice": (9480, 5660),
-    "advisor": (76540, 41740),
-    "cli": (5560, 2760),
-    "engines": (5120, 3000),
-    "knowledge, lint, domain": (6560, 4020),
+    "advisor": (76660, 41820),
+    "cli": (5580, 2760),
+    "engines": (5100, 3000),
+    "knowledge, lint, domain": (6680, 4080),
     "lab": (6760, 4100),
     "other": (120, 80),
     "perf": (5860, 3080),
     "prediction, methods": (3820, 2120),
-    "readers": (9260, 5840),
+    "readers": (9260, 5860),
     "readers/results": (4720, 2560),
     "render": (5900, 2980),
-    "rules": (13620, 5700),
-    "tests": (42460, 20920),
+    "rules": (13560, 5700),
+    "tests": (42620, 21000),
 }
 GOALS = {
     "readers": 8000,

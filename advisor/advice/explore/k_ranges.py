@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -99,17 +99,10 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
             f"{_k_text(static)} throughout is better: changing k costs the engine "
             f"{100 * (1 - exp(cost)):.0f} % in CUDA graphs"
         )
-    return fixed.model_copy(
-        update={
-            "rows": rows if pays else by_load,
-            "gain": exp(gains.mean()),
-            "pays": pays,
-            "why": why,
-            "arguments": words.arguments,
-            "file_name": words.file_name,
-            "file_text": words.file_text,
-        }
-    )
+    update: dict[str, Any] = {"gain": exp(gains.mean()), "why": why}
+    if pays:  # what to start is told for the ranges that pay alone
+        update |= {"rows": rows, "pays": True, **words._asdict()}
+    return fixed.model_copy(update=update)
 
 
 def _utilities(load: LoadPoint, method: Method) -> dict[int, float]:
