@@ -351,9 +351,12 @@ def main() -> int:
     bad = 0
     for name in TARGETS if options.target == "all" else [options.target]:
         begun = time.perf_counter()
-        failures = run(name, options.count, options.seed, options.keep)
-        rate = options.count / (time.perf_counter() - begun)
-        print(f"{name}: {options.count} inputs, {rate:.0f}/s, {len(failures)} distinct failures")
+        # a launch that is judged with a load takes as long as thirty others
+        few = name == "launches" and options.target == "all"
+        count = max(1, options.count // 10) if few else options.count
+        failures = run(name, count, options.seed, options.keep)
+        rate = count / (time.perf_counter() - begun)
+        print(f"{name}: {count} inputs, {rate:.0f}/s, {len(failures)} distinct failures")
         bad += len(failures)
     return int(bool(bad))
 
