@@ -218,7 +218,7 @@ def room(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) 
 
 
 def rooms(facts: Facts, plan: Plan, lengths: Tokens) -> Requests | None:
-    """`room` for many lengths of a request at once, where requests share a pool."""
+    """`room` for many lengths of a request at once (N,), where requests share a pool."""
     shape = facts.shape or facts.model
     left = free_gib(facts, plan)
     if shape is None or facts.quant is None or left is None:

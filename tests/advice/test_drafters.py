@@ -332,11 +332,15 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
     ("asked", "reason", "change"),
     [
         (
-            {"model": "qwen2.5-72b", "gpus": 4},
+            {"model": "phi-4", "gpus": 4},
             "no drafter of it is listed here",
             "a drafter for this model",
         ),
-        ({"model": "qwen3-8b", "engine": "llama-server"}, "none for llama-server", "--engine vllm"),
+        (
+            {"model": "qwen3-14b", "engine": "llama-server"},
+            "none for llama-server",
+            "--engine vllm",
+        ),
         (
             {
                 "model": "kimi-k2.5",

@@ -132,10 +132,9 @@ def _no_method(request: Request, load: LoadPoint, asked: str) -> WhyNot:
     """That no method is known to run here, with what `recommend` says of it."""
     answer = recommend(request, what_if=False) if load.refusal is None else None
     reasons = tuple(reason.text for reason in answer.reasons) if answer is not None else ()
-    off = answer is not None and answer.decision == "off"
-    head = load.refusal or (
-        f"{'the answer is off: ' if off else ''}no speculative method is known to run here"
-    )
+    words = {"off": "the answer is off: ", "measure": FIRST}
+    first = words.get(answer.decision, "") if answer is not None else ""
+    head = load.refusal or f"{first}no speculative method is known to run here"
     return WhyNot(asked=asked, head=head, reasons=reasons)
 
 
