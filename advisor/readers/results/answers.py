@@ -10,13 +10,59 @@ time after the first token over the tokens after it.
 
 from __future__ import annotations
 
-from advisor.readers.results.document import Document
-from advisor.readers.results.fields import FileLayout, Row, number_at, part_at, parts_of
+from typing import Any
+
+from advisor.readers.results.fields import FileLayout, Row, number_at, part_at
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
-FORMAT = "llama-server-answer"
+_ALONE: dict[str, Any] = {"concurrency": 1, "requests": 1}
+
+
+def _answers(row: Row) -> list[Row]:
+    """The answer of an event that was captured; timings alone as those of an answer."""
+    if "timings" not in row:
+        row = part_at(row, "data") or row
+    return [{"timings": row} if "timings" not in row and "prompt_per_second" in row else row]
+
+
+def _vllm_answers(row: Row) -> list[Row]:
+    metrics = {"speculative_decoding", "generation_time_ms"}
+    rows = (load for load in _answers(row) if "choices" in load)
+    return [load for load in rows if metrics & part_at(load, "metrics").keys()]
+
+
+def _vllm_finish(run: BenchmarkRun, row: Row) -> Row:
+    drafts, drafted, accepted = (
+        number_at(row, f"metrics > speculative_decoding > {name}")
+        for name in ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens")
+    )
+    token, first = run.value("tpot"), run.value("ttft")
+    queue = number_at(row, "metrics > queue_time_ms") or 0.0
+    note = "this answer of vLLM says what was accepted, not how long it took"
+    return _ALONE | {
+        "acceptance": Acceptance.from_counts(drafts, drafted, accepted),
+        "request_tok_s": 1e3 / token if token else None,
+        "tpot_ms": run.tpot_ms if token else None,
+        "ttft_ms": Latency(mean=first + queue) if first else None,
+        "notes": () if token else (note,),
+    }
+
+
+def _llama_finish(_: BenchmarkRun, row: Row) -> Row:
+    prompt, cached, drafted, accepted = (
+        number_at(row, f"timings > {name}")
+        for name in ("prompt_n", "cache_n", "draft_n", "draft_n_accepted")
+    )
+    return _ALONE | {
+        "method": None if drafted else "none",
+        "input_tokens": (prompt or 0) + (cached or 0) or None,
+        "acceptance": Acceptance.from_counts(None, drafted, accepted),
+    }
+
+
 LLAMA = FileLayout(
-    format=FORMAT, client="one request", engine="llama-server", kind="log",
+    format="llama-server-answer", client="one request", engine="llama-server", kind="log",
+    loads=_answers, marks=("timings > predicted_per_second",), word="answer",
     fields={
         "model": "model", "depth_tokens": "timings > cache_n",
         "output_tokens": "timings > predicted_n", "request_tok_s": "timings > predicted_per_second",
@@ -26,77 +72,17 @@ LLAMA = FileLayout(
     },
     words={"mean": ""},
     notes=("TTFT is the time of the prompt in the server, without the queue",),
+    finish=_llama_finish,
 )  # fmt: skip
 VLLM = FileLayout(
     format="vllm-answer", client="one request", engine="vllm", kind="log",
+    loads=_vllm_answers, word="answer",
     fields={
         "model": "model", "k": "metrics > speculative_decoding > num_spec_tokens",
         "input_tokens": "usage > prompt_tokens", "output_tokens": "usage > completion_tokens",
     },
     times={"tpot_ms": "metrics > mean_itl_ms{}", "ttft_ms": "metrics > time_to_first_token_ms{}"},
     words={"mean": ""},
+    finish=_vllm_finish,
 )  # fmt: skip
-_METRICS = {"speculative_decoding", "generation_time_ms"}
-
-
-def matches(doc: Document) -> bool:
-    """Whether the document holds answers of llama-server with timings, or of vLLM with drafts."""
-    rows = [_whole(row) for row in doc.objects]
-    return bool(rows) and all(_is_llama(row) or _is_vllm(row) for row in rows)
-
-
-def _whole(row: Row) -> Row:
-    """The answer of an event that was captured; timings alone as those of an answer."""
-    if "timings" not in row:
-        row = part_at(row, "data") or row
-    return {"timings": row} if "timings" not in row and "prompt_per_second" in row else row
-
-
-def _is_llama(row: Row) -> bool:
-    return "predicted_per_second" in part_at(row, "timings")
-
-
-def _is_vllm(row: Row) -> bool:
-    return "choices" in row and bool(part_at(row, "metrics").keys() & _METRICS)
-
-
-def read(doc: Document) -> list[BenchmarkRun]:
-    """Return one run per answer."""
-    return [
-        _of_vllm(doc, row, part) if _is_vllm(row) else _of_llama(doc, row, part)
-        for part, row in parts_of(map(_whole, doc.objects), "answer")
-    ]
-
-
-def _of_vllm(doc: Document, row: Row, part: str) -> BenchmarkRun:
-    drafts, drafted, accepted = (
-        number_at(row, f"metrics > speculative_decoding > {name}")
-        for name in ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens")
-    )
-    run = VLLM.run(
-        doc, row, part, concurrency=1, requests=1,
-        acceptance=Acceptance.from_counts(drafts, drafted, accepted),
-    )  # fmt: skip
-    token, first = run.value("tpot"), run.value("ttft")
-    queue = number_at(row, "metrics > queue_time_ms") or 0.0
-    note = "this answer of vLLM says what was accepted, not how long it took"
-    return run.model_copy(
-        update={
-            "request_tok_s": 1e3 / token if token else None,
-            "tpot_ms": run.tpot_ms if token else None,
-            "ttft_ms": Latency(mean=first + queue) if first else None,
-            "notes": () if token else (note,),
-        }
-    )
-
-
-def _of_llama(doc: Document, row: Row, part: str) -> BenchmarkRun:
-    prompt, cached, drafted, accepted = (
-        number_at(row, f"timings > {name}")
-        for name in ("prompt_n", "cache_n", "draft_n", "draft_n_accepted")
-    )
-    return LLAMA.run(
-        doc, row, part, concurrency=1, requests=1, method=None if drafted else "none",
-        input_tokens=(prompt or 0) + (cached or 0) or None,
-        acceptance=Acceptance.from_counts(None, drafted, accepted),
-    )  # fmt: skip
+LAYOUTS = (LLAMA, VLLM)

@@ -11,17 +11,20 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency
+from advisor.readers.results.fields import FileLayout, Row
+from advisor.readers.results.run import Acceptance, BenchmarkRun
 from advisor.readers.results.tables import bare_cell, plain_cell
 
 FORMAT = "comparison-table"
 MOST_ROWS, MOST_COLUMNS, MOST_LINE = 500, 60, 4000
+TIMES = ("ttft", "tpot", "itl")
 MOST_DRAFTS = 64  # of a step; a larger number is no k
 NAME, OTHER = "name", ""
 _PER_S = r"(?:tok(?:en)?s?|t) ?(?:/|per )(?:s|sec|second)"
-_MEAN = r"(?:mean |avg |median |p50 )?"
+_MEAN = r"(?:mean |avg |(median |p50 ))?"
 # field -> what its column is called, in lower case without what stands in brackets
 _TITLES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("k", (r"#?(?:k|gamma|γ)", r"(?:mtp|spec|draft)[ -]?(?:k|n)", r"(?:spec |draft )*n[ -]?max",
@@ -42,7 +45,7 @@ _TITLES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("answer", (r"(?:output|gen|generated) (?:len(?:gth)?|tokens)", r"osl")),
 )  # fmt: skip
 _FIELDS = tuple((name, re.compile("|".join(f"(?:{t})" for t in texts))) for name, texts in _TITLES)
-SPEEDS = frozenset(("speed", "each", "tpot"))
+SPEEDS = frozenset(("speed", "each", "tpot mean", "tpot p50"))
 _UNIT = re.compile(r"[\(\[]([^)\]]{0,30})[\)\]]")
 _PLAIN = re.compile(
     r"\b(?:base(?:line)?|no[ -](?:spec\w*|mtp|draft\w*)|without|vanilla|plain|none|off|disabled|"
@@ -61,14 +64,14 @@ _RULE = re.compile(r"[|: -]+")
 Cells = list[str]
 
 
-class TableArm(Foreign):
+class TableArm(NamedTuple):
     """One row or column: what it is called, and its values by field, times in ms."""
 
-    name: str = ""
-    k: int | None = None
-    drafts: bool | None = None
-    values: dict[str, tuple[float, ...]] = {}  # several are repeats
-    sd: dict[str, float] = {}
+    name: str
+    k: int | None
+    drafts: bool | None
+    values: dict[str, tuple[float, ...]]  # several are repeats
+    sd: float | None  # of the speed
 
 
 def matches(doc: Document) -> bool:
@@ -78,7 +81,7 @@ def matches(doc: Document) -> bool:
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per arm and repeat. Raises Unreadable where no arm says what it drafted."""
-    runs = [run for arm in _arms(doc.text) for run in _runs(doc, arm)]
+    runs = LAYOUT.runs(doc, [row for arm in _arms(doc.text) for row in _repeats(arm)])
     if not runs:
         raise Unreadable(f"{doc.name}: no row of the table says how many tokens were drafted")
     return runs
@@ -87,9 +90,9 @@ def read(doc: Document) -> list[BenchmarkRun]:
 def _arms(text: str) -> Iterator[TableArm]:
     """The arms of all tables that are known to draft or not."""
     for rows in _tables(text):
-        found = [arm for arm in _rows_of(rows) or _columns_of(rows) if arm.drafts is not None]
-        if any(arm.drafts for arm in found):
-            yield from found
+        arms = [arm for arm in _rows_of(rows) or _columns_of(rows) if arm.drafts is not None]
+        if any(arm.drafts for arm in arms):
+            yield from arms
 
 
 def _tables(text: str) -> Iterator[list[Cells]]:
@@ -134,8 +137,10 @@ def _field(title: str) -> tuple[str, float]:
     inside = unit[1].strip() if unit else ""
     plain = " ".join(_UNIT.sub(" ", low).replace("mean/std", " ").split())
     for name, pattern in _FIELDS:
-        if pattern.fullmatch(plain) or (name == "speed" and pattern.fullmatch(f"{plain} {inside}")):
-            return name, 1e3 if inside in ("s", "sec", "seconds") else 1.0
+        match = pattern.fullmatch(plain)
+        if match or (name == "speed" and pattern.fullmatch(f"{plain} {inside}")):
+            statistic = (" p50" if match and match[1] else " mean") if name in TIMES else ""
+            return name + statistic, 1e3 if inside in ("s", "sec", "seconds") else 1.0
     return NAME, 1.0
 
 
@@ -170,24 +175,22 @@ def _arm(
     cells: Sequence[str], fields: Sequence[tuple[str, float]], deviations: Sequence[bool]
 ) -> TableArm:
     values: dict[str, tuple[float, ...]] = {}
-    sd: dict[str, float] = {}
     names = []
-    k_cell = None
+    k_cell = sd = None
     for cell, (field, scale), deviates in zip(cells, fields, deviations, strict=False):
         text = bare_cell(cell)
-        found = _values(text)
-        if field == NAME and not found:
+        numbers = _values(text)
+        if field == NAME and not numbers:
             names.append(text)
         elif field == "k":
             k_cell = text
-        elif field not in (NAME, OTHER) and field not in values and found:
-            if (deviates and len(found) == 2) or "±" in text:
-                sd[field], found = found[-1] * scale, found[:1]
+        elif field not in (NAME, OTHER) and field not in values and numbers:
+            if (deviates and len(numbers) == 2) or "±" in text:
+                sd, numbers = numbers[-1] if field == "speed" else sd, numbers[:1]
             percent = "%" in text and field == "rate"
-            values[field] = tuple(v * scale / (100 if percent else 1) for v in found)
+            values[field] = tuple(v * scale / (100 if percent else 1) for v in numbers)
     name = " ".join(filter(None, names))
-    k, drafts = drafts_of(name, k_cell)
-    return TableArm(name=name[:80], k=k, drafts=drafts, values=values, sd=sd)
+    return TableArm(name[:80], *drafts_of(name, k_cell), values, sd)
 
 
 def _values(text: str) -> tuple[float, ...]:
@@ -195,10 +198,10 @@ def _values(text: str) -> tuple[float, ...]:
     in brackets, and ratios, are none.
     """
     parts = re.split(r"\s*(?:/(?!s)|±|\+/-)\s*", _UNIT.sub(" ", text).strip().rstrip("%").strip())
-    found = [_VALUE.fullmatch(part.strip()) for part in parts]
-    if not found or not all(found):
+    matches = [_VALUE.fullmatch(part.strip()) for part in parts]
+    if not matches or not all(matches):
         return ()
-    numbers = [one for one in found if one is not None and one[3] not in ("x", "×")]
+    numbers = [one for one in matches if one is not None and one[3] not in ("x", "×")]
     return tuple(float(one[1]) * (1e3 if one[2] else 1.0) for one in numbers)
 
 
@@ -207,62 +210,62 @@ def drafts_of(name: str, k_cell: str | None = None) -> tuple[int | None, bool | 
     what they do not say.
     """
     low = name.lower()
-    said = _PLAIN.search(low) is not None, _DRAFTS.search(low) is not None
     if k_cell is not None and re.fullmatch(r"\d{1,2}", k_cell):
         return (int(k_cell), int(k_cell) > 0) if int(k_cell) <= MOST_DRAFTS else (None, None)
     if k_cell is not None and (_PLAIN.search(k_cell.lower()) or not (k_cell or name)):
         return 0, False
-    found = _K.search(low)
-    if found and k_cell is None:
-        return int(found[1]), int(found[1]) > 0
-    return (0, False) if said[0] else (None, True if said[1] else None)
+    if k_cell is None and (k := _K.search(low)):
+        return int(k[1]), int(k[1]) > 0
+    return (0, False) if _PLAIN.search(low) else (None, True if _DRAFTS.search(low) else None)
 
 
-def _runs(doc: Document, arm: TableArm) -> Iterator[BenchmarkRun]:
-    values = arm.values
-    count = max((len(values.get(name, ())) for name in ("speed", "each", "tpot")), default=0)
-
-    def at(field: str, i: int) -> float | None:
-        found = values.get(field, ())
-        if not found:
-            return None
-        return found[i] if len(found) == count else sum(found) / len(found)
-
+def _repeats(arm: TableArm) -> Iterator[Row]:
+    """The values of each repeat; what is stated once is that of all."""
+    count = max((len(arm.values.get(name, ())) for name in SPEEDS), default=0)
+    word = _DRAFTS.search(arm.name.lower())
     label = f"k={arm.k}" if not arm.name and arm.k is not None else arm.name
     for i in range(count):
-        each, tpot, streams = at("each", i), at("tpot", i), at("concurrency", i)
-        if tpot is None and each:
-            tpot = 1e3 / each
-        notes = ["a table as people write it: what it does not say is not known"]
-        if arm.values.get("each") and at("speed", i) is None and streams in (None, 1):
-            notes.append("the speed is of one stream after its first token")
-        yield BenchmarkRun(
-            file=doc.name, format=FORMAT, sha256=doc.sha256, client="table",
-            part=f"{label}, run {i + 1}" if count > 1 else label,
-            method=_method(arm), k=arm.k, concurrency=streams,
-            input_tokens=at("prompt", i), output_tokens=at("answer", i),
-            output_tok_s=at("speed", i), request_tok_s=each,
-            output_tok_s_sd=arm.sd.get("speed"),
-            tpot_ms=Latency.from_statistics(mean=tpot),
-            ttft_ms=Latency.from_statistics(mean=at("ttft", i)),
-            itl_ms=Latency.from_statistics(mean=at("itl", i)),
-            acceptance=_acceptance(arm, at("length", i), at("rate", i)), notes=tuple(notes),
-        )  # fmt: skip
+        row: dict[str, Any] = {
+            name: numbers[i] if len(numbers) == count else sum(numbers) / len(numbers)
+            for name, numbers in arm.values.items()
+        }
+        if "each" in row and not row.keys() & {"tpot mean", "tpot p50"} and row["each"]:
+            row["tpot mean"] = 1e3 / row["each"]
+        method = "none" if arm.drafts is False else _METHODS.get(word[1]) if word else None
+        part = f"{label}, run {i + 1}" if count > 1 else label
+        yield row | {"k": arm.k, "method": method, "drafts": arm.drafts, "sd": arm.sd, "part": part}
 
 
-def _method(arm: TableArm) -> str | None:
-    word = _DRAFTS.search(arm.name.lower())
-    return "none" if arm.drafts is False else _METHODS.get(word[1]) if word else None
+def _finish(run: BenchmarkRun, row: Row) -> Row:
+    notes = ["a table as people write it: what it does not say is not known"]
+    if "each" in row and "speed" not in row and run.concurrency in (None, 1):
+        notes.append("the speed is of one stream after its first token")
+    return {"part": row["part"], "notes": tuple(notes), "acceptance": _acceptance(run.k, row)}
 
 
-def _acceptance(arm: TableArm, length: float | None, rate: float | None) -> Acceptance | None:
+def _acceptance(k: int | None, row: Row) -> Acceptance | None:
     """Of an arm that drafted; a "rate" above 1 is a length where it can be one, else in percent."""
-    if not arm.drafts:
+    length, rate = row.get("length"), row.get("rate")
+    if not row["drafts"]:
         return None
     if rate is not None and rate > 1:  # in percent without its sign, or a length
-        is_length = arm.k is not None and rate <= arm.k + 1 and length is None
+        is_length = k is not None and rate <= k + 1 and length is None
         length, rate = (rate, None) if is_length else (length, rate / 100)
-    length = length if length is not None and 1 <= length <= (arm.k or MOST_DRAFTS) + 1 else None
+    length = length if length is not None and 1 <= length <= (k or MOST_DRAFTS) + 1 else None
     rate = rate if rate is not None and 0 <= rate <= 1 else None
     stated = length is not None or rate is not None
     return Acceptance(length=length, rate=rate) if stated else None
+
+
+LAYOUT = FileLayout(
+    format=FORMAT,
+    client="table",
+    fields={
+        "k": "k", "method": "method", "concurrency": "concurrency", "input_tokens": "prompt",
+        "output_tokens": "answer", "output_tok_s": "speed", "request_tok_s": "each",
+        "output_tok_s_sd": "sd",
+    },
+    times={f"{name}_ms": f"{name} {{}}" for name in TIMES},
+    words={"mean": "mean", "p50": "p50"},
+    finish=_finish,
+)  # fmt: skip

@@ -1,4 +1,5 @@
-"""A file as the readers see it: bounded text, and its JSON where it is JSON or JSON lines.
+"""A file as the readers see it: bounded text, and its values where it is JSON, JSON lines or the
+YAML of a report.
 
 The bytes may be packed by gzip, in PowerShell's UTF-16, in colour, or with what a log collector
 puts in front of every line.
@@ -18,11 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.facts import AdvisorError
-from advisor.domain.files import UnusableFile, number_problem, read_bytes_safely
+from advisor.domain.files import UnusableFile, number_problem, read_bytes_safely, yaml_safely
 from advisor.domain.printable import printable
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 64
+# the reports of GuideLLM and llm-d
+_YAML = re.compile(r"(?:args|benchmarks|metadata|metrics|results|run|scenario|type_|version):\s")
+_LATENCY = re.compile(r"\b(?:time_to_first_token|inter_token_latency)(?:_ms)?:")
 _JSON_LINE = re.compile(r"^(?:\{\s*\"|\[\s*\{)", re.M)
 
 
@@ -100,6 +104,11 @@ def find_inside(doc: Document) -> Document | None:
 def _json_values(name: str, text: str, tail: bool = False) -> tuple[Any, ...]:
     """The JSON values of a text that is JSON; `tail` allows other text after them."""
     start = text.lstrip()
+    if _YAML.match(start) and _LATENCY.search(start) and "```" not in start:
+        try:
+            return (yaml_safely(text, name),)
+        except AdvisorError as error:
+            raise Unreadable(str(error)) from None
     if not start.startswith(("{", "[{", "[\n", "[ ", "[\r")):
         return ()
     if _too_deep(start):

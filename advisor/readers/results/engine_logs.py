@@ -31,22 +31,10 @@ _VLLM_SPEED = re.compile(
     r"([0-9]+(?:\.[0-9]*)?) tokens/s, "
     r"Running: (\d+) reqs"
 )
-# releases before 0.8.5: no acceptance length
-_VLLM_RATE = re.compile(
-    r"(?:SpecDecoding|Speculative) metrics: Draft acceptance rate: [0-9.]+%?, "
-    r"(?:Accepted|Number of accepted tokens): (\d+)(?: tokens)?, "
-    r"(?:Drafted|Number of draft tokens): (\d+)"
-)
-# releases before 0.8: cumulative
-_VLLM_TOTALS = re.compile(
-    r"Speculative metrics: Draft acceptance rate: [0-9.]+, System efficiency: [0-9.]+, Number of "
-    r"speculative tokens: (\d+), Number of accepted tokens: (\d+), Number of draft tokens: (\d+), "
-    r"Number of emitted tokens: (\d+)"
-)
 _VLLM_COUNTS = re.compile(r"Accepted:\s+(\d+) tokens,\s+Drafted:\s+(\d+) tokens")
 # a line that was cut or wrapped
 _VLLM_LENGTH = re.compile(r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?)")
-_VLLM = (_VLLM_SPEC, _VLLM_SPEED, _VLLM_TOTALS, _VLLM_RATE, _VLLM_LENGTH)
+_VLLM = (_VLLM_SPEC, _VLLM_SPEED, _VLLM_LENGTH)
 _SGLANG = re.compile(
     r"Decode batch(?: \[\d+\])?[,.].{0,20}?#running-req: (\d+),"
     r".{0,400}?gen throughput \(token/s\): ([0-9]+(?:\.[0-9]*)?)"
@@ -123,18 +111,15 @@ def _vllm(doc: Document) -> BenchmarkRun:
         for length, accepted, drafted, rates in windows
     ]
     drafted, accepted = sum(row[2] for row in windows), sum(row[1] for row in windows)
-    totals = _VLLM_TOTALS.findall(doc.text)
-    k = max(map(len, rows), default=int(totals[-1][0]) if totals else 0)
-    printed = (
-        _acceptance_of_lines(steps, drafted, accepted, rows) if drafted and any(steps) else None
-    )
+    k = max(map(len, rows), default=0)
     return _run(
         doc,
         VLLM,
         engine="vllm",
         **({"k": k or None} | start_of(doc.text)),
         **_speeds(_VLLM_SPEED.findall(doc.text), "means of the printed windows of about 10 s"),
-        acceptance=printed or _rough_acceptance(doc.text),
+        acceptance=_acceptance_of_lines(steps, drafted, accepted, rows)
+        or _rough_acceptance(doc.text),
     )
 
 
@@ -184,17 +169,7 @@ def _speeds(lines: Iterable[tuple[str, str, str]], note: str) -> dict[str, Any]:
 
 def _rough_acceptance(text: str) -> Acceptance | None:
     """From lines that print less: counts alone, or the length of each window."""
-    if totals := _VLLM_TOTALS.findall(text):
-        # its accepted ones count those behind a rejection too: the emitted ones make the length
-        k, accepted, drafted, emitted = (int(number) for number in totals[-1])
-        if k and drafted:
-            per_step = emitted * k / drafted
-            return Acceptance(
-                length=per_step if per_step >= 1 else None,
-                rate=min(accepted / drafted, 1.0), draft_tokens=drafted,
-            )  # fmt: skip
-    printed = _VLLM_RATE.findall(text) or _VLLM_COUNTS.findall(text)
-    counts = [(int(accepted), int(drafted)) for accepted, drafted in printed]
+    counts = [(int(accepted), int(drafted)) for accepted, drafted in _VLLM_COUNTS.findall(text)]
     if counts and any(drafted for _, drafted in counts):
         accepted, drafted = (sum(each) for each in zip(*counts, strict=True))
         return Acceptance.from_counts(None, drafted, accepted)

@@ -1,5 +1,5 @@
-"""Prometheus text of a server's /metrics (vLLM, SGLang, llama-server), or a query's answer of
-Prometheus itself: one scrape, or the difference of two.
+"""Prometheus text of a server's /metrics (vLLM, SGLang, llama-server): one scrape, or the
+difference of two.
 
 Counters run from the start of the server. One scrape is therefore no rate of a run: it gives the
 totals since the start, marked as such, and two scrapes of one server give what happened between
@@ -20,14 +20,11 @@ from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency, per_r
 FORMAT = "prometheus-text"
 _TYPE = re.compile(r"^# TYPE (vllm|sglang|llamacpp)[:_]\S+ \w+", re.M)
 _SAMPLE = re.compile(
-    r"^(vllm|sglang|llamacpp)[:_][a-z_]+(?:\{[^}\n]*\}(?:\s*\|)?)? [0-9.eE+-]+(?: \d+)?$",
+    r"^(vllm|sglang|llamacpp)[:_][a-z_]+(?:\{[^}\n]*\})? [0-9.eE+-]+(?: \d+)?$",
     re.M,
 )
 # lines of the three engines; a collector may have written the colon of their names as "_"
 _OURS = re.compile(r"^(# (?:HELP|TYPE) )?(vllm|sglang|llamacpp)[:_](?=[a-z])")
-_NUMBER = re.compile(r"[0-9.]+(?:e[+-]?\d+)?")
-_WORD = re.compile(r"[\w./:@+-]{1,200}")
-_BAR = re.compile(r"\}\s*\|\s*")  # as Grafana's and Prometheus' pages are pasted
 _ENGINE: dict[str, Literal["vllm", "sglang", "llama-server"]] = {
     "vllm": "vllm", "sglang": "sglang", "llamacpp": "llama-server",
 }  # fmt: skip
@@ -77,34 +74,8 @@ class Scrape(NamedTuple):
 
 
 def matches(doc: Document) -> bool:
-    """Whether the text is a scrape of Prometheus metrics, or an answer of its API with some."""
-    if doc.values:
-        return bool(_SAMPLE.search(_lines_of_answer(doc.object)))
-    return bool(_TYPE.search(doc.text) or _SAMPLE.search(doc.text))
-
-
-def _lines_of_answer(row: Mapping[str, Any]) -> str:
-    """The samples of a Prometheus answer as exposition text, the last value of a range; empty where
-    it is none.
-    """
-    data = row.get("data")
-    found = data.get("result") if isinstance(data, dict) and row.get("status") == "success" else ()
-    rows = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return "\n".join(filter(None, map(_line_of_sample, rows)))
-
-
-def _line_of_sample(row: Mapping[str, Any]) -> str:
-    labels, values = row.get("metric"), row.get("values") or [row.get("value")]
-    last = values[-1] if isinstance(values, list) else None
-    if not isinstance(labels, dict) or not isinstance(last, list) or len(last) != 2:
-        return ""
-    kept = [
-        f'{name}="{labels[name]}"'
-        for name in ("engine", "model_name", "position")
-        if _WORD.fullmatch(str(labels.get(name, "")))
-    ]
-    plain = _NUMBER.fullmatch(str(last[1])) is not None
-    return f"{labels.get('__name__')}{{{','.join(kept)}}} {last[1]}" if plain else ""
+    """Whether the text is a scrape of Prometheus metrics."""
+    return not doc.values and bool(_TYPE.search(doc.text) or _SAMPLE.search(doc.text))
 
 
 def scrape(text: str, name: str = "metrics") -> Scrape:
@@ -151,7 +122,7 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
 def _engine_lines(text: str) -> str:
     """The lines of the three engines, their names with a colon; a pasted page has others."""
     kept = [
-        _OURS.sub(lambda m: f"{m[1] or ''}{m[2]}:", _BAR.sub("} ", line))
+        _OURS.sub(lambda m: f"{m[1] or ''}{m[2]}:", line)
         for line in text.splitlines()
         if _OURS.match(line)
     ]
@@ -197,8 +168,7 @@ def between(first: Scrape, last: Scrape) -> Scrape:
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return the totals since the server's start as one run."""
     note = "totals since the server's start: take a second scrape after the run for the run alone"
-    text = _lines_of_answer(doc.object) if doc.values else doc.text
-    return [run_of(scrape(text, doc.name), doc.name, doc.sha256, notes=(note,))]
+    return [run_of(scrape(doc.text, doc.name), doc.name, doc.sha256, notes=(note,))]
 
 
 def run_of(

@@ -1,6 +1,6 @@
-"""The engine of the clients' files: a client declares where each field of a run stands, in what
-unit, and this reads it. Printed tables and lines are brought to the same form first: a label and
-its value.
+"""The engine of the clients' JSON: a client is a `FileLayout`, which declares the marks of its
+files, where each field of a run stands and in what unit; this reads it. Tables of CSV and printed
+lines are brought to the same form first: a label and its value.
 
 A place is the keys down to a value, joined by " > "; several places are alternatives, the first
 that holds a value counts. Times are places with "{}" for the client's word of a statistic.
@@ -9,13 +9,13 @@ that holds a value counts. Times are places with "{}" for the client's word of a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from advisor.readers.results.document import Document
+from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import (
     Acceptance,
     BenchmarkRun,
@@ -46,11 +46,19 @@ _LISTS = TypeAdapter(dict[str, list[float]])
 
 @dataclass(frozen=True)
 class FileLayout:
-    """How one client writes a run: the places of its fields, and what holds of all its files."""
+    """How one client writes a run: the marks of its files, the places of its fields, and what
+    holds of all its files.
+    """
 
     format: str
     client: str
     fields: Mapping[str, Place]
+    marks: tuple[str, ...] = ()  # places that each load of its JSON has
+    lacks: tuple[str, ...] = ()  # and has not
+    loads: Callable[[dict[str, Any]], Iterable[Row]] | None = (
+        None  # of an object; itself where None
+    )
+    word: str = "run"  # what a load is called
     totals: Mapping[str, Place] = field(default_factory=dict)  # over all requests
     times: Mapping[str, Place] = field(default_factory=dict)
     words: Mapping[str, Place] = field(default_factory=dict)  # statistic -> the client's word
@@ -60,26 +68,67 @@ class FileLayout:
     engine: EngineName | None = None
     kind: Kind = "serving"
     notes: tuple[str, ...] = ()
+    tpot_by_means: str = ""  # why the client's own time per token is none
+    needs: str = ""  # a field without which nothing was measured
+    each: Callable[[Row], Row] | None = None  # the times of each request, ms
+    # the fields that follow from several; None where a load is no run
+    finish: Callable[[BenchmarkRun, Row], Mapping[str, Any] | None] | None = None
 
-    def run(
-        self, doc: Document, row: Row, part: str = "", values: Row | None = None, **known: Any
-    ) -> BenchmarkRun:
-        """A row as a run; `values` are times of each request, ms, `known` what the row does not
-        state in so many words. Raises ValidationError for a value that is no number.
+    def matches(self, doc: Document) -> bool:
+        """Whether all objects of the document hold loads of this client."""
+        by_object = [list(self.loads(row)) if self.loads else [row] for row in doc.objects]
+        return bool(by_object) and all(
+            rows and all(map(self._is_marked, rows)) for rows in by_object
+        )
+
+    def _is_marked(self, row: Row) -> bool:
+        has = all(has_place(row, mark) for mark in self.marks)
+        return has and not any(has_place(row, mark) for mark in self.lacks)
+
+    def read(self, doc: Document) -> list[BenchmarkRun]:
+        """One run a load. Raises Unreadable where nothing was measured, ValidationError for a
+        value that is no number.
         """
+        rows = doc.objects
+        loads = [load for row in rows for load in self.loads(row)] if self.loads else rows
+        return self.runs(doc, loads)
+
+    def runs(self, doc: Document, rows: Iterable[Row], word: str = "") -> list[BenchmarkRun]:
+        """One run a row, as `read`."""
+        runs = []
+        for part, row in parts_of(rows, word or self.word):
+            run = self._run(doc, row, part)
+            update = self.finish(run, row) if self.finish else {}
+            if update is None:
+                continue
+            run = run.model_copy(update=update)
+            if self.needs and not getattr(run, self.needs):
+                place = _each(self.fields.get(self.needs, self.needs))[0]
+                raise Unreadable(f"{doc.name}: {self.format}: no {place} is stated; cut off?")
+            runs.append(run)
+        return runs
+
+    def _run(self, doc: Document, row: Row, part: str) -> BenchmarkRun:
         fields: dict[str, Any] = {}
+        values = self.each(row) if self.each else {}
         for name, place in self.fields.items():
             fields[name] = text_at(row, place) if name in TEXTS else self.number(row, name)
         for name, place in self.totals.items():
-            fields[name] = per_request(number_at(row, place), fields.get("requests"))
+            if fields.get(name) is None:
+                fields[name] = per_request(number_at(row, place), fields.get("requests"))
         for name in self.times:
-            fields[name] = self.time(row, name, (values or {}).get(name, ()))
+            fields[name] = self.time(row, name, values.get(name, ()))
         if self.acceptance:
             fields["acceptance"] = self.acceptance_of(row)
-        about = {"kind": self.kind, "engine": self.engine, "notes": self.notes}
+        notes = self.notes
+        if self.tpot_by_means:
+            whole, first = fields.get("e2e_ms"), fields.get("ttft_ms")
+            fields["tpot_ms"] = mean_after_first(whole, first, fields.get("output_tokens"))
+            notes = (f"{BY_MEANS}{self.tpot_by_means}", *notes) if fields["tpot_ms"] else notes
+        about = {"kind": self.kind, "engine": self.engine, "notes": notes}
         return BenchmarkRun(
             file=doc.name, sha256=doc.sha256, format=self.format, client=self.client, part=part,
-            **(about | fields | known),
+            **(about | fields),
         )  # fmt: skip
 
     def number(self, row: Row, name: str) -> float | None:
@@ -128,6 +177,13 @@ def value_at(row: Any, place: Place) -> Any:
         if value is not None and value != "":
             return value
     return None
+
+
+def has_place(row: Any, place: str) -> bool:
+    """Whether there is a value at a place, if only a null."""
+    *above, last = place.split(" > ")
+    parent = value_at(row, " > ".join(above)) if above else row
+    return isinstance(parent, Mapping) and last in parent
 
 
 def number_at(row: Any, place: Place, scale: float = 1.0) -> float | None:

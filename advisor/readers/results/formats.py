@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -22,30 +22,40 @@ from advisor.readers.results import (
 )
 from advisor.readers.results.clients import (
     aiperf,
-    aisbench,
     cluster_reports,
-    evalscope,
-    guidellm,
     llama_tests,
-    llmperf,
+    load_tools,
     offline,
     serving,
     serving_console,
-    trtllm_bench,
 )
 from advisor.readers.results.document import Document, Unreadable, find_inside, load
 from advisor.readers.results.run import BenchmarkRun
 
-READERS: tuple[ModuleType, ...] = (
-    own_runs, serving, serving_console, offline, llama_tests, answers, engine_logs, guidellm,
-    evalscope, aiperf, exposition, trtllm_bench, aisbench, cluster_reports, llmperf,
+
+class Reader(NamedTuple):
+    """One form of file: whether a document is of it, and its runs."""
+
+    format: str
+    matches: Callable[[Document], bool]
+    read: Callable[[Document], list[BenchmarkRun]]
+
+
+_CLIENTS = (serving, offline, llama_tests, answers, load_tools, aiperf, cluster_reports)
+_TEXTS = (
+    own_runs, serving, serving_console, offline, llama_tests, engine_logs, exposition,
 )  # fmt: skip
+READERS = (
+    *(Reader(one.format, one.matches, one.read) for client in _CLIENTS for one in client.LAYOUTS),
+    *(Reader(text.FORMAT, text.matches, text.read) for text in _TEXTS),
+)
+TABLES = Reader(comparison_tables.FORMAT, comparison_tables.matches, comparison_tables.read)
 KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
     "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "
-    "GuideLLM, evalscope perf, AIPerf, GenAI-Perf, llama-benchy, trtllm-bench, AISBench, llmperf, "
-    "genai-bench, llm-d-benchmark, inference-perf, InferenceX, a server's /metrics, or a table "
-    "with k and tok/s"
+    "the JSON of GuideLLM, evalscope perf, AIPerf, GenAI-Perf, llama-benchy, trtllm-bench, "
+    "AISBench, llmperf, genai-bench, llm-d-benchmark, inference-perf, InferenceX, a server's "
+    "/metrics, or a table with k and tok/s"
 )
 
 
@@ -67,16 +77,35 @@ _KIN: tuple[tuple[set[str], str], ...] = (
 )
 
 
+# what clients print or save beside their JSON: a word of the text, and the file to give
+_BESIDE = (
+    ("guidellm", "GuideLLM", "its benchmarks.json"),
+    ("Benchmarks Stats:", "GuideLLM", "its benchmarks.json"),
+    ("Run Summary Info", "GuideLLM", "its benchmarks.json"),
+    ("generative_benchmark", "GuideLLM", "its benchmarks.json"),
+    ("Benchmarking summary:", "evalscope", "its benchmark_summary.json"),
+    ("Performance Test Summary", "evalscope", "its benchmark_summary.json"),
+    ("LLM Metrics", "AIPerf", "its profile_export_aiperf.json"),
+    ("Output Token Throughput (", "AIPerf", "its profile_export_aiperf.json"),
+    ("Performance Parameters", "AISBench", "the JSON beside its CSV"),
+    ("= Speculative Decoding Metrics", "AISBench", "the JSON that it saves"),
+    ("= PERFORMANCE OVERVIEW", "trtllm-bench", "the file of --report_json"),
+    ("Overall Output Throughput:", "llmperf", "its *_summary.json"),
+)  # fmt: skip
+
+
 def _kin(doc: Document) -> str:
     """What a file is that no reader takes, where that is known; else empty."""
     names = set(doc.objects[0]) if doc.objects else set(re.split(r"[,\n]", doc.text[:400]))
-    return next((what for marks, what in _KIN if marks <= names), "")
+    beside = (row for row in _BESIDE if not doc.values and row[0] in doc.text)
+    printed = next((f"a table of {tool}: give {file}" for _, tool, file in beside), "")
+    return next((what for marks, what in _KIN if marks <= names), printed)
 
 
-def readers_of(doc: Document) -> list[ModuleType]:
+def readers_of(doc: Document) -> list[Reader]:
     """The readers that take a document: none or one. What people wrote themselves comes last."""
     taken = [reader for reader in READERS if reader.matches(doc)]
-    return taken or ([comparison_tables] if comparison_tables.matches(doc) else [])
+    return taken or ([TABLES] if TABLES.matches(doc) else [])
 
 
 def read_document(doc: Document) -> list[BenchmarkRun]:
@@ -89,7 +118,7 @@ def read_document(doc: Document) -> list[BenchmarkRun]:
     if not taken:
         raise Unreadable(f"{doc.name}: {_kin(doc) or f'no result of {KNOWN}'}")
     if len(taken) > 1:
-        names = " and ".join(reader.FORMAT for reader in taken)
+        names = " and ".join(reader.format for reader in taken)
         raise Unreadable(f"{doc.name}: holds results of several formats ({names}); split it")
     try:
         runs: list[BenchmarkRun] = taken[0].read(doc)
@@ -98,12 +127,12 @@ def read_document(doc: Document) -> list[BenchmarkRun]:
         where = ".".join(str(part) for part in first["loc"]) or "value"
         got = excerpt(repr(first.get("input")), 40)
         raise Unreadable(
-            f"{doc.name}: {taken[0].FORMAT}: {excerpt(where)}: {first['msg'].lower()} (got {got})"
+            f"{doc.name}: {taken[0].format}: {excerpt(where)}: {first['msg'].lower()} (got {got})"
         ) from error
     except csv.Error as error:
-        raise Unreadable(f"{doc.name}: {taken[0].FORMAT}: damaged table ({error})") from error
+        raise Unreadable(f"{doc.name}: {taken[0].format}: damaged table ({error})") from error
     if not runs:
-        raise Unreadable(f"{doc.name}: {taken[0].FORMAT} without a single finished run")
+        raise Unreadable(f"{doc.name}: {taken[0].format} without a single finished run")
     return runs
 
 

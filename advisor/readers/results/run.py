@@ -42,16 +42,6 @@ class ResultModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Foreign(BaseModel):
-    """A file of another program: fields that are not read are ignored, no type is guessed from
-    another.
-    """
-
-    model_config = ConfigDict(
-        extra="ignore", frozen=True, protected_namespaces=(), coerce_numbers_to_str=True
-    )
-
-
 class Latency(ResultModel):
     """A time in milliseconds over the requests of one run."""
 

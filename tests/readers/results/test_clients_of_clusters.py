@@ -1,6 +1,6 @@
 """Results of trtllm-bench, AISBench, llmperf, llm-d, inference-perf, InferenceX, evalscope 1.14
-(run against the paced server), and tables that people write: figures, both arms in one file, and
-what is no result.
+(run against the paced server), and tables that people write: figures, both arms in one file, what
+is no result, and which file to give for a table that a client prints beside its JSON.
 
 The forms are those that the clients' own code writes; where a file is not of a run of ours its
 numbers are altered.
@@ -23,33 +23,12 @@ from advisor.readers.results.run import BenchmarkRun
 FILES = Path(__file__).parent / "files"
 # file -> figures of its runs, in order, copied by hand; an expression where the file has its parts
 FIGURES: dict[str, list[dict[str, object]]] = {
-    "trtllm-mtp.txt": [
-        {
-            "engine": "tensorrt-llm", "engine_version": "1.2.0", "model": "Qwen/Qwen3.6-35B-A3B",
-            "hardware": "NVIDIA H100 80GB HBM3", "method": "mtp", "k": 3, "requests": 100,
-            "concurrency": 94.605, "input_tokens": 128.0, "output_tokens": 128.0,
-            "duration_s": 1.1555715, "output_tok_s": 11076.77, "ttft": 162.6706,
-            "ttft p99": 232.4339, "tpot": 7.3272, "tpot p90": 8.1246,
-            "e2e": 1093.2284, "length": 2.03, "rate": 0.34,
-        }
-    ],
     "trtllm-on.json": [
         {
             "engine": "tensorrt-llm", "hardware": "NVIDIA GB10", "method": "mtp", "k": 2,
             "concurrency": 3.91, "output_tok_s": 269.4, "ttft": 74.6, "tpot": 14.03, "e2e": 1856.5,
             "length": 2.286, "rate": 0.6429,
         }
-    ],
-    "aisbench.txt": [
-        {
-            "client": "AISBench", "concurrency": 1.0, "requests": 8, "failed": 0,
-            "input_tokens": 1512.5, "output_tokens": 287.375, "duration_s": 19.8978505,
-            "output_tok_s": 115.7835, "ttft": 50.332, "tpot": 10.6965, "itl p99": 10.9322,
-            "e2e p50": 2491.8789, "request_tok_s": None,
-        }
-    ],
-    "aisbench.csv": [
-        {"requests": 8, "output_tok_s": None, "concurrency": None, "ttft": 50.332, "tpot": 10.6965}
     ],
     "aisbench.json": [
         {
@@ -58,7 +37,6 @@ FIGURES: dict[str, list[dict[str, object]]] = {
         }
     ],
     "aisbench-spec.json": [{"kind": "counters", "k": 5, "length": 1 + 27514 / 15420}],
-    "aisbench-spec.txt": [{"kind": "counters", "k": 5, "length": 1 + 809 / 163, "rate": 809 / 815}],
     "inferencex.json": [
         {
             "engine": "sglang", "engine_version": "0.5.21", "hardware": "b200", "method": "mtp",
@@ -92,7 +70,6 @@ FIGURES: dict[str, list[dict[str, object]]] = {
             "tpot": (1184.0655 - 253.8223) / (99.44 - 1),
         }
     ],
-    "llmperf.txt": [{"model": "Qwen/Qwen3.6-27B", "output_tok_s": 335.40081, "ttft p99": 587.5}],
     # genai-bench 0.0.5 against the paced server: 31 ms a step of 2.28 tokens
     "genai-bench.json": [
         {
@@ -100,14 +77,6 @@ FIGURES: dict[str, list[dict[str, object]]] = {
             "input_tokens": 90.25, "duration_s": 5.2962, "output_tok_s": 226.578,
             "ttft": 80.915, "tpot": 13.9140, "tpot p99": 14.2139,
         }
-    ],
-    # the paced server: 31 ms a step; a finishing chunk without a token counts as a step there
-    "evalscope-1.14.txt": [
-        {
-            "model": "paced-model", "concurrency": 1.0, "requests": 4, "failed": 0,
-            "output_tok_s": 69.59, "ttft": 64.35, "tpot": 13.74, "length": 2.19, "rate": None,
-        },
-        {"concurrency": 4.0, "requests": 16, "output_tok_s": 277.77, "e2e": 1150.0},
     ],
     "evalscope-1.14.json": [
         {"concurrency": 4.0, "output_tok_s": 277.7714, "itl": 31.0, "length": 2.1944}
@@ -151,10 +120,6 @@ FIGURES: dict[str, list[dict[str, object]]] = {
     "vllm-answer-times.json": [
         {"tpot": 13.73, "ttft": 50.3, "request_tok_s": 1e3 / 13.73, "length": 1 + 56 / 44}
     ],
-    "prometheus-query.json": [
-        {"kind": "counters", "engine": "vllm", "k": 2, "length": 2.28, "rate": 0.64,
-         "output_tokens": 120345 / 1204}
-    ],
 }  # fmt: skip
 
 
@@ -186,12 +151,12 @@ def read(text: str) -> list[BenchmarkRun]:
 
 
 def test_a_report_without_drafts_says_so() -> None:
-    text = (FILES / "trtllm-mtp.txt").read_text()
-    start, end = text.index("= DECODING STATISTICS"), text.index("= DATASET DETAILS")
-    bare = read(text[:start] + text[end:])[0]
+    text = (FILES / "trtllm-on.json").read_text()
+    off = json.dumps(json.loads(text) | {"decoding_stats": None})
+    (bare,) = read(off)
     assert bare.speculates is False and bare.k == 0
-    both = read(text[:start] + text[end:] + text)
-    assert [run.k for run in both] == [0, 3] and both[0].part == "run 1"
+    both = read(f"{off}\n{text}")
+    assert [run.k for run in both] == [0, 2] and both[0].part == "run 1"
 
 
 def test_times_of_genai_bench_are_in_the_unit_that_it_states() -> None:
@@ -211,10 +176,11 @@ def test_times_of_genai_bench_are_in_the_unit_that_it_states() -> None:
 
 
 def test_the_stages_of_aisbench_are_runs() -> None:
-    text = (FILES / "aisbench.csv").read_text()
-    stable = text.splitlines()[1:]
-    more = "\n".join(line.replace(",total,", ",stable,", 1) for line in stable)
-    assert [run.part for run in read(f"{text}{more}\n")] == ["total", "stable"]
+    stages = {
+        metric: cells | {"stable": cells["total"]}
+        for metric, cells in json.loads((FILES / "aisbench.json").read_text()).items()
+    }
+    assert [run.part for run in read(json.dumps(stages))] == ["total", "stable"]
 
 
 @pytest.mark.parametrize(
@@ -301,6 +267,19 @@ def test_other_tables_are_refused(table: str) -> None:
         ('[{"Percentiles": "50%", "TTFT (ms)": 1.0}]', "give benchmark_summary.json"),
         ('{"n_samples": 1, "last_window_s": 30, "rows": []}', "give benchmark_summary.json"),
         ('{"dataset": "a", "parallel": 1, "max_tokens": 2, "total_timeout": 3}', "the options"),
+        ("Benchmarks Stats:\n=====\nMetadata | Request Stats || Out Tok/sec|", "benchmarks.json"),
+        ("\u2139 Run Summary Info\n|====|\n| Benchmark | Timings |\n", "benchmarks.json"),
+        ("Type,Run Id,Name\ngenerative_benchmark,1,concurrent@4\n", "benchmarks.json"),
+        ("Benchmarking summary:\n+---+---+\n| Key | Value |\n", "benchmark_summary.json"),
+        ("Performance Test Summary Report\n", "benchmark_summary.json"),
+        (
+            "NVIDIA AIPerf | LLM Metrics\n\u2503 Metric \u2503 avg \u2503\n",
+            "profile_export_aiperf.json",
+        ),
+        ("Metric,avg,p50\nOutput Token Throughput (tokens/sec),1,1\n", "export_aiperf.json"),
+        ("\u2502 Performance Parameters \u2502 Stage \u2502\n", "JSON beside its CSV"),
+        ("= PERFORMANCE OVERVIEW\n=====\nRequest Throughput (req/sec): 1\n", "--report_json"),
+        ("Overall Output Throughput: 335.4\n", "_summary.json"),
     ],
 )
 def test_what_lies_beside_a_result_is_named(text: str, why: str) -> None:
@@ -330,10 +309,10 @@ def test_runs_of_an_engine_without_predictions_are_judged_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    text = (FILES / "trtllm-mtp.txt").read_text()
-    off = tmp_path / "off.txt"
-    off.write_text(text[: text.index("= DECODING STATISTICS")])
-    pair = [str(off), str(FILES / "trtllm-mtp.txt"), "--hw", "h100"]
+    on = FILES / "trtllm-on.json"
+    off = tmp_path / "off.json"
+    off.write_text(json.dumps(json.loads(on.read_text()) | {"decoding_stats": None}))
+    pair = [str(off), str(on), "--hw", "h100"]
     status, said = call("ab", *pair)
     assert status == 0 and "NO DIFFERENCE" in said and "'tensorrt-llm' is none" in said
     status, said = call("calibrate", *pair, "--name", "t")

@@ -1,5 +1,5 @@
 """Benchmarks whose rows are tests named by their lengths ("pp512 @ d1024"): `llama-bench` (-o json,
-jsonl, csv, md, sql), `llama-batched-bench` (table, jsonl), ik_llama.cpp's `llama-sweep-bench`
+jsonl, csv, md), `llama-batched-bench` (table, jsonl), ik_llama.cpp's `llama-sweep-bench`
 (table, jsonl) and llama-benchy 0.2 to 0.4 (JSON, CSV, markdown).
 
 The first three cannot speculate: a baseline only. Prompt (pp) and generation (tg) are separate
@@ -13,7 +13,6 @@ engine or of drafts.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -25,149 +24,38 @@ from advisor.readers.results.run import BenchmarkRun, Latency
 from advisor.readers.results.tables import has_table, table_records, tables_under
 
 FORMAT = "llama-tests"
-BENCH = FileLayout(
-    format="llama-bench", client="llama-bench", engine="llama-server", kind="offline",
-    fields={
-        "date": "test_time", "model": ("model_filename", "model_type"), "hardware": "gpu_info",
-        "input_tokens": "n_prompt", "output_tokens": "n_gen", "depth_tokens": "n_depth",
-        "output_tok_s": "avg_ts", "output_tok_s_sd": "stddev_ts",
-    },
-)  # fmt: skip
-BATCHED = FileLayout(
-    format="llama-batched-bench", client="llama-batched-bench", engine="llama-server",
-    kind="offline",
-    fields={
-        "concurrency": "pl", "requests": "pl", "input_tokens": "pp", "output_tokens": "tg",
-        "duration_s": "t", "output_tok_s": "speed_tg", "prompt_tok_s": "speed_pp",
-    },
-    notes=("output tok/s of the generation phase alone",),
-)  # fmt: skip
-SWEEP = FileLayout(
-    format="llama-sweep-bench", client="llama-sweep-bench", kind="offline",
-    fields={
-        "input_tokens": "pp", "output_tokens": "tg", "depth_tokens": "n_kv",
-        "output_tok_s": "speed_tg", "prompt_tok_s": "speed_pp",
-    },
-    notes=("output tok/s of the generation phase alone",),
-)  # fmt: skip
-BENCHY = FileLayout(
-    format="llama-benchy", client="llama-benchy",
-    fields={
-        "client_version": "version", "date": "timestamp", "model": "model",
-        "concurrency": "concurrency", "input_tokens": "prompt_size",
-        "depth_tokens": "context_size", "output_tokens": "response_size",
-        "output_tok_s": "tg_throughput > mean", "output_tok_s_sd": "tg_throughput > std",
-        "request_tok_s": "tg_req_throughput > mean", "prompt_tok_s": "pp_throughput > mean",
-    },
-    times={"ttft_ms": "e2e_ttft > {}"}, words={"mean": "mean", "sd": "std"},
-    notes=("output tok/s from the first to the last token, without the prompt's time",),
-)  # fmt: skip
 _NONE: dict[str, Any] = {"method": "none", "k": 0}
-_NEEDED = {"n_prompt", "n_gen", "avg_ts", "stddev_ts"}
-_CSV = {"n_prompt", "n_gen", "avg_ts"}
-_BENCHY_CSV = {"model", "test_name", "t_s_mean"}
-_PHASES = (  # columns of the tables of both phases, under the names of the JSON
-    (("pp", "tg", "pl", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg", "t", "speed"),
-     re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)),
-    (("pp", "tg", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg"),
-     re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)),
-)  # fmt: skip
-_TABLE = re.compile(r"^[> ]*\|\s*model\s*\|(?!.*peak t/s).*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
-_BENCHY_TABLE = re.compile(r"^[> ]*\|\s*(?:model\s*\|\s*)?test\s*\|.*peak t/s.*\|\s*$", re.M)
-_TEST = re.compile(r"^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$")
-_BENCHY_TEST = re.compile(r"^(pp|tg)(\d*)(?: @ d(\d+))?(?: \(c(\d+)\))?$")
-_SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
-_INSERT = re.compile(
-    r"^INSERT INTO \w+ \(([^)\n]{1,4000})\) VALUES \(([^\n]{1,20000})\);[ \t]*$", re.M
-)
-_BUILD = re.compile(r"^[> ]*build: ([0-9a-f]+) \((\d+)\)", re.M)
+_PHASES = ("pp", "tg", "speed_pp", "speed_tg")
 
 
-def matches(doc: Document) -> bool:
-    """Whether the document is output of one of the four."""
-    if _is_benchy(doc.object):
-        return True
-    if doc.values:
-        rows = doc.objects
-        return bool(rows) and all(row.keys() >= _NEEDED or _phases(row) for row in rows)
-    text = doc.text
-    tables = (_TABLE, _BENCHY_TABLE, *(head for _, head in _PHASES))
-    return (
-        has_table(text, _CSV)
-        or has_table(text, _BENCHY_CSV)
-        or any(head.search(text) for head in tables)
-        or any(_sql_rows(text))
-    )
-
-
-def _is_benchy(row: Row) -> bool:
-    return {"latency_mode", "prefix_caching_enabled", "benchmarks"} <= row.keys()
-
-
-def _phases(row: Row) -> FileLayout | None:
-    """The layout of a row whose two phases have a speed each."""
-    if not {"pp", "tg", "speed_pp", "speed_tg"} <= row.keys():
-        return None
-    return BATCHED if "pl" in row else SWEEP if "n_kv" in row else None
-
-
-def read(doc: Document) -> list[BenchmarkRun]:
-    """Return one run per test."""
-    if _is_benchy(doc.object):
-        loads = list_at(doc.object, "benchmarks")
-        return [
-            _benchy_run(doc, doc.object | load)
-            for load in loads
-            if not load.get("is_context_prefill_phase")
-        ]
-    if doc.objects:
-        return [_phase_run(doc, row) if _phases(row) else _run(doc, row) for row in doc.objects]
-    # a page of notes holds several tables, each of which is read
-    runs = [_phase_run(doc, row) for row in _phase_rows(doc.text)]
-    runs += [_run(doc, row) for row in _markdown(doc.text)]
-    runs += _benchy_runs(doc)
-    records = list(_sql_rows(doc.text)) or table_records(doc.text, _CSV)
-    return runs or [_run(doc, row) for row in records if row.get("avg_ts")]
-
-
-def _sql_rows(text: str) -> Iterator[Row]:
-    """The rows that statements of SQL insert."""
-    for names, values in _INSERT.findall(text):
-        columns = [name.strip() for name in names.split(",")]
-        cells = next(csv.reader([values], quotechar="'", skipinitialspace=True))
-        if len(columns) == len(cells) and set(columns) >= _CSV:
-            yield dict(zip(columns, cells, strict=True))
-
-
-def _run(doc: Document, row: Row) -> BenchmarkRun:
-    run = BENCH.run(doc, row, concurrency=1, **_NONE)
+def _bench_finish(run: BenchmarkRun, row: Row) -> Row:
     prompt, output, depth = (
         round(n or 0) for n in (run.input_tokens, run.output_tokens, run.depth_tokens)
     )
     part = "+".join(f"{word}{n}" for word, n in (("pp", prompt), ("tg", output)) if n)
     build = number_at(row, "build_number")
+    release = f"b{build:.0f}" if build else None
     samples = _samples(row)
     times = Latency.of(1e3 / v for v in samples if v > 0) if samples else None
     alone = run.output_tok_s and not prompt
     if alone and not samples:
         times = Latency.from_statistics(mean=1e3 / (run.output_tok_s or 1.0))
     mixed = prompt and output
-    return run.model_copy(
-        update={
-            "part": part + (f" @ d{depth}" if depth else ""),
-            "client_version": f"b{build:.0f}" if build else None,
-            "engine_version": f"b{build:.0f}" if build else None,
-            "input_tokens": run.input_tokens or None,
-            "output_tokens": run.output_tokens or None,
-            "output_tok_s": run.output_tok_s if not prompt else None,
-            "request_tok_s": run.output_tok_s if not prompt else None,
-            "output_tok_s_sd": run.output_tok_s_sd if alone else None,
-            "prompt_tok_s": run.output_tok_s if not output else None,
-            "repeats": len(samples) or None,
-            "tpot_ms": times if alone else None,
-            "notes": ("t/s counts prompt and generated tokens together",) if mixed else (),
-        }
-    )
+    return _NONE | {
+        "concurrency": 1.0,
+        "part": part + (f" @ d{depth}" if depth else ""),
+        "client_version": release,
+        "engine_version": release,
+        "input_tokens": run.input_tokens or None,
+        "output_tokens": run.output_tokens or None,
+        "output_tok_s": run.output_tok_s if not prompt else None,
+        "request_tok_s": run.output_tok_s if not prompt else None,
+        "output_tok_s_sd": run.output_tok_s_sd if alone else None,
+        "prompt_tok_s": run.output_tok_s if not output else None,
+        "repeats": len(samples) or None,
+        "tpot_ms": times if alone else None,
+        "notes": ("t/s counts prompt and generated tokens together",) if mixed else (),
+    }
 
 
 def _samples(row: Row) -> list[float]:
@@ -179,6 +67,120 @@ def _samples(row: Row) -> list[float]:
         except (ValueError, RecursionError):
             samples = []
     return floats_at({"samples": samples}, "samples")
+
+
+def _phases_finish(run: BenchmarkRun, row: Row) -> Row:
+    speed, seconds, tokens = run.output_tok_s or None, number_at(row, "t_tg"), run.output_tokens
+    sizes = f"pp{run.input_tokens or 0:.0f} tg{tokens or 0:.0f}"
+    streams = run.concurrency or 1.0
+    return _NONE | {
+        "part": f"B{streams:.0f} {sizes}" if run.concurrency
+        else f"{sizes} @ d{run.depth_tokens or 0:.0f}",
+        "concurrency": streams,
+        "input_tokens": run.input_tokens or None, "output_tokens": tokens or None,
+        "output_tok_s": speed, "request_tok_s": speed and speed / streams,
+        "tpot_ms": Latency.from_statistics(mean=seconds * 1e3 / tokens)
+        if seconds and tokens else None,
+    }  # fmt: skip
+
+
+def _benchy_finish(run: BenchmarkRun, row: Row) -> Row | None:
+    if row.get("is_context_prefill_phase"):
+        return None
+    speeds = floats_at(row, "tg_req_throughput > values")
+    times = Latency.of(1e3 / v for v in speeds if v > 0)
+    if times is None and run.request_tok_s:
+        times = Latency.from_statistics(mean=1e3 / run.request_tok_s)
+    sizes = (("pp", run.input_tokens), ("tg", run.output_tokens))
+    words = [f"{word}{'None' if size is None else f'{size:.0f}'}" for word, size in sizes]
+    depth = f" @ d{run.depth_tokens:.0f}" if run.depth_tokens else ""
+    table = f"table {row['table']}: " if "table" in row else ""
+    return {
+        "part": f"{table}c{run.concurrency or 0:.0f} {' '.join(words)}{depth}",
+        "depth_tokens": run.depth_tokens or None,
+        "repeats": len(floats_at(row, "tg_throughput > values")) or None,
+        "ttft_ms": Latency.of(floats_at(row, "e2e_ttft > values")) or run.ttft_ms,
+        "tpot_ms": times,
+    }
+
+
+BENCH = FileLayout(
+    format="llama-bench", client="llama-bench", engine="llama-server", kind="offline",
+    marks=("n_prompt", "n_gen", "avg_ts", "stddev_ts"), finish=_bench_finish,
+    fields={
+        "date": "test_time", "model": ("model_filename", "model_type"), "hardware": "gpu_info",
+        "input_tokens": "n_prompt", "output_tokens": "n_gen", "depth_tokens": "n_depth",
+        "output_tok_s": "avg_ts", "output_tok_s_sd": "stddev_ts",
+    },
+)  # fmt: skip
+BATCHED = FileLayout(
+    format="llama-batched-bench", client="llama-batched-bench", engine="llama-server",
+    kind="offline", marks=(*_PHASES, "pl"), finish=_phases_finish,
+    fields={
+        "concurrency": "pl", "requests": "pl", "input_tokens": "pp", "output_tokens": "tg",
+        "duration_s": "t", "output_tok_s": "speed_tg", "prompt_tok_s": "speed_pp",
+    },
+    notes=("output tok/s of the generation phase alone",),
+)  # fmt: skip
+SWEEP = FileLayout(
+    format="llama-sweep-bench", client="llama-sweep-bench", kind="offline",
+    marks=(*_PHASES, "n_kv"), lacks=("pl",), finish=_phases_finish,
+    fields={
+        "input_tokens": "pp", "output_tokens": "tg", "depth_tokens": "n_kv",
+        "output_tok_s": "speed_tg", "prompt_tok_s": "speed_pp",
+    },
+    notes=("output tok/s of the generation phase alone",),
+)  # fmt: skip
+BENCHY = FileLayout(
+    format="llama-benchy", client="llama-benchy",
+    marks=("latency_mode", "prefix_caching_enabled"), finish=_benchy_finish,
+    loads=lambda row: [row | load for load in list_at(row, "benchmarks")],
+    fields={
+        "client_version": "version", "date": "timestamp", "model": "model",
+        "concurrency": "concurrency", "input_tokens": "prompt_size",
+        "depth_tokens": "context_size", "output_tokens": "response_size",
+        "output_tok_s": "tg_throughput > mean", "output_tok_s_sd": "tg_throughput > std",
+        "request_tok_s": "tg_req_throughput > mean", "prompt_tok_s": "pp_throughput > mean",
+    },
+    times={"ttft_ms": "e2e_ttft > {}"}, words={"mean": "mean", "sd": "std"},
+    notes=("output tok/s from the first to the last token, without the prompt's time",),
+)  # fmt: skip
+LAYOUTS = (BENCH, BATCHED, SWEEP, BENCHY)
+_CSV = {"n_prompt", "n_gen", "avg_ts"}
+_BENCHY_CSV = {"model", "test_name", "t_s_mean"}
+_PHASE_TABLES = (  # under the names of the JSON
+    (BATCHED, ("pp", "tg", "pl", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg", "t", "speed"),
+     re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)),
+    (SWEEP, ("pp", "tg", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg"),
+     re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)),
+)  # fmt: skip
+_TABLE = re.compile(r"^[> ]*\|\s*model\s*\|(?!.*peak t/s).*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
+_BENCHY_TABLE = re.compile(r"^[> ]*\|\s*(?:model\s*\|\s*)?test\s*\|.*peak t/s.*\|\s*$", re.M)
+_TEST = re.compile(r"^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$")
+_BENCHY_TEST = re.compile(r"^(pp|tg)(\d*)(?: @ d(\d+))?(?: \(c(\d+)\))?$")
+_SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
+_BUILD = re.compile(r"^[> ]*build: ([0-9a-f]+) \((\d+)\)", re.M)
+
+
+def matches(doc: Document) -> bool:
+    """Whether the text holds a table of one of the four."""
+    text = doc.text
+    heads = (_TABLE, _BENCHY_TABLE, *(head for *_, head in _PHASE_TABLES))
+    return not doc.values and (
+        has_table(text, _CSV)
+        or has_table(text, _BENCHY_CSV)
+        or any(head.search(text) for head in heads)
+    )
+
+
+def read(doc: Document) -> list[BenchmarkRun]:
+    """Return one run per test. A page of notes holds several tables, each of which is read."""
+    text = doc.text
+    runs = [run for layout, names, head in _PHASE_TABLES if head.search(text)
+            for run in layout.runs(doc, _phase_rows(text, names))]  # fmt: skip
+    runs += BENCH.runs(doc, _markdown(text)) + BENCHY.runs(doc, _benchy_loads(text))
+    records = (row for row in table_records(text, _CSV) if row.get("avg_ts"))
+    return runs or BENCH.runs(doc, records)
 
 
 def _markdown(text: str) -> Iterator[Row]:
@@ -195,58 +197,18 @@ def _markdown(text: str) -> Iterator[Row]:
                 }  # fmt: skip
 
 
-def _phase_rows(text: str) -> Iterator[Row]:
+def _phase_rows(text: str, names: tuple[str, ...]) -> Iterator[Row]:
     """The rows of numbers of the tables of both phases."""
-    for names, head in _PHASES:
-        for line in text.splitlines() if head.search(text) else ():
-            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            if len(cells) == len(names) and cells[0].isdigit():
-                yield dict(zip(names, cells, strict=True))
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == len(names) and cells[0].isdigit():
+            yield dict(zip(names, cells, strict=True))
 
 
-def _phase_run(doc: Document, row: Row) -> BenchmarkRun:
-    run = (_phases(row) or SWEEP).run(doc, row, **_NONE)
-    speed, seconds, tokens = run.output_tok_s or None, number_at(row, "t_tg"), run.output_tokens
-    sizes = f"pp{run.input_tokens or 0:.0f} tg{tokens or 0:.0f}"
-    streams = run.concurrency or 1.0
-    return run.model_copy(
-        update={
-            "part": f"B{streams:.0f} {sizes}" if run.concurrency
-            else f"{sizes} @ d{run.depth_tokens or 0:.0f}",
-            "concurrency": streams,
-            "input_tokens": run.input_tokens or None, "output_tokens": tokens or None,
-            "output_tok_s": speed, "request_tok_s": speed and speed / streams,
-            "tpot_ms": Latency.from_statistics(mean=seconds * 1e3 / tokens)
-            if seconds and tokens else None,
-        }
-    )  # fmt: skip
-
-
-def _benchy_run(doc: Document, row: Row) -> BenchmarkRun:
-    run = BENCHY.run(doc, row)
-    speeds = floats_at(row, "tg_req_throughput > values")
-    times = Latency.of(1e3 / v for v in speeds if v > 0)
-    if times is None and run.request_tok_s:
-        times = Latency.from_statistics(mean=1e3 / run.request_tok_s)
-    sizes = [(word, number_at(row, f"{name}_size")) for word, name in (
-        ("pp", "prompt"), ("tg", "response"))]  # fmt: skip
-    words = [f"{word}{'None' if size is None else f'{size:.0f}'}" for word, size in sizes]
-    depth = f" @ d{run.depth_tokens:.0f}" if run.depth_tokens else ""
-    return run.model_copy(
-        update={
-            "part": f"c{run.concurrency or 0:.0f} {' '.join(words)}{depth}",
-            "depth_tokens": run.depth_tokens or None,
-            "repeats": len(floats_at(row, "tg_throughput > values")) or None,
-            "ttft_ms": Latency.of(floats_at(row, "e2e_ttft > values")) or run.ttft_ms,
-            "tpot_ms": times,
-        }
-    )
-
-
-def _benchy_runs(doc: Document) -> Iterator[BenchmarkRun]:
+def _benchy_loads(text: str) -> list[dict[str, Any]]:
     """The loads of the tables: a prompt's and an answer's test each."""
     loads: list[dict[str, Any]] = []
-    for row in _benchy_rows(doc.text):
+    for row in _benchy_rows(text):
         test = _BENCHY_TEST.match(row["test"])  # the context's own prefill is no run of the load
         if not test:
             continue
@@ -265,12 +227,11 @@ def _benchy_runs(doc: Document) -> Iterator[BenchmarkRun]:
         else:
             alone = row["speed"] if about["concurrency"] == 1 else None
             load |= {"tg_throughput": row["speed"], "tg_req_throughput": row["request"] or alone}
-    many = len({load["table"] for load in loads}) > 1
-    for load in loads:
-        if load.get("tg_throughput"):
-            run = _benchy_run(doc, load)
-            part = f"table {load['table']}: {run.part}" if many else run.part
-            yield run.model_copy(update={"part": part})
+    loads = [load for load in loads if load.get("tg_throughput")]
+    if len({load["table"] for load in loads}) < 2:
+        for load in loads:
+            del load["table"]
+    return loads
 
 
 def _benchy_rows(text: str) -> Iterator[dict[str, Any]]:

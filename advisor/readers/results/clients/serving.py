@@ -25,17 +25,99 @@ from advisor.readers.results.fields import (
     list_at,
     number_at,
     part_at,
-    parts_of,
     text_at,
 )
 from advisor.readers.results.run import Acceptance, BenchmarkRun, EngineName, Latency
 from advisor.readers.results.tables import has_table, table_records
 
-FORMAT = "serving-benchmark"
+FORMAT = "serving-table"
+ENGINES: dict[str, EngineName] = {"sglang": "sglang", "vllm": "vllm"}
+_COMPATIBLE = ("vllm", "vllm-chat", "openai", "openai-chat", None)
+_COLUMNS = {"completed", "duration", "request_throughput", "output_throughput", "mean_ttft_ms"}
+_SWEPT = ("speculative_config", "speculative-config")  # columns of a sweep over servers
+_LISTS = {  # a table holds them as text
+    "input_lens", "output_lens", "ttfts", "itls", "latencies", "errors", "generated_texts",
+    "spec_decode_per_position_acceptance_rates",
+}  # fmt: skip
+
+
+def _values(row: Row) -> dict[str, list[float]]:
+    """The times of each request, ms, which are saved in seconds."""
+    gaps = [floats_at({"itls": gaps}, "itls", 1e3) for gaps in list_at(row, "itls", list)]
+    pairs = zip(gaps, floats_at(row, "output_lens"), strict=False)
+    return {
+        "ttft_ms": floats_at(row, "ttfts", 1e3),
+        "tpot_ms": [sum(each) / (count - 1) for each, count in pairs if count > 1 and each],
+        "e2e_ms": floats_at(row, "latencies", 1e3),
+    }
+
+
+def _swept(row: Row) -> dict[str, Any]:
+    """Method and k of a sweep's setting, "none" where it left speculation out."""
+    name = next((name for name in _SWEPT if name in row), None)
+    if name is None:
+        return {}
+    try:
+        config = json.loads(row[name]) if isinstance(row[name], str) and row[name] else row[name]
+    except (ValueError, RecursionError):
+        return {}
+    if not config:
+        return {"k": 0, "method": "none"}
+    k = config.get("num_speculative_tokens") if isinstance(config, dict) else None
+    word = config.get("method") if isinstance(config, dict) else None
+    return {
+        "k": k if isinstance(k, int) and 0 < k <= 128 else None,
+        "method": word if isinstance(word, str) else None,
+    }
+
+
+def _vllm_finish(run: BenchmarkRun, row: Row) -> Row:
+    values = _values(row)
+    backend = text_at(row, ("backend", "endpoint_type"))
+    is_vllm = backend == "vllm" or (run.acceptance is not None and backend in _COMPATIBLE)
+    positions = len(run.acceptance.by_position) if run.acceptance else 0
+    swept = _swept(row)
+    # statistics that were not asked for follow from the requests
+    times = {
+        name: measured.model_copy(update=time.model_dump(exclude_none=True))
+        for name in values
+        if (measured := Latency.of(values[name])) and (time := getattr(run, name))
+    }
+    return {
+        "engine": "vllm" if is_vllm else None,
+        "k": run.k if run.k is not None else positions or swept.get("k"),
+        "method": run.method or swept.get("method"),
+        **times,
+    }
+
+
+def _sglang_finish(run: BenchmarkRun, row: Row) -> Row:
+    backend = text_at(row, "backend") or ""
+    engine = next((name for word, name in ENGINES.items() if backend.startswith(word)), None)
+    # exactly 1 without draft steps: a server that does not speculate
+    steps = number_at(row, "server_info > speculative_num_steps")
+    length = number_at(row, "accept_length")
+    drafted = length is not None and (length > 1 or (length == 1 and bool(steps)))
+    release = text_at(part_at(row, "server_info"), "version")
+    update: dict[str, Any] = {
+        "part": run.part or text_at(row, "tag") or "", "engine": engine,
+        "engine_version": release if engine == "sglang" else None,
+        "acceptance": Acceptance(length=length) if drafted else None,
+        "notes": ("inter-token latency is per token, not per chunk",),
+    }  # fmt: skip
+    if row.get("mean_ttft_ms") == 0:
+        update |= dict.fromkeys(("ttft_ms", "tpot_ms", "itl_ms"))
+        update["notes"] = ("the answers did not stream: no TTFT, TPOT and ITL",)
+    return update
+
+
 # the file's names, then the labels that are printed
-LAYOUT = FileLayout(
+VLLM = FileLayout(
     format="vllm-bench-serve",
     client="vllm bench serve",
+    loads=lambda row: [row] if "tokenizer_id" in row or "endpoint_type" in row else [],
+    marks=("completed", "duration", "request_throughput", "output_throughput"),
+    lacks=("total_throughput",),
     fields={
         "date": "date",
         "engine_version": ("engine_version", "vllm_version", "version"),
@@ -77,125 +159,33 @@ LAYOUT = FileLayout(
         "accepted_tokens": ("spec_decode_accepted_tokens", "accepted tokens"),
     },
     scale={"rate": 0.01},
+    each=_values,
+    finish=_vllm_finish,
 )  # fmt: skip
-SGLANG = replace(LAYOUT, format="sglang-bench-serving", client="sglang.benchmark.serving")
-ENGINES: dict[str, EngineName] = {"sglang": "sglang", "vllm": "vllm"}
-_COMPATIBLE = ("vllm", "vllm-chat", "openai", "openai-chat", None)
-_COLUMNS = {"completed", "duration", "request_throughput", "output_throughput", "mean_ttft_ms"}
-_SWEPT = ("speculative_config", "speculative-config")  # columns of a sweep over servers
-_LISTS = {  # a table holds them as text
-    "input_lens", "output_lens", "ttfts", "itls", "latencies", "errors", "generated_texts",
-    "spec_decode_per_position_acceptance_rates",
-}  # fmt: skip
+SGLANG = replace(
+    VLLM,
+    format="sglang-bench-serving",
+    client="sglang.benchmark.serving",
+    # the second since 2025; vLLM's of 2024 has it too
+    loads=lambda row: [row] if {"total_throughput", "input_throughput"} & row.keys() else [],
+    marks=("backend", "completed", "duration", "output_throughput"),
+    lacks=("tokenizer_id",),
+    acceptance={},
+    finish=_sglang_finish,
+)
+LAYOUTS = (VLLM, SGLANG)
 
 
 def matches(doc: Document) -> bool:
-    """Whether the document is a saved result of one of the two."""
-    if not doc.values:
-        return has_table(doc.text, _COLUMNS)
-    return bool(doc.objects) and all(_of_vllm(row) or _of_sglang(row) for row in doc.objects)
-
-
-def _of_vllm(row: Row) -> bool:
-    return (
-        {"completed", "duration", "request_throughput", "output_throughput"} <= row.keys()
-        and ("tokenizer_id" in row or "endpoint_type" in row)
-        and "total_throughput" not in row
-    )
-
-
-def _of_sglang(row: Row) -> bool:
-    return (
-        {"backend", "completed", "duration", "output_throughput"} <= row.keys()
-        and bool({"total_throughput", "input_throughput"} & row.keys())  # the second since 2025
-        and "tokenizer_id" not in row  # vLLM's of 2024 has the second too
-    )
+    """Whether the text is a table of vLLM's results."""
+    return not doc.values and has_table(doc.text, _COLUMNS)
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
-    """Return one run per result."""
-    if doc.values:
-        return [
-            _vllm_run(doc, row, part) if _of_vllm(row) else _sglang_run(doc, row, part)
-            for part, row in doc.parts()
-        ]
-    rows = [
+    """Return one run per row."""
+    rows = (
         {n: v for n, v in row.items() if (v or n in _SWEPT) and n not in _LISTS}
         for row in table_records(doc.text, _COLUMNS)
         if row.get("completed")  # not what a page has below the table
-    ]
-    return [_vllm_run(doc, row, part) for part, row in parts_of(rows, "row")]
-
-
-def _vllm_run(doc: Document, row: Row, part: str) -> BenchmarkRun:
-    values = _values(row)
-    run = LAYOUT.run(doc, row, part, values)
-    backend = text_at(row, ("backend", "endpoint_type"))
-    is_vllm = backend == "vllm" or (run.acceptance is not None and backend in _COMPATIBLE)
-    positions = len(run.acceptance.by_position) if run.acceptance else 0
-    swept = _swept(row)
-    # statistics that were not asked for follow from the requests
-    times = {
-        name: measured.model_copy(update=time.model_dump(exclude_none=True))
-        for name in values
-        if (measured := Latency.of(values[name])) and (time := getattr(run, name))
-    }
-    return run.model_copy(
-        update={
-            "engine": "vllm" if is_vllm else None,
-            "k": run.k if run.k is not None else positions or swept.get("k"),
-            "method": run.method or swept.get("method"),
-            **times,
-        }
     )
-
-
-def _values(row: Row) -> dict[str, list[float]]:
-    """The times of each request, ms, which are saved in seconds."""
-    gaps = [floats_at({"itls": gaps}, "itls", 1e3) for gaps in list_at(row, "itls", list)]
-    pairs = zip(gaps, floats_at(row, "output_lens"), strict=False)
-    return {
-        "ttft_ms": floats_at(row, "ttfts", 1e3),
-        "tpot_ms": [sum(each) / (count - 1) for each, count in pairs if count > 1 and each],
-        "e2e_ms": floats_at(row, "latencies", 1e3),
-    }
-
-
-def _swept(row: Row) -> dict[str, Any]:
-    """Method and k of a sweep's setting, "none" where it left speculation out."""
-    name = next((name for name in _SWEPT if name in row), None)
-    if name is None:
-        return {}
-    try:
-        config = json.loads(row[name]) if isinstance(row[name], str) and row[name] else row[name]
-    except (ValueError, RecursionError):
-        return {}
-    if not config:
-        return {"k": 0, "method": "none"}
-    k = config.get("num_speculative_tokens") if isinstance(config, dict) else None
-    word = config.get("method") if isinstance(config, dict) else None
-    return {
-        "k": k if isinstance(k, int) and 0 < k <= 128 else None,
-        "method": word if isinstance(word, str) else None,
-    }
-
-
-def _sglang_run(doc: Document, row: Row, part: str) -> BenchmarkRun:
-    backend = text_at(row, "backend") or ""
-    engine = next((name for word, name in ENGINES.items() if backend.startswith(word)), None)
-    # exactly 1 without draft steps: a server that does not speculate
-    steps = number_at(row, "server_info > speculative_num_steps")
-    length = number_at(row, "accept_length")
-    drafted = length is not None and (length > 1 or (length == 1 and bool(steps)))
-    streamed = row.get("mean_ttft_ms") != 0
-    return SGLANG.run(
-        doc, row, part or text_at(row, "tag") or "", _values(row) if streamed else None,
-        engine=engine,
-        engine_version=text_at(part_at(row, "server_info"), "version")
-        if engine == "sglang" else None,
-        acceptance=Acceptance(length=length) if drafted else None,
-        notes=("inter-token latency is per token, not per chunk",),
-    ).model_copy(
-        update={} if streamed else dict.fromkeys(("ttft_ms", "tpot_ms", "itl_ms"))
-        | {"notes": ("the answers did not stream: no TTFT, TPOT and ITL",)}
-    )  # fmt: skip
+    return VLLM.runs(doc, rows, "row")

@@ -1,6 +1,6 @@
 """The block "Serving Benchmark Result" that `vllm bench serve` and `sglang.benchmark.serving`
-print, as pasted or redirected: whole, as a few of its lines, or as a table with a run a column;
-and that of SGLang's bench_offline_throughput.
+print, as pasted or redirected: whole or as a few of its lines; and that of SGLang's
+bench_offline_throughput.
 
 Rounded to two places. SGLang's block has a line "Backend:", vLLM's has none; some releases of
 SGLang's print no TPOT, which then follows from the mean latencies. What was asked for is read
@@ -13,17 +13,12 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from advisor.readers.results.clients.serving import ENGINES, LAYOUT
-from advisor.readers.results.comparison_tables import drafts_of
+from advisor.readers.results.clients import serving
 from advisor.readers.results.document import Document, Unreadable
-from advisor.readers.results.fields import BY_MEANS, mean_after_first, parts_of
+from advisor.readers.results.fields import BY_MEANS, Row, mean_after_first, parts_of
 from advisor.readers.results.run import BenchmarkRun
-from advisor.readers.results.tables import bare_cell, grid_tables
 
 FORMAT = "serving-console"
-VLLM = replace(LAYOUT, format=FORMAT)
-SGLANG = replace(VLLM, client="sglang.benchmark.serving")
-OFFLINE = replace(VLLM, client="sglang.bench_offline_throughput", kind="offline", engine="sglang")
 # a progress bar may stand before it on the same line
 _TITLE = re.compile(
     r"^.{0,300}?={3,60} (?:Serving|(Offline Throughput)) Benchmark Result =+[ \t]*$", re.M
@@ -44,40 +39,57 @@ _ABOVE = re.compile(r"Maximum request concurrency:[ \t]+([0-9]+)")
 Block = dict[str, Any]  # the numbers under the printed labels in lower case
 
 
+def _finish(run: BenchmarkRun, block: Row) -> Row:
+    backend = block.get("backend")
+    length = run.acceptance.length if run.acceptance else None
+    # SGLang prints 1.00 without drafts
+    drafted = length is not None and (length != 1 or bool(run.k) or backend is None)
+    derived = None
+    if run.tpot_ms is None:
+        derived = mean_after_first(run.e2e_ms, run.ttft_ms, run.output_tokens)
+    update: dict[str, Any] = {
+        "acceptance": run.acceptance if drafted else None,
+        "engine": "vllm" if length and not backend else None,
+        "tpot_ms": run.tpot_ms or derived,
+        "notes": (f"{BY_MEANS}none is printed",) if derived else (),
+    }
+    if backend:
+        names = (name for word, name in serving.ENGINES.items() if backend.startswith(word))
+        update |= {"client": "sglang.benchmark.serving", "engine": next(names, None)}
+    if block.get("offline"):
+        update |= {"client": "sglang.bench_offline_throughput", "kind": "offline"}
+        update["engine"] = "sglang"
+    return update
+
+
+LAYOUT = replace(serving.VLLM, format=FORMAT, loads=None, each=None, finish=_finish)
+
+
 def matches(doc: Document) -> bool:
     """Whether the text is console output of a serving benchmark."""
-    if doc.values:
-        return False
-    return _TITLE.search(doc.text) is not None or bool(_starts(doc.text) or _columns(doc.text))
+    return not doc.values and bool(_starts(doc.text))
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per result block."""
     titled = _TITLE.search(doc.text) is not None
     starts = _starts(doc.text)
-    if not starts:
-        return [_of_column(_run(doc, block, part)) for part, block in _columns(doc.text).items()]
-    runs: list[BenchmarkRun] = []
+    blocks: list[Block] = []
+    cut: tuple[str, ...] = ()
     above = doc.text[: starts[0]]
     texts = [doc.text[a:b] for a, b in zip(starts, [*starts[1:], len(doc.text)], strict=True)]
     for part, text in parts_of(texts):
         try:
             block = _block(doc, text, titled)
         except Unreadable:
-            if not runs or text is not texts[-1]:
+            if not blocks or text is not texts[-1]:
                 raise
-            cut = f"{part} of the file is cut off and left out"
-            return [run.model_copy(update={"notes": (*run.notes, cut)}) for run in runs]
-        runs.append(_run(doc, _options(above) | block, part))
+            cut = (f"{part} of the file is cut off and left out",)
+            break
+        blocks.append(_options(above) | block)
         above = text
-    return runs
-
-
-def _of_column(run: BenchmarkRun) -> BenchmarkRun:
-    """A column's run with what its title says of drafts."""
-    k, drafts = drafts_of(run.part)
-    method = "none" if drafts is False and run.acceptance is None else run.method
-    return run.model_copy(update={"k": k if run.k is None else run.k, "method": method})
+    runs = LAYOUT.runs(doc, blocks)
+    return [run.model_copy(update={"notes": (*run.notes, *cut)}) for run in runs]
 
 
 def _starts(text: str) -> list[int]:
@@ -97,22 +109,6 @@ def _starts(text: str) -> list[int]:
         labels.append(label)
     whole = labels.count(_SPEED) == len(starts) and len({*labels} & {*_LABELS}) > 1
     return starts if whole else []
-
-
-def _columns(text: str) -> dict[str, Block]:
-    """The numbers of each column of a table whose rows have the labels of a block; columns of
-    ratios have none.
-    """
-    blocks: dict[str, Block] = {}
-    for rows in grid_tables(text) if _SPEED in text.lower() else ():
-        label, *columns = rows[0]
-        for row in rows:
-            for column in columns:
-                value = _number(bare_cell(row[column]))
-                if value is not None:
-                    block = blocks.setdefault(" ".join(column), {})
-                    block.setdefault(bare_cell(row[label]).lower().rstrip(":"), value)
-    return {part: block for part, block in blocks.items() if _SPEED in block}
 
 
 def _block(doc: Document, text: str, titled: bool) -> Block:
@@ -156,27 +152,3 @@ def _options(text: str) -> Block:
         "seed": int(seed) if seed.isdigit() else None,
         "maximum request concurrency": _number(limits[-1]),
     }
-
-
-def _run(doc: Document, block: Block, part: str) -> BenchmarkRun:
-    backend = block.get("backend")
-    layout = VLLM if backend is None else SGLANG
-    run = (OFFLINE if block.get("offline") else layout).run(doc, block, part)
-    accepted = run.acceptance
-    length = accepted.length if accepted else None
-    if length is None or (length == 1 and not run.k and backend is not None):
-        accepted = None  # SGLang prints 1.00 without drafts
-    engine: Any = "vllm" if backend is None and length else None
-    if backend is not None:
-        engine = next((name for word, name in ENGINES.items() if backend.startswith(word)), None)
-    derived = None
-    if run.tpot_ms is None:
-        derived = mean_after_first(run.e2e_ms, run.ttft_ms, run.output_tokens)
-    return run.model_copy(
-        update={
-            "acceptance": accepted,
-            "engine": run.engine or engine,
-            "tpot_ms": run.tpot_ms or derived,
-            "notes": (f"{BY_MEANS}none is printed",) if derived else (),
-        }
-    )

@@ -1,0 +1,214 @@
+"""The JSON of tools that put a load on any server: GuideLLM (0.3 to 0.8), evalscope perf, llmperf,
+genai-bench.
+
+GuideLLM's `time_per_output_token_ms` and llmperf's "inter-token latency" are the whole latency over
+all tokens, the first one's wait included: the time per token after the first is GuideLLM's
+`inter_token_latency_ms`, and follows from the means for llmperf. So it does for releases of
+evalscope with a "package latency" whose figures say so; where answers did not stream there the
+first token is the whole answer, and neither time is stated. Tokens per streamed chunk are an
+acceptance length of evalscope, of no other: servers may join steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from advisor.readers.results.fields import (
+    BY_MEANS,
+    FileLayout,
+    Row,
+    in_our_unit,
+    list_at,
+    mean_after_first,
+    number_at,
+    part_at,
+    plain_number,
+)
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
+
+SHARES = {"p50": "p50", "p90": "p90", "p99": "p99"}
+STREAMED = 0.999  # share of the whole latency from which the first token is the whole answer
+DRAFTED = 1.02  # tokens per chunk above which a server sent several at once
+
+
+def times_of(rows: Iterable[Row], keys: Mapping[str, str], scale: float = 1.0) -> Row:
+    """The times of each request under our names, ms."""
+    rows = list(rows)
+    return {
+        name: [value for row in rows if (value := number_at(row, key, scale)) is not None]
+        for name, key in keys.items()
+    }
+
+
+def _guidellm_each(row: Row) -> Row:
+    keys = {"ttft_ms": "time_to_first_token_ms", "tpot_ms": "inter_token_latency_ms"}
+    return times_of(list_at(row, "requests > successful"), keys)
+
+
+def _guidellm_finish(_: BenchmarkRun, row: Row) -> Row:
+    whole = times_of(list_at(row, "requests > successful"), {"e2e": "request_latency"}, 1e3)
+    return {"e2e_ms": Latency.of(value for value in whole["e2e"] if value)}
+
+
+_STRATEGY = ("config > strategy > {}", "scheduler > strategy > {}", "args > strategy > {}")
+GUIDELLM = FileLayout(
+    format="guidellm",
+    client="guidellm",
+    marks=("metrics > inter_token_latency_ms",),
+    loads=lambda report: [row | {"report": report} for row in list_at(report, "benchmarks")],
+    word="benchmark",
+    fields={
+        "client_version": "report > metadata > guidellm_version",
+        "model": (
+            "config > backend > model", "report > args > backend > model", "worker > backend_model",
+        ),
+        "concurrency": tuple(place.format("streams") for place in _STRATEGY),
+        "request_rate": tuple(place.format("rate") for place in _STRATEGY),
+        "requests": ("metrics > request_totals > successful", "request_totals > successful"),
+        "failed": ("metrics > request_totals > errored", "request_totals > errored"),
+        "duration_s": "duration",
+        "input_tokens": "metrics > prompt_token_count > successful > mean",
+        "output_tokens": "metrics > output_token_count > successful > mean",
+        "output_tok_s": "metrics > output_tokens_per_second > successful > mean",
+    },
+    times={
+        "ttft_ms": "metrics > time_to_first_token_ms > successful > {}",
+        "tpot_ms": "metrics > inter_token_latency_ms > successful > {}",
+    },
+    words={"mean": "mean", "p50": "median", "sd": "std_dev", "p90": "percentiles > p90",
+           "p99": "percentiles > p99"},
+    notes=("TPOT is GuideLLM's inter_token_latency_ms: per token after the first",),
+    needs="output_tok_s",
+    each=_guidellm_each,
+    finish=_guidellm_finish,
+)  # fmt: skip
+
+
+_EVALSCOPE_KEYS = (  # of any of the two generations
+    {"Number of concurrency", "Succeed requests"},
+    {"Concurrency", "Success Requests", "Avg Latency (s)"},
+)
+
+
+def _evalscope_loads(row: Row) -> list[Row]:
+    """Labels in lower case, times in ms; a figure of 0 is not set."""
+    if not any(keys <= row.keys() for keys in _EVALSCOPE_KEYS):
+        return []
+    out = {}
+    for label, cell in row.items():
+        name, value = " ".join(label.lower().split()), plain_number(cell)
+        if value is not None and value >= 0 and (value or "requests" in name):
+            seconds = name.endswith("(s)") and name not in EVALSCOPE.fields["duration_s"]
+            out[name] = value * 1e3 if seconds else value
+    return [out]
+
+
+def _evalscope_finish(run: BenchmarkRun, row: Row) -> Row:
+    first, whole = run.ttft_ms and run.ttft_ms.mean, run.e2e_ms and run.e2e_ms.mean
+    after = mean_after_first(run.e2e_ms, run.ttft_ms, run.output_tokens)
+    update: dict[str, Any] = {}
+    notes = []
+    if whole and first and first >= STREAMED * whole:
+        update = dict.fromkeys(("ttft_ms", "tpot_ms", "itl_ms"))
+        notes = ["the answers did not stream: neither TTFT nor TPOT is known"]
+    elif "average package latency (s)" in row and after and _counts_first(run, after):
+        update["tpot_ms"] = (run.tpot_ms or after).model_copy(update={"mean": after.mean})
+        notes = [f"{BY_MEANS}this release counts the first token's wait in"]
+    per_step = number_at(row, ("avg decoded tok/iter", "average decoded tokens per iter")) or 0.0
+    if per_step > DRAFTED:
+        update["acceptance"] = Acceptance(length=per_step)
+        notes.append("tokens per step are those of a streamed chunk")
+    return update | {"notes": tuple(notes)}
+
+
+def _counts_first(run: BenchmarkRun, after: Latency) -> bool:
+    """Whether the stated time per token is nearer to the whole latency over all tokens."""
+    if run.tpot_ms is None or run.e2e_ms is None or not run.output_tokens:
+        return False
+    stated, whole, other = (time.mean or 0.0 for time in (run.tpot_ms, run.e2e_ms, after))
+    return abs(stated - whole / run.output_tokens) < abs(stated - other)
+
+
+EVALSCOPE = FileLayout(  # benchmark_summary.json: until 1.7, then since
+    format="evalscope-perf",
+    client="evalscope perf",
+    loads=_evalscope_loads,
+    fields={
+        "concurrency": ("number of concurrency", "concurrency"),
+        "request_rate": "request rate (req/s)",
+        "requests": ("succeed requests", "success requests"),
+        "failed": "failed requests",
+        "input_tokens": ("average input tokens per request", "avg input tokens"),
+        "output_tokens": ("average output tokens per request", "avg output tokens"),
+        "duration_s": ("time taken for tests (s)", "test duration (s)"),
+        "output_tok_s": ("output token throughput (tok/s)", "output throughput (tok/s)"),
+    },
+    times={
+        "ttft_ms": ("average time to first token (s){}", "avg ttft (ms){}", "ttft (ms){}"),
+        "tpot_ms": ("average time per output token (s){}", "avg tpot (ms){}", "tpot (ms){}"),
+        "itl_ms": (
+            "average inter-token latency (s){}", "avg itl (ms){}", "itl (ms){}",
+            "average package latency (s){}",
+        ),
+        "e2e_ms": ("average latency (s){}", "avg latency (s){}"),
+    },
+    words={"mean": ""},
+    needs="output_tok_s",
+    finish=_evalscope_finish,
+)  # fmt: skip
+
+
+LLMPERF = FileLayout(  # tokens as its own tokenizer counts them
+    format="llmperf",
+    client="llmperf",
+    marks=("results_mean_output_throughput_token_per_s",),
+    fields={
+        "model": "model",
+        "concurrency": "num_concurrent_requests",
+        "temperature": "additional_sampling_params_temperature",
+        "requests": "results_num_completed_requests",
+        "failed": "results_number_errors",
+        "input_tokens": "results_number_input_tokens_mean",
+        "output_tokens": "results_number_output_tokens_mean",
+        "output_tok_s": "results_mean_output_throughput_token_per_s",
+    },
+    times={"ttft_ms": "results_ttft_s_{}", "e2e_ms": "results_end_to_end_latency_s_{}"},
+    words={"mean": "mean", "sd": "stddev"} | {n: f"quantiles_{n}" for n in SHARES},
+    ms=1e3,
+    tpot_by_means="llmperf's own counts the first token's wait in",
+    needs="output_tok_s",
+)
+_GENAI_TIMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "e2e_latency"}
+
+
+def _genai_loads(row: Row) -> list[Row]:
+    """Times in ms, which a load states in the unit `_time_unit`."""
+    ms = 1.0 if row.get("_time_unit") == "ms" else 1e3
+    whole = part_at(row, "aggregated_metrics")
+    times = {name: in_our_unit(part_at(whole, f"stats > {name}"), "", ms)
+             for name in _GENAI_TIMES.values()}  # fmt: skip
+    return [{**row, **whole, "times": times, "ms": ms}]
+
+
+GENAI_BENCH = FileLayout(
+    format="genai-bench",
+    client="genai-bench",
+    marks=("aggregated_metrics", "mean_output_throughput_tokens_per_s"),
+    loads=_genai_loads,
+    fields={
+        "dataset": "scenario", "concurrency": "num_concurrency",
+        "requests": "num_completed_requests", "failed": "num_error_requests",
+        "duration_s": "run_duration",  # s, whatever the unit of the rest
+        "input_tokens": "stats > num_input_tokens > mean",
+        "output_tokens": "stats > num_output_tokens > mean",
+        "output_tok_s": "mean_output_throughput_tokens_per_s",
+    },
+    times={name: f"times > {key} > {{}}" for name, key in _GENAI_TIMES.items()},
+    words={"mean": "mean", "sd": "stddev"} | SHARES,
+    needs="output_tok_s",
+    each=lambda row: times_of(
+        list_at(row, "individual_request_metrics"), _GENAI_TIMES, row["ms"]
+    ),
+)  # fmt: skip
+LAYOUTS = (GUIDELLM, EVALSCOPE, LLMPERF, GENAI_BENCH)
