@@ -15,6 +15,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ MAX_DEPTH = 64
 # the reports of GuideLLM and llm-d
 _YAML = re.compile(r"(?:args|benchmarks|metadata|metrics|results|run|scenario|type_|version):\s")
 _LATENCY = re.compile(r"\b(?:time_to_first_token|inter_token_latency)(?:_ms)?:")
+_PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.S)  # strings, and brackets outside
 _JSON_LINE = re.compile(r"^(?:\{\s*\"|\[\s*\{)", re.M)
 
 
@@ -141,20 +143,10 @@ def _json_problem(text: str, error: Exception) -> str:
 
 
 def _too_deep(text: str) -> bool:
-    depth = 0
-    quoted = escaped = False
-    for ch in text:
-        if quoted:
-            escaped, quoted = (ch == "\\" and not escaped), not (ch == '"' and not escaped)
-        elif ch == '"':
-            quoted = True
-        elif ch in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                return True
-        elif ch in "]}":
-            depth -= 1
-    return False
+    depths = accumulate(
+        1 if part[0] in "[{" else -1 if part[0] in "]}" else 0 for part in _PARTS.finditer(text)
+    )
+    return any(depth > MAX_DEPTH for depth in depths)
 
 
 MOST_PASSES = 4  # prefixes within prefixes: kubectl's time, compose's service, vLLM's process
@@ -184,17 +176,14 @@ _NO_TEXT = {
     b"SQLite format 3\x00": "a database: give the summary beside it (of evalscope "
     "benchmark_summary.json)",
 }
-_LOG_FIELDS = {  # of a line's JSON: its text, and a field that is always beside it
-    "log": "stream", "MESSAGE": "__REALTIME_TIMESTAMP", "line": "timestamp",
-    "message": "@timestamp", "textPayload": "insertId",
-}  # fmt: skip
 
 
 def text_of(data: bytes, most: int) -> str:
     """The text of a file. Raises ValueError where it is none, is larger than `most` bytes, or
     holds a number that none can be.
     """
-    text = _clean(_decode(_unpack(data, most)))
+    text = _ESCAPES.sub("", _decode(_unpack(data, most)))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # a progress bar returns to its start
     if problem := number_problem(text):
         raise ValueError(problem)
     return text
@@ -243,17 +232,9 @@ def _is_utf16(start: bytes) -> bool:
     return len(start) > 3 and odd.count(0) > 0.3 * len(odd)
 
 
-def _clean(text: str) -> str:
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-    if "\r" in text:  # a progress bar returns to the start of its line
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
-
-
 def without_prefixes(text: str) -> str:
-    """The lines without what a log collector put in front of each; the same text where none did."""
-    lines = _log_lines(text) or text.split("\n")
+    """The lines without what a log collector put in front of each."""
+    lines = text.split("\n")
     for _ in range(MOST_PASSES):
         full = [line for line in lines if line.strip()]
         taken = next((p for p in _PREFIXES if _is_carried(p, full)), None)
@@ -266,28 +247,6 @@ def without_prefixes(text: str) -> str:
 def _is_carried(prefix: re.Pattern[str], lines: list[str]) -> bool:
     sample = lines[:200]
     return bool(sample) and sum(bool(prefix.match(s)) for s in sample) >= SHARE * len(sample)
-
-
-def _log_lines(text: str) -> list[str]:
-    """The lines in the JSON of docker's json-file driver, of `journalctl -o json`, or as Loki and
-    others export them; empty where the text is none.
-    """
-    if not text.startswith("{"):
-        return []
-    out = []
-    field = ""
-    for line in text.splitlines():
-        try:
-            row = json.loads(line) if line.strip() else {field: ""}
-        except (ValueError, RecursionError):
-            return []
-        if not isinstance(row, dict):
-            return []
-        field = field or next((n for n, more in _LOG_FIELDS.items() if {n, more} <= row.keys()), "")
-        if not isinstance(row.get(field), str):
-            return []
-        out.append(row[field].rstrip("\n"))
-    return out
 
 
 def in_fences(text: str) -> str:

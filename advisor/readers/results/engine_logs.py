@@ -20,54 +20,47 @@ from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
 FORMAT = "engine-log"
 VLLM, SGLANG, LLAMA = "vllm-log", "sglang-log", "llama-server-log"
+_N = r"([0-9]+(?:\.[0-9]*)?)"
 _VLLM_SPEC = re.compile(
-    r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?),.{0,400}?Accepted: "
-    r"(\d+) tokens, Drafted: "
-    r"(\d+) tokens, "
-    r"Per-position acceptance rate: ([0-9., ]+?), Avg Draft acceptance rate: "
+    rf"SpecDecoding metrics: Mean acceptance length: {_N},.{{0,400}}?Accepted: (\d+) tokens, "
+    r"Drafted: (\d+) tokens, Per-position acceptance rate: ([0-9., ]+?), "
+    r"Avg Draft acceptance rate: "
 )
 _VLLM_SPEED = re.compile(
     r"(?:Engine (\d+): )?Avg prompt throughput: [0-9.]+ tokens/s, Avg generation throughput: "
-    r"([0-9]+(?:\.[0-9]*)?) tokens/s, "
-    r"Running: (\d+) reqs"
+    rf"{_N} tokens/s, Running: (\d+) reqs"
 )
 _VLLM_COUNTS = re.compile(r"Accepted:\s+(\d+) tokens,\s+Drafted:\s+(\d+) tokens")
 # a line that was cut or wrapped
-_VLLM_LENGTH = re.compile(r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?)")
+_VLLM_LENGTH = re.compile(rf"SpecDecoding metrics: Mean acceptance length: {_N}")
 _VLLM = (_VLLM_SPEC, _VLLM_SPEED, _VLLM_LENGTH)
 _SGLANG = re.compile(
     r"Decode batch(?: \[\d+\])?[,.].{0,20}?#running-req: (\d+),"
-    r".{0,400}?gen throughput \(token/s\): ([0-9]+(?:\.[0-9]*)?)"
+    rf".{{0,400}}?gen throughput \(token/s\): {_N}"
 )
 _SGLANG_MARKS = ("Decode batch", "gen throughput (token/s):")
 _SGLANG_RANK = re.compile(r"\bDP(\d+)\b")
 _SGLANG_RAY = re.compile(r"\(SGLangEngine pid=(\d+)")
-_ACCEPT_LEN = re.compile(r"accept(?:ed)? len(?:gth)?: ([0-9]+(?:\.[0-9]*)?)")
+_ACCEPT_LEN = re.compile(rf"accept(?:ed)? len(?:gth)?: {_N}")
 _LLAMA_SPEED = re.compile(
-    r"(?<!prompt )\beval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) (?:tokens|runs)\b"
-    r"(?:\s+\(\s*([0-9]+(?:\.[0-9]*)?) ms per token)?"
+    rf"(?<!prompt )\beval time =\s+{_N} ms /\s+(\d+) (?:tokens|runs)\b"
+    rf"(?:\s+\(\s*{_N} ms per token)?"
 )
 # in progress: the mean since the first token, of a request whose end is not in the log
-_LLAMA_SO_FAR = re.compile(
-    r"task (\d+) \| n_(?:gen|decoded) =\s*(\d+), tg =\s*([0-9]+(?:\.[0-9]*)?) t/s"
-)
-_LLAMA_PROMPT = re.compile(r"prompt eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) tokens")
+_LLAMA_SO_FAR = re.compile(rf"task (\d+) \| n_(?:gen|decoded) =\s*(\d+), tg =\s*{_N} t/s")
+_LLAMA_PROMPT = re.compile(rf"prompt eval time =\s+{_N} ms /\s+(\d+) tokens")
 _LLAMA_DRAFT = re.compile(
-    r"draft acceptance(?: rate)? = ([0-9]+(?:\.[0-9]*)?) \(\s*(\d+) accepted /\s*(\d+) generated\)"
-    r"(?:, mean (?:acceptance length|len) =\s*([0-9]+(?:\.[0-9]*)?))?(?:, acceptance rate "
-    r"per position = "
-    r"\(([0-9., ]+)\))?"
+    r"draft acceptance(?: rate)? = [0-9.]+ \(\s*(\d+) accepted /\s*(\d+) generated\)"
+    rf"(?:, mean (?:acceptance length|len) =\s*{_N})?"
+    r"(?:, acceptance rate per position = \(([0-9., ]+)\))?"
 )
 _LLAMA_STATS = re.compile(
     r"statistics\s+(draft-[\w-]+|mtp|eagle3?|ngram[-_][\w-]+)[:\s].{0,200}?#gen drafts =\s*(\d+), "
-    r"#acc drafts =\s*\d+, #gen tokens =\s*(\d+), "
-    r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = "
-    r"\(([0-9., ]+)\))?"
+    r"#acc drafts =\s*\d+, #gen tokens =\s*(\d+), #acc tokens =\s*(\d+)"
+    r"(?:, #mean acc len =\s*[0-9.]+, #acc rate/pos = \(([0-9., ]+)\))?"
 )
 _LLAMA_BUILD = re.compile(r"\bbuild(?:_info)?:?\s+b?(\d{4,6})\b")
-_LLAMA_SLOTS = re.compile(
-    r"n_slots = (\d+)|initializing,? n_slots = (\d+)|initializing slots, n_slots = (\d+)"
-)
+_LLAMA_SLOTS = re.compile(r"n_slots = (\d+)")
 
 
 def matches(doc: Document) -> bool:
@@ -225,7 +218,7 @@ def _llama(doc: Document) -> BenchmarkRun:
     tpots = [per for per, _ in per_token]
     return _run(
         doc, LLAMA, engine="llama-server", engine_version=f"b{build[1]}" if build else None, k=k,
-        slots=next((int(n) for n in slots.groups() if n), None) if slots else None,
+        slots=int(slots[1]) if slots else None,
         requests=len(per_token) or None, output_tokens=_mean(count for _, count in per_token),
         input_tokens=_mean(count for _, count in prompts),
         tpot_ms=Latency.of(tpots), ttft_ms=Latency.of(ms for ms, _ in prompts),
@@ -251,16 +244,16 @@ def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
     if kept:
         last = kept[-1]
         drafts, drafted, accepted = (int(n) for n in last.group(2, 3, 4))
-        rates = _floats(last[6])
+        rates = _floats(last[5])
         counts = [rate * drafts for rate in rates]
         return Acceptance.from_counts(drafts, drafted, accepted, counts), len(rates) or None
     if not lines:
         return None, None
-    accepted, drafted = sum(int(row[1]) for row in lines), sum(int(row[2]) for row in lines)
-    steps = [int(row[1]) / (float(row[3]) - 1) for row in lines if row[3] and float(row[3]) > 1]
+    accepted, drafted = sum(int(row[0]) for row in lines), sum(int(row[1]) for row in lines)
+    steps = [int(row[0]) / (float(row[2]) - 1) for row in lines if row[2] and float(row[2]) > 1]
     if len(steps) < len(lines):  # old lines without a length: only the rate is known
         return Acceptance.from_counts(None, drafted, accepted), None
-    rows = [_floats(row[4]) for row in lines]
+    rows = [_floats(row[3]) for row in lines]
     return _acceptance_of_lines(steps, drafted, accepted, rows), max(map(len, rows)) or None
 
 

@@ -33,7 +33,7 @@ from advisor.readers.results.document import Document, Unreadable, find_inside, 
 from advisor.readers.results.run import BenchmarkRun
 
 
-class Reader(NamedTuple):
+class ResultFormat(NamedTuple):
     """One form of file: whether a document is of it, and its runs."""
 
     format: str
@@ -46,10 +46,14 @@ _TEXTS = (
     own_runs, serving, serving_console, offline, llama_tests, engine_logs, exposition,
 )  # fmt: skip
 READERS = (
-    *(Reader(one.format, one.matches, one.read) for client in _CLIENTS for one in client.LAYOUTS),
-    *(Reader(text.FORMAT, text.matches, text.read) for text in _TEXTS),
+    *(
+        ResultFormat(one.format, one.matches, one.read)
+        for client in _CLIENTS
+        for one in client.LAYOUTS
+    ),
+    *(ResultFormat(text.FORMAT, text.matches, text.read) for text in _TEXTS),
 )
-TABLES = Reader(comparison_tables.FORMAT, comparison_tables.matches, comparison_tables.read)
+TABLES = ResultFormat(comparison_tables.FORMAT, comparison_tables.matches, comparison_tables.read)
 KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
     "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "
@@ -102,7 +106,7 @@ def _kin(doc: Document) -> str:
     return next((what for marks, what in _KIN if marks <= names), printed)
 
 
-def readers_of(doc: Document) -> list[Reader]:
+def readers_of(doc: Document) -> list[ResultFormat]:
     """The readers that take a document: none or one. What people wrote themselves comes last."""
     taken = [reader for reader in READERS if reader.matches(doc)]
     return taken or ([TABLES] if TABLES.matches(doc) else [])

@@ -22,7 +22,7 @@ from advisor.readers.results.document import Unreadable, load, parse
 from advisor.readers.results.fields import number_at
 from advisor.readers.results.formats import (
     READERS,
-    Reader,
+    ResultFormat,
     read_document,
     read_results,
     readers_of,
@@ -242,7 +242,7 @@ def test_one_reader_takes_a_file_and_no_reader_breaks_on_it(name: str) -> None:
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.format)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_reader_given_any_file_reads_it_or_says_why_not(name: str, reader: Reader) -> None:
+def test_a_reader_given_any_file_reads_it_or_says_why_not(name: str, reader: ResultFormat) -> None:
     doc = load(FILES / name)
     if reader.matches(doc):
         assert reader.read(doc)
@@ -251,21 +251,6 @@ def test_a_reader_given_any_file_reads_it_or_says_why_not(name: str, reader: Rea
 def _escape(data: bytes) -> bytes:
     lines = data.splitlines(keepends=True)
     return b"".join(b"\x1b[0;36m" + line.rstrip(b"\n") + b"\x1b[0m\n" for line in lines)
-
-
-def _as_docker_log(data: bytes) -> bytes:
-    rows = ({"log": line, "stream": "stdout"} for line in data.decode().splitlines(keepends=True))
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-
-
-def _as_json(**more: str) -> Callable[[bytes], bytes]:
-    name = next(iter(more))
-
-    def lines(data: bytes) -> bytes:
-        rows = (more | {name: line} for line in data.decode().splitlines())
-        return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-
-    return lines
 
 
 def _after(prefix: bytes) -> Callable[[bytes], bytes]:
@@ -288,9 +273,6 @@ LOGS: dict[str, Callable[[bytes], bytes]] = {
     "journalctl": _after(b"Nov 24 10:11:12 spark vllm[1234]: "),
     "kubectl logs --timestamps": _after(b"2026-11-24T10:11:12.123456789Z "),
     "a process of vLLM in compose": _after(b"vllm-1  | \x1b[0;36m(APIServer pid=1)\x1b[0;0m "),
-    "docker's json-file": _as_docker_log,
-    "journalctl -o json": _as_json(MESSAGE="", __REALTIME_TIMESTAMP="1", _PID="7"),
-    "Loki": _as_json(line="", timestamp="2026-11-24T10:11:12Z"),
     "journalctl -o short-precise": _after(b"Nov 24 10:11:12.123456 spark vllm[1234]: "),
     "journalctl -o short-full": _after(b"Tue 2026-11-24 10:11:12 UTC spark vllm[1234]: "),
 }
