@@ -103,7 +103,6 @@ def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
 
 def no_run(run: BenchmarkRun) -> str:
     """Why a run measured nothing: every request failed, or a rate that it states is 0; else empty.
-
     A TTFT or TPOT of 0 is none of these: it stands for one that the client could not measure.
     """
     if run.requests == 0:

@@ -23,7 +23,6 @@ from advisor.readers.results.run import (
     Kind,
     Latency,
     Number,
-    after_first,
     finite,
     per_request,
 )
@@ -68,7 +67,6 @@ class FileLayout:
     engine: EngineName | None = None
     kind: Kind = "serving"
     notes: tuple[str, ...] = ()
-    tpot_by_means: str = ""  # why the client's own time per token is none
     needs: str = ""  # a field without which nothing was measured
     each: Callable[[Row], Row] | None = None  # the times of each request, ms
     # the fields that follow from several; None where a load is no run
@@ -120,15 +118,9 @@ class FileLayout:
             fields[name] = self.time(row, name, values.get(name, ()))
         if self.acceptance:
             fields["acceptance"] = self.acceptance_of(row)
-        notes = self.notes
-        if self.tpot_by_means:
-            whole, first = fields.get("e2e_ms"), fields.get("ttft_ms")
-            fields["tpot_ms"] = mean_after_first(whole, first, fields.get("output_tokens"))
-            notes = (f"{BY_MEANS}{self.tpot_by_means}", *notes) if fields["tpot_ms"] else notes
-        about = {"kind": self.kind, "engine": self.engine, "notes": notes}
         return BenchmarkRun(
             file=doc.name, sha256=doc.sha256, format=self.format, client=self.client, part=part,
-            **(about | fields),
+            kind=self.kind, engine=self.engine, notes=self.notes, **fields,
         )  # fmt: skip
 
     def number(self, row: Row, name: str) -> float | None:
@@ -231,12 +223,15 @@ def in_our_unit(metric: Row, unit: str, default: float = 1.0) -> dict[str, Any]:
     }
 
 
-def mean_after_first(
-    whole: Latency | None, first: Latency | None, tokens: float | None
-) -> Latency | None:
-    """The time per token after the first, from the means; None where one is missing."""
-    mean = after_first(whole.mean, first.mean, tokens) if whole and first else None
-    return Latency.from_statistics(mean=mean)
+def mean_after_first(run: BenchmarkRun) -> Latency | None:
+    """The time per token after the first, from the means of latency, TTFT and tokens of an answer;
+    None where one is missing, the answers did not stream (TTFT 0) or had one token.
+    """
+    whole, first = (time.mean if time else None for time in (run.e2e_ms, run.ttft_ms))
+    tokens = run.output_tokens
+    if not whole or not first or not tokens or tokens <= 1 or whole <= first:
+        return None
+    return Latency.from_statistics(mean=(whole - first) / (tokens - 1))
 
 
 def parts_of(rows: Iterable[Any], word: str = "run") -> Iterator[tuple[str, Any]]:

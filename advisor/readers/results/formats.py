@@ -58,7 +58,7 @@ KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
     "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "
     "the JSON of GuideLLM, evalscope perf, AIPerf, GenAI-Perf, llama-benchy, trtllm-bench, "
-    "AISBench, llmperf, genai-bench, llm-d-benchmark, inference-perf, InferenceX, a server's "
+    "genai-bench, llm-d-benchmark, inference-perf, InferenceX, a server's "
     "/metrics, or a table with k and tok/s"
 )
 
@@ -91,10 +91,7 @@ _BESIDE = (
     ("Performance Test Summary", "evalscope", "its benchmark_summary.json"),
     ("LLM Metrics", "AIPerf", "its profile_export_aiperf.json"),
     ("Output Token Throughput (", "AIPerf", "its profile_export_aiperf.json"),
-    ("Performance Parameters", "AISBench", "the JSON beside its CSV"),
-    ("= Speculative Decoding Metrics", "AISBench", "the JSON that it saves"),
     ("= PERFORMANCE OVERVIEW", "trtllm-bench", "the file of --report_json"),
-    ("Overall Output Throughput:", "llmperf", "its *_summary.json"),
 )  # fmt: skip
 
 

@@ -198,14 +198,3 @@ class BenchmarkRun(ResultModel):
 def per_request(total: float | None, count: float | None) -> float | None:
     """A total over requests as a mean, None where either is missing or 0."""
     return total / count if total and count else None
-
-
-def after_first(
-    whole_ms: float | None, first_ms: float | None, tokens: float | None
-) -> float | None:
-    """The mean time per token after the first, ms, from mean latency, TTFT and tokens of an answer;
-    None where one is missing, the answers did not stream (TTFT 0) or had one token.
-    """
-    if not whole_ms or not first_ms or not tokens or tokens <= 1 or whole_ms <= first_ms:
-        return None
-    return (whole_ms - first_ms) / (tokens - 1)

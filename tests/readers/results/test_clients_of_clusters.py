@@ -1,4 +1,4 @@
-"""Results of trtllm-bench, AISBench, llmperf, llm-d, inference-perf, InferenceX, evalscope 1.14
+"""Results of trtllm-bench, llm-d, inference-perf, InferenceX, evalscope 1.14
 (run against the paced server), and tables that people write: figures, both arms in one file, what
 is no result, and which file to give for a table that a client prints beside its JSON.
 
@@ -30,13 +30,6 @@ FIGURES: dict[str, list[dict[str, object]]] = {
             "length": 2.286, "rate": 0.6429,
         }
     ],
-    "aisbench.json": [
-        {
-            "concurrency": 1.0, "output_tok_s": 115.7835, "input_tokens": 12100 / 8,
-            "output_tokens": 2299 / 8, "tpot_ms": None,
-        }
-    ],
-    "aisbench-spec.json": [{"kind": "counters", "k": 5, "length": 1 + 27514 / 15420}],
     "inferencex.json": [
         {
             "engine": "sglang", "engine_version": "0.5.21", "hardware": "b200", "method": "mtp",
@@ -61,13 +54,6 @@ FIGURES: dict[str, list[dict[str, object]]] = {
             "request_rate": 10.0, "requests": 998, "failed": 2, "input_tokens": 1030.198,
             "output_tok_s": 12925.396, "ttft": 1063.928,
             "tpot": (16949.7 - 1063.928) / (976.13 - 1), "itl": 15.8547,
-        }
-    ],
-    "llmperf.json": [
-        {
-            "model": "Qwen/Qwen3.6-27B", "concurrency": 5.0, "requests": 50, "temperature": 0.7,
-            "output_tok_s": 335.4008, "ttft": 253.8223, "e2e": 1184.0655,
-            "tpot": (1184.0655 - 253.8223) / (99.44 - 1),
         }
     ],
     # genai-bench 0.0.5 against the paced server: 31 ms a step of 2.28 tokens
@@ -175,14 +161,6 @@ def test_times_of_genai_bench_are_in_the_unit_that_it_states() -> None:
     assert len(again.tpot_ms.values) == 12
 
 
-def test_the_stages_of_aisbench_are_runs() -> None:
-    stages = {
-        metric: cells | {"stable": cells["total"]}
-        for metric, cells in json.loads((FILES / "aisbench.json").read_text()).items()
-    }
-    assert [run.part for run in read(json.dumps(stages))] == ["total", "stable"]
-
-
 @pytest.mark.parametrize(
     ("row", "k", "drafts"),
     [
@@ -277,9 +255,7 @@ def test_other_tables_are_refused(table: str) -> None:
             "profile_export_aiperf.json",
         ),
         ("Metric,avg,p50\nOutput Token Throughput (tokens/sec),1,1\n", "export_aiperf.json"),
-        ("\u2502 Performance Parameters \u2502 Stage \u2502\n", "JSON beside its CSV"),
         ("= PERFORMANCE OVERVIEW\n=====\nRequest Throughput (req/sec): 1\n", "--report_json"),
-        ("Overall Output Throughput: 335.4\n", "_summary.json"),
     ],
 )
 def test_what_lies_beside_a_result_is_named(text: str, why: str) -> None:

@@ -157,9 +157,6 @@ FIGURES = {
         "concurrency": 8, "output_tok_s": 305.7, "ttft": 26.4, "tpot": 26.1, "itl": 63.1,
         "length": 2.42, "rate": None, "input_tokens": 256.0,
     },
-    ("aiperf-server-metrics-on.json", ""): {
-        "engine": "vllm", "k": 2, "length": 1 + 928 / 672, "kind": "counters",
-    },
 }  # fmt: skip
 
 

@@ -1,27 +1,20 @@
-"""The JSON of AIPerf and of GenAI-Perf before it, and of AISBench in its mode `perf`.
+"""The JSON of AIPerf and of GenAI-Perf before it.
 
-Each metric of AIPerf is an object with its unit. `inter_token_latency` is per token after the first
-(our TPOT); `inter_chunk_latency` is the time between stream chunks. AISBench's values carry their
-unit ("10.7 ms"); its JSON has the load, its CSV the latencies.
+Each metric is an object with its unit. `inter_token_latency` is per token after the first (our
+TPOT); `inter_chunk_latency` is the time between stream chunks.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import Any
 
-from advisor.readers.results import exposition
-from advisor.readers.results.document import Unreadable
 from advisor.readers.results.fields import (
     FileLayout,
     Row,
     in_our_unit,
-    list_at,
-    number_at,
     part_at,
 )
-from advisor.readers.results.run import Acceptance, BenchmarkRun
+from advisor.readers.results.run import BenchmarkRun
 
 
 def find(config: Any, names: tuple[str, ...], numbers: bool = False, depth: int = 6) -> Any:
@@ -94,99 +87,4 @@ AIPERF = FileLayout(
     scale={"duration_s": 1e-3},
     finish=_aiperf_finish,
 )  # fmt: skip
-
-
-def _server_metrics(_: BenchmarkRun, row: Row) -> Row:
-    lines = [
-        f'{name}{{position="{position}"}} {total}'
-        for name, metric in part_at(row, "metrics").items()
-        for total, position in _series(metric)
-    ]
-    counters = exposition.scrape("\n".join(lines), "server metrics")
-    drafts, drafted, accepted = (
-        counters.counters.get(name) for name in ("drafts", "draft_tokens", "accepted")
-    )
-    return {
-        "part": "server metrics", "engine": counters.engine, "k": len(counters.positions) or None,
-        "acceptance": Acceptance.from_counts(drafts, drafted, accepted, counters.positions),
-    }  # fmt: skip
-
-
-def _series(metric: Any) -> Iterator[tuple[float, int]]:
-    """The totals of a counter, each with its draft position. Raises Unreadable."""
-    for row in list_at(metric, "series"):
-        total = find(row, ("total",), depth=2)
-        position = str(find(row, ("position",), depth=2) or 0)
-        if isinstance(total, int | float):
-            if not position.isdecimal() or len(position) > 4:
-                raise Unreadable("a draft position is not a whole number")
-            yield total, int(position)
-
-
-SERVER_METRICS = FileLayout(  # server_metrics_export.json: counters over the measured phase
-    format="aiperf",
-    client="aiperf",
-    kind="counters",
-    marks=("summary > endpoints_configured", "metrics"),
-    fields={"client_version": "aiperf_version"},
-    finish=_server_metrics,
-)
-_VALUE = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*(ms|s|token/s|req/s)?")
-_AISBENCH_KEYS = {"Benchmark Duration", "Output Token Throughput", "Success Requests"}
-
-
-def _aisbench_loads(row: Row) -> list[Row]:
-    """The stages, each with its totals by name in lower case, times in ms."""
-    stages: dict[str, dict[str, Any]] = {}
-    whole = row.keys() >= _AISBENCH_KEYS and all(isinstance(row[k], dict) for k in _AISBENCH_KEYS)
-    for metric, cells in row.items() if whole else ():
-        for stage, cell in cells.items() if isinstance(cells, dict) else ():
-            value = None if isinstance(cell, bool) else _VALUE.fullmatch(str(cell).strip())
-            if value:
-                number = float(value[1]) * (1e3 if value[2] == "s" else 1.0)
-                stages.setdefault(str(stage), {"stage": stage})[metric.strip().lower()] = number
-    return list(stages.values())
-
-
-AISBENCH = FileLayout(  # the latencies stand in its CSV
-    format="aisbench",
-    client="AISBench",
-    loads=_aisbench_loads,
-    fields={
-        "concurrency": "max concurrency", "requests": "success requests",
-        "failed": "failed requests", "duration_s": "benchmark duration",
-        "output_tok_s": "output token throughput",
-    },
-    totals={
-        "input_tokens": "total input tokens",
-        "output_tokens": ("total generated tokens", "total output tokens"),
-    },
-    scale={"duration_s": 1e-3},
-    needs="output_tok_s",
-    finish=lambda run, row: {"part": row["stage"] if run.part else ""},
-)  # fmt: skip
-
-
-def _aisbench_drafts(_: BenchmarkRun, row: Row) -> Row:
-    data = part_at(row, "data")
-    drafts, drafted, accepted = (
-        number_at(data, name) for name in ("num_drafts", "draft_tokens", "accepted_tokens")
-    )
-    rates = part_at(data, "per_position_acceptance_rates")
-    ordered = sorted(rates, key=lambda name: (len(name), name))
-    counts = [(number_at(rates, name) or 0.0) * (drafts or 0.0) for name in ordered]
-    acceptance = Acceptance.from_counts(drafts, drafted, accepted, counts)
-    return {"acceptance": acceptance, "k": len(counts) or None}
-
-
-AISBENCH_DRAFTS = FileLayout(  # of `--spec-decode`
-    format="aisbench",
-    client="AISBench",
-    engine="vllm",
-    kind="counters",
-    marks=("status", "data > num_drafts"),
-    fields={},
-    needs="acceptance",
-    finish=_aisbench_drafts,
-)
-LAYOUTS = (AIPERF, SERVER_METRICS, AISBENCH, AISBENCH_DRAFTS)
+LAYOUTS = (AIPERF,)

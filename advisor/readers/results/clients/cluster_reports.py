@@ -34,7 +34,7 @@ _ENGINES: dict[str, EngineName] = {
     "tensorrt-llm": "tensorrt-llm", "dynamo-trt": "tensorrt-llm", "dynamo-trtllm": "tensorrt-llm",
     "dynamo-sglang": "sglang", "dynamo-vllm": "vllm",
 }  # fmt: skip
-BY_CHUNK = "inference-perf's own is between chunks"
+BY_CHUNK = f"{BY_MEANS}inference-perf's own is between chunks"
 _STATISTICS: dict[str, Place] = {
     "mean": "mean", "p50": ("p50", "median"), "p90": "p90", "p99": "p99", "sd": "stddev",
 }  # fmt: skip
@@ -71,8 +71,8 @@ def _llm_d_finish(run: BenchmarkRun, row: Row) -> Row:
         "requests": None if total is None else round(total - (run.failed or 0)),
     }  # fmt: skip
     if "inference-perf" in (row["load"].get("tool"), part_at(row, "scenario > load").get("name")):
-        update["tpot_ms"] = mean_after_first(run.e2e_ms, run.ttft_ms, run.output_tokens)
-        update["notes"] = (f"{BY_MEANS}{BY_CHUNK}",)
+        update["tpot_ms"] = mean_after_first(run)
+        update["notes"] = (BY_CHUNK,)
     return update
 
 
@@ -130,7 +130,8 @@ INFERENCE_PERF = FileLayout(
     },
     words=_STATISTICS,
     ms=1e3,
-    tpot_by_means=BY_CHUNK,
+    notes=(BY_CHUNK,),
+    finish=lambda run, _: {"tpot_ms": mean_after_first(run)},
 )
 
 

@@ -1,12 +1,12 @@
-"""The JSON of tools that put a load on any server: GuideLLM (0.3 to 0.8), evalscope perf, llmperf,
+"""The JSON of tools that put a load on any server: GuideLLM (0.3 to 0.8), evalscope perf,
 genai-bench.
 
-GuideLLM's `time_per_output_token_ms` and llmperf's "inter-token latency" are the whole latency over
-all tokens, the first one's wait included: the time per token after the first is GuideLLM's
-`inter_token_latency_ms`, and follows from the means for llmperf. So it does for releases of
-evalscope with a "package latency" whose figures say so; where answers did not stream there the
-first token is the whole answer, and neither time is stated. Tokens per streamed chunk are an
-acceptance length of evalscope, of no other: servers may join steps.
+GuideLLM's `time_per_output_token_ms` is the whole latency over all tokens, the first one's wait
+included: the time per token after the first is its `inter_token_latency_ms`. Releases of evalscope
+with a "package latency" may state the same: where the figures say so our TPOT follows from the
+means; where answers did not stream there the first token is the whole answer, and neither time is
+stated. Tokens per streamed chunk are an acceptance length of evalscope, of no other: servers may
+join steps.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _evalscope_loads(row: Row) -> list[Row]:
 
 def _evalscope_finish(run: BenchmarkRun, row: Row) -> Row:
     first, whole = run.ttft_ms and run.ttft_ms.mean, run.e2e_ms and run.e2e_ms.mean
-    after = mean_after_first(run.e2e_ms, run.ttft_ms, run.output_tokens)
+    after = mean_after_first(run)
     update: dict[str, Any] = {}
     notes = []
     if whole and first and first >= STREAMED * whole:
@@ -159,26 +159,6 @@ EVALSCOPE = FileLayout(  # benchmark_summary.json: until 1.7, then since
 )  # fmt: skip
 
 
-LLMPERF = FileLayout(  # tokens as its own tokenizer counts them
-    format="llmperf",
-    client="llmperf",
-    marks=("results_mean_output_throughput_token_per_s",),
-    fields={
-        "model": "model",
-        "concurrency": "num_concurrent_requests",
-        "temperature": "additional_sampling_params_temperature",
-        "requests": "results_num_completed_requests",
-        "failed": "results_number_errors",
-        "input_tokens": "results_number_input_tokens_mean",
-        "output_tokens": "results_number_output_tokens_mean",
-        "output_tok_s": "results_mean_output_throughput_token_per_s",
-    },
-    times={"ttft_ms": "results_ttft_s_{}", "e2e_ms": "results_end_to_end_latency_s_{}"},
-    words={"mean": "mean", "sd": "stddev"} | {n: f"quantiles_{n}" for n in SHARES},
-    ms=1e3,
-    tpot_by_means="llmperf's own counts the first token's wait in",
-    needs="output_tok_s",
-)
 _GENAI_TIMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "e2e_latency"}
 
 
@@ -211,4 +191,4 @@ GENAI_BENCH = FileLayout(
         list_at(row, "individual_request_metrics"), _GENAI_TIMES, row["ms"]
     ),
 )  # fmt: skip
-LAYOUTS = (GUIDELLM, EVALSCOPE, LLMPERF, GENAI_BENCH)
+LAYOUTS = (GUIDELLM, EVALSCOPE, GENAI_BENCH)

@@ -44,9 +44,7 @@ def _finish(run: BenchmarkRun, block: Row) -> Row:
     length = run.acceptance.length if run.acceptance else None
     # SGLang prints 1.00 without drafts
     drafted = length is not None and (length != 1 or bool(run.k) or backend is None)
-    derived = None
-    if run.tpot_ms is None:
-        derived = mean_after_first(run.e2e_ms, run.ttft_ms, run.output_tokens)
+    derived = None if run.tpot_ms else mean_after_first(run)
     update: dict[str, Any] = {
         "acceptance": run.acceptance if drafted else None,
         "engine": "vllm" if length and not backend else None,
