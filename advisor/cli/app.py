@@ -202,7 +202,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(2)
     except AdvisorError as error:
         say(f"Error: {error}", err=True)
-        sys.exit(2)
+        sys.exit(error.status)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

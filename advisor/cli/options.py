@@ -309,6 +309,11 @@ def setting_options(command: Command) -> Command:
     return _with(_SETTING, command)
 
 
+goal_option = _option(
+    "goal", "Metric that the verdict is by  [default: output tok/s]", defaults=False
+)
+
+
 def question_options(command: Command) -> Command:
     """Give a command all options of a question."""
     return _with(_OPTIONS, command)

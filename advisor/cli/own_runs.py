@@ -17,7 +17,7 @@ from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.own_runs.calibration import add_runs
 from advisor.advice.own_runs.watching import advise, observe
 from advisor.cli.base import HELP, say
-from advisor.cli.options import setting_options
+from advisor.cli.options import goal_option, setting_options
 from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option
 from advisor.domain.nouns import AdvisorError
@@ -60,13 +60,21 @@ def results(files: tuple[Path, ...], form: str) -> None:
     stated. The format is detected from the content: vllm bench, sglang.benchmark.serving,
     llama-bench, GuideLLM, evalscope, AIPerf, llama-benchy, trtllm-bench, llm-d, a server's
     /metrics, log lines of the engines, a table with k and tok/s, and more.
-    Exit status 2 where a file cannot be read.
+    The others are shown where a file cannot be read; the exit status is then 2.
     """
-    runs = read_all(files)
-    if form == "json":
-        write(text_of(runs_json(runs)))
-        return
-    write(runs_text(runs, page_width()))
+    runs: list[BenchmarkRun] = []
+    errors: list[AdvisorError] = []
+    for path in files:
+        try:
+            runs += read_all([path])
+        except AdvisorError as error:
+            errors.append(error)
+    if runs:
+        write(text_of(runs_json(runs)) if form == "json" else runs_text(runs, page_width()))
+    for problem in errors:
+        say(f"Error: {problem}", err=True)
+    if errors:
+        click.get_current_context().exit(2)
 
 
 @click.command(context_settings=HELP)
@@ -74,6 +82,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
 @click.argument("on", type=FILE, required=False)
 @_more_runs
 @setting_options
+@goal_option
 @click.option("--format", "form", type=FORMAT, default="text", show_default=True)
 def ab(
     off: Path,
@@ -88,8 +97,9 @@ def ab(
 
     One file that holds both (a table, a sweep) is enough; --k chooses among its draft lengths.
     Prints the gains with their noise, whether the runs are comparable, acceptance and step time
-    against the expected values, and what to try next. Exit status: 1 if the runs are not
-    comparable, 2 if a file cannot be read.
+    against the expected values, and what to try next. The verdict is by the metric of --goal; of a
+    load that was offered at a fixed rate by TPOT. Exit status: 1 if the runs are not comparable or
+    measured nothing, 2 if a file cannot be read.
     """
     left = read_all((off, *more_off))
     right = read_all((*([on] if on else []), *more_on))

@@ -14,7 +14,9 @@ Status = Literal["read", "measured", "derived", "recall", "assumed"]
 
 
 class AdvisorError(Exception):
-    """A problem that the user can mend, in one sentence: what is wrong, what to do. Exit 2."""
+    """A problem that the user can mend, in one sentence: what is wrong, what to do."""
+
+    status = 2  # of the process that ends with it
 
 
 class UnknownFact(AdvisorError):

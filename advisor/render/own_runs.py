@@ -110,7 +110,9 @@ def _line(start: str, parts: Iterable[str], width: int) -> str:
 
 def ab_text(report: AbReport, width: int) -> str:
     """The verdict first, then each load."""
-    lines = [f"A/B: {report.verdict.upper()}", fill(f"setting: {report.setting}", width), ""]
+    lead = next((load.gains[0].metric for load in report.loads if load.gains), "output_tok_s")
+    by = f" by {lead.upper()}" if lead != "output_tok_s" else ""
+    lines = [f"A/B: {report.verdict.upper()}{by}", fill(f"setting: {report.setting}", width), ""]
     for load in report.loads:
         lines += _load(load, width)
     lines += [fill(f"note: {note}", width, subsequent_indent="      ") for note in report.notes]

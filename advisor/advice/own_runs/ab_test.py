@@ -16,9 +16,10 @@ from advisor.advice import judge
 from advisor.advice.own_runs.setting import OwnSetting
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import AdvisorError, Estimate, Facts, Plan, Request
+from advisor.domain.nouns import AdvisorError, Estimate, Facts, Goal, Plan, Request
 from advisor.domain.sourced import sourced
 from advisor.prediction import estimates
+from advisor.prediction.decision import GOAL_WEIGHTS
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun, ResultModel
 
@@ -36,6 +37,8 @@ _SLOW = {  # what usually makes a step with drafts slow, by engine
     "llama-server": "the draft runs on the GPU as well (--spec-draft-ngl)",
     "ik_llama.cpp": "the draft runs on the GPU as well (--gpu-layers-draft)",
 }
+# the metric that a goal pays for; balanced: throughput, or TPOT where the load was offered
+_LEADS: dict[Goal, arms.Metric] = {"throughput": "output_tok_s", "tpot": "tpot", "ttft": "ttft"}
 Direction = Literal["faster", "slower", "no difference"]
 Verdict = Literal["faster", "slower", "no difference", "mixed", "no figure", "not comparable"]
 SLOW = sourced(
@@ -106,8 +109,10 @@ def judge_ab(
     notes = []
     if not any(run.speculates for run in on):
         notes.append("neither file records drafts: the second is taken as the run with speculation")
-    if setting.missing:
-        notes.append("not compared with a prediction: give " + " and ".join(setting.missing))
+    if setting.problem:
+        notes.append(f"not compared with a prediction: {setting.problem}")
+    elif setting.k is None:
+        notes.append("not compared with a prediction: the files do not say k: give --k N")
     return AbReport(
         verdict=_verdict(loads), loads=loads, setting=_setting_text(setting), notes=tuple(notes)
     )
@@ -140,14 +145,17 @@ def _load(
     load = _load_text(on[0] if on[0].concurrency else off[0], off[0].part == on[0].part)
     if unlike := arms.unlike(off, on):
         return LoadVerdict(load=load, differences=tuple(unlike))
-    gains = arms.gains(off, on)
+    rates = {run.request_rate for run in (*off, *on) if run.request_rate}
+    lead: arms.Metric = _LEADS.get(setting.goal) or ("tpot" if rates else "output_tok_s")
+    gains = sorted(arms.gains(off, on), key=lambda gain: gain.metric != lead)
     step, expected = _step(on, gains, setting)
     plan = expected[1] if expected is not None else None
     why = (
         *_why_tokens(step),
         *_why_cycle(step, plan),
         *_why_short_drafts(on, plan),
-        *_why_metrics_differ(gains),
+        *(_why_offered(max(rates)) if rates and setting.goal == "balanced" else ()),
+        *_why_metrics_differ(gains, offered=bool(rates)),
     )
     return LoadVerdict(
         load=load,
@@ -208,7 +216,7 @@ def _step(
     cycle = tokens / tpot.ratio if tokens and tpot else None
     measured = Step(tokens_per_step=tokens, cycle_ratio=cycle)
     try:
-        if setting.request is None:
+        if setting.request is None or setting.k is None:
             return (measured if tokens else None), None
         facts, plan, _ = question(setting.request, setting)
         estimate = estimates.estimate(facts, [plan])[0]
@@ -268,7 +276,14 @@ def _why_short_drafts(on: Sequence[BenchmarkRun], plan: Plan | None) -> Iterator
             return
 
 
-def _why_metrics_differ(gains: Sequence[arms.Gain]) -> Iterator[str]:
+def _why_offered(rate: float) -> Iterator[str]:
+    yield (
+        f"the load was offered at {rate:.4g} requests/s, not closed: that rate sets the "
+        "throughput, so the verdict is by TPOT"
+    )
+
+
+def _why_metrics_differ(gains: Sequence[arms.Gain], offered: bool) -> Iterator[str]:
     verdicts = {gain.metric: gain.verdict for gain in gains}
     whole = verdicts.get("output_tok_s")
     if whole == "slower" and verdicts.get("ttft") == "faster":
@@ -276,7 +291,7 @@ def _why_metrics_differ(gains: Sequence[arms.Gain]) -> Iterator[str]:
             "TTFT improved while throughput fell: fewer requests were in decode at once; judge by "
             "throughput"
         )
-    if whole and whole != "faster" and verdicts.get("tpot") == "faster":
+    if not offered and whole and whole != "faster" and verdicts.get("tpot") == "faster":
         yield (
             "tokens came faster but throughput did not: the prompts' time or waiting requests "
             "dominate"
@@ -295,16 +310,16 @@ def _next(
     try:
         facts, _, others = question(request, setting)
         plans = [plan, *(other for other in others if other.k != plan.k)]
-        logs = [_goal_log(estimate) for estimate in estimates.estimate(facts, plans)]
+        rows = estimates.estimate(facts, plans)
     except AdvisorError:
         return None
-    measured = next((g.log for g in gains if g.metric == "output_tok_s"), None)
+    logs = [_goal_log(row, setting.goal) for row in rows]
     best = max(range(len(logs)), key=lambda i: logs[i])
     more = logs[best] - logs[0]
-    if measured is not None and measured + max(more, 0.0) < 0:
+    if gains and gains[0].verdict == "slower" and gains[0].log + max(more, 0.0) < 0:
         return (
             "turn speculation off at this load: no draft length is expected to make up "
-            f"{math.exp(-measured) - 1:.0%}"
+            f"{math.exp(-gains[0].log) - 1:.0%}"
         )
     if best == 0 or more < WORTH:
         return None
@@ -312,10 +327,10 @@ def _next(
     return f"k={plans[best].k} instead of {plan.k}: expected {gain} over this run"
 
 
-def _goal_log(estimate: Estimate) -> float:
-    return 0.5 * (
-        math.log(estimate.output_tok_s.speedup.p50) + math.log(estimate.tpot_ms.speedup.p50)
-    )
+def _goal_log(estimate: Estimate, goal: Goal) -> float:
+    speedups = (estimate.output_tok_s, estimate.tpot_ms, estimate.ttft_ms)
+    weights = zip(GOAL_WEIGHTS[goal], speedups, strict=True)
+    return sum(weight * math.log(one.speedup.p50) for weight, one in weights if weight)
 
 
 def acceptance_fields(on: Sequence[BenchmarkRun], k: int | None) -> Mapping[str, Any]:

@@ -74,7 +74,7 @@ def runs_of(
     setting is unknown.
     """
     if setting.request is None:
-        raise AdvisorError("to calibrate, give " + " and ".join(setting.missing))
+        raise AdvisorError(f"to calibrate, {setting.problem}")
     if not on:
         if any(run.speculates for run in off):
             raise AdvisorError(

@@ -1,20 +1,23 @@
 """What a user's benchmark files were measured on: the question that they answer.
 
 Options come first, then the launch that ran, then the files themselves. Without hardware and a
-known model there is no prediction to compare with, and the missing one is named.
+known model there is no prediction to compare with, and the missing one is named; so is an option
+that contradicts the files.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from advisor import engines, readers
+from advisor.advice.questions import split_count, split_engine
 from advisor.domain.nouns import (
     AdvisorError,
     DraftMethod,
+    Goal,
     Method,
     Plan,
     Request,
@@ -41,6 +44,17 @@ class OwnSetting(NamedTuple):
     method: Method
     k: int | None
     missing: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()  # options that contradict the files, a sentence part each
+    goal: Goal = "balanced"
+
+    @property
+    def problem(self) -> str:
+        """Why there is no question: what contradicts the files, else what is to give; empty where
+        there is one.
+        """
+        if self.conflicts:
+            return "; ".join(self.conflicts)
+        return "give " + " and ".join(self.missing) if self.missing else ""
 
 
 def plan_of_launch(path: Path, version: str | None = None) -> Plan:
@@ -65,10 +79,12 @@ def setting(
     launch: Plan | None = None,
 ) -> OwnSetting:
     """The question that runs answer. `asked` are options by field of Request, plus `method` and
-    `k`.
+    `k`. Raises AdvisorError for an option whose name nobody knows.
     """
     runs = [*on, *off]
-    given = {key: value for key, value in asked.items() if value is not None}
+    given = _named({key: value for key, value in asked.items() if value is not None})
+    conflicts = tuple(_conflicts(given, asked, off, on))
+    goal: Goal = given.get("goal", "balanced")
     stated = {
         "model": launch.model if launch and launch.model else _first(runs, "model"),
         "engine": launch.engine if launch else _first(runs, "engine"),
@@ -81,16 +97,82 @@ def setting(
     }
     if launch and launch.tp > 1:
         stated |= {"tp": launch.tp, "gpus": launch.tp * max(launch.pp, 1)}
-    k = given.pop("k", None) or (launch.k if launch else None) or _first(on, "k")
+    k = given.pop("k", None) or (launch.k if launch else None) or _first(on, "k") or _counted_k(on)
     launched = launch.method if launch and launch.method != "none" else None
     word: Any = _first(on, "method") or "mtp"
     method: Any = given.pop("method", None) or launched or METHODS_BY_WORD.get(word, word)
     fields = {key: value for key, value in (stated | given).items() if value is not None}
     missing = _resolve(fields, stated_version="engine_version" not in given)
-    if missing:
-        return OwnSetting(None, method, k, tuple(missing))
+    if missing or conflicts:
+        return OwnSetting(None, method, k, tuple(missing), conflicts, goal)
     drafts: Any = method if method in get_args(DraftMethod) else None
-    return OwnSetting(Request(method=drafts, **fields), method, k)
+    return OwnSetting(Request(method=drafts, **fields), method, k, goal=goal)
+
+
+def _named(given: dict[str, Any]) -> dict[str, Any]:
+    """The options with names that are known: "vllm@0.32.0", "2x3090". Raises UnknownFact."""
+    if "engine" in given:
+        engine, version = split_engine(given["engine"])
+        if version and given.get("engine_version", version) != version:
+            raise AdvisorError(
+                "the engine's version is given twice: use either --engine NAME@VERSION or "
+                "--engine-version"
+            )
+        given |= {"engine": engines.get(engine).engine}
+        given |= {"engine_version": version} if version else {}
+    if "hardware" in given:
+        name, count = split_count(given["hardware"])
+        given |= {"hardware": knowledge.hardware(name).id}
+        given |= {"gpus": given.get("gpus", count)} if count else {}
+    if "model" in given and knowledge.llm_from_text(given["model"]) is None:
+        knowledge.llm(given["model"])
+    return given
+
+
+def _conflicts(
+    given: Mapping[str, Any],
+    typed: Mapping[str, Any],
+    off: Sequence[BenchmarkRun],
+    on: Sequence[BenchmarkRun],
+) -> Iterator[str]:
+    """What the files state and an option denies; `typed` are the options as they were given."""
+    for name, option in (
+        ("k", "--k"), ("method", "--method"), ("model", "--model"), ("hardware", "--hw"),
+        ("engine", "--engine"),
+    ):  # fmt: skip
+        for run in on if name in ("k", "method") else (*on, *off):
+            stated = getattr(run, name) or (_counted_k([run]) if name == "k" else None)
+            known = _known(name, stated)
+            if name in given and known not in (None, _known(name, given[name])):
+                is_k = " = " if name == "k" else " "
+                yield f"{option} {typed[name]} was given and {run.file} says {name}{is_k}{stated}"
+                break
+
+
+def _known(name: str, value: Any) -> Any:
+    """A value as knowledge spells it; None where it is not known."""
+    if name == "model":
+        model = knowledge.llm_from_text(str(value or ""))
+        return model.id if model else None
+    if name == "hardware":
+        try:
+            return knowledge.hardware(value).id if value else None
+        except UnknownFact:
+            return None
+    if name == "method":
+        word = METHODS_BY_WORD.get(value, value)
+        return word if word in get_args(DraftMethod) else None
+    # llama-server's formats are ik_llama.cpp's too
+    return "llama-server" if value == "ik_llama.cpp" else value
+
+
+def _counted_k(on: Sequence[BenchmarkRun]) -> int | None:
+    """Drafted tokens over drafts, where all drafts were of one length."""
+    for run in on:
+        mean = run.acceptance.mean_draft() if run.acceptance else None
+        if mean and round(mean) and abs(mean - round(mean)) < 0.01:
+            return round(mean)
+    return None
 
 
 def workload_of(dataset: str | None) -> str | None:

@@ -107,7 +107,7 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
                 f"{rate:.0%} of drafted tokens are accepted: fewer draft tokens, or off, are "
                 "likely faster"
             )
-        return WatchWord("unknown", (*why, "for a decision give " + " and ".join(known.missing)))
+        return WatchWord("unknown", (*why, f"no decision: {known.problem}"))
     k = known.k or server.k
     request = known.request.model_copy(update=acceptance_fields([run], k))
     try:

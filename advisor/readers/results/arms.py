@@ -35,6 +35,12 @@ _LABELS = {
 }  # fmt: skip
 
 
+class NothingMeasured(Unreadable):
+    """A file that can be read and holds no measurement."""
+
+    status = 1
+
+
 class Gain(NamedTuple):
     """One metric of an A/B. `log` and `sd` of the ratio (above 1 is faster); `noise` says where
     sd is from.
@@ -94,7 +100,7 @@ def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
     out: dict[RunLoad, list[BenchmarkRun]] = {}
     for run in runs:
         if (why := no_run(run)) and not run.part:
-            raise Unreadable(f"{run.file}: {why}: nothing was measured")
+            raise NothingMeasured(f"{run.file}: {why}: nothing was measured")
         if not why and (run.output_tok_s or run.value("tpot")):
             load = load_of(run)
             out.setdefault(_first_alike(load, out), []).append(run)
@@ -102,12 +108,14 @@ def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
 
 
 def no_run(run: BenchmarkRun) -> str:
-    """Why a run measured nothing: every request failed, or a rate that it states is 0; else empty.
-    A TTFT or TPOT of 0 is none of these: it stands for one that the client could not measure.
+    """Why a run measured nothing: every request failed, or a rate or both times that it states are
+    0; else empty. One time of 0 alone stands for one that the client could not measure.
     """
     if run.requests == 0:
         failed = run.failed or 0
         return f"{failed} of {failed} requests failed" if failed else "no request finished"
+    if run.value("ttft") == 0 and run.value("tpot") == 0:
+        return "its TTFT and TPOT are 0"
     if run.output_tok_s == 0:
         return "the output throughput is 0"
     return "the duration is 0" if run.duration_s == 0 else ""
@@ -161,12 +169,13 @@ def check_order(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> None
     here, there = ({(run.sha256, run.part) for run in arm if run.sha256} for arm in (off, on))
     if here & there:
         raise Unreadable("the same file is given for both runs")
-    if any(run.speculates for run in off):
-        if not any(run.speculates for run in on):
-            raise Unreadable(
-                "the first run drafts and the second does not: swapped? Give OFF first, then ON"
-            )
-        raise Unreadable("both runs draft: the first must be the run without speculation")
+    if drafted := [run for run in off if run.speculates]:
+        if any(run.speculates for run in on):
+            why = "the first must be the run without speculation, and its server speculated"
+            raise Unreadable(f"both runs draft, {drafted[0].file} too: {why}")
+        raise Unreadable(
+            "the first run drafts and the second does not: swapped? Give OFF first, then ON"
+        )
     if on and all(run.speculates is False for run in on):
         raise Unreadable("the second run drafted nothing: give the run with speculation as ON")
 
@@ -289,6 +298,12 @@ def weak_points(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list
     """
     runs = (*off, *on)
     points = [f"only {r.requests} requests" for r in runs if (r.requests or 99) < FEW_REQUESTS]
+    points += [
+        f"{run.requests} requests at concurrency {run.concurrency:g}: there never were "
+        f"{run.concurrency:g} at once"
+        for run in runs
+        if run.requests and run.concurrency and run.requests < run.concurrency
+    ]
     if any("random" in (run.dataset or "") for run in runs):
         points.append(
             "random prompts draft unlike text: accepted length and gain are those of noise"

@@ -117,7 +117,7 @@ class FileLayout:
         for name in self.times:
             fields[name] = self.time(row, name, values.get(name, ()))
         if self.acceptance:
-            fields["acceptance"] = self.acceptance_of(row)
+            fields["acceptance"] = self.acceptance_of(doc, row)
         return BenchmarkRun(
             file=doc.name, sha256=doc.sha256, format=self.format, client=self.client, part=part,
             kind=self.kind, engine=self.engine, notes=self.notes, **fields,
@@ -143,13 +143,22 @@ class FileLayout:
             return measured
         return Latency.from_statistics(**stated, values=measured.values if measured else ())
 
-    def acceptance_of(self, row: Row) -> Acceptance | None:
-        """What was accepted of the drafts; None where neither length nor rate is stated."""
+    def acceptance_of(self, doc: Document, row: Row) -> Acceptance | None:
+        """What was accepted of the drafts; None where neither length nor rate is stated. Raises
+        Unreadable for a rate above 1.
+        """
         stated: dict[str, Any] = {
             name: number_at(row, place, self.scale.get(name, 1.0))
             for name, place in self.acceptance.items()
             if name != "by_position"
         }
+        if (stated.get("rate") or 0.0) > 1:
+            places = _each(self.acceptance["rate"])
+            place = next(place for place in places if number_at(row, place) is not None)
+            raise Unreadable(
+                f"{doc.name}: {place} is {stated['rate']:.0%}: no more tokens can be accepted than "
+                "were drafted"
+            )
         if stated.get("length") is None and stated.get("rate") is None:
             return None
         rates = value_at(row, self.acceptance.get("by_position", ()))

@@ -134,7 +134,12 @@ NO_RUN = [
     ({"completed": 0, "failed": 0}, "no request finished"),
     ({"output_throughput": 0.0}, "throughput is 0"),
     ({"duration": 0.0}, "duration is 0"),
-]
+    (
+        {"mean_ttft_ms": 0, "mean_tpot_ms": 0, "median_ttft_ms": 0, "median_tpot_ms": 0,
+         "ttfts": [], "itls": []},
+        "TTFT and TPOT are 0",
+    ),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "why"), NO_RUN)
@@ -155,7 +160,8 @@ def test_a_run_that_measured_nothing_is_none(
         (tmp_path / f"{name}.json").write_text(json.dumps(data))
         paths.append(str(tmp_path / f"{name}.json"))
     made = CliRunner().invoke(cli, [words[0], *paths, *words[1:]])
-    assert isinstance(made.exception, Unreadable)  # `main` makes status 2 of it
+    assert isinstance(made.exception, Unreadable)  # `main` makes status 1 of it
+    assert made.exception.status == 1
     assert f"{arm}.json" in str(made.exception) and why in str(made.exception)
     assert "\n" not in str(made.exception) and not made.output
 

@@ -288,7 +288,7 @@ def test_runs_of_an_engine_without_predictions_are_judged_not_kept(
     on = FILES / "trtllm-on.json"
     off = tmp_path / "off.json"
     off.write_text(json.dumps(json.loads(on.read_text()) | {"decoding_stats": None}))
-    pair = [str(off), str(on), "--hw", "h100"]
+    pair = [str(off), str(on), "--hw", "gb10"]
     status, said = call("ab", *pair)
     assert status == 0 and "NO DIFFERENCE" in said and "'tensorrt-llm' is none" in said
     status, said = call("calibrate", *pair, "--name", "t")
