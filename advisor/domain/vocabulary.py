@@ -78,3 +78,4 @@ class RuleRow(NamedTuple):
     methods: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # one of these options is given,
     parts: tuple[str, ...] = ()  # and these parts of the case are true
+    decides: bool = False  # it can give an error or an effect on the decision

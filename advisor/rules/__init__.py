@@ -1,7 +1,7 @@
 """The rulebook. `check(case)` serves both `recommend` and `validate`.
 
 To add a rule: write a function under `@rule("SDNNN", ...)` beside those of its subject in sd1 to
-sd5, with a docstring that has a summary and the sections Why, Bad and Good; add cases in
+sd5, with a docstring that has a summary and the sections Why, Bad, Good and Sources; add cases in
 tests/rules/sdNNN.yaml; run `python -m advisor.rules.build`.
 """
 

@@ -91,12 +91,11 @@ class Rule(NamedTuple):
     code: str
     slug: str
     severity: Severity
-    sources: tuple[str, ...]
     engines: tuple[str, ...]
     needs: tuple[str, ...]
     speculative: bool
+    sources: tuple[str, ...]
     versioned: bool
-    decides: bool
     defect: str
     row: RuleRow
     check: Check
@@ -155,7 +154,7 @@ def rule(
     severity: Severity = "warning",
     engines: Names = (),
     *,
-    sources: tuple[str, ...] | str = (),
+    data: Names = (),
     defect: str = "",
     versioned: bool = False,
     decides: bool | None = None,
@@ -166,44 +165,55 @@ def rule(
     pins no catalogued release, unless the hit holds for all of them (`everywhere`), and the message
     says which versions are meant. decides: whether it can give an error or an effect on the
     decision (by default where its severity is an error). defect: a row of defects.json, from which
-    sources, conflicts and affected versions come. sources: where its claim comes from; a rule
+    sources, conflicts and affected versions come. The sources of the claim stand in the docstring
+    (`Sources: a; b`) or in the rows that `data` names, "FILE.ROW" in knowledge/rules; a rule
     without one is refused.
     """
-    if defect:
-        sources, versioned = get_defect(defect).sources, True
-    if not sources:
-        raise AdvisorError("a rule without a source is refused: name where its claim comes from")
 
     def declare(function: Check) -> Rule:
         module = function.__module__.removeprefix("advisor.rules.")
         match = re.search(r"\.(sd\d{3})_\w+$", module)
         own = code or (match[1].upper() if match else "")
-        slug = function.__name__.replace("_", "-")
+        slug, doc = function.__name__.replace("_", "-"), function.__doc__ or ""
         if not re.fullmatch(r"SD\d{3}", own):
             raise AdvisorError(f"the rule {slug} in {module} names no code of the form SDNNN")
         if own in DECLARED and DECLARED[own].slug != slug:
             raise AdvisorError(
                 f"{own} is used by '{DECLARED[own].slug}' and '{slug}': codes are never shared"
             )
+        rows = names(data) or ((f"defects.{defect}",) if defect else ())
+        sources = (*_doc_sources(doc), *data_sources(*rows))
+        if not sources:
+            raise AdvisorError(f"{own} has no source: name where its claim comes from")
         asked = ASKED.get(function, When())
-        row = RuleRow(
-            own, slug, severity, names(engines), asked.needs, asked.speculative, module, *asked[:3]
-        )
-        found = Rule(
-            *row[:3],
-            (sources,) if isinstance(sources, str) else tuple(sources),
-            *row[3:6],
-            versioned,
-            severity == "error" if decides is None else decides,
-            defect,
-            row,
-            function,
-            function.__doc__ or "",
-        )
-        DECLARED[own] = found
-        return found
+        decisive = severity == "error" if decides is None else decides
+        plain = (own, slug, severity, names(engines), asked.needs, asked.speculative)
+        row = RuleRow(*plain, module, *asked[:3], decisive)
+        pinned = versioned or bool(defect)
+        DECLARED[own] = Rule(*plain, sources, pinned, defect, row, function, doc)
+        return DECLARED[own]
 
     return declare
+
+
+def data_sources(*paths: str) -> tuple[str, ...]:
+    """The sources of rows of rule data, "FILE.ROW", or of each row of a list: each once, in order.
+    Raises KeyError for a row that is not there.
+    """
+    found: list[str] = []
+    for path in paths:
+        name, _, key = path.partition(".")
+        row = table(name)[key]
+        parts = row if isinstance(row, list) else [row] if "sources" in row else row.values()
+        for part in parts:
+            found += part["sources"]
+    return tuple(dict.fromkeys(found))
+
+
+def _doc_sources(doc: str) -> list[str]:
+    """What a docstring says behind `Sources:`."""
+    text = " ".join(doc.partition("\n    Sources: ")[2].split())
+    return text.split("; ") if text else []
 
 
 def names(words: Names) -> tuple[str, ...]:
@@ -270,7 +280,7 @@ def index() -> tuple[RuleRow, ...]:
 @cache
 def decisive_rows() -> tuple[RuleRow, ...]:
     """The rules that can change what is decided."""
-    return tuple(row for row in index() if row.code not in _index.INFORMING)
+    return tuple(row for row in index() if row.decides)
 
 
 def load_row(row: RuleRow) -> Rule:
@@ -307,7 +317,7 @@ def parse_doc(doc: str) -> Text:
 
     body = inspect.cleandoc(doc)
     parts: dict[str, tuple[str, str]] = {}
-    heads = list(re.finditer(r"^(Why|Bad|Good)(?: \(([^)\n]*)\))?:[ \n]", body, re.M))
+    heads = list(re.finditer(r"^(Why|Bad|Good|Sources)(?: \(([^)\n]*)\))?:[ \n]", body, re.M))
     for i, head in enumerate(heads):
         end = heads[i + 1].start() if i + 1 < len(heads) else len(body)
         inner = body[head.end() : end]

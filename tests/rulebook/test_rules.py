@@ -144,9 +144,9 @@ def test_a_lacking_input_is_reported_as_skipped() -> None:
 
 def test_a_rule_without_source_or_home_is_refused() -> None:
     with pytest.raises(AdvisorError, match="source"):
-        rule(severity="error", sources=())
+        rule("SD999", "error")(lambda case: iter(()))
     with pytest.raises(AdvisorError, match="SDNNN"):
-        rule(severity="error", sources=("x",))(lambda case: iter(()))
+        rule("", "error", data="claims.no_pair")(lambda case: iter(()))
 
 
 def test_docstring_parser_names_what_is_missing() -> None:

@@ -1,4 +1,4 @@
-"""Rows of rule data, their sources, and names for a message: what needs no numbers."""
+"""Rows of rule data and names for a message: what needs no numbers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,6 @@ from advisor.knowledge.rule_data import table
 def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:
     """A list of rows of knowledge/rules/<name>.json, each with its own sources."""
     return tuple(table(name)[key])
-
-
-def sources(name: str, *keys: str) -> tuple[str, ...]:
-    """The sources of rows, without repetition, in order."""
-    found: list[str] = []
-    for key in keys:
-        row = table(name)[key]
-        for part in row if isinstance(row, list) else [row]:
-            found += part["sources"]
-    return tuple(dict.fromkeys(found))
 
 
 def hardware_name(case: Case) -> str:

@@ -32,14 +32,6 @@ from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is
 from advisor.rules.kit.case import GGUF_ENGINES, flag, integer, is_hybrid, open_value
 
 KV_BYTES = "--kv-cache-memory-bytes"
-# Measured metrics that speak for each goal; the decision keeps its own order of preference among
-# them.
-_GOAL_METRICS = {
-    "throughput": ("output_tok_s", "request_tok_s"),
-    "tpot": ("tpot", "request_tok_s"),
-    "ttft": ("ttft",),
-    "balanced": ("output_tok_s", "request_tok_s", "tpot"),
-}
 
 
 # ---------------------------------------------------------------- sourced numbers

@@ -88,13 +88,14 @@ ALIKE: tuple[dict[str, str], ...] = (
 )
 
 
-@rule("SD116", "error", CATALOGUED, sources="the engines' own parsers, catalogued by release")
+@rule("SD116", "error", CATALOGUED)
 def other_engines_flag(case: Case) -> Iterator[Hit]:
     """A flag of another engine.
 
     Why: the server refuses to start. Command lines get mixed when a recipe is carried over.
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --gpu-memory-utilization 0.9
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 32768
+    Sources: the engines' own parsers, catalogued by release
     """
     for found in flags(case):
         if found.known or option_at_release(case, found) != "foreign":
@@ -138,13 +139,7 @@ BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
 BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
 
 
-@rule(
-    "SD120",
-    "error",
-    "llama-server",
-    versioned=True,
-    sources=("ggml-org/llama.cpp#22938", "llama-server 0.5.0, run"),
-)
+@rule("SD120", "error", "llama-server", versioned=True)
 @when(options="--flash-attn")
 def flash_attn_bare(case: Case) -> Iterator[Hit]:
     """A bare -fa or --flash-attn, which newer builds take only with on, off or auto.
@@ -152,6 +147,7 @@ def flash_attn_bare(case: Case) -> Iterator[Hit]:
     Why: the next flag is eaten as its value and the server exits.
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf -fa --jinja
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf -fa on --jinja
+    Sources: ggml-org/llama.cpp#22938; llama-server 0.5.0, run
     """
     found = flag(case, "--flash-attn")
     at, last = release(case), parse_release(BARE_UNTIL)
@@ -172,16 +168,7 @@ def flash_attn_bare(case: Case) -> Iterator[Hit]:
 WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
 
 
-@rule(
-    "SD125",
-    "error",
-    "vllm",
-    sources=(
-        "vLLM docs, tool calling: --enable-auto-tool-choice needs --tool-call-parser",
-        "vllm 0.19.1 to 0.33.0 cli_args.py",
-        "vllm-project/vllm#55754",
-    ),
-)
+@rule("SD125", "error", "vllm")
 def tool_parser_pair(case: Case) -> Iterator[Hit]:
     """--enable-auto-tool-choice and --tool-call-parser, one without the other.
 
@@ -189,6 +176,8 @@ def tool_parser_pair(case: Case) -> Iterator[Hit]:
     refused at every request.
     Bad: vllm serve Qwen/Qwen3.6-27B --enable-auto-tool-choice
     Good: vllm serve Qwen/Qwen3.6-27B --enable-auto-tool-choice --tool-call-parser qwen3_coder
+    Sources: vLLM docs, tool calling: --enable-auto-tool-choice needs --tool-call-parser; vllm
+        0.19.1 to 0.33.0 cli_args.py; vllm-project/vllm#55754
     """
     auto, parser = flag(case, "--enable-auto-tool-choice"), flag(case, "--tool-call-parser")
     if has_switch(case, "--enable-auto-tool-choice") and parser is None:
@@ -219,17 +208,7 @@ _GGUF = lazy_re(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
 _DIRECT = ("document", "python", "helm")
 
 
-@rule(
-    "SD133",
-    "error",
-    CATALOGUED,
-    versioned=True,
-    sources=(
-        "python/cpython Lib/argparse.py (unrecognized arguments)",
-        "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
-        "vllm-project/vllm#27389",
-    ),
-)
+@rule("SD133", "error", CATALOGUED, versioned=True)
 def stray_argument(case: Case) -> Iterator[Hit]:
     """An argument that belongs to no option, such as a GGUF file without -m.
 
@@ -237,6 +216,8 @@ def stray_argument(case: Case) -> Iterator[Hit]:
     server stops with "invalid argument" or "unrecognized arguments".
     Bad: llama-server /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
+    Sources: python/cpython Lib/argparse.py (unrecognized arguments); ggml-org/llama.cpp
+        common/arg.cpp (common_params_parse_ex); vllm-project/vllm#27389
     """
     launch = case.launch
     taken: Flag | None = None  # the value of an option whose dashes are missing

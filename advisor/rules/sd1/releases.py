@@ -23,17 +23,7 @@ from advisor.rules.kit.flags import (
 from advisor.rules.kit.releases import between, release, version_label, version_name
 
 
-@rule(
-    "SD102",
-    "error",
-    CATALOGUED,
-    versioned=True,
-    sources=(
-        "the engines' own parsers, catalogued by release",
-        "ggml-org/llama.cpp#22397",
-        "ai-dynamo/dynamo#8693",
-    ),
-)
+@rule("SD102", "error", CATALOGUED, versioned=True)
 def removed_flag(case: Case) -> Iterator[Hit]:
     """A flag that the chosen engine release no longer takes.
 
@@ -41,6 +31,8 @@ def removed_flag(case: Case) -> Iterator[Hit]:
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --draft-max 8
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
         --spec-draft-n-max 8
+    Sources: the engines' own parsers, catalogued by release; ggml-org/llama.cpp#22397;
+        ai-dynamo/dynamo#8693
     """
     for found in flags(case):
         removal = (
@@ -144,7 +136,7 @@ def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
 SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
 
 
-@rule("SD104", "error", CATALOGUED, sources="the engines' own parsers, catalogued by release")
+@rule("SD104", "error", CATALOGUED)
 @when(needs="version")
 def flag_too_new(case: Case) -> Iterator[Hit]:
     """A flag that the pinned release does not have yet.
@@ -152,6 +144,7 @@ def flag_too_new(case: Case) -> Iterator[Hit]:
     Why: the server refuses to start; the flag was taken from a newer release's documentation.
     Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-scheduled-tokens 4096
     Good (version=0.26.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-scheduled-tokens 4096
+    Sources: the engines' own parsers, catalogued by release
     """
     for found in flags(case):
         if found.name in SHORTHAND or option_at_release(case, found) != "too-new":
@@ -171,13 +164,7 @@ def flag_too_new(case: Case) -> Iterator[Hit]:
 NAMES = ("--spec-method", "--spec-model", "--spec-tokens")
 
 
-@rule(
-    "SD118",
-    "error",
-    "vllm",
-    versioned=True,
-    sources="vllm 0.22.1 parser (first with the shorthand)",
-)
+@rule("SD118", "error", "vllm", versioned=True)
 def spec_shorthand_too_old(case: Case) -> Iterator[Hit]:
     """--spec-method, --spec-model or --spec-tokens with a vLLM before 0.22.1.
 
@@ -185,6 +172,7 @@ def spec_shorthand_too_old(case: Case) -> Iterator[Hit]:
     in every release.
     Bad (version=0.21.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --spec-method mtp --spec-tokens 2
     Good (version=0.22.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --spec-method mtp --spec-tokens 2
+    Sources: vllm 0.22.1 parser (first with the shorthand)
     """
     if between(release(case), "0.22.0", None) is not False:
         return
@@ -230,13 +218,7 @@ KEY = "num_speculative_tokens_per_batch_size"
 SINCE = table("compatibility")["spec_config_since"]
 
 
-@rule(
-    "SD119",
-    "error",
-    "vllm",
-    versioned=True,
-    sources=(*SINCE["sources"], "vllm 0.33.0 vllm/config/vllm.py"),
-)
+@rule("SD119", "error", "vllm", versioned=True, data="compatibility.spec_config_since")
 @when(speculative=True, parts="plan.k_schedule")
 def k_schedule_unsupported(case: Case) -> Iterator[Hit]:
     """A schedule of draft tokens by batch size where the release or the layout does not take one.
@@ -249,6 +231,7 @@ def k_schedule_unsupported(case: Case) -> Iterator[Hit]:
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2,
         "num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]]}'
+    Sources: vllm 0.33.0 vllm/config/vllm.py
     """
     if not case.plan.k_schedule or between(release(case), SINCE[KEY], None) is False:
         return  # of the key that a release does not know SD110 speaks

@@ -39,22 +39,15 @@ _SHORT = lazy_re(r"-[A-Za-z]")  # a build's own, as often as a slip
 _LEAD = lazy_re(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
 
-@rule(
-    severity="error",
-    engines=(*CATALOGUED, "ik_llama.cpp"),
-    versioned=True,
-    sources=(
-        "the engines' own parsers, catalogued by release",
-        "nikolatesla20 HALLUCINATED_FLAGS",
-        "PortOS#4653",
-    ),
-)
+@rule(severity="error", engines=(*CATALOGUED, "ik_llama.cpp"), versioned=True)
 def unknown_flag(case: Case) -> Iterator[Hit]:
     """A flag that no catalogued release of the engine knows.
 
     Why: the server refuses to start; such flags often come from another engine, a guess or a typo.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --decode-threshold 4
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
+    Sources: the engines' own parsers, catalogued by release; nikolatesla20 HALLUCINATED_FLAGS;
+        PortOS#4653
     """
     if any(found.raw in PLUGINS for found in flags(case)):
         return  # the options of an extension are not catalogued

@@ -13,12 +13,7 @@ from advisor.rules.kit.releases import release
 DEAD = table("compatibility")["dead_env"]
 
 
-@rule(
-    severity="warning",
-    engines="vllm sglang",
-    versioned=True,
-    sources=("vllm 0.19.1 vllm/envs.py", "sglang 0.5.14 to 0.5.23 environ.py"),
-)
+@rule(severity="warning", engines="vllm sglang", versioned=True)
 def dead_env(case: Case) -> Iterator[Hit]:
     """An environment variable that the release no longer reads.
 
@@ -27,6 +22,7 @@ def dead_env(case: Case) -> Iterator[Hit]:
         export VLLM_ATTENTION_BACKEND=FLASH_ATTN
         vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend FLASH_ATTN
+    Sources: vllm 0.19.1 vllm/envs.py; sglang 0.5.14 to 0.5.23 environ.py
     """
     if case.launch.emitted:
         return

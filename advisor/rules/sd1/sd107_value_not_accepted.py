@@ -59,18 +59,14 @@ TRUE_WORDS = frozenset(("on", "off", "true"))
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
 
-@rule(
-    severity="error",
-    engines=(*CATALOGUED, "ik_llama.cpp"),
-    versioned=True,
-    sources="the engines' own parsers and configuration classes, catalogued by release",
-)
+@rule(severity="error", engines=(*CATALOGUED, "ik_llama.cpp"), versioned=True)
 def value_not_accepted(case: Case) -> Iterator[Hit]:
     """A value that the option does not take at this release.
 
     Why: the server refuses to start; the list of values changes between releases.
     Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype nvfp4
     Good (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
+    Sources: the engines' own parsers and configuration classes, catalogued by release
     """
     version, known = catalogued_version(case), catalogue(case)
     for found in flags(case):

@@ -23,12 +23,7 @@ MEANT = {
 }
 
 
-@rule(
-    severity="error",
-    engines="vllm",
-    versioned=True,
-    sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
-)
+@rule(severity="error", engines="vllm", versioned=True)
 def spec_method_unknown(case: Case) -> Iterator[Hit]:
     """A speculative method that vLLM does not know, such as SGLang's NEXTN.
 
@@ -37,6 +32,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         '{"method":"NEXTN","num_speculative_tokens":2}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
     choices = _choices(catalogue(case), catalogued_version(case) or catalogue(case).newest)
     place, method = method_flag(case)

@@ -262,14 +262,7 @@ def repositories() -> Container[str]:
     return known
 
 
-@rule(
-    severity="error",
-    sources=(
-        "vllm-project/recipes Qwen3.6",
-        "ggml-org/llama.cpp README",
-        "sgl-project/sgl-cookbook Qwen3.6",
-    ),
-)
+@rule(severity="error")
 def other_engines_model(case: Case) -> Iterator[Hit]:
     """A model file of another engine: a GGUF under vLLM or SGLang, or a safetensors repository
     under llama-server.
@@ -278,6 +271,8 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
     MTP head, from GGUF.
     Bad: llama-server -m Qwen/Qwen3.6-35B-A3B-FP8
     Good: llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M
+    Sources: vllm-project/recipes Qwen3.6; ggml-org/llama.cpp README; sgl-project/sgl-cookbook
+        Qwen3.6
     """
     name = (case.plan.model or "").lower()
     place = flag(case, *MODEL_FLAGS)

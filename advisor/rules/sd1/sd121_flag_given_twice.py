@@ -7,20 +7,15 @@ from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, lookup_spelling
 
 
-@rule(
-    severity="warning",
-    engines=CATALOGUED,
-    sources=(
-        "argparse and llama.cpp common/arg.cpp: the last occurrence wins",
-        "vllm cli_args.py: --middleware is appended to",
-    ),
-)
+@rule(severity="warning", engines=CATALOGUED)
 def flag_given_twice(case: Case) -> Iterator[Hit]:
     """One option twice with different values, or a switch with its negation.
 
     Why: the last one silently wins, and a reader sees the wrong value first.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --max-num-seqs 64
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
+    Sources: argparse and llama.cpp common/arg.cpp: the last occurrence wins; vllm cli_args.py:
+        --middleware is appended to
     """
     if case.launch.form == "text":
         return  # of a language whose conditions are not read

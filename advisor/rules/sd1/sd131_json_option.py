@@ -53,18 +53,7 @@ PARTS = {"pass_config": "PassConfig", "eplb_config": "EPLBConfig"}
 TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
 
 
-@rule(
-    severity="error",
-    engines=CATALOGUED,
-    versioned=True,
-    sources=(
-        "vllm 0.19.1 to 0.33.0 vllm/config, classes run",
-        "vllm-project/vllm#20059",
-        "vllm-project/vllm#16837",
-        "vllm-project/vllm#21615",
-        "python/cpython Lib/json",
-    ),
-)
+@rule(severity="error", engines=CATALOGUED, versioned=True)
 def json_option(case: Case) -> Iterator[Hit]:
     """An option that takes JSON, with broken JSON in it, or a key or value that its class lacks.
 
@@ -74,6 +63,8 @@ def json_option(case: Case) -> Iterator[Hit]:
         True}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode":
         "FULL"}'
+    Sources: vllm 0.19.1 to 0.33.0 vllm/config, classes run; vllm-project/vllm#20059;
+        vllm-project/vllm#16837; vllm-project/vllm#21615; python/cpython Lib/json
     """
     for found in flags(case):
         name, _, key = found.name.partition(".")

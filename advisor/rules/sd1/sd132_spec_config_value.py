@@ -17,12 +17,7 @@ JUDGED_ELSEWHERE = (
 KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")
 
 
-@rule(
-    severity="error",
-    engines="vllm",
-    versioned=True,
-    sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
-)
+@rule(severity="error", engines="vllm", versioned=True)
 @when(options="--speculative-config")
 def spec_config_value(case: Case) -> Iterator[Hit]:
     """A backend, quantisation or KV type in --speculative-config that the release does not have.
@@ -32,6 +27,7 @@ def spec_config_value(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFR"}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFER"}'
+    Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
     read = spec_config(case)
     if read is None or read.data is None:

@@ -43,12 +43,7 @@ _SPLIT = lazy_re(r"[;,|:\s]+")
     severity="warning",
     engines=CATALOGUED,
     decides=True,
-    sources=(
-        "the engines' own lists of variables, catalogued by release",
-        "vllm 0.19.1 vllm/envs.py (validate_environ, env_with_choices)",
-        "sgl-project/sglang python/sglang/srt/environ.py (EnvBool, EnvInt)",
-        *(source for row in AROUND.values() for source in row["sources"]),
-    ),
+    data="compatibility.variables",
 )
 def env_misspelt(case: Case) -> Iterator[Hit]:
     """An environment variable that nothing reads, but for a slip of spelling, or whose value is
@@ -58,6 +53,9 @@ def env_misspelt(case: Case) -> Iterator[Hit]:
     value that is no number, or none of the words that vLLM lists, stops the server.
     Bad: LLAMA_ARG_CONTEXT_SIZE=8192 llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf
     Good: LLAMA_ARG_CTX_SIZE=8192 llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf
+    Sources: the engines' own lists of variables, catalogued by release; vllm 0.19.1 vllm/envs.py
+        (validate_environ, env_with_choices); sgl-project/sglang python/sglang/srt/environ.py
+        (EnvBool, EnvInt)
     """
     engine, launch = case.plan.engine, case.launch
     if launch.emitted:

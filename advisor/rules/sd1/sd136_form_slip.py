@@ -4,17 +4,7 @@ from advisor.domain.nouns import Case, Edit, Fix
 from advisor.rules import Hit, rule
 
 
-@rule(
-    severity="error",
-    sources=(
-        "compose-spec/compose-spec schema/compose-spec.json",
-        "rancher/rancher#4600",
-        "sgl-project/sglang#1567",
-        "https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation",
-        "mostlygeek/llama-swap LoadConfigFromReader (proxy uses ${PORT} but cmd does not)",
-        "https://dstack.ai/docs/reference/dstack.yml/service (port)",
-    ),
-)
+@rule(severity="error")
 def form_slip(case: Case) -> Iterator[Hit]:
     """A key or an argument that the tool which reads the file refuses.
 
@@ -30,6 +20,11 @@ def form_slip(case: Case) -> Iterator[Hit]:
           vllm:
             image: vllm/vllm-openai:v0.25.1
             command: --model Qwen/Qwen3-8B
+    Sources: compose-spec/compose-spec schema/compose-spec.json; rancher/rancher#4600;
+        sgl-project/sglang#1567;
+        https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation;
+        mostlygeek/llama-swap LoadConfigFromReader (proxy uses ${PORT} but cmd does not);
+        https://dstack.ai/docs/reference/dstack.yml/service (port)
     """
     for slip in case.launch.slips:
         edits: tuple[Edit, ...] = ()

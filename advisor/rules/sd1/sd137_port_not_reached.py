@@ -13,16 +13,7 @@ DEAD_ENDS = (*KILLS, "readinessProbe", "Service", "web_server")
 ALONE = ("127.0.0.1", "localhost", "::1")
 
 
-@rule(
-    severity="warning",
-    decides=True,
-    engines=CATALOGUED,
-    sources=(
-        "https://docs.docker.com/reference/compose-file/services/#ports",
-        "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
-        "the engines' own parsers (defaults of --host and --port), catalogued by release",
-    ),
-)
+@rule(severity="warning", decides=True, engines=CATALOGUED)
 def port_not_reached(case: Case) -> Iterator[Hit]:
     """A port or an address at which the server does not answer.
 
@@ -41,6 +32,9 @@ def port_not_reached(case: Case) -> Iterator[Hit]:
             image: vllm/vllm-openai:v0.25.1
             ports: ["8000:8000"]
             command: --model Qwen/Qwen3-8B
+    Sources: https://docs.docker.com/reference/compose-file/services/#ports;
+        https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/; the
+        engines' own parsers (defaults of --host and --port), catalogued by release
     """
     yield from ports(case)
     yield from hosts(case)

@@ -10,11 +10,7 @@ FILES = ("--model", "--hf-file", "--spec-draft-model")
 _PART = lazy_re(r"(.*-)(\d{5})(-of-\d{5}\.gguf)")
 
 
-@rule(
-    severity="error",
-    engines=GGUF_ENGINES,
-    sources=("ggml-org/llama.cpp#6187", "lemonade-sdk/lemonade#499"),
-)
+@rule(severity="error", engines=GGUF_ENGINES)
 def split_part(case: Case) -> Iterator[Hit]:
     """A later part of a split GGUF given as the model.
 
@@ -22,6 +18,7 @@ def split_part(case: Case) -> Iterator[Hit]:
     another part it stops with an illegal split file index.
     Bad: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00002-of-00002.gguf -ngl 99
     Good: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00001-of-00002.gguf -ngl 99
+    Sources: ggml-org/llama.cpp#6187; lemonade-sdk/lemonade#499
     """
     for name in FILES:
         found = flag(case, name)

@@ -16,7 +16,7 @@ WHAT = (
 )
 
 
-@rule("SD109", "error", "vllm", sources="vllm 0.19.1 to 0.33.0, parser run")
+@rule("SD109", "error", "vllm")
 @when(options="--speculative-config")
 def spec_config_json(case: Case) -> Iterator[Hit]:
     """The JSON of --speculative-config is broken.
@@ -26,6 +26,7 @@ def spec_config_json(case: Case) -> Iterator[Hit]:
         "{'method':'mtp','num_speculative_tokens':2}"
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: vllm 0.19.1 to 0.33.0, parser run
     """
     read = spec_config(case)
     if read is not None and read.data is None and not has_empty_values(read.flag):
@@ -69,13 +70,7 @@ INSTEAD = {
 OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of value
 
 
-@rule(
-    "SD110",
-    "error",
-    "vllm",
-    versioned=True,
-    sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",
-)
+@rule("SD110", "error", "vllm", versioned=True)
 def spec_config_key(case: Case) -> Iterator[Hit]:
     """A key in --speculative-config that this release does not know.
 
@@ -85,6 +80,7 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]],
         "num_speculative_tokens":2}'
+    Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
     read = spec_config(case)
     keys = spec_keys(case) if read is not None and read.data is not None else ()
@@ -114,15 +110,7 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD134",
-    "error",
-    "vllm",
-    sources=(
-        "vllm-project/vllm#10483",
-        "vllm vllm/config/speculative.py (_verify_and_get_draft_tp, _verify_args)",
-    ),
-)
+@rule("SD134", "error", "vllm")
 @when(options="--speculative-config")
 def draft_parallel_size(case: Case) -> Iterator[Hit]:
     """A tensor-parallel size of the drafter that vLLM does not support.
@@ -135,6 +123,8 @@ def draft_parallel_size(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":3,
         "draft_tensor_parallel_size":1}'
+    Sources: vllm-project/vllm#10483; vllm vllm/config/speculative.py (_verify_and_get_draft_tp,
+        _verify_args)
     """
     read = spec_config(case)
     if read is None or read.data is None:

@@ -13,12 +13,7 @@ from advisor.rules.kit.values import nearest
 from advisor.rules.sd1.sd111_spec_method_unknown import method_flag
 
 
-@rule(
-    "SD112",
-    "info",
-    "vllm",
-    sources=("vllm 0.33.0 vllm/config/speculative.py", "vllm-project/vllm-ascend#8623"),
-)
+@rule("SD112", "info", "vllm")
 def method_alias(case: Case) -> Iterator[Hit]:
     """An old name of the method `mtp`.
 
@@ -28,6 +23,7 @@ def method_alias(case: Case) -> Iterator[Hit]:
         '{"method":"qwen3_next_mtp","num_speculative_tokens":2}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: vllm 0.33.0 vllm/config/speculative.py; vllm-project/vllm-ascend#8623
     """
     place, method = method_flag(case)
     if method is not None and method.endswith("_mtp") and method in spec_choices(case, "method"):
@@ -51,9 +47,7 @@ def alias_fix(case: Case, place: Flag | None) -> Fix:
     return json_fix(case, place, "method", '"mtp"', what, safe=safe)
 
 
-@rule(
-    "SD115", "error", "vllm", sources="vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run"
-)
+@rule("SD115", "error", "vllm")
 def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
     """A number of speculative tokens that is not a whole number above zero.
 
@@ -62,6 +56,7 @@ def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":0}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
     short = flag(case, "--spec-tokens")
     read = spec_config(case)
@@ -90,13 +85,7 @@ OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own l
 NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
 
 
-@rule(
-    "SD123",
-    "info",
-    "vllm",
-    decides=True,
-    sources=("vllm 0.33.0 vllm/config/speculative.py (_verify_args)", "vllm-project/vllm#44566"),
-)
+@rule("SD123", "info", "vllm", decides=True)
 @when(options="--speculative-config")
 def spec_config_without_k(case: Case) -> Iterator[Hit]:
     """--speculative-config without num_speculative_tokens.
@@ -106,6 +95,7 @@ def spec_config_without_k(case: Case) -> Iterator[Hit]:
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp"}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: vllm 0.33.0 vllm/config/speculative.py (_verify_args); vllm-project/vllm#44566
     """
     read = spec_config(case)
     if read is None or read.data is None or K in read.data:
@@ -140,7 +130,7 @@ OWN_BY_MODEL = "0.11.1"
 NEED = ("eagle", "eagle3", "draft_model", "dflash", "medusa", "mlp_speculator")
 
 
-@rule("SD128", "error", "vllm", sources="vllm-project/vllm@002e77c1 vllm/config/speculative.py")
+@rule("SD128", "error", "vllm")
 @when(options="--speculative-config")
 def spec_config_without_model(case: Case) -> Iterator[Hit]:
     """--speculative-config that names no drafter: neither a model nor a method that needs none.
@@ -152,6 +142,7 @@ def spec_config_without_model(case: Case) -> Iterator[Hit]:
         '{"num_speculative_tokens":2}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: vllm-project/vllm@002e77c1 vllm/config/speculative.py
     """
     if between(release(case), OWN_BY_MODEL, None) is False:
         return

@@ -23,13 +23,7 @@ RENAMED = {
 SINCE = "b9180"
 
 
-@rule(
-    "SD113",
-    "error",
-    "llama-server",
-    versioned=True,
-    sources=("ggml-org/llama.cpp#22964", "ggml-org/llama.cpp#22673", "llama-server 0.5.0, run"),
-)
+@rule("SD113", "error", "llama-server", versioned=True)
 @when(options="--spec-type")
 def spec_type_mtp(case: Case) -> Iterator[Hit]:
     """`--spec-type mtp`, the spelling of the branch before it was merged.
@@ -38,6 +32,7 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
     ignored by a fork.
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type mtp
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    Sources: ggml-org/llama.cpp#22964; ggml-org/llama.cpp#22673; llama-server 0.5.0, run
     """
     found = flag(case, "--spec-type")
     if (
@@ -71,13 +66,7 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
 SPEC_TYPE_TOO_NEW_SINCE = table("compatibility")["spec_types_since"]
 
 
-@rule(
-    "SD114",
-    "error",
-    "llama-server",
-    versioned=True,
-    sources=tuple(SPEC_TYPE_TOO_NEW_SINCE["sources"]),
-)
+@rule("SD114", "error", "llama-server", versioned=True, data="compatibility.spec_types_since")
 @when(options="--spec-type")
 def spec_type_too_new(case: Case) -> Iterator[Hit]:
     """A speculative type that the llama.cpp build does not have, or that none has.
@@ -138,12 +127,7 @@ DRAFT = "Add --spec-type draft-simple (draft-eagle3 or draft-dflash for such a d
 WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the numbers."
 
 
-@rule(
-    "SD124",
-    "warning",
-    "llama-server",
-    sources=("llama-server 0.5.0 --help: --spec-type defaults to none", "ggml-org/llama.cpp#25345"),
-)
+@rule("SD124", "warning", "llama-server")
 def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
     """Draft lengths without a speculative type or a draft model.
 
@@ -152,6 +136,7 @@ def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-draft-n-max 2
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
         --spec-draft-n-max 2
+    Sources: llama-server 0.5.0 --help: --spec-type defaults to none; ggml-org/llama.cpp#25345
     """
     given = [found for found in flags(case) if found.name in NUMBERS]
     draft = flag(case, "--spec-draft-model", "--spec-draft-hf")
@@ -202,17 +187,7 @@ MEANT = {
 TAKEN = (*(word for word in METHODS if word != "MTP"), *UNMODELLED, "NONE")
 
 
-@rule(
-    "SD127",
-    "error",
-    "sglang",
-    versioned=True,
-    sources=(
-        "sgl-project/sglang python/sglang/srt/speculative/spec_info.py "
-        "(SpeculativeAlgorithm.from_string)",
-        "sglang 0.5.11 and 0.5.12 parsers",
-    ),
-)
+@rule("SD127", "error", "sglang", versioned=True)
 @when(options="--speculative-algorithm")
 def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
     """A speculative algorithm that SGLang does not have, such as vLLM's `mtp`.
@@ -226,6 +201,8 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
     Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
+    Sources: sgl-project/sglang python/sglang/srt/speculative/spec_info.py
+        (SpeculativeAlgorithm.from_string); sglang 0.5.11 and 0.5.12 parsers
     """
     found = flag(case, ALGORITHM)
     word = (found.value or "").upper() if found is not None and not found.unresolved else ""

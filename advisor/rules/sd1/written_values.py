@@ -14,12 +14,7 @@ _NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
 OWN_RULE = ("--flash-attn",)  # SD120
 
 
-@rule(
-    "SD108",
-    "error",
-    CATALOGUED,
-    sources=("the engines' own parsers, catalogued by release", "llama-server 0.5.0, run"),
-)
+@rule("SD108", "error", CATALOGUED)
 def flag_needs_value(case: Case) -> Iterator[Hit]:
     """An option that needs a value stands without one.
 
@@ -29,6 +24,7 @@ def flag_needs_value(case: Case) -> Iterator[Hit]:
         --spec-draft-n-max 2
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
         --spec-draft-n-max 2
+    Sources: the engines' own parsers, catalogued by release; llama-server 0.5.0, run
     """
     for found in flags(case):
         if (
@@ -69,14 +65,7 @@ _MEND: dict[CutOffCause, str] = {
 }
 
 
-@rule(
-    "SD126",
-    "error",
-    sources=(
-        "https://www.gnu.org/software/bash/manual/html_node/Escape-Character.html",
-        "https://www.shellcheck.net/wiki/SC1143",
-    ),
-)
+@rule("SD126", "error")
 @when(parts="launch.notes")
 def options_cut_off(case: Case) -> Iterator[Hit]:
     r"""Options on lines that are not part of the command.
@@ -92,6 +81,8 @@ def options_cut_off(case: Case) -> Iterator[Hit]:
         # --enforce-eager
         vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \
           --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: https://www.gnu.org/software/bash/manual/html_node/Escape-Character.html;
+        https://www.shellcheck.net/wiki/SC1143
     """
     cut = case.launch.cut_off
     if cut is not None:
@@ -111,16 +102,7 @@ SPLIT_NOWHERE = frozenset(
 )
 
 
-@rule(
-    "SD129",
-    "warning",
-    CATALOGUED,
-    decides=True,
-    sources=(
-        "python/cpython Lib/argparse.py (_parse_optional)",
-        "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
-    ),
-)
+@rule("SD129", "warning", CATALOGUED, decides=True)
 def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
     """A list of arguments in which one item holds an option and its value.
 
@@ -141,6 +123,8 @@ def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
             command:
               - --model=Qwen/Qwen3-8B
               - --max-num-seqs=4
+    Sources: python/cpython Lib/argparse.py (_parse_optional); ggml-org/llama.cpp common/arg.cpp
+        (common_params_parse_ex)
     """
     launch = case.launch
     if launch is None:
@@ -208,16 +192,7 @@ def is_quoted(case: Case) -> bool:
 _ON = ("true", "yes", "on", "enabled")
 
 
-@rule(
-    "SD130",
-    "error",
-    CATALOGUED,
-    versioned=True,
-    sources=(
-        "python/cpython Lib/argparse.py (store_true, BooleanOptionalAction: nargs=0)",
-        "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
-    ),
-)
+@rule("SD130", "error", CATALOGUED, versioned=True)
 @when(parts="launch.notes")
 def switch_given_a_value(case: Case) -> Iterator[Hit]:
     """A switch followed by `true` or `false`.
@@ -227,6 +202,8 @@ def switch_given_a_value(case: Case) -> Iterator[Hit]:
     switched it on.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --enforce-eager false
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --no-enforce-eager
+    Sources: python/cpython Lib/argparse.py (store_true, BooleanOptionalAction: nargs=0);
+        ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)
     """
     for name, word in case.launch.stray_switch_values:
         negated = "--no-" + name.removeprefix("--").replace("_", "-")

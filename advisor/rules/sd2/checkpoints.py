@@ -24,7 +24,7 @@ from advisor.rules.kit.releases import asked_release, release, version_label
 SPLIT = table("compatibility")["split_mtp_publishers"]
 
 
-@rule("SD213", "error", GGUF_ENGINES, sources=(*SPLIT["sources"], "ggml-org/llama.cpp#22673"))
+@rule("SD213", "error", GGUF_ENGINES, data="compatibility.split_mtp_publishers")
 @when(methods="mtp")
 def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     """draft-mtp on a GGUF that has no MTP tensors, judging by its name.
@@ -33,6 +33,7 @@ def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     Publishers who keep it say MTP in the name.
     Bad: llama-server -hf unsloth/Qwen3.6-35B-A3B-GGUF:Q4_K_M --spec-type draft-mtp
     Good: llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M --spec-type draft-mtp
+    Sources: ggml-org/llama.cpp#22673
     """
     name = model_text(case).lower()
     if not name.strip() or "mtp" in name or any(sign in name for sign in "$<{"):
@@ -78,13 +79,7 @@ UNUSABLE = (
 )
 
 
-@rule(
-    "SD214",
-    "warning",
-    "vllm sglang",
-    decides=True,
-    sources=("z-lab/paroquant#42", "sgl-project/sglang#35797", "noonghunna/club-3090#1052"),
-)
+@rule("SD214", "warning", "vllm sglang", decides=True)
 @when(methods="mtp")
 def mtp_head_unusable(case: Case) -> Iterator[Hit]:
     """MTP on a model without a head, or on a checkpoint whose head is missing or quantised away.
@@ -97,6 +92,7 @@ def mtp_head_unusable(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":2}'
     Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
+    Sources: z-lab/paroquant#42; sgl-project/sglang#35797; noonghunna/club-3090#1052
     """
     if case.plan.method != "mtp" or (
         case.plan.draft_model and case.plan.draft_model != case.plan.model
@@ -139,12 +135,7 @@ def without(case: Case) -> Fix:
 ENGINE_NAMES = {"llama-server": "llama.cpp"}
 
 
-@rule(
-    "SD239",
-    "error",
-    "vllm sglang llama-server",
-    sources=("vllm-project/recipes", "sgl-project/sgl-cookbook", "ggml-org/llama.cpp"),
-)
+@rule("SD239", "error", "vllm sglang llama-server")
 @when(needs="model")
 def release_before_model(case: Case) -> Iterator[Hit]:
     """An engine release that is older than the model, or than drafting with its MTP head.
@@ -153,6 +144,7 @@ def release_before_model(case: Case) -> Iterator[Hit]:
     repeats one word; a llama.cpp build that knows the model may still refuse its MTP head.
     Bad (version=0.15.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Sources: vllm-project/recipes; sgl-project/sgl-cookbook; ggml-org/llama.cpp
     """
     model = case.facts.model
     at = asked_release(case.facts) if case.launch.emitted else release(case)
@@ -176,11 +168,10 @@ def release_before_model(case: Case) -> Iterator[Hit]:
     )
 
 
-ROW = table("compatibility")["needs_remote_code"]
 OPTION = "--trust-remote-code"
 
 
-@rule("SD273", "error", "vllm sglang", sources=tuple(ROW["sources"]))
+@rule("SD273", "error", "vllm sglang", data="compatibility.needs_remote_code")
 def remote_code(case: Case) -> Iterator[Hit]:
     """A model that is loaded by code of its own repository, without --trust-remote-code.
 
@@ -215,17 +206,7 @@ def remote_code(case: Case) -> Iterator[Hit]:
 NEAR = 128  # llama.cpp lets the sizes differ by so many
 
 
-@rule(
-    "SD274",
-    "error",
-    ("vllm", "sglang", *GGUF_ENGINES),
-    sources=(
-        "vllm vllm/config/speculative.py (verify_equal_vocab_size_if_draft_model)",
-        "sgl-project/sglang#24051",
-        "ggml-org/llama.cpp#3812",
-        *table("compatibility")["vocabularies"]["sources"],
-    ),
-)
+@rule("SD274", "error", ("vllm", "sglang", *GGUF_ENGINES), data="compatibility.vocabularies")
 @when(methods="draft_model", parts="plan.draft_model")
 def draft_vocabulary(case: Case) -> Iterator[Hit]:
     """A draft model with another vocabulary than the model that it drafts for.
@@ -237,6 +218,8 @@ def draft_vocabulary(case: Case) -> Iterator[Hit]:
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
     Good: vllm serve Qwen/Qwen3-32B --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
+    Sources: vllm vllm/config/speculative.py (verify_equal_vocab_size_if_draft_model);
+        sgl-project/sglang#24051; ggml-org/llama.cpp#3812
     """
     draft, model = case.plan.draft_model, case.plan.model or case.launch.model
     if not draft or not model or draft == model:
@@ -273,12 +256,7 @@ ASKED = {
 }
 
 
-@rule(
-    "SD276",
-    "error",
-    "vllm sglang",
-    sources=("vllm vllm/config/model.py (_verify_quantization)", "vllm-project/vllm#19050"),
-)
+@rule("SD276", "error", "vllm sglang")
 @when(options="--quantization")
 def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
     """--quantization that names another format than the checkpoint is in.
@@ -287,6 +265,7 @@ def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
     model config does not match". Left out, the checkpoint's own is taken.
     Bad: vllm serve Qwen/Qwen3-32B-FP8 --quantization awq
     Good: vllm serve Qwen/Qwen3-32B-AWQ --quantization awq_marlin
+    Sources: vllm vllm/config/model.py (_verify_quantization); vllm-project/vllm#19050
     """
     found, name = flag(case, "--quantization"), base_name(case.launch.model or "")
     asked = ASKED.get((found.value or "").lower()) if found and not found.unresolved else None

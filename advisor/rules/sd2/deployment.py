@@ -11,7 +11,7 @@ from advisor.rules.kit.case import around, has_switch
 FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
 
 
-@rule("SD238", "info", sources="compose and Kubernetes documentation on image tags")
+@rule("SD238", "info")
 @when(parts="launch.container")
 def image_unpinned(case: Case) -> Iterator[Hit]:
     """An image tag that is not fixed to one release.
@@ -22,6 +22,7 @@ def image_unpinned(case: Case) -> Iterator[Hit]:
         docker run --gpus all vllm/vllm-openai:latest Qwen/Qwen3.6-35B-A3B-FP8
     Good:
         docker run --gpus all vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-35B-A3B-FP8
+    Sources: compose and Kubernetes documentation on image tags
     """
     container = case.launch.container
     if (
@@ -59,12 +60,7 @@ def floats(container: Container) -> bool:
 SMALL_BYTES = 1 << 30
 
 
-@rule(
-    "SD240",
-    "warning",
-    "vllm sglang",
-    sources=("rwlove/home-ops", "Tanguille/cluster", "vLLM docs, deploying with Docker"),
-)
+@rule("SD240", "warning", "vllm sglang")
 @when(parts="launch.container")
 def shm_small(case: Case) -> Iterator[Hit]:
     """Tensor parallelism in a container with the default 64 MB of shared memory.
@@ -76,6 +72,7 @@ def shm_small(case: Case) -> Iterator[Hit]:
     Good:
         docker run --gpus all --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
         --tensor-parallel-size 2
+    Sources: rwlove/home-ops; Tanguille/cluster; vLLM docs, deploying with Docker
     """
     container = case.launch.container
     if (
@@ -110,7 +107,7 @@ KINDS = (
 )
 
 
-@rule("SD241", "error", "vllm sglang", sources=tuple(BUDGET["sources"]))
+@rule("SD241", "error", "vllm sglang", data="compatibility.startup_seconds")
 @when(parts="launch.container")
 def probe_budget(case: Case) -> Iterator[Hit]:
     """A startup or liveness probe that gives up before the server is ready.
@@ -196,7 +193,7 @@ def compiles(case: Case) -> bool:
     return not (has_switch(case, "--enforce-eager") or has_switch(case, "--disable-cuda-graph"))
 
 
-@rule("SD242", "warning", sources=("nicolerenee/infra#2067", "Tanguille/cluster"))
+@rule("SD242", "warning")
 @when(parts="launch.container")
 def rollout_surge(case: Case) -> Iterator[Hit]:
     """A rolling update that needs a second GPU before it frees the first.
@@ -232,6 +229,7 @@ def rollout_surge(case: Case) -> Iterator[Hit]:
                   image: vllm/vllm-openai:v0.25.1
                   command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
                   resources: {limits: {nvidia.com/gpu: 1}}
+    Sources: nicolerenee/infra#2067; Tanguille/cluster
     """
     container = case.launch.container
     if container is not None and container.rollout_surge:

@@ -13,11 +13,10 @@ from advisor.rules.kit.case import calls_tools, flag, k_flag, spec_flag, unread
 from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import headless
-from advisor.rules.registry import get_defect
 from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
 
 
-@rule("SD244", "warning", "llama-server", sources=get_defect("llama-spec-chain").sources)
+@rule("SD244", "warning", "llama-server", data="defects.llama-spec-chain")
 @when(speculative=True)
 def mixed_spec_chain(case: Case) -> Iterator[Hit]:
     """Several speculative types in one --spec-type list.
@@ -45,7 +44,7 @@ def mixed_spec_chain(case: Case) -> Iterator[Hit]:
 SAFE_MIN = 8
 
 
-@rule("SD245", "info", "vllm", sources=("vllm-project/vllm#56077", "vllm-project/vllm#40875"))
+@rule("SD245", "info", "vllm")
 @when(methods="ngram", options="--speculative-config")
 def ngram_lookup_min(case: Case) -> Iterator[Hit]:
     """N-gram speculation that copies after two matching tokens.
@@ -57,6 +56,7 @@ def ngram_lookup_min(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
         --speculative-config
         '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":12,"prompt_lookup_min":8}'
+    Sources: vllm-project/vllm#56077; vllm-project/vllm#40875
     """
     read = spec_config(case)
     if read is None or read.data is None or is_suffix_decoding(case):
@@ -85,7 +85,7 @@ def lookup_fix(case: Case, place: Flag, given: bool, most: object) -> Fix:
 FAILED_K = 18  # with 16,384 tokens a step
 
 
-@rule("SD260", "warning", "vllm", sources="AI-Guru/ai_services int4-dflash")
+@rule("SD260", "warning", "vllm")
 @when(methods="dflash")
 def dflash_block_budget(case: Case) -> Iterator[Hit]:
     """DFlash with a block so long that it does not fit the token budget.
@@ -96,6 +96,7 @@ def dflash_block_budget(case: Case) -> Iterator[Hit]:
         '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":20}'
     Good: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384 --speculative-config
         '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":8}'
+    Sources: AI-Guru/ai_services int4-dflash
     """
     if case.plan.k >= FAILED_K:
         yield Hit(
@@ -108,7 +109,7 @@ def dflash_block_budget(case: Case) -> Iterator[Hit]:
 ROW = table("compatibility")["dflash_temperature"]
 
 
-@rule("SD266", "info", sources=tuple(ROW["sources"]))
+@rule("SD266", "info", data="compatibility.dflash_temperature")
 @when(methods="dflash")
 def dflash_temperature(case: Case) -> Iterator[Hit]:
     """DFlash with a sampling temperature of one half or more.
@@ -145,7 +146,7 @@ def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
     ) else case.facts.temperature if case.launch.emitted else None
 
 
-@rule("SD270", "warning", "vllm sglang", sources="knowledge/drafters")
+@rule("SD270", "warning", "vllm sglang")
 @when(speculative=True)
 def drafter_k_too_high(case: Case) -> Iterator[Hit]:
     """More draft tokens than the published drafter was made for.
@@ -159,6 +160,7 @@ def drafter_k_too_high(case: Case) -> Iterator[Hit]:
     Good: vllm serve openai/gpt-oss-120b --speculative-config
         '{"method":"eagle3","num_speculative_tokens":1,
         "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
+    Sources: knowledge/drafters
     """
     found = knowledge.drafter_home(case.plan.draft_model) if case.plan.draft_model else None
     if found is None:
@@ -182,12 +184,7 @@ _THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
 NEED = ("eagle3", "draft_model", "dflash", "dspark")
 
 
-@rule(
-    "SD275",
-    "error",
-    "sglang",
-    sources="sglang 0.5.9 to 0.5.23 server_args.py (speculative_draft_model_path)",
-)
+@rule("SD275", "error", "sglang")
 @when(speculative=True)
 def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
     """EAGLE3, STANDALONE, DFLASH, or EAGLE on a model without an MTP head, without a draft model.
@@ -201,6 +198,7 @@ def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
         --speculative-algorithm EAGLE3 --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4 --speculative-draft-model-path
         jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B
+    Sources: sglang 0.5.9 to 0.5.23 server_args.py (speculative_draft_model_path)
     """
     given = flag(case, "--speculative-draft-model-path")
     algorithm = flag(case, "--speculative-algorithm")

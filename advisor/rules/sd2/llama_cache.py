@@ -21,7 +21,7 @@ from advisor.rules.kit.values import is_accepted
 TYPES = table("compatibility")["kv_types_without_kernel"]
 
 
-@rule("SD210", "warning", "llama-server", sources=tuple(TYPES["sources"]))
+@rule("SD210", "warning", "llama-server", data="compatibility.kv_types_without_kernel")
 def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
     """A KV cache type for which a default llama.cpp build has no flash-attention kernel.
 
@@ -51,7 +51,7 @@ def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD211", "warning", "llama-server", sources="Tanguille/cluster@c9a7856e4")
+@rule("SD211", "warning", "llama-server")
 @when(options="--cache-type-k --cache-type-v")
 def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
     """Different types for the K and the V cache under llama.cpp.
@@ -60,6 +60,7 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
     without one, or hang.
     Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q4_0
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q8_0
+    Sources: Tanguille/cluster@c9a7856e4
     """
     k, v = flag(case, "--cache-type-k"), flag(case, "--cache-type-v")
     if (k is None and v is None) or any(place is not None and place.unresolved for place in (k, v)):
@@ -80,12 +81,7 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD243",
-    "info",
-    GGUF_ENGINES,
-    sources=("Tanguille/cluster models.ini", "lmstudio-ai/lmstudio-bug-tracker#1563"),
-)
+@rule("SD243", "info", GGUF_ENGINES)
 def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
     """--cache-reuse on a hybrid model.
 
@@ -93,6 +89,7 @@ def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
     do that work.
     Bad: llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf --cache-reuse 256
     Good: llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf --ctx-checkpoints 32
+    Sources: Tanguille/cluster models.ini; lmstudio-ai/lmstudio-bug-tracker#1563
     """
     reuse, checkpoints = flag(case, "--cache-reuse"), flag(case, "--ctx-checkpoints")
     if not is_hybrid(case):
@@ -120,15 +117,7 @@ WHOLE = ("f32", "f16", "bf16")  # types of the V cache that need no flash attent
 OFF = ("off", "0", "false", "disabled")
 
 
-@rule(
-    "SD277",
-    "error",
-    GGUF_ENGINES,
-    sources=(
-        "ggml-org/llama.cpp#10378",
-        "ggml-org/llama.cpp src/llama-context.cpp (V cache quantization requires flash_attn)",
-    ),
-)
+@rule("SD277", "error", GGUF_ENGINES)
 @when(options="--cache-type-v")
 def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
     """A quantised V cache with flash attention switched off.
@@ -137,6 +126,8 @@ def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
     context cannot be created and the server stops. A quantised K cache alone is taken.
     Bad: llama-server -m Qwen3-32B-Q4_K_M.gguf --flash-attn off --cache-type-v q8_0
     Good: llama-server -m Qwen3-32B-Q4_K_M.gguf --flash-attn on --cache-type-v q8_0
+    Sources: ggml-org/llama.cpp#10378; ggml-org/llama.cpp src/llama-context.cpp (V cache
+        quantization requires flash_attn)
     """
     values, attention = flag(case, "--cache-type-v"), flag(case, "--flash-attn")
     if values is None or attention is None or values.unresolved or attention.unresolved:
@@ -155,12 +146,7 @@ def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
 OPTION = "--kv-cache-dtype"
 
 
-@rule(
-    "SD278",
-    "error",
-    "vllm",
-    sources=("vllm recipe of DeepSeek-V4-Flash", "vllm models/deepseek_v4/attention.py"),
-)
+@rule("SD278", "error", "vllm")
 @when(needs="model")
 def cache_type_of_model(case: Case) -> Iterator[Hit]:
     """A KV cache type that vLLM's class for this model does not take.
@@ -169,6 +155,7 @@ def cache_type_of_model(case: Case) -> Iterator[Hit]:
     stops with "DeepseekV4 only supports fp8 kv-cache format".
     Bad: vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4
     Good: vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4 --kv-cache-dtype fp8
+    Sources: vllm recipe of DeepSeek-V4-Flash; vllm models/deepseek_v4/attention.py
     """
     model, found = case.facts.model, flag(case, OPTION)
     needed = model.kv_cache_dtype if model is not None else None

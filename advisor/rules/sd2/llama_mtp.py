@@ -19,7 +19,7 @@ SLOW = get_defect("llama-external-draft-slow")
     "llama-server",
     versioned=True,
     decides=True,
-    sources=(*REFUSED.sources, *SLOW.sources),
+    data="defects.llama-external-draft-refused defects.llama-external-draft-slow",
 )
 @when(methods="draft_model")
 def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
@@ -111,7 +111,7 @@ def llama_mtp_vision(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD208", "warning", "llama-server", sources=get_defect("llama-mtp-split-tensor").sources)
+@rule("SD208", "warning", "llama-server", data="defects.llama-mtp-split-tensor")
 @when(methods="mtp", options="--split-mode")
 def llama_mtp_split_tensor(case: Case) -> Iterator[Hit]:
     """MTP with split mode `tensor` over several GPUs under llama.cpp.
@@ -179,7 +179,7 @@ def total_ctx(case: Case) -> int | None:
     return per_slot * slots if case.launch.emitted and per_slot and slots else None
 
 
-@rule("SD212", "warning", "llama-server", sources="noonghunna/club-3090 compose notes")
+@rule("SD212", "warning", "llama-server")
 @when(options="--spec-type")
 def llama_n_max_zero(case: Case) -> Iterator[Hit]:
     """A speculative type together with zero draft tokens.
@@ -188,6 +188,7 @@ def llama_n_max_zero(case: Case) -> Iterator[Hit]:
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
         --spec-draft-n-max 0
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
+    Sources: noonghunna/club-3090 compose notes
     """
     place, kind = flag(case, "--spec-draft-n-max"), flag(case, "--spec-type")
     if kind is None or (kind.value or "none") == "none" or place is None or place.unresolved:

@@ -46,11 +46,7 @@ FLAGS = (
 )
 
 
-@rule(
-    "SD218",
-    "info",
-    sources=("sgl-project/sglang#28407", "vllm-project/vllm#46249", "Tanguille/cluster@e6803ff86"),
-)
+@rule("SD218", "info")
 @when(
     methods="mtp",
     options=(
@@ -72,6 +68,7 @@ def mtp_structured_output(case: Case) -> Iterator[Hit]:
         --speculative-num-draft-tokens 4
     Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend
         xgrammar
+    Sources: sgl-project/sglang#28407; vllm-project/vllm#46249; Tanguille/cluster@e6803ff86
     """
     place = flag(case, *FLAGS)
     if place is not None and place.value != "none":
@@ -91,7 +88,7 @@ ROW = table("compatibility")["wrong_tool_parsers"]
 FAMILIES = table("compatibility")["parser_families"]
 
 
-@rule("SD219", "warning", "vllm sglang", sources=tuple(ROW["sources"]))
+@rule("SD219", "warning", "vllm sglang", data="compatibility.wrong_tool_parsers")
 @when(needs="model")
 def tool_parser_mismatch(case: Case) -> Iterator[Hit]:
     """A tool-call parser of another model family.
@@ -142,7 +139,7 @@ def other_family(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD253", "warning", "vllm", sources="vLLM 0.25.1, warning at start, run on an H200")
+@rule("SD253", "warning", "vllm")
 @when(speculative=True)
 def min_p_with_speculation(case: Case) -> Iterator[Hit]:
     """min_p as a server default together with speculation.
@@ -154,6 +151,7 @@ def min_p_with_speculation(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3.6-27B --override-generation-config
         '{"temperature":0.6,"top_p":0.95}' --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: vLLM 0.25.1, warning at start, run on an H200
     """
     place = flag(case, "--override-generation-config")
     try:

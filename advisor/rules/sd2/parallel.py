@@ -23,18 +23,7 @@ CHANNEL_WISE = (
 )  # FP8 checkpoints with a scale per channel or tensor, not per block
 
 
-@rule(
-    "SD215",
-    "error",
-    "vllm sglang",
-    sources=(
-        "sgl-project/sglang#10852",
-        "sgl-project/sglang#19045",
-        "vllm-project/vllm#54178",
-        "vllm-project/vllm#52997",
-        "vllm recipe of MiniMax-M2.7",
-    ),
-)
+@rule("SD215", "error", "vllm sglang")
 @when(needs="model")
 def block_fp8_tp(case: Case) -> Iterator[Hit]:
     """A block-FP8 checkpoint split over so many GPUs that a shard no longer holds whole blocks of
@@ -44,6 +33,8 @@ def block_fp8_tp(case: Case) -> Iterator[Hit]:
     shared-expert matrices decide.
     Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 8
     Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 4
+    Sources: sgl-project/sglang#10852; sgl-project/sglang#19045; vllm-project/vllm#54178;
+        vllm-project/vllm#52997; vllm recipe of MiniMax-M2.7
     """
     tp = case.plan.tp
     name = model_text(case, made=False).lower()
@@ -118,17 +109,7 @@ def expert_parallel(case: Case) -> bool:
     return flag(case, "--enable-expert-parallel", "--ep-size") is not None
 
 
-@rule(
-    "SD216",
-    "info",
-    "vllm sglang",
-    decides=True,
-    sources=(
-        "sgl-project/sglang#10852",
-        "vllm-project/recipes#335",
-        "vllm 0.33.0 vllm/config/model.py",
-    ),
-)
+@rule("SD216", "info", "vllm sglang", decides=True)
 @when(needs="model")
 def tp_kv_heads(case: Case) -> Iterator[Hit]:
     """Tensor parallelism against the number of attention and KV heads.
@@ -138,6 +119,7 @@ def tp_kv_heads(case: Case) -> Iterator[Hit]:
     small-active MoE pays all-reduces for little work.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 4
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 2
+    Sources: sgl-project/sglang#10852; vllm-project/recipes#335; vllm 0.33.0 vllm/config/model.py
     """
     model, tp = case.facts.model, case.plan.tp
     if model is None or tp <= 1:

@@ -18,14 +18,7 @@ SPREAD = (
 GROUPS = ("LeaderWorkerSet", "RayCluster", "RayService", "RayJob", "PodCliqueSet")
 
 
-@rule(
-    severity="error",
-    engines="vllm sglang",
-    sources=(
-        "vllm 0.33.0 vllm/config/parallel.py",
-        "Docker and Kubernetes documentation on GPU reservations",
-    ),
-)
+@rule(severity="error", engines="vllm sglang")
 def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
     r"""More parallel ranks than GPUs in the container, in CUDA_VISIBLE_DEVICES or in --gpus.
 
@@ -36,6 +29,8 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
     Good:
         docker run --gpus '"device=0,1"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \
             --tensor-parallel-size 2
+    Sources: vllm 0.33.0 vllm/config/parallel.py; Docker and Kubernetes documentation on GPU
+        reservations
     """
     container, seen = case.launch.container, visible(case)
     if container is not None and container.chart in GROUPS:

@@ -5,7 +5,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Severity
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import compute_arch, spec_flag, speculates
-from advisor.rules.kit.data import hardware_name, rows, sources
+from advisor.rules.kit.data import hardware_name, rows
 from advisor.rules.kit.releases import between, release, version_label
 
 Row = Mapping[str, Any]
@@ -17,7 +17,7 @@ APPLE_FIX = "Switch speculation off, or use llama-server, whose MTP runs on Meta
 @rule(
     severity="error",
     engines="vllm sglang",
-    sources=sources("chips", "least_capability", "rocm_not_built", "no_speculation"),
+    data="chips.least_capability chips.rocm_not_built chips.no_speculation",
 )
 @when(needs="hardware")
 def chip_below_engine(case: Case) -> Iterator[Hit]:

@@ -16,7 +16,7 @@ _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")  # and no path
 OWN = "Use a drafter of this very model, or no speculation."
 
 
-@rule(severity="warning", engines="vllm sglang", decides=True, sources="knowledge/drafters")
+@rule(severity="warning", engines="vllm sglang", decides=True)
 @when(methods="eagle eagle3 dflash dspark", parts="plan.draft_model", needs="model")
 def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     """A published EAGLE or DFlash drafter beside a model that it was not trained for.
@@ -30,6 +30,7 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3-32B --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
         "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}'
+    Sources: knowledge/drafters
     """
     draft, model = case.plan.draft_model, case.facts.model
     if not draft or model is None:

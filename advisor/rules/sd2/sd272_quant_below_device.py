@@ -5,7 +5,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import compute_arch, flag, model_text
-from advisor.rules.kit.data import hardware_name, rows, sources
+from advisor.rules.kit.data import hardware_name, rows
 from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import between, release
@@ -21,7 +21,7 @@ EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
 @rule(
     severity="error",
     engines="vllm sglang",
-    sources=(*sources("chips", "quant_needs"), BFLOAT16_SOURCE, *EXPERTS_SOURCES),
+    data="chips.quant_needs",
 )
 @when(needs="hardware")
 def quant_below_device(case: Case) -> Iterator[Hit]:
@@ -32,6 +32,7 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
     experts takes float16 alone, on every device and in every release to 0.5.23.
     Bad (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
+    Sources: vllm-project/vllm#1157; sgl-project/sglang#20599; sgl-project/sglang#36822
     """
     quant, hw = case.facts.quant, case.facts.hardware
     if hw is None or case.launch.fork is not None:

@@ -16,7 +16,7 @@ PAIRS = table("compatibility")["option_pairs"]
 @rule(
     severity="error",
     engines=CATALOGUED,
-    sources=tuple(dict.fromkeys(s for row in PAIRS for s in row["sources"])),
+    data="compatibility.option_pairs",
 )
 def options_at_odds(case: Case) -> Iterator[Hit]:
     """Two options of which one refuses the other, does nothing beside it, or needs it.

@@ -13,7 +13,6 @@ from advisor.rules.kit.fixes import env_var
 from advisor.rules.kit.flags import CATALOGUED
 
 IMAGES: tuple[dict[str, Any], ...] = tuple(table("compatibility")["image_devices"]["rows"])
-SOURCES = tuple(table("compatibility")["image_devices"]["sources"])
 NOTHING = ("none", "void")
 SEEN = "NVIDIA_VISIBLE_DEVICES"
 _SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
@@ -21,7 +20,7 @@ _SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
 OPTIONS = {"amd": "--device /dev/kfd --device /dev/dri", "dri": "--device /dev/dri"}
 
 
-@rule(severity="error", engines=CATALOGUED, sources=SOURCES)
+@rule(severity="error", engines=CATALOGUED, data="compatibility.image_devices")
 @when(parts="launch.container", needs="file")
 def container_without_gpu(case: Case) -> Iterator[Hit]:
     r"""A container that gets no device of the kind that its image is built for.

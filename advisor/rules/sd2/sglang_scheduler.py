@@ -17,9 +17,6 @@ from advisor.rules.kit.case import (
 from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import affects, version_label
-from advisor.rules.registry import get_defect
-
-DROPS = get_defect("sglang-no-extra-buffer-drops-cache")
 
 WHAT = (
     "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or "
@@ -112,9 +109,6 @@ def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
     )
 
 
-NEEDED = get_defect("sglang-no-extra-buffer")
-
-
 @rule("SD232", "error", "sglang", defect="sglang-extra-buffer-rocm")
 def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
     """extra_buffer on ROCm with an SGLang that has it for CUDA only.
@@ -189,7 +183,7 @@ CAP = table("compatibility")["sglang_running_requests"]
 SGLANG_RUNNING_REQUESTS_CAPPED_WHAT = "Set --max-running-requests to the concurrency you serve."
 
 
-@rule("SD236", "info", "sglang", sources=tuple(CAP["sources"]))
+@rule("SD236", "info", "sglang", data="compatibility.sglang_running_requests")
 @when(speculative=True)
 def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
     """Speculation without --max-running-requests: SGLang sets 48.
@@ -224,7 +218,7 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD237", "warning", "sglang", sources="sglang 0.5.9 to 0.5.23 server_args.py")
+@rule("SD237", "warning", "sglang")
 @when(speculative=True, options="--enable-mixed-chunk")
 def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
     """--enable-mixed-chunk together with speculation.
@@ -234,6 +228,7 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
         --speculative-algorithm NEXTN
     Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-algorithm NEXTN
+    Sources: sglang 0.5.9 to 0.5.23 server_args.py
     """
     if has_switch(case, "--enable-mixed-chunk"):
         yield Hit(
@@ -251,7 +246,7 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
 ROW = table("compatibility")["mamba_track_interval"]
 
 
-@rule("SD257", "error", "sglang", sources=tuple(ROW["sources"]))
+@rule("SD257", "error", "sglang", data="compatibility.mamba_track_interval")
 @when(options="--mamba-track-interval --page-size")
 def mamba_track_interval(case: Case) -> Iterator[Hit]:
     """A Mamba tracking interval that does not fit the draft tokens or the page size.
@@ -284,7 +279,7 @@ def mamba_track_interval(case: Case) -> Iterator[Hit]:
 SGLANG_CONSERVATIVENESS_LOW_ROW = table("compatibility")["low_conservativeness"]
 
 
-@rule("SD261", "warning", "sglang", sources=tuple(SGLANG_CONSERVATIVENESS_LOW_ROW["sources"]))
+@rule("SD261", "warning", "sglang", data="compatibility.low_conservativeness")
 def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
     """A very low --schedule-conservativeness.
 

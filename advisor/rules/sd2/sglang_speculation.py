@@ -16,12 +16,11 @@ from advisor.rules.kit.case import (
 )
 from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, swap_fix
 from advisor.rules.kit.releases import affects
-from advisor.rules.registry import get_defect
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
 
 
-@rule("SD228", "error", "sglang", sources="sglang 0.5.9 to 0.5.23 server_args.py")
+@rule("SD228", "error", "sglang")
 @when(methods="mtp eagle eagle3")
 def sglang_spec_triple(case: Case) -> Iterator[Hit]:
     """Some of SGLang's three speculation numbers without the others.
@@ -33,6 +32,7 @@ def sglang_spec_triple(case: Case) -> Iterator[Hit]:
     Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
+    Sources: sglang 0.5.9 to 0.5.23 server_args.py
     """
     given = [name for name in TRIPLE if flag(case, name) is not None]
     missing = [name for name in TRIPLE if name not in given]
@@ -64,16 +64,7 @@ def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
     return add_fix(case, behind, missing[0], str(follows), f"Add {missing[0]} {follows}.")
 
 
-@rule(
-    "SD229",
-    "warning",
-    "sglang",
-    sources=(
-        "anubhavgupta start-mtp.sh",
-        "sgl-project/sglang#28312",
-        "sglang 0.5.23 server_args.py",
-    ),
-)
+@rule("SD229", "warning", "sglang")
 @when(methods="mtp eagle eagle3")
 def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
     """Draft tokens that do not match the steps, with topk 1.
@@ -86,6 +77,7 @@ def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
     Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 2
+    Sources: anubhavgupta start-mtp.sh; sgl-project/sglang#28312; sglang 0.5.23 server_args.py
     """
     steps, topk, tokens = (
         flag(case, name)
@@ -201,7 +193,7 @@ def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD255", "warning", "sglang", sources=get_defect("sglang-adaptive-ignored").sources)
+@rule("SD255", "warning", "sglang", data="defects.sglang-adaptive-ignored")
 @when(speculative=True, options="--speculative-adaptive")
 def sglang_adaptive_ignored(case: Case) -> Iterator[Hit]:
     """--speculative-adaptive where SGLang switches it off.

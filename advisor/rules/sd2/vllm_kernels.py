@@ -10,12 +10,7 @@ from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on
 
 
-@rule(
-    "SD246",
-    "warning",
-    "vllm",
-    sources=("vllm-project/recipes Qwen3.6-35B-A3B", "AI-Guru/ai_services"),
-)
+@rule("SD246", "warning", "vllm")
 @when(methods="mtp", options="--moe-backend")
 def draft_moe_backend(case: Case) -> Iterator[Hit]:
     """NVFP4 weights on the marlin MoE backend with an MTP head that has no backend of its own.
@@ -26,6 +21,7 @@ def draft_moe_backend(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":3}'
     Good: vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --moe-backend marlin --speculative-config
         '{"method":"mtp","num_speculative_tokens":3,"moe_backend":"triton"}'
+    Sources: vllm-project/recipes Qwen3.6-35B-A3B; AI-Guru/ai_services
     """
     backend, read = flag(case, "--moe-backend"), spec_config(case)
     if backend is None or (backend.value or "").lower() != "marlin":
@@ -92,9 +88,7 @@ def batched_tokens_below_k(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD252", "error", "vllm", sources="vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py"
-)
+@rule("SD252", "error", "vllm")
 @when(options="--enable-chunked-prefill")
 def chunked_prefill_off(case: Case) -> Iterator[Hit]:
     """Prefix caching on a hybrid with chunked prefill switched off.
@@ -102,6 +96,7 @@ def chunked_prefill_off(case: Case) -> Iterator[Hit]:
     Why: align mode needs chunked prefill and asserts it at start.
     Bad: vllm serve Qwen/Qwen3.6-27B --enable-prefix-caching --no-enable-chunked-prefill
     Good: vllm serve Qwen/Qwen3.6-27B --enable-prefix-caching --enable-chunked-prefill
+    Sources: vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py
     """
     place = flag(case, "--enable-chunked-prefill")
     if (
@@ -122,7 +117,7 @@ def chunked_prefill_off(case: Case) -> Iterator[Hit]:
 NAMES = ("--linear-attn-backend", "--linear-attn-decode-backend")
 
 
-@rule("SD258", "warning", "sglang", sources="sglang 0.5.10 and 0.5.14 server_args.py")
+@rule("SD258", "warning", "sglang")
 @when(speculative=True, options="--linear-attn-backend --linear-attn-decode-backend")
 def dead_linear_backend(case: Case) -> Iterator[Hit]:
     """A linear-attention backend other than triton with speculation on a hybrid.
@@ -133,6 +128,7 @@ def dead_linear_backend(case: Case) -> Iterator[Hit]:
         --speculative-algorithm NEXTN
     Good: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend triton
         --speculative-algorithm NEXTN
+    Sources: sglang 0.5.10 and 0.5.14 server_args.py
     """
     place = flag(case, *NAMES)
     if (

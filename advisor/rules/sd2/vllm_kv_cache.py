@@ -30,12 +30,7 @@ def turboquant_mtp(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD221",
-    "info",
-    "vllm",
-    sources=("vllm-project/vllm#26646", "rwlove/home-ops", "AI-Guru/ai_services"),
-)
+@rule("SD221", "info", "vllm")
 def fp8_kv_hybrid(case: Case) -> Iterator[Hit]:
     """An fp8 KV cache on a hybrid model, where the evidence conflicts.
 
@@ -43,6 +38,7 @@ def fp8_kv_hybrid(case: Case) -> Iterator[Hit]:
     suspected; others measure no difference. Worth one quality test, not more.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Sources: vllm-project/vllm#26646; rwlove/home-ops; AI-Guru/ai_services
     """
     if fp8_kv(case) and is_hybrid(case):
         yield Hit(
@@ -191,7 +187,13 @@ ALIGN = get_defect("vllm-mamba-align-block")
 BLOCK = table("compatibility")["hybrid_block_tokens"]
 
 
-@rule("SD227", "error", "vllm", versioned=True, sources=(*ALIGN.sources, *BLOCK["sources"]))
+@rule(
+    "SD227",
+    "error",
+    "vllm",
+    versioned=True,
+    data="defects.vllm-mamba-align-block compatibility.hybrid_block_tokens",
+)
 def mamba_align_block(case: Case) -> Iterator[Hit]:
     """A token budget per step below one hybrid cache block, with prefix caching.
 

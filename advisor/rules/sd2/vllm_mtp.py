@@ -173,7 +173,7 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD248", "info", "vllm", sources="LMCache/LMCache#3649")
+@rule("SD248", "info", "vllm")
 @when(methods="mtp", options="--kv-transfer-config")
 def lmcache_mtp(case: Case) -> Iterator[Hit]:
     """An external KV store (LMCache) with MTP on a hybrid.
@@ -185,6 +185,7 @@ def lmcache_mtp(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":3}'
     Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
+    Sources: LMCache/LMCache#3649
     """
     place = flag(case, "--kv-transfer-config")
     if place is None or "lmcache" not in (place.value or "").lower() or not is_hybrid(case):
@@ -200,7 +201,7 @@ def lmcache_mtp(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD250", "error", "vllm", sources="vllm 0.19.1 and 0.33.0 vllm/config/vllm.py")
+@rule("SD250", "error", "vllm")
 @when(speculative=True, options="--speculative-config")
 def async_padded_drafter(case: Case) -> Iterator[Hit]:
     """Asynchronous scheduling together with disable_padded_drafter_batch.
@@ -211,6 +212,7 @@ def async_padded_drafter(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":2,"disable_padded_drafter_batch":true}'
     Good: vllm serve Qwen/Qwen3.6-27B --speculative-config
         '{"method":"mtp","num_speculative_tokens":2,"disable_padded_drafter_batch":true}'
+    Sources: vllm 0.19.1 and 0.33.0 vllm/config/vllm.py
     """
     read = spec_config(case)
     if (

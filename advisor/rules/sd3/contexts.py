@@ -17,7 +17,7 @@ from advisor.rules.kit.case import (
     open_value,
     value,
 )
-from advisor.rules.kit.data import hardware_name, model_name, sources
+from advisor.rules.kit.data import hardware_name, model_name
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.models import longest_context, names_itself
 from advisor.rules.kit.policy import bill, is_gguf, leaves_no_pool, unknown_sizes
@@ -25,16 +25,7 @@ from advisor.rules.kit.policy import bill, is_gguf, leaves_no_pool, unknown_size
 ALL_LAYERS = 90  # no known model has more
 
 
-@rule(
-    "SD303",
-    "error",
-    "vllm sglang llama-server",
-    sources=(
-        "advisor memory bill",
-        "noonghunna/club-3090",
-        *sources("memory", "kv_pool_uncertainty"),
-    ),
-)
+@rule("SD303", "error", "vllm sglang llama-server", data="memory.kv_pool_uncertainty")
 @when(needs="hardware shape quant")
 def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
     """One request of the configured maximum length is longer than the whole KV pool, or the context
@@ -45,6 +36,7 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
     RX 9070 XT).
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 32768 --max-num-seqs 8
+    Sources: advisor memory bill; noonghunna/club-3090
     """
     if open_sizes := unknown_sizes(case):
         yield Lacking(open_sizes)
@@ -113,12 +105,7 @@ def _known_kv(case: Case) -> bool:
     return dtype is None or dtype.startswith(("auto", "bf16", "bfloat16", "fp16", "float16", "fp8"))
 
 
-@rule(
-    "SD311",
-    "warning",
-    decides=True,
-    sources=("llama-server 0.5.0 --help: --ctx-size, --parallel", "vllm and sglang request checks"),
-)
+@rule("SD311", "warning", decides=True)
 @when(parts="plan.max_model_len", needs="ctx_tokens")
 def request_exceeds_context(case: Case) -> Iterator[Hit]:
     """Requests of this size are longer than the configured length per request.
@@ -127,6 +114,7 @@ def request_exceeds_context(case: Case) -> Iterator[Hit]:
     slots of -c 16384 hold 4096 tokens each, and refuses or truncates.
     Bad (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 4
     Good (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 65536 --parallel 4
+    Sources: llama-server 0.5.0 --help: --ctx-size, --parallel; vllm and sglang request checks
     """
     length, ctx = case.plan.max_model_len, case.facts.ctx_tokens
     if not length or ctx is None or has_switch(case, "--embedding", "--rerank"):
@@ -149,15 +137,7 @@ def request_exceeds_context(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD312",
-    "info",
-    "llama-server ik_llama.cpp",
-    sources=(
-        "llama-server 0.5.0 --help: --ctx-size, --parallel",
-        *sources("memory", "slot_ctx_tokens_min"),
-    ),
-)
+@rule("SD312", "info", "llama-server ik_llama.cpp", data="memory.slot_ctx_tokens_min")
 @when(options="--parallel", parts="plan.max_model_len")
 def slots_share_context(case: Case) -> Iterator[Hit]:
     """llama-server's -c is the total over all slots, and little is left for each.
@@ -166,6 +146,7 @@ def slots_share_context(case: Case) -> Iterator[Hit]:
     (--kv-unified).
     Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 4
     Good: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 131072 --parallel 4
+    Sources: llama-server 0.5.0 --help: --ctx-size, --parallel
     """
     slots, length = case.plan.max_num_seqs or 1, case.plan.max_model_len
     explicit = flag(case, "--parallel")
@@ -203,17 +184,7 @@ LENGTH_2507 = 262_144  # the Qwen3 models of July 2025, whose name says so
 BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the instruct ones 32768
 
 
-@rule(
-    "SD315",
-    "error",
-    ("vllm", "sglang", *GGUF_ENGINES),
-    sources=(
-        "vllm vllm/config/model.py (_get_and_verify_max_len)",
-        "sglang python/sglang/srt/configs/model_config.py",
-        "sgl-project/sglang#1778",
-        "config.json of the models (max_position_embeddings)",
-    ),
-)
+@rule("SD315", "error", ("vllm", "sglang", *GGUF_ENGINES))
 def context_beyond_model(case: Case) -> Iterator[Hit]:
     """A context longer than the model was made for.
 
@@ -221,6 +192,9 @@ def context_beyond_model(case: Case) -> Iterator[Hit]:
     stretched position encoding allows it; llama-server caps the context or answers badly beyond.
     Bad: vllm serve Qwen/Qwen3-32B --max-model-len 131072
     Good: vllm serve Qwen/Qwen3-32B --max-model-len 40960
+    Sources: vllm vllm/config/model.py (_get_and_verify_max_len); sglang
+        python/sglang/srt/configs/model_config.py; sgl-project/sglang#1778; config.json of the
+        models (max_position_embeddings)
     """
     model, length = case.facts.model, case.plan.max_model_len
     name = case.plan.model or case.launch.model or ""

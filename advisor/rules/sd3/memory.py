@@ -6,7 +6,7 @@ from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import flag, fp8_kv, is_hybrid, spec_flag, speculates, unread
-from advisor.rules.kit.data import hardware_name, model_name, sources
+from advisor.rules.kit.data import hardware_name, model_name
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.policy import (
     bill,
@@ -20,7 +20,7 @@ from advisor.rules.kit.policy import (
 _CARDS = (1, 2, 4, 8, 16)
 
 
-@rule("SD301", "error", sources=("advisor memory bill", *sources("memory", "least_buffer_share")))
+@rule("SD301", "error", data="memory.least_buffer_share")
 @when(needs="hardware shape quant")
 def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
     """Weights, draft head and fixed buffers are larger than the memory that the engine may take.
@@ -29,6 +29,7 @@ def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
     which is several times slower.
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
+    Sources: advisor memory bill
     """
     if open_sizes := unknown_sizes(case):
         yield Lacking(open_sizes)
@@ -81,11 +82,7 @@ def spread(case: Case) -> bool:
     return case.plan.tp * case.plan.pp == 1 and unread(case)
 
 
-@rule(
-    "SD302",
-    "warning",
-    sources=("advisor memory bill", *sources("memory", "mtp_kv_loss_gb10", "mtp_kv_loss_h200")),
-)
+@rule("SD302", "warning", data="memory.mtp_kv_loss_gb10 memory.mtp_kv_loss_h200")
 @when(needs="hardware shape quant concurrency ctx_tokens")
 def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
     """The KV pool holds fewer tokens than the load has in flight.
@@ -95,6 +92,7 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
     Bad (hw=rtx3090, concurrency=32, ctx=32768, quant=awq-int4): vllm serve
         cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --max-num-seqs 32
     Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+    Sources: advisor memory bill
     """
     if open_sizes := unknown_sizes(case):
         yield Lacking(open_sizes)
@@ -151,8 +149,7 @@ _LOWER_FIRST = {
 @rule(
     "SD304",
     "info",
-    sources=sources("memory", "mtp_weights_gib_35b_a3b_fp8", "mtp_kv_loss_gb10", "mtp_kv_loss_h200")
-    + ("seed003", "vllm 0.33 layers/mamba/abstract.py"),
+    data="memory.mtp_weights_gib_35b_a3b_fp8",
 )
 @when(speculative=True, needs="hardware shape quant concurrency ctx_tokens")
 def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
@@ -166,6 +163,7 @@ def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
         '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: seed003; vllm 0.33 layers/mamba/abstract.py
     """
     if open_sizes := unknown_sizes(case):
         yield Lacking(open_sizes)
@@ -192,7 +190,7 @@ def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
     "SD305",
     "warning",
     "vllm sglang",
-    sources=sources("memory", "unified_memory_fraction_max", "vllm_default_memory_fraction"),
+    data="memory.unified_memory_fraction_max memory.vllm_default_memory_fraction",
 )
 @when(needs="hardware")
 def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
@@ -235,12 +233,7 @@ def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD309",
-    "warning",
-    "vllm",
-    sources=sources("memory", "gdn_prefill_gpu_memory_gb") + ("noonghunna/club-3090 CLIFFS",),
-)
+@rule("SD309", "warning", "vllm", data="memory.gdn_prefill_gpu_memory_gb")
 @when(needs="hardware model")
 def gdn_prefill_oom(case: Case) -> Iterator[Hit]:
     """Long prompts of a hybrid (GDN) model on one small card under vLLM.
@@ -250,6 +243,7 @@ def gdn_prefill_oom(case: Case) -> Iterator[Hit]:
     healthy start.
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 131072 --max-num-seqs 2
     Good (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 32768 --max-num-seqs 2
+    Sources: noonghunna/club-3090 CLIFFS
     """
     hw = case.facts.hardware
     memory = hw.memory_gb if hw else None

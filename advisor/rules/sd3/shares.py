@@ -7,24 +7,13 @@ from advisor.domain.nouns import Case, Launch
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag
-from advisor.rules.kit.data import sources
 from advisor.rules.kit.devices import is_node, names_device, together
 from advisor.rules.kit.fixes import set_fix
 
 _SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
 
 
-@rule(
-    "SD306",
-    "warning",
-    "vllm sglang",
-    decides=True,
-    sources=(
-        "rwlove/home-ops#13222",
-        "anubhavgupta/GB10 serving README",
-        "picopapaya EXPERIMENT_NOTES",
-    ),
-)
+@rule("SD306", "warning", "vllm sglang", decides=True)
 def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
     """Services of one file claim more than the whole memory of a device that they share.
 
@@ -46,6 +35,7 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
           embed:
             image: vllm/vllm-openai:v0.25.1
             command: Qwen/Qwen3-Embedding-8B --gpu-memory-utilization 0.2 --max-num-seqs 16
+    Sources: rwlove/home-ops#13222; anubhavgupta/GB10 serving README; picopapaya EXPERIMENT_NOTES
     """
     mine, own = case.launch, case.plan.memory_fraction
     if (
@@ -100,14 +90,7 @@ def _share(launch: Launch) -> float | None:
     return None
 
 
-@rule(
-    "SD313",
-    "warning",
-    "vllm sglang",
-    versioned=True,
-    sources=sources("memory", "discrete_memory_fraction_max")
-    + ("vllm-project/vllm#44209", "seed002"),
-)
+@rule("SD313", "warning", "vllm sglang", versioned=True, data="memory.discrete_memory_fraction_max")
 @when(speculative=True)
 def memory_share_too_high(case: Case) -> Iterator[Hit]:
     """Nearly all memory is given to the engine while it speculates.
@@ -118,6 +101,7 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good: vllm serve Qwen/Qwen3.6-27B-AWQ --gpu-memory-utilization 0.92 --max-num-seqs 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Sources: vllm-project/vllm#44209; seed002
     """
     share, limit = case.plan.memory_fraction, number("memory", "discrete_memory_fraction_max")
     if (
@@ -136,15 +120,7 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD314",
-    "error",
-    "vllm sglang",
-    sources=(
-        "vllm 0.19.1 to 0.33.0 vllm/config/cache.py (gpu_memory_utilization: 0 < share <= 1)",
-        "sglang 0.5.9 to 0.5.23 server_args.py (mem_fraction_static)",
-    ),
-)
+@rule("SD314", "error", "vllm sglang")
 def memory_share_above_one(case: Case) -> Iterator[Hit]:
     """A memory share that is no part of a whole: above 1, or not above 0.
 
@@ -152,6 +128,8 @@ def memory_share_above_one(case: Case) -> Iterator[Hit]:
     than nothing left.
     Bad: vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 90
     Good: vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 0.9
+    Sources: vllm 0.19.1 to 0.33.0 vllm/config/cache.py (gpu_memory_utilization: 0 < share <= 1);
+        sglang 0.5.9 to 0.5.23 server_args.py (mem_fraction_static)
     """
     place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
     share = (

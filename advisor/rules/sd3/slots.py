@@ -15,17 +15,13 @@ from advisor.rules.kit.case import (
     spec_flag,
     speculates,
 )
-from advisor.rules.kit.data import model_name, sources
+from advisor.rules.kit.data import model_name
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
 from advisor.rules.kit.policy import bill, is_gguf, streams
 
 
 @rule(
-    "SD307",
-    "warning",
-    "vllm",
-    sources=sources("memory", "mamba_blocks_context_tokens", "vllm_default_slots")
-    + ("vllm-project/recipes#551",),
+    "SD307", "warning", "vllm", data="memory.mamba_blocks_context_tokens memory.vllm_default_slots"
 )
 @when(needs="model")
 def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
@@ -37,6 +33,7 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
     aborts and the server restarts for ever.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072 --max-num-seqs 32
+    Sources: vllm-project/recipes#551
     """
     if not is_hybrid(case):
         return
@@ -119,7 +116,7 @@ def fewer(blocks: int) -> int:
     return blocks // 8 * 8 if blocks >= 8 else max(1, blocks)
 
 
-@rule("SD308", "info", sources=sources("memory", "seqs_over_concurrency") + ("seed000",))
+@rule("SD308", "info", data="memory.seqs_over_concurrency")
 @when(needs="concurrency")
 def slots_far_from_load(case: Case) -> Iterator[Hit]:
     """The number of request slots does not fit the load.
@@ -129,6 +126,7 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
     in vain.
     Bad (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     Good (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+    Sources: seed000
     """
     slots, running = case.plan.max_num_seqs, streams(case)
     if slots is None or running is None:
@@ -157,7 +155,7 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD310", "warning", "vllm sglang", sources=sources("memory", "wasteful_tp"))
+@rule("SD310", "warning", "vllm sglang", data="memory.wasteful_tp")
 @when(needs="model")
 def tp_too_wide(case: Case) -> Iterator[Hit]:
     """Tensor parallelism over eight devices for a model with few active parameters.
@@ -193,17 +191,7 @@ def tp_too_wide(case: Case) -> Iterator[Hit]:
 MANY = 1024  # sequences at once: beyond, a number of tokens stands in the wrong place
 
 
-@rule(
-    "SD316",
-    "error",
-    "vllm llama-server",
-    sources=(
-        "vllm vllm/config/scheduler.py (verify_max_model_len)",
-        "verl-project/verl#7626",
-        "vllm-project/vllm#33109",
-        "ggml-org/llama.cpp src/llama-context.cpp (n_ubatch = min(n_batch, n_ubatch))",
-    ),
-)
+@rule("SD316", "error", "vllm llama-server")
 def batch_below_context(case: Case) -> Iterator[Hit]:
     """A batch budget smaller than the sequences of a step or, without chunks, than the context.
 
@@ -215,6 +203,9 @@ def batch_below_context(case: Case) -> Iterator[Hit]:
         --no-enable-chunked-prefill
     Good: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 32768
         --no-enable-chunked-prefill
+    Sources: vllm vllm/config/scheduler.py (verify_max_model_len); verl-project/verl#7626;
+        vllm-project/vllm#33109; ggml-org/llama.cpp src/llama-context.cpp (n_ubatch = min(n_batch,
+        n_ubatch))
     """
     if case.plan.engine in GGUF_ENGINES:
         yield from physical_above_logical(case)
@@ -268,17 +259,7 @@ def physical_above_logical(case: Case) -> Iterator[Hit]:
 SLOTS = {"dflash": (1, 0), "dspark": (1, -1), "draft_model": (0, 1)}
 
 
-@rule(
-    "SD317",
-    "error",
-    "vllm",
-    versioned=True,
-    sources=(
-        "vllm-project/vllm#50708",
-        "vllm-project/vllm#56025",
-        "vllm vllm/config/speculative.py (max_num_new_slots_for_drafting)",
-    ),
-)
+@rule("SD317", "error", "vllm", versioned=True)
 @when(speculative=True, options="--max-num-batched-tokens")
 def draft_slots_fill_budget(case: Case) -> Iterator[Hit]:
     """Slots for drafting that use up the token budget of a step.
@@ -291,6 +272,8 @@ def draft_slots_fill_budget(case: Case) -> Iterator[Hit]:
     Good (version=0.26.0): vllm serve Qwen/Qwen3.6-27B --max-num-seqs 16 --max-num-batched-tokens
         8192 --speculative-config
         '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":15}'
+    Sources: vllm-project/vllm#50708; vllm-project/vllm#56025; vllm vllm/config/speculative.py
+        (max_num_new_slots_for_drafting)
     """
     plan, place = case.plan, flag(case, "--max-num-batched-tokens")
     per_token, more = SLOTS.get(plan.method, (0, 0))

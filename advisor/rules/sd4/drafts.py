@@ -7,7 +7,7 @@ from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, has_switch, is_hybrid, k_flag, open_value, spec_flag
-from advisor.rules.kit.data import hardware_name, model_name, rows, sources
+from advisor.rules.kit.data import hardware_name, model_name, rows
 from advisor.rules.kit.policy import (
     concurrent_requests,
     for_advice,
@@ -18,7 +18,7 @@ from advisor.rules.kit.policy import (
 )
 
 
-@rule("SD401", "info", decides=True, sources=sources("regime", "documented_gains"))
+@rule("SD401", "info", decides=True, data="regime.documented_gains")
 @when(speculative=True, needs="hardware model concurrency")
 def documented_gain(case: Case) -> Iterator[Hit]:
     """Published benchmarks show a gain from speculation at this load.
@@ -48,7 +48,7 @@ def documented_gain(case: Case) -> Iterator[Hit]:
     "info",
     "sglang",
     decides=True,
-    sources=sources("regime", "sglang_low_latency_concurrency", "sglang_saturated_concurrency"),
+    data="regime.sglang_low_latency_concurrency regime.sglang_saturated_concurrency",
 )
 @when(methods="mtp", needs="concurrency")
 def sglang_profile(case: Case) -> Iterator[Hit]:
@@ -129,7 +129,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
     "warning",
     "llama-server ik_llama.cpp",
     decides=True,
-    sources=sources("regime", "external_draft_hybrid"),
+    data="regime.external_draft_hybrid",
 )
 @when(methods="draft_model", parts="facts.request", needs="model")
 def external_draft_loses(case: Case) -> Iterator[Hit]:
@@ -159,7 +159,7 @@ def external_draft_loses(case: Case) -> Iterator[Hit]:
 BACKEND = "TRITON_MLA"
 
 
-@rule("SD426", "warning", "vllm", decides=True, sources=sources("regime", "triton_mla"))
+@rule("SD426", "warning", "vllm", decides=True, data="regime.triton_mla")
 @when(speculative=True, needs="hardware model")
 def triton_mla_verify(case: Case) -> Iterator[Hit]:
     """Speculation with latent attention (MLA) on a GPU where vLLM has only its Triton kernel for
@@ -191,7 +191,7 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD427", "warning", "vllm", decides=True, sources=sources("regime", "draft_model_sparse"))
+@rule("SD427", "warning", "vllm", decides=True, data="regime.draft_model_sparse")
 @when(speculative=True, needs="model concurrency")
 def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
     """A separate draft model beside a mixture with few active parameters, at one or two streams.
@@ -220,17 +220,7 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD428",
-    "info",
-    "llama-server",
-    sources=(
-        "ggml-org/llama.cpp#25840",
-        "llama.cpp b11312: llama_batch_allocr::split_equal",
-        "bench-h100-llama-b11312: slots side by side and one apart",
-        "bench-h100-llama-places: one to four groups of slots",
-    ),
-)
+@rule("SD428", "info", "llama-server")
 @when(options="--parallel", needs="concurrency")
 def slots_apart(case: Case) -> Iterator[Hit]:
     """More llama-server slots than requests, each slot with a KV buffer of its own.
@@ -241,6 +231,9 @@ def slots_apart(case: Case) -> Iterator[Hit]:
     --kv-unified nothing is cut.
     Bad (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 16
     Good (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 4
+    Sources: ggml-org/llama.cpp#25840; llama.cpp b11312: llama_batch_allocr::split_equal;
+        bench-h100-llama-b11312: slots side by side and one apart; bench-h100-llama-places: one to
+        four groups of slots
     """
     explicit, slots, running = flag(case, "--parallel"), case.plan.max_num_seqs, streams(case)
     if explicit is None or slots is None or running is None or has_switch(case, "--kv-unified"):
@@ -254,13 +247,7 @@ def slots_apart(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD429",
-    "warning",
-    "llama-server ik_llama.cpp",
-    decides=True,
-    sources=sources("regime", "lookup_states"),
-)
+@rule("SD429", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.lookup_states")
 @when(methods="ngram", needs="model")
 def lookups_copy_states(case: Case) -> Iterator[Hit]:
     """Lookups (--spec-type ngram-*) on a model with recurrent states in llama-server.

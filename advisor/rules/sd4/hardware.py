@@ -8,7 +8,7 @@ from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, k_flag, spec_flag
-from advisor.rules.kit.data import hardware_name, sources
+from advisor.rules.kit.data import hardware_name
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import bill, concurrent_requests, is_sparse_moe, regime
 
@@ -18,7 +18,7 @@ from advisor.rules.kit.policy import bill, concurrent_requests, is_sparse_moe, r
     "warning",
     "llama-server ik_llama.cpp",
     decides=True,
-    sources=sources("regime", "kernel_switch_tokens"),
+    data="regime.kernel_switch_tokens",
 )
 @when(speculative=True, parts="plan.k")
 def kernel_switch(case: Case) -> Iterator[Hit]:
@@ -69,11 +69,7 @@ _STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silic
 
 
 @rule(
-    "SD409",
-    "warning",
-    "llama-server ik_llama.cpp",
-    decides=True,
-    sources=sources("regime", "apple_generations"),
+    "SD409", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.apple_generations"
 )
 @when(speculative=True, needs="hardware")
 def apple_llama(case: Case) -> Iterator[Hit]:
@@ -168,12 +164,7 @@ def _rereads(case: Case) -> bool:
 _SLOW_LINKS = ("pcie", "none", "ethernet", "roce")
 
 
-@rule(
-    "SD417",
-    "info",
-    "vllm sglang",
-    sources=("repo2x3090", "nikolatesla20 matrix", "vllm-project/recipes#335"),
-)
+@rule("SD417", "info", "vllm sglang")
 @when(needs="hardware shape quant interconnect")
 def tp_where_one_fits(case: Case) -> Iterator[Hit]:
     """Tensor parallelism over a slow link for a sparse model that fits one device.
@@ -184,6 +175,7 @@ def tp_where_one_fits(case: Case) -> Iterator[Hit]:
         --max-num-seqs 32 --tensor-parallel-size 2
     Good (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --max-num-seqs 32 --data-parallel-size 2
+    Sources: repo2x3090; nikolatesla20 matrix; vllm-project/recipes#335
     """
     found = bill(case)
     if (
@@ -207,7 +199,7 @@ def tp_where_one_fits(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD418", "warning", "vllm sglang", sources=sources("regime", "windows_tp"))
+@rule("SD418", "warning", "vllm sglang", data="regime.windows_tp")
 def tp_on_windows(case: Case) -> Iterator[Hit]:
     r"""Tensor parallelism on Windows.
 
@@ -228,13 +220,7 @@ def tp_on_windows(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD420",
-    "warning",
-    "llama-server ik_llama.cpp",
-    decides=True,
-    sources=sources("regime", "q8_rdna"),
-)
+@rule("SD420", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.q8_rdna")
 @when(speculative=True, needs="hardware quant")
 def q8_on_rdna(case: Case) -> Iterator[Hit]:
     """MTP with Q8_0 weights on an RDNA card in llama.cpp.
@@ -262,7 +248,7 @@ def q8_on_rdna(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD421", "warning", "llama-server ik_llama.cpp", sources=sources("regime", "igpu_q4_kv"))
+@rule("SD421", "warning", "llama-server ik_llama.cpp", data="regime.igpu_q4_kv")
 @when(needs="hardware")
 def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
     """A 4-bit KV cache on an integrated GPU.

@@ -7,13 +7,13 @@ from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, is_hybrid, k_flag, open_value, spec_flag
-from advisor.rules.kit.data import hardware_name, rows, sources
+from advisor.rules.kit.data import hardware_name, rows
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import concurrent_requests, is_gguf, matches, regime, streams
 from advisor.rules.kit.releases import between, release, version_label
 
 
-@rule("SD404", "warning", decides=True, sources=sources("regime", "k_limits"))
+@rule("SD404", "warning", decides=True, data="regime.k_limits")
 @when(speculative=True)
 def k_too_high(case: Case) -> Iterator[Hit]:
     """More draft tokens than published sweeps support.
@@ -48,13 +48,7 @@ def k_too_high(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD408",
-    "warning",
-    "llama-server ik_llama.cpp",
-    decides=True,
-    sources=sources("regime", "gguf_concurrency"),
-)
+@rule("SD408", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.gguf_concurrency")
 @when(speculative=True, needs="hardware concurrency")
 def gguf_concurrency(case: Case) -> Iterator[Hit]:
     """Speculation in llama-server with several requests at once.
@@ -84,7 +78,7 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD414", "warning", "vllm", versioned=True, sources=sources("regime", "piecewise_flashinfer"))
+@rule("SD414", "warning", "vllm", versioned=True, data="regime.piecewise_flashinfer")
 @when(speculative=True, needs="hardware")
 def graphs_piecewise(case: Case) -> Iterator[Hit]:
     """Speculation costs the full CUDA graphs: FlashInfer attention on SM12x up to vLLM 0.27.1.
@@ -120,7 +114,7 @@ def graphs_piecewise(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD415", "warning", "vllm", versioned=True, sources=sources("regime", "schedule_piecewise"))
+@rule("SD415", "warning", "vllm", versioned=True, data="regime.schedule_piecewise")
 @when(speculative=True, needs="model")
 def k_schedule_cost(case: Case) -> Iterator[Hit]:
     """A k schedule per batch size that costs the full CUDA graphs or is ignored.
@@ -161,9 +155,7 @@ def k_schedule_cost(case: Case) -> Iterator[Hit]:
     "SD416",
     "warning",
     "vllm",
-    sources=sources(
-        "regime", "saturated_concurrency", "saturated_slots", "unified_caution_concurrency"
-    ),
+    data="regime.saturated_concurrency regime.saturated_slots regime.unified_caution_concurrency",
 )
 @when(speculative=True)
 def saturated_server(case: Case) -> Iterator[Hit]:
@@ -212,7 +204,7 @@ def saturated_server(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD430", "info", "vllm", decides=True, sources=sources("regime", "lone_losses"))
+@rule("SD430", "info", "vllm", decides=True, data="regime.lone_losses")
 @when(speculative=True, needs="hardware model quant concurrency")
 def lone_loss(case: Case) -> Iterator[Hit]:
     """A setting in which the few prompts that were measured lost.

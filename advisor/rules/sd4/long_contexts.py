@@ -8,7 +8,7 @@ from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, fp8_kv, k_flag, open_value, spec_flag
-from advisor.rules.kit.data import hardware_name, rows, sources
+from advisor.rules.kit.data import hardware_name, rows
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import concurrent_requests, matches, regime, setting_of, streams
 
@@ -18,13 +18,7 @@ from advisor.rules.kit.policy import concurrent_requests, matches, regime, setti
     "warning",
     "vllm sglang",
     decides=True,
-    sources=sources(
-        "regime",
-        "long_prefill",
-        "long_prefill_ctx_tokens",
-        "long_prefill_gain_over_output",
-        "long_prefill_prompt_over_output",
-    ),
+    data="regime.long_prefill",
 )
 @when(speculative=True, needs="hardware concurrency ctx_tokens")
 def long_context_prefill(case: Case) -> Iterator[Hit]:
@@ -73,11 +67,7 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
 
 
 @rule(
-    "SD407",
-    "warning",
-    "llama-server ik_llama.cpp",
-    decides=True,
-    sources=sources("regime", "dflash_gguf_k_max"),
+    "SD407", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.dflash_gguf_k_max"
 )
 @when(methods="dflash")
 def dflash_too_long(case: Case) -> Iterator[Hit]:
@@ -104,13 +94,7 @@ def dflash_too_long(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD422",
-    "warning",
-    "vllm sglang",
-    decides=True,
-    sources=sources("regime", "long_context_losses"),
-)
+@rule("SD422", "warning", "vllm sglang", decides=True, data="regime.long_context_losses")
 @when(speculative=True, needs="ctx_tokens quant concurrency")
 def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
     """Speculation at a depth where one kernel path is known to lose.
@@ -136,7 +120,7 @@ def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD424", "warning", "vllm sglang", decides=True, sources=sources("regime", "serial_verify"))
+@rule("SD424", "warning", "vllm sglang", decides=True, data="regime.serial_verify")
 @when(speculative=True, needs="hardware ctx_tokens concurrency")
 def serial_verify_attention(case: Case) -> Iterator[Hit]:
     """A verify step whose attention walks the whole context in one block of threads.

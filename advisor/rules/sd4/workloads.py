@@ -8,7 +8,6 @@ from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, is_hybrid, k_flag, spec_flag
-from advisor.rules.kit.data import sources
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
 from advisor.rules.kit.policy import is_sparse_moe, matches, regime
 from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
@@ -18,7 +17,7 @@ from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
     "SD403",
     "info",
     "vllm",
-    sources=sources("regime", "prefix_share_low", "prefix_share_high", "prefix_cost_points"),
+    data="regime.prefix_share_low regime.prefix_cost_points",
 )
 @when(methods="mtp", needs="model prefix_share")
 def prefix_caching_trade(case: Case) -> Iterator[Hit]:
@@ -71,7 +70,7 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD406", "warning", decides=True, sources=sources("regime", "ngram_general"))
+@rule("SD406", "warning", decides=True, data="regime.ngram_general")
 @when(methods="ngram")
 def ngram_general_text(case: Case) -> Iterator[Hit]:
     """N-gram speculation on text that does not repeat its prompt.
@@ -102,7 +101,7 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
 DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing more is advised
 
 
-@rule("SD411", "info", sources=sources("regime", "low_acceptance_rate"))
+@rule("SD411", "info", data="regime.low_acceptance_rate")
 @when(speculative=True, parts="facts.request")
 def low_acceptance(case: Case) -> Iterator[Hit]:
     """Less than half of the tokens that an MTP head drafted are accepted, by the user's own
@@ -157,12 +156,7 @@ def mean_rate(request: Request, k: int) -> float | None:
     return None
 
 
-@rule(
-    "SD412",
-    "info",
-    decides=True,
-    sources=sources("regime", "creative_k_max_sparse", "creative_k_max_dense"),
-)
+@rule("SD412", "info", decides=True, data="regime.creative_k_max_sparse")
 @when(speculative=True, needs="workload model")
 def creative_text(case: Case) -> Iterator[Hit]:
     """Creative or random text with more than a short draft.
@@ -197,7 +191,7 @@ def creative_text(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD413", "info", sources=("seed002", "seed003", "repo3090"))
+@rule("SD413", "info")
 @when(speculative=True, parts="facts.request", needs="model")
 def thinking_apart(case: Case) -> Iterator[Hit]:
     """An acceptance measured without saying whether the model was thinking.
@@ -208,6 +202,7 @@ def thinking_apart(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":2}'
     Good (acceptance=0.8, thinking=true): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Sources: seed002; seed003; repo3090
     """
     request, model = case.facts.request, case.facts.model
     if (
@@ -223,7 +218,7 @@ def thinking_apart(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD419", "info", "llama-server", sources=sources("regime", "raw_completion"))
+@rule("SD419", "info", "llama-server", data="regime.raw_completion")
 @when(methods="mtp", parts="facts.request", needs="concurrency")
 def raw_completion(case: Case) -> Iterator[Hit]:
     """MTP in llama-server is accepted less on /completion than on /v1/chat/completions.

@@ -7,12 +7,12 @@ from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import is_hybrid
-from advisor.rules.kit.data import hardware_name, model_name, rows, sources
+from advisor.rules.kit.data import hardware_name, model_name, rows
 from advisor.rules.kit.policy import is_sparse_moe, matches
 from advisor.rules.kit.releases import release
 
 
-@rule("SD501", "info", sources=sources("claims", "no_pair"))
+@rule("SD501", "info", data="claims.no_pair")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def no_measured_pair(case: Case) -> Iterator[Hit]:
     """No published A/B benchmark matches this configuration, though the hardware was measured.
@@ -44,7 +44,7 @@ def no_measured_pair(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD502", "info", "vllm sglang", sources=sources("claims", "no_pair"))
+@rule("SD502", "info", "vllm sglang", data="claims.no_pair")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def evidence_of_other_version(case: Case) -> Iterator[Hit]:
     """The published benchmarks of this configuration used another release line of the engine.
@@ -78,7 +78,7 @@ def _line(text: str) -> tuple[int, ...] | None:
     return found[:2] if found else None
 
 
-@rule("SD503", "info", sources=sources("claims", "superseded"))
+@rule("SD503", "info", data="claims.superseded")
 @when(speculative=True, parts="facts.request", needs="hardware concurrency")
 def superseded_claim(case: Case) -> Iterator[Hit]:
     """A widely read statement about this set-up is out of date.
@@ -100,7 +100,7 @@ def superseded_claim(case: Case) -> Iterator[Hit]:
             )
 
 
-@rule("SD504", "info", sources=sources("claims", "retracted"))
+@rule("SD504", "info", data="claims.retracted")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def retracted_claim(case: Case) -> Iterator[Hit]:
     """A published number about this set-up was withdrawn by its author.
@@ -118,7 +118,7 @@ def retracted_claim(case: Case) -> Iterator[Hit]:
             yield Hit(row["text"], sources=tuple(row["sources"]))
 
 
-@rule("SD505", "info", sources=sources("claims", "random_weight_sources"))
+@rule("SD505", "info", data="claims.random_weight_sources")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def random_weights_evidence(case: Case) -> Iterator[Hit]:
     """The nearest measurements come from runs with random weights and a set acceptance.
@@ -146,7 +146,7 @@ def random_weights_evidence(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD506", "info", sources=sources("claims", "no_pair"))
+@rule("SD506", "info", data="claims.no_pair")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
 def hardware_never_measured(case: Case) -> Iterator[Hit]:
     """No published benchmark near this load used this hardware: the estimate is extrapolated.
@@ -167,7 +167,7 @@ def hardware_never_measured(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD507", "info", sources=sources("claims", "proxy_shape"))
+@rule("SD507", "info", data="claims.proxy_shape")
 @when(speculative=True, parts="facts.request", needs="model shape hardware")
 def stand_in_shape(case: Case) -> Iterator[Hit]:
     """The model's own shape is unknown; another model's is used.
@@ -188,7 +188,7 @@ def stand_in_shape(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD509", "info", "vllm", sources=sources("claims", "a3b_spread"))
+@rule("SD509", "info", "vllm", data="claims.a3b_spread")
 @when(methods="mtp", parts="facts.request", needs="model hardware concurrency")
 def conflicting_a3b_reports(case: Case) -> Iterator[Hit]:
     """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Hardware, Quant
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.data import hardware_name, sources
+from advisor.rules.kit.data import hardware_name
 
 _STATUS = {"recall": "recalled"}
 
@@ -29,7 +29,7 @@ _USED = {
 }
 
 
-@rule("SD508", "info", sources=sources("claims", "weak_statuses"))
+@rule("SD508", "info", data="claims.weak_statuses")
 @when(speculative=True, parts="facts.request", needs="hardware quant concurrency")
 def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
     """A rate of this hardware that the estimate uses is derived or recalled, or not known at all.
