@@ -175,7 +175,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     fix = Fix(text=hit.fix) if isinstance(hit.fix, str) else hit.fix
     documented = get_defect(found.defect) if found.defect else None
     if found.versioned and not is_version_pinned(case):
-        if hit.everywhere and (hit.slip or catalogue_speaks(case)):
+        if hit.slip or (hit.everywhere and catalogue_speaks(case)):
             message += _assumption(case)
         else:
             old = found.code.startswith(SPELLING) and case.launch.too_old

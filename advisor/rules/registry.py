@@ -47,7 +47,7 @@ class Hit(NamedTuple):
     k_max: int | None = None
     k_best: int | None = None
     everywhere: bool = False  # every catalogued release refuses it: an error without a pinned one
-    slip: bool = False  # and so does any other build: a misspelling of what all of them take
+    slip: bool = False  # and so does any other build (implies everywhere): a misspelling
     sole: bool = False  # the server stops as it is, and the fix writes all that can be meant
 
 

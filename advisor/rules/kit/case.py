@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.domain.nouns import Case, Container, Edit, Fix, Flag, Launch, Plan, Severity
+from advisor.domain.nouns import Case, Container, Fix, Flag, Launch, Plan, Severity
 from advisor.engines import names
 from advisor.readers.images import is_official
 from advisor.rules.registry import Hit
@@ -156,42 +156,6 @@ def model_text(case: Case, made: bool = True) -> str:
     )
     texts += [found.value or "" for found in flags(case) if found.name in names]
     return " ".join(texts)
-
-
-# ---------------------------------------------------------------- fixes
-
-
-def replace_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> Fix:
-    """Replace a flag with its value; edits only where the text stands literally in the file."""
-    if found.span is None:
-        return Fix(text=what, safe=False)
-    edit = Edit(file=case.launch.file, start=found.span.start, end=found.span.end, text=text)
-    return Fix(text=what, safe=safe, edits=(edit,))
-
-
-def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool) -> Fix:
-    """Replace a flag's name only, so that quotes, `=` and list items around it stay as they are."""
-    start = found.span.start if found.span is not None else found.name_at
-    if start < 0 or not found.raw:
-        return Fix(text=what, safe=False)
-    name = use if found.raw.startswith("-") else use.lstrip("-")
-    if found.origin == "python" or "_" in found.raw:
-        name = name[:2] + name[2:].replace("-", "_")
-    return Fix(
-        text=what,
-        safe=safe,
-        edits=(Edit(file=case.launch.file, start=start, end=start + len(found.raw), text=name),),
-    )
-
-
-def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> Fix:
-    """Replace a flag's value only."""
-    if found.value_span is None:
-        return Fix(text=what, safe=False)
-    edit = Edit(
-        file=case.launch.file, start=found.value_span.start, end=found.value_span.end, text=text
-    )
-    return Fix(text=what, safe=safe, edits=(edit,))
 
 
 # ---------------------------------------------------------------- relations that several rules ask

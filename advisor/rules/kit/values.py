@@ -252,6 +252,7 @@ def not_a_choice(
         fix=json_fix(case, flag, key, json.dumps(near), what) if near else Fix(text=what),
         versions=versions,
         everywhere=everywhere,
-        slip=slip(given, near) or (near or "").endswith("_" + given.lower()),  # producer
+        slip=everywhere
+        and (slip(given, near) or (near or "").endswith("_" + given.lower())),  # producer
         sole=is_only_near(given, near, choices),
     )

@@ -9,16 +9,8 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import (
-    flag,
-    flags,
-    has_switch,
-    model_text,
-    rename_fix,
-    replace_fix,
-    unread,
-)
-from advisor.rules.kit.fixes import add_fix, drop_fix
+from advisor.rules.kit.case import flag, flags, has_switch, model_text, unread
+from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -132,7 +124,7 @@ def mend(case: Case, found: Flag, use: str | None, same: bool) -> Fix:
     if not same or found.origin == "env":
         return Fix(text=f"Use {use}.")
     spelled = spelling(case, use)
-    return rename_fix(case, found, spelled, f"Use {spelled}.", safe=False)
+    return rename_fix(case, found, spelled, f"Use {spelled}.")
 
 
 BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
@@ -232,8 +224,7 @@ def stray_argument(case: Case) -> Iterator[Hit]:
             yield Hit(
                 f"'{word}' is no option: it needs two plain dashes, {name}",
                 flag=stray,
-                fix=replace_fix(case, stray, name + word[len(_word(word)) :], what, safe=False),
-                everywhere=True,
+                fix=replace_fix(case, stray, name + word[len(_word(word)) :], what),
                 slip=True,
                 sole=True,
             )
@@ -292,7 +283,7 @@ def with_number(case: Case, stray: Flag) -> Fix | None:
     option = catalogue(case).find(name, None)
     if option is None or option.takes_value is not True:
         return None
-    return rename_fix(case, before, name, f"Write {name} {stray.value}.", safe=False)
+    return rename_fix(case, before, name, f"Write {name} {stray.value}.")
 
 
 def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
@@ -303,8 +294,8 @@ def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
         return Fix(text="Write -m before it." if model else f"Remove '{stray.value}'.")
     if model:
         text = f"-m {shlex.quote(stray.value or '')}"
-        return replace_fix(case, stray, text, "Write -m before it.", safe=False)
+        return replace_fix(case, stray, text, "Write -m before it.")
     if _ADDRESS.fullmatch(stray.value or "") and flag(case, "--host") is None:
         text = f"--host {stray.value}"
-        return replace_fix(case, stray, text, "Write --host before it.", safe=False)
-    return replace_fix(case, stray, "", f"Remove '{stray.value}'.", safe=False)
+        return replace_fix(case, stray, text, "Write --host before it.")
+    return replace_fix(case, stray, "", f"Remove '{stray.value}'.")

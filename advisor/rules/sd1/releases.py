@@ -9,8 +9,8 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.engines.arguments.fields import depth
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, rename_fix, replace_fix
-from advisor.rules.kit.fixes import drop_fix, is_release_pinned, is_shared
+from advisor.rules.kit.case import flag, flags
+from advisor.rules.kit.fixes import drop_fix, is_release_pinned, is_shared, rename_fix, replace_fix
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -119,8 +119,7 @@ def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
     if value is None or not literal:
         return Fix(text=what)
     edits = [
-        replace_fix(case, one, f"{use} {value}" if one is rivals[0] else "", what, safe=False)
-        for one in rivals
+        replace_fix(case, one, f"{use} {value}" if one is rivals[0] else "", what) for one in rivals
     ]
     safe = is_release_pinned(case) and not any(is_shared(case, one.span) for one in rivals)
     return Fix(text=what, safe=safe, edits=tuple(edit for one in edits for edit in one.edits))
@@ -204,9 +203,7 @@ def config_fix(case: Case, tokens: str) -> Fix:
     )
     if not literal or flag(case, "--spec-tokens") is None or not tokens.isdigit():
         return Fix(text=f"Use {text}.")
-    edits = [
-        replace_fix(case, one, text if one is given[0] else "", text, safe=False) for one in given
-    ]
+    edits = [replace_fix(case, one, text if one is given[0] else "", text) for one in given]
     return Fix(
         text=f"Use {text}.",
         safe=is_release_pinned(case),

@@ -6,8 +6,8 @@ from advisor.domain.nouns import Case, Edit, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flags, rename_fix, replace_fix
-from advisor.rules.kit.fixes import drop_fix, is_release_pinned
+from advisor.rules.kit.case import flags
+from advisor.rules.kit.fixes import drop_fix, is_release_pinned, rename_fix, replace_fix
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -108,7 +108,6 @@ def behind_the_image(case: Case, found: Flag) -> Hit | None:
         flag=found,
         severity="info" if case.launch.fork else None,
         fix=drop_fix(case, found, f"Move {found.raw} before the image."),
-        everywhere=True,
         slip=True,
     )
 
@@ -128,8 +127,7 @@ def aliases(case: Case) -> Iterator[Hit]:
             yield Hit(
                 f"sglang has no keyword {found.raw}: in Python it is {field}",
                 flag=found,
-                fix=rename_fix(case, found, option.name, f"Write {field}.", safe=False),
-                everywhere=True,
+                fix=rename_fix(case, found, option.name, f"Write {field}."),
                 slip=True,
                 sole=True,
             )
@@ -153,7 +151,7 @@ def abbreviations(case: Case) -> Iterator[Hit]:
                 f"{found.raw} is read as {match.spelling} only while no other option begins so",
                 flag=found,
                 severity="warning",
-                fix=rename_fix(case, found, match.spelling, what, safe=False),
+                fix=rename_fix(case, found, match.spelling, what),
             )
 
 
@@ -170,12 +168,11 @@ def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
     """`--flag:value` and `--flag:`: a sign that no command line has."""
     said = f"{name} {shlex.quote(value)}" if value else name
     what = f"Write {said}."
-    fix = rename_fix(case, found, said, what, safe=False)
+    fix = rename_fix(case, found, said, what)
     return Hit(
         f"{case.plan.engine} has no option {found.raw}: a value is given after a space",
         flag=found,
         fix=fix if found.origin == "cli" and not found.unresolved else what,
-        everywhere=True,
         slip=True,
         sole=True,
     )
@@ -199,7 +196,6 @@ def underscore_hit(case: Case, found: Flag) -> Hit:
         else f"{case.plan.engine} has no option {found.raw}: {key} is written with dashes",
         flag=found,
         fix=Fix(text=what, edits=edits),
-        everywhere=True,
         slip=True,
         sole=True,
     )
@@ -213,8 +209,7 @@ def short_hit(case: Case, found: Flag, full: str) -> Hit:
     return Hit(
         f"{case.plan.engine} has no option {found.raw}: in full it is {name}",
         flag=found,
-        fix=rename_fix(case, found, full, f"Write {name}.", safe=False),
-        everywhere=True,
+        fix=rename_fix(case, found, full, f"Write {name}."),
         slip=True,
         sole=True,
     )
@@ -236,7 +231,6 @@ def join_value(case: Case, found: Flag) -> Hit:
         fix=replace_fix(case, found, text, what, safe=is_release_pinned(case))
         if not found.unresolved
         else what,
-        everywhere=True,
         slip=True,
         sole=True,
     )
@@ -248,7 +242,7 @@ def mend(case: Case, found: Flag, near: str | None, misspelt: bool) -> Fix:
         return drop_fix(case, found, f"Remove {found.raw}.")
     what = f"Use {near} if that is meant."
     if (misspelt or found.origin == "python") and found.origin != "env":
-        return rename_fix(case, found, near, what, safe=False)
+        return rename_fix(case, found, near, what)
     return Fix(text=what)
 
 

@@ -8,8 +8,8 @@ from advisor.engines import Option
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flags, rename_fix, replace_fix
-from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.case import GGUF_ENGINES, flags
+from advisor.rules.kit.fixes import rename_fix, replace_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.kit.numbers import (
     beyond,
@@ -97,7 +97,6 @@ def with_port(case: Case, found: Flag, option: Option) -> Hit | None:
             bare,
             f"Write {bare}, and the port with --port." if told[1] else f"Write {bare}.",
         ),
-        everywhere=True,
         slip=True,
     )
 
@@ -110,7 +109,6 @@ def form_of_text(case: Case, found: Flag, option: Option) -> Hit | None:
             f"{found.raw} takes an address with a port, not '{value}'",
             flag=found,
             fix=f"Write {value}:PORT, the same on each node.",
-            everywhere=True,
             slip=True,
         )
     if found.name == "--tensor-split" and _SPLIT_OTHERWISE.fullmatch(value):
@@ -121,7 +119,6 @@ def form_of_text(case: Case, found: Flag, option: Option) -> Hit | None:
             flag=found,
             severity="warning",
             fix=set_fix(case, found, meant, f"Write {meant}."),
-            everywhere=True,
             slip=True,
         )
     if found.name == "--chat-template" and case.plan.engine in GGUF_ENGINES:
@@ -137,7 +134,7 @@ def template(case: Case, found: Flag, value: str) -> Hit | None:
     near = None if is_file else nearest(value, TEMPLATES)
     if is_file:
         what = f"Write --chat-template-file {value}."
-        fix = rename_fix(case, found, "--chat-template-file", what, safe=False)
+        fix = rename_fix(case, found, "--chat-template-file", what)
         said = "a file is given with --chat-template-file"
     else:
         what = f"Write {near}." if near else "Leave it out: the model brings its own template."
@@ -149,7 +146,6 @@ def template(case: Case, found: Flag, value: str) -> Hit | None:
         flag=found,
         severity="error" if slip(value, near) else "warning",
         fix=fix,
-        everywhere=True,
         slip=True,
     )
 
@@ -165,15 +161,9 @@ def adapters(case: Case, found: Flag, option: Option) -> Hit | None:
     what = "Write each as NAME=PATH."
     fix = Fix(text=what)
     if all("=" in word for word in meant):
-        fix = replace_fix(case, found, f"{found.raw} {' '.join(meant)}", what, safe=False)
+        fix = replace_fix(case, found, f"{found.raw} {' '.join(meant)}", what)
     wrong = next(word for word in words if "=" not in word)
-    return Hit(
-        f"{found.raw} takes NAME=PATH, not '{wrong}'",
-        flag=found,
-        fix=fix,
-        everywhere=True,
-        slip=True,
-    )
+    return Hit(f"{found.raw} takes NAME=PATH, not '{wrong}'", flag=found, fix=fix, slip=True)
 
 
 def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
@@ -198,7 +188,6 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
         fix=set_fix(case, found, near, f"Write {near} if that is meant.")
         if near is not None
         else f"Give {found.raw} {wanted}.",
-        everywhere=True,
         slip=True,
     )
 
@@ -209,12 +198,11 @@ def with_commas(case: Case, found: Flag) -> Hit:
     what = f"Write {written}."
     fix = Fix(text=what)
     if found.origin == "cli":  # a list does not go on behind a sign: --option=1 2
-        fix = replace_fix(case, found, f"{found.raw} {written}", what, safe=False)
+        fix = replace_fix(case, found, f"{found.raw} {written}", what)
     return Hit(
         f"{found.raw} takes whole numbers with spaces between them, not '{found.value}'",
         flag=found,
         fix=fix,
-        everywhere=True,
         slip=True,
     )
 
@@ -243,7 +231,6 @@ def out_of_range(case: Case, found: Flag) -> Hit | None:
         flag=found,
         severity="warning" if gguf else None,  # clipped, or the sampler is off
         fix=set_fix(case, found, meant, what) if meant else what,
-        everywhere=True,
         slip=True,
     )
 
@@ -257,7 +244,6 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
             f"{found.raw} takes PATTERN=BUFFER, not '{value}'",
             flag=found,
             fix=set_fix(case, found, right, f"Write {right}."),
-            everywhere=True,
             slip=True,
         )
     words = LAYERS if found.name in ("--gpu-layers", "--spec-draft-ngl") else ()
@@ -273,7 +259,6 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
             f"not '{value}'",
             flag=found,
             fix=set_fix(case, found, near, what) if near else what,
-            everywhere=True,
             slip=True,
         )
     if option.type != "int" or re.fullmatch(r"[+-]?\d+", value):
@@ -296,7 +281,6 @@ def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
         f"llama-server reads '{value}' as {kept}; {near} is meant",
         flag=found,
         fix=set_fix(case, found, near, f"Write {near}."),
-        everywhere=True,
         slip=True,
     )
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, value_fix
-from advisor.rules.kit.fixes import is_release_pinned, json_fix
+from advisor.rules.kit.case import flag
+from advisor.rules.kit.fixes import is_release_pinned, json_fix, value_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config
 from advisor.rules.kit.values import nearest, slip
 
@@ -66,7 +66,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         fix=fix,
         versions="all catalogued releases",
         everywhere=not later,
-        slip=slip(method, near) or method.lower() in MEANT,
+        slip=not later and (slip(method, near) or method.lower() in MEANT),
         sole=is_only_near(method, near, choices),
     )
 

@@ -9,8 +9,8 @@ from advisor.domain.spelling import letters_apart, nearest_word
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid, rename_fix, replace_fix
-from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid
+from advisor.rules.kit.fixes import rename_fix, replace_fix, set_fix
 
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
 HF_WORDS = ("-fp8", "-awq", "-gptq", "-nvfp4", "-int4", "autoround")
@@ -138,7 +138,7 @@ def no_gguf(case: Case) -> Hit | None:
             return Hit(
                 f"{url.raw} takes an address; a file is given with {use}",
                 flag=url,
-                fix=rename_fix(case, url, use, f"Write {use}.", safe=False),
+                fix=rename_fix(case, url, use, f"Write {use}."),
             )
     return None
 
@@ -307,7 +307,7 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
             yield Hit(
                 f"-m takes a file, and {case.plan.model} is a repository: -hf takes one",
                 flag=place,
-                fix=replace_fix(case, place, f"-hf {place.value}", what, safe=False),
+                fix=replace_fix(case, place, f"-hf {place.value}", what),
             )
         elif place is not None and place.name == "--model" and _CUT.search(bare):
             yield Hit(

@@ -195,7 +195,6 @@ def check_type(
         flag=found,
         fix=json_fix(case, found, key, meant, what) if meant is not None else what,
         versions="all catalogued releases",
-        everywhere=True,
         slip=True,
     )
 

@@ -39,12 +39,7 @@ _DEVICES = lazy_re(rf"\s*{_DEVICE}(?:\s*,\s*{_DEVICE})*\s*,?\s*")
 _SPLIT = lazy_re(r"[;,|:\s]+")
 
 
-@rule(
-    severity="warning",
-    engines=CATALOGUED,
-    decides=True,
-    data="compatibility.variables",
-)
+@rule(severity="warning", engines=CATALOGUED, decides=True, data="compatibility.variables")
 def env_misspelt(case: Case) -> Iterator[Hit]:
     """An environment variable that nothing reads, but for a slip of spelling, or whose value is
     none that is read.
@@ -93,7 +88,7 @@ def env_misspelt(case: Case) -> Iterator[Hit]:
             f"{reader} reads {'no' if own else 'a'} variable {var.name}; did you mean {near}?",
             flag=var.name,
             line=var.line,
-            fix=rename_env_fix(case, var.name, near, f"Rename it to {near}.", safe=False),
+            fix=rename_env_fix(case, var.name, near, f"Rename it to {near}."),
         )
 
 

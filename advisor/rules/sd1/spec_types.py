@@ -7,8 +7,8 @@ from advisor.domain.spelling import is_only_near
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, model_text, value_fix
-from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix
+from advisor.rules.kit.case import flag, flags, model_text
+from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix, value_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import between, build_order, is_newest, release, version_label
 from advisor.rules.kit.values import nearest, slip
@@ -224,7 +224,6 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
         + (f"; it calls it {near}" if word in MEANT else ""),
         flag=found,
         fix=value_fix(case, found, near, text, safe=word in MEANT) if near else text,
-        everywhere=word in MEANT or slip(word, near),
         slip=word in MEANT or slip(word, near),
         sole=is_only_near(word, near, TAKEN),
     )

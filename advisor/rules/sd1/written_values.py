@@ -7,7 +7,8 @@ from advisor.domain.launches import CutOffCause
 from advisor.domain.nouns import Case, Edit, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import GGUF_ENGINES, flags, model_text, replace_fix
+from advisor.rules.kit.case import GGUF_ENGINES, flags, model_text
+from advisor.rules.kit.fixes import replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 
 _NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
@@ -50,7 +51,7 @@ def value_of(case: Case, found: Flag) -> Fix:
     """The value, where only one can be meant."""
     what = f"Give {found.raw} a value or remove it."
     if found.name == "--spec-type" and "mtp" in model_text(case).lower():
-        return replace_fix(case, found, f"{found.raw} draft-mtp", what, safe=False)
+        return replace_fix(case, found, f"{found.raw} draft-mtp", what)
     return Fix(text=what)
 
 
@@ -161,10 +162,7 @@ def apart(case: Case) -> Fix:
         if (word := _JOINED.match(one.value or "")) is not None
         and catalogue(case).find(word[1].replace("_", "-"), None) is not None
     ]
-    fixes = [
-        replace_fix(case, one, join_by_equals(case, one.value or ""), what, safe=False)
-        for one in joined
-    ]
+    fixes = [replace_fix(case, one, join_by_equals(case, one.value or ""), what) for one in joined]
     return Fix(text=what, edits=tuple(edit for fix in fixes for edit in fix.edits))
 
 

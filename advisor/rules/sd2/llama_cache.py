@@ -5,17 +5,15 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import (
-    GGUF_ENGINES,
-    flag,
-    flags,
-    integer,
-    is_hybrid,
+from advisor.rules.kit.case import GGUF_ENGINES, flag, flags, integer, is_hybrid, unread
+from advisor.rules.kit.fixes import (
+    add_fix,
+    drop_fix,
+    is_release_pinned,
     replace_fix,
-    unread,
+    set_fix,
     value_fix,
 )
-from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
 from advisor.rules.kit.values import is_accepted
 
 TYPES = table("compatibility")["kv_types_without_kernel"]
@@ -45,9 +43,7 @@ def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
             f"decoding can hang",
             flag=bad[0],
             severity="info" if case.launch.fork else None,
-            fix=value_fix(
-                case, bad[0], "q8_0", "Use q8_0 (or q4_0), the same for K and V.", safe=False
-            ),
+            fix=value_fix(case, bad[0], "q8_0", "Use q8_0 (or q4_0), the same for K and V."),
         )
 
 
@@ -75,9 +71,7 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
             f"kernels for equal types only",
             flag=place,
             severity="info" if case.launch.fork else None,
-            fix=value_fix(case, v, types[0], f"Use {types[0]} for both.", safe=False)
-            if v
-            else None,
+            fix=value_fix(case, v, types[0], f"Use {types[0]} for both.") if v else None,
         )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, integer, is_hybrid, open_value, spec_flag, value_fix
-from advisor.rules.kit.fixes import add_fix, set_fix
+from advisor.rules.kit.case import flag, integer, is_hybrid, open_value, spec_flag
+from advisor.rules.kit.fixes import add_fix, set_fix, value_fix
 from advisor.rules.kit.releases import affects
 from advisor.rules.registry import get_defect
 
@@ -126,7 +126,7 @@ def llama_mtp_split_tensor(case: Case) -> Iterator[Hit]:
         yield Hit(
             "MTP with split mode tensor crashed (May 2026) or changed outputs (later): use layer",
             flag=place,
-            fix=value_fix(case, place, "layer", "Use --split-mode layer.", safe=False),
+            fix=value_fix(case, place, "layer", "Use --split-mode layer."),
         )
 
 

@@ -18,11 +18,7 @@ BFLOAT16_SOURCE = "vllm-project/vllm#1157"
 EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
 
 
-@rule(
-    severity="error",
-    engines="vllm sglang",
-    data="chips.quant_needs",
-)
+@rule(severity="error", engines="vllm sglang", data="chips.quant_needs")
 @when(needs="hardware")
 def quant_below_device(case: Case) -> Iterator[Hit]:
     """A quantisation or a type that the engine has no kernel for on the device.

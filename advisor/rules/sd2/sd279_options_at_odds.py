@@ -13,11 +13,7 @@ BLACKWELL = table("compatibility")["blackwell_backends"]
 PAIRS = table("compatibility")["option_pairs"]
 
 
-@rule(
-    severity="error",
-    engines=CATALOGUED,
-    data="compatibility.option_pairs",
-)
+@rule(severity="error", engines=CATALOGUED, data="compatibility.option_pairs")
 def options_at_odds(case: Case) -> Iterator[Hit]:
     """Two options of which one refuses the other, does nothing beside it, or needs it.
 

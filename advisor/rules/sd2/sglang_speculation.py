@@ -4,17 +4,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import (
-    env,
-    flag,
-    has_switch,
-    integer,
-    is_hybrid,
-    spec_flag,
-    unread,
-    value_fix,
-)
-from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, swap_fix
+from advisor.rules.kit.case import env, flag, has_switch, integer, is_hybrid, spec_flag, unread
+from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, swap_fix, value_fix
 from advisor.rules.kit.releases import affects
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
@@ -100,7 +91,7 @@ def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
             fix=swap_fix(case, steps, tokens, f"Exchange the two: {m} steps, {n} tokens.")
             if steps is not None and n == m + 1
             else value_fix(
-                case, tokens, str(n + 1), f"Use --speculative-num-draft-tokens {n + 1}.", safe=False
+                case, tokens, str(n + 1), f"Use --speculative-num-draft-tokens {n + 1}."
             ),
         )
 

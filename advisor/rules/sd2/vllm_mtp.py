@@ -13,10 +13,9 @@ from advisor.rules.kit.case import (
     k_flag,
     k_words,
     open_value,
-    rename_fix,
     spec_flag,
 )
-from advisor.rules.kit.fixes import caching_off_fix
+from advisor.rules.kit.fixes import caching_off_fix, rename_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
 
@@ -165,7 +164,7 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
             else "the draft class refuses it (from 0.30 on the V2 model runner takes it)"
         ),
         flag=place,
-        fix=rename_fix(case, place, "--tensor-parallel-size", WHAT, safe=False)
+        fix=rename_fix(case, place, "--tensor-parallel-size", WHAT)
         if place is not None
         and place.origin == "cli"
         and flag(case, "--tensor-parallel-size") is None

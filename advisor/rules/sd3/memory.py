@@ -146,11 +146,7 @@ _LOWER_FIRST = {
 }
 
 
-@rule(
-    "SD304",
-    "info",
-    data="memory.mtp_weights_gib_35b_a3b_fp8",
-)
+@rule("SD304", "info", data="memory.mtp_weights_gib_35b_a3b_fp8")
 @when(speculative=True, needs="hardware shape quant concurrency ctx_tokens")
 def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
     """Speculation takes its share of a KV pool that the load nearly fills.

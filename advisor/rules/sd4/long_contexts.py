@@ -13,13 +13,7 @@ from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import concurrent_requests, matches, regime, setting_of, streams
 
 
-@rule(
-    "SD402",
-    "warning",
-    "vllm sglang",
-    decides=True,
-    data="regime.long_prefill",
-)
+@rule("SD402", "warning", "vllm sglang", decides=True, data="regime.long_prefill")
 @when(speculative=True, needs="hardware concurrency ctx_tokens")
 def long_context_prefill(case: Case) -> Iterator[Hit]:
     """Speculation while several long prompts are prefilled at once on unified memory.
