@@ -20,6 +20,7 @@ from advisor.domain.vocabulary import RuleRow
 from advisor.knowledge.rule_data import table
 from advisor.rules import _index
 
+GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 FAMILIES = ("sd1", "sd2", "sd3", "sd4", "sd5")  # one folder each
 _SECTIONS = ("Why", "Bad", "Good")
@@ -109,6 +110,7 @@ class Rule(NamedTuple):
 
 DECLARED: dict[str, Rule] = {}
 Names = str | tuple[str, ...]  # a tuple, or names with blanks between them
+GROUPS = {"gguf": GGUF_ENGINES, "catalogued": ("vllm", "sglang", "llama-server")}
 
 
 class When(NamedTuple):
@@ -161,13 +163,13 @@ def rule(
 ) -> Callable[[Check], Rule]:
     """Declare the function below as a rule; without a code it is that of the file's name.
 
-    engines: the only engines it speaks on (empty: all). versioned: at most a warning where the file
-    pins no catalogued release, unless the hit holds for all of them (`everywhere`), and the message
-    says which versions are meant. decides: whether it can give an error or an effect on the
-    decision (by default where its severity is an error). defect: a row of defects.json, from which
-    sources, conflicts and affected versions come. The sources of the claim stand in the docstring
-    (`Sources: a; b`) or in the rows that `data` names, "FILE.ROW" in knowledge/rules; a rule
-    without one is refused.
+    engines: the only engines, or groups of them, it speaks on (empty: all). versioned: at most a
+    warning where the file pins no catalogued release, unless the hit holds for all of them
+    (`everywhere`), and the message says which versions are meant. decides: whether it can give an
+    error or an effect on the decision (by default where its severity is an error). defect: a row of
+    defects.json, from which sources, conflicts and affected versions come. The sources of the claim
+    stand in the docstring (`Sources: a; b`) or in the rows that `data` names, "FILE.ROW" in
+    knowledge/rules; a rule without one is refused.
     """
 
     def declare(function: Check) -> Rule:
@@ -187,7 +189,8 @@ def rule(
             raise AdvisorError(f"{own} has no source: name where its claim comes from")
         asked = ASKED.get(function, When())
         decisive = severity == "error" if decides is None else decides
-        plain = (own, slug, severity, names(engines), asked.needs, asked.speculative)
+        speaks_on = tuple(one for word in names(engines) for one in GROUPS.get(word, (word,)))
+        plain = (own, slug, severity, speaks_on, asked.needs, asked.speculative)
         row = RuleRow(*plain, module, *asked[:3], decisive)
         pinned = versioned or bool(defect)
         DECLARED[own] = Rule(*plain, sources, pinned, defect, row, function, doc)

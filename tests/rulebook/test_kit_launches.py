@@ -510,8 +510,8 @@ def test_another_number_of_draft_tokens() -> None:
 def test_variables_are_named_anew_and_taken_away() -> None:
     text = "export VLLM_X=1\nvllm serve m\n"
     case = case_of(text)
-    renamed = fixes.rename_env_fix(case, "VLLM_X", "VLLM_Y", "w", safe=True)
-    assert apply(text, renamed.edits) == text.replace("VLLM_X", "VLLM_Y") and renamed.safe
+    renamed = fixes.rename_env_fix(case, "VLLM_X", "VLLM_Y", "w")
+    assert apply(text, renamed.edits) == text.replace("VLLM_X", "VLLM_Y")
     dropped = fixes.drop_env_fix(case, "VLLM_X", "w", safe=True)
     assert dropped.safe and apply(text, dropped.edits) == text.replace("VLLM_X=1", "")
     assert not fixes.drop_env_fix(case, "VLLM_Z", "w", safe=True).edits

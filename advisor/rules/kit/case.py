@@ -11,9 +11,13 @@ import re
 from advisor.domain.nouns import Case, Container, Fix, Flag, Launch, Plan, Severity
 from advisor.engines import names
 from advisor.readers.images import is_official
-from advisor.rules.registry import Hit
+from advisor.rules.registry import GGUF_ENGINES, Hit
 
-GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
+
+def is_gguf(case: Case) -> bool:
+    """Whether the engine loads GGUF files."""
+    return case.plan.engine in GGUF_ENGINES
+
 
 # ---------------------------------------------------------------- flags
 

@@ -25,7 +25,8 @@ def is_shared(case: Case, place: Span | None, alike: bool = True) -> bool:
     for other in case.siblings:
         if alike and (other.engine, other.engine_version, other.fork) == own:
             continue
-        spans = (one.span or one.value_span for one in (*other.flags, *other.env))
+        spans = [flag.span or flag.value_span for flag in other.flags]
+        spans += [var.span or var.value_span for var in other.env]
         if any(span and span.start < place.end and place.start < span.end for span in spans):
             return True
     return False

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from advisor import engines
 from advisor.domain.nouns import Case, Flag, Launch
 from advisor.engines.arguments.speculative_json import scalar
-from advisor.rules.kit.case import GGUF_ENGINES, flag, flags
+from advisor.rules.kit.case import flag, flags
 from advisor.rules.kit.releases import candidates
+from advisor.rules.registry import GGUF_ENGINES
 
 if TYPE_CHECKING:
     from advisor.engines.catalogue import Catalogue, Removal

@@ -29,7 +29,7 @@ from advisor.domain.question import USUAL_OUTPUT
 from advisor.perf import memory
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
-from advisor.rules.kit.case import GGUF_ENGINES, flag, integer, is_hybrid, open_value
+from advisor.rules.kit.case import flag, integer, is_hybrid, open_value
 
 KV_BYTES = "--kv-cache-memory-bytes"
 
@@ -127,11 +127,6 @@ def for_advice(case: Case) -> bool:
     that runs already.
     """
     return case.facts.request is not None
-
-
-def is_gguf(case: Case) -> bool:
-    """Whether the engine loads GGUF files."""
-    return case.plan.engine in GGUF_ENGINES
 
 
 def percent(ratio: float) -> str:

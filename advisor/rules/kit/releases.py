@@ -14,8 +14,8 @@ from advisor.domain.nouns import Case, Facts, Flag
 from advisor.domain.versions import Release, parse_release
 from advisor.knowledge.rule_data import table
 from advisor.readers.images import is_official
-from advisor.rules.kit.case import GGUF_ENGINES, open_value
-from advisor.rules.registry import get_defect
+from advisor.rules.kit.case import is_gguf, open_value
+from advisor.rules.registry import GGUF_ENGINES, get_defect
 
 _COMPLETE = (
     "vllm",
@@ -63,7 +63,7 @@ def release(case: Case) -> Release | None:
     llama.cpp: b9235 is (0, 9235); commits and semantic versions take the build number of the
     catalogue's row.
     """
-    if case.plan.engine in GGUF_ENGINES:
+    if is_gguf(case):
         return _build(case)
     texts = [case.plan.engine_version]
     if not case.launch.emitted:

@@ -11,13 +11,7 @@ from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags, has_switch, model_text, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix
-from advisor.rules.kit.flags import (
-    CATALOGUED,
-    catalogue,
-    lookup_spelling,
-    option_at_release,
-    owners,
-)
+from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.releases import candidates, is_newest, release
 from advisor.rules.kit.values import spelling
 
@@ -80,7 +74,7 @@ ALIKE: tuple[dict[str, str], ...] = (
 )
 
 
-@rule("SD116", "error", CATALOGUED)
+@rule("SD116", "error", "catalogued")
 def other_engines_flag(case: Case) -> Iterator[Hit]:
     """A flag of another engine.
 
@@ -200,7 +194,7 @@ _GGUF = lazy_re(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
 _DIRECT = ("document", "python", "helm")
 
 
-@rule("SD133", "error", CATALOGUED, versioned=True)
+@rule("SD133", "error", "catalogued", versioned=True)
 def stray_argument(case: Case) -> Iterator[Hit]:
     """An argument that belongs to no option, such as a GGUF file without -m.
 

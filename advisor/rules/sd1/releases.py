@@ -12,7 +12,6 @@ from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags
 from advisor.rules.kit.fixes import drop_fix, is_release_pinned, is_shared, rename_fix, replace_fix
 from advisor.rules.kit.flags import (
-    CATALOGUED,
     catalogue,
     catalogued_version,
     find_removal,
@@ -23,7 +22,7 @@ from advisor.rules.kit.flags import (
 from advisor.rules.kit.releases import between, release, version_label, version_name
 
 
-@rule("SD102", "error", CATALOGUED, versioned=True)
+@rule("SD102", "error", "catalogued", versioned=True)
 def removed_flag(case: Case) -> Iterator[Hit]:
     """A flag that the chosen engine release no longer takes.
 
@@ -135,7 +134,7 @@ def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
 SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
 
 
-@rule("SD104", "error", CATALOGUED)
+@rule("SD104", "error", "catalogued")
 @when(needs="version")
 def flag_too_new(case: Case) -> Iterator[Hit]:
     """A flag that the pinned release does not have yet.

@@ -9,7 +9,7 @@ from advisor.domain.spelling import letters_apart, nearest_word
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid
+from advisor.rules.kit.case import flag, is_gguf, is_hybrid
 from advisor.rules.kit.fixes import rename_fix, replace_fix, set_fix
 
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
@@ -53,9 +53,9 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
     stops: Severity | None = None
     if found := _ADDRESS.fullmatch(given):
         meant, said = found[1], f"{given} is an address: a model is named OWNER/NAME"
-    elif case.plan.engine in GGUF_ENGINES and (found := _ENDING.fullmatch(given)):
+    elif is_gguf(case) and (found := _ENDING.fullmatch(given)):
         meant, said = f"{found[1]}gguf", f"{given} names no GGUF: its ending is misspelt"
-    elif case.plan.engine not in GGUF_ENGINES and "/" not in given and "." in given:
+    elif not is_gguf(case) and "/" not in given and "." in given:
         model = case.facts.model
         whole = [
             one.repository
@@ -68,10 +68,10 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
             container = case.launch.container
             inside = container is not None and container.image and container.kind != "comment"
             stops = None if inside else "info"
-    elif case.plan.engine not in GGUF_ENGINES and (owner := near_owner(given)) is not None:
+    elif not is_gguf(case) and (owner := near_owner(given)) is not None:
         meant = f"{owner}/{given.partition('/')[2]}"
         said, stops = f"{given} is not published under that name: {meant} is", "warning"
-    elif case.plan.engine not in GGUF_ENGINES and (near := near_repository(given)) is not None:
+    elif not is_gguf(case) and (near := near_repository(given)) is not None:
         meant, said = near, f"{given} is not published under that name: {near} is"
     if said is None or meant is None:
         return None
@@ -281,10 +281,10 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
     if (hit := no_name(case, place)) is not None:
         yield hit
         return
-    if case.plan.engine in GGUF_ENGINES and (hit := no_gguf(case)) is not None:
+    if is_gguf(case) and (hit := no_gguf(case)) is not None:
         yield hit
         return
-    if case.plan.engine in GGUF_ENGINES:
+    if is_gguf(case):
         if place is None and not case.launch.emitted:
             return  # named elsewhere in the file
         bare = name.split(":")[0]

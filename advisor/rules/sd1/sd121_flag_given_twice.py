@@ -4,10 +4,10 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import drop_fix, set_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, lookup_spelling
+from advisor.rules.kit.flags import catalogue, lookup_spelling
 
 
-@rule(severity="warning", engines=CATALOGUED)
+@rule(severity="warning", engines="catalogued")
 def flag_given_twice(case: Case) -> Iterator[Hit]:
     """One option twice with different values, or a switch with its negation.
 

@@ -10,7 +10,7 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import json_fix, json_rename_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
+from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 from advisor.rules.kit.numbers import likely_number, outside, wrong_type
 from advisor.rules.kit.values import nearest, not_a_choice, slip
@@ -53,7 +53,7 @@ PARTS = {"pass_config": "PassConfig", "eplb_config": "EPLBConfig"}
 TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
 
 
-@rule(severity="error", engines=CATALOGUED, versioned=True)
+@rule(severity="error", engines="catalogued", versioned=True)
 def json_option(case: Case) -> Iterator[Hit]:
     """An option that takes JSON, with broken JSON in it, or a key or value that its class lacks.
 

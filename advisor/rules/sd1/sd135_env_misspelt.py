@@ -12,7 +12,7 @@ from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import rename_env_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
+from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.values import nearest
 
 PREFIXES = {"vllm": ("VLLM_",), "sglang": ("SGLANG_", "SGL_"), "llama-server": ("LLAMA_",)}
@@ -39,7 +39,7 @@ _DEVICES = lazy_re(rf"\s*{_DEVICE}(?:\s*,\s*{_DEVICE})*\s*,?\s*")
 _SPLIT = lazy_re(r"[;,|:\s]+")
 
 
-@rule(severity="warning", engines=CATALOGUED, decides=True, data="compatibility.variables")
+@rule(severity="warning", engines="catalogued", decides=True, data="compatibility.variables")
 def env_misspelt(case: Case) -> Iterator[Hit]:
     """An environment variable that nothing reads, but for a slip of spelling, or whose value is
     none that is read.

@@ -5,7 +5,6 @@ from advisor.readers.images import is_official
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import env, flag, flags
 from advisor.rules.kit.fixes import add_fix, set_fix
-from advisor.rules.kit.flags import CATALOGUED
 
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
 KILLS = ("livenessProbe", "startupProbe")
@@ -13,7 +12,7 @@ DEAD_ENDS = (*KILLS, "readinessProbe", "Service", "web_server")
 ALONE = ("127.0.0.1", "localhost", "::1")
 
 
-@rule(severity="warning", decides=True, engines=CATALOGUED)
+@rule(severity="warning", decides=True, engines="catalogued")
 def port_not_reached(case: Case) -> Iterator[Hit]:
     """A port or an address at which the server does not answer.
 

@@ -3,14 +3,14 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flag
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import set_fix
 
 FILES = ("--model", "--hf-file", "--spec-draft-model")
 _PART = lazy_re(r"(.*-)(\d{5})(-of-\d{5}\.gguf)")
 
 
-@rule(severity="error", engines=GGUF_ENGINES)
+@rule(severity="error", engines="gguf")
 def split_part(case: Case) -> Iterator[Hit]:
     """A later part of a split GGUF given as the model.
 

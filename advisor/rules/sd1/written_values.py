@@ -7,15 +7,15 @@ from advisor.domain.launches import CutOffCause
 from advisor.domain.nouns import Case, Edit, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import GGUF_ENGINES, flags, model_text
+from advisor.rules.kit.case import flags, is_gguf, model_text
 from advisor.rules.kit.fixes import replace_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
+from advisor.rules.kit.flags import catalogue, catalogued_version, lookup_spelling
 
 _NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
 OWN_RULE = ("--flash-attn",)  # SD120
 
 
-@rule("SD108", "error", CATALOGUED)
+@rule("SD108", "error", "catalogued")
 def flag_needs_value(case: Case) -> Iterator[Hit]:
     """An option that needs a value stands without one.
 
@@ -103,7 +103,7 @@ SPLIT_NOWHERE = frozenset(
 )
 
 
-@rule("SD129", "warning", CATALOGUED, decides=True)
+@rule("SD129", "warning", "catalogued", decides=True)
 def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
     """A list of arguments in which one item holds an option and its value.
 
@@ -170,7 +170,7 @@ def join_by_equals(case: Case, word: str) -> str:
     """OPTION=VALUE where the launch writes its other options so and the engine reads it; else as it
     is, to be split.
     """
-    if case.plan.engine not in GGUF_ENGINES and any(
+    if not is_gguf(case) and any(
         one.origin == "cli"
         and one.span is not None
         and one.value_span is not None
@@ -190,7 +190,7 @@ def is_quoted(case: Case) -> bool:
 _ON = ("true", "yes", "on", "enabled")
 
 
-@rule("SD130", "error", CATALOGUED, versioned=True)
+@rule("SD130", "error", "catalogued", versioned=True)
 @when(parts="launch.notes")
 def switch_given_a_value(case: Case) -> Iterator[Hit]:
     """A switch followed by `true` or `false`.

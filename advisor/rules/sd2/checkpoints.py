@@ -7,7 +7,7 @@ from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import GGUF_ENGINES, flag, flags, model_text, spec_flag, unread
+from advisor.rules.kit.case import flag, flags, is_gguf, model_text, spec_flag, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import (
@@ -24,7 +24,7 @@ from advisor.rules.kit.releases import asked_release, release, version_label
 SPLIT = table("compatibility")["split_mtp_publishers"]
 
 
-@rule("SD213", "error", GGUF_ENGINES, data="compatibility.split_mtp_publishers")
+@rule("SD213", "error", "gguf", data="compatibility.split_mtp_publishers")
 @when(methods="mtp")
 def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     """draft-mtp on a GGUF that has no MTP tensors, judging by its name.
@@ -135,7 +135,7 @@ def without(case: Case) -> Fix:
 ENGINE_NAMES = {"llama-server": "llama.cpp"}
 
 
-@rule("SD239", "error", "vllm sglang llama-server")
+@rule("SD239", "error", "catalogued")
 @when(needs="model")
 def release_before_model(case: Case) -> Iterator[Hit]:
     """An engine release that is older than the model, or than drafting with its MTP head.
@@ -206,7 +206,7 @@ def remote_code(case: Case) -> Iterator[Hit]:
 NEAR = 128  # llama.cpp lets the sizes differ by so many
 
 
-@rule("SD274", "error", ("vllm", "sglang", *GGUF_ENGINES), data="compatibility.vocabularies")
+@rule("SD274", "error", "vllm sglang gguf", data="compatibility.vocabularies")
 @when(methods="draft_model", parts="plan.draft_model")
 def draft_vocabulary(case: Case) -> Iterator[Hit]:
     """A draft model with another vocabulary than the model that it drafts for.
@@ -225,7 +225,7 @@ def draft_vocabulary(case: Case) -> Iterator[Hit]:
     if not draft or not model or draft == model:
         return
     ours, theirs = vocabulary(model), vocabulary(draft)
-    gguf = case.plan.engine in GGUF_ENGINES
+    gguf = is_gguf(case)
     if ours is None or theirs is None or abs(ours - theirs) <= (NEAR if gguf else 0):
         return
     read = spec_config(case) if case.plan.engine == "vllm" else None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import GGUF_ENGINES, flag, flags, integer, is_hybrid, unread
+from advisor.rules.kit.case import flag, flags, integer, is_hybrid, unread
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_fix,
@@ -75,7 +75,7 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD243", "info", GGUF_ENGINES)
+@rule("SD243", "info", "gguf")
 def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
     """--cache-reuse on a hybrid model.
 
@@ -111,7 +111,7 @@ WHOLE = ("f32", "f16", "bf16")  # types of the V cache that need no flash attent
 OFF = ("off", "0", "false", "disabled")
 
 
-@rule("SD277", "error", GGUF_ENGINES)
+@rule("SD277", "error", "gguf")
 @when(options="--cache-type-v")
 def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
     """A quantised V cache with flash attention switched off.

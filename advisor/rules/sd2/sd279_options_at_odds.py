@@ -7,13 +7,12 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import compute_arch, flag, has_switch, integer, unread, value
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
-from advisor.rules.kit.flags import CATALOGUED
 
 BLACKWELL = table("compatibility")["blackwell_backends"]
 PAIRS = table("compatibility")["option_pairs"]
 
 
-@rule(severity="error", engines=CATALOGUED, data="compatibility.option_pairs")
+@rule(severity="error", engines="catalogued", data="compatibility.option_pairs")
 def options_at_odds(case: Case) -> Iterator[Hit]:
     """Two options of which one refuses the other, does nothing beside it, or needs it.
 

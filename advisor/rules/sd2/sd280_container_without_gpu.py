@@ -10,7 +10,6 @@ from advisor.readers.images import split_image
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import env, flag, has_stock_image, integer
 from advisor.rules.kit.fixes import env_var
-from advisor.rules.kit.flags import CATALOGUED
 
 IMAGES: tuple[dict[str, Any], ...] = tuple(table("compatibility")["image_devices"]["rows"])
 NOTHING = ("none", "void")
@@ -20,7 +19,7 @@ _SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
 OPTIONS = {"amd": "--device /dev/kfd --device /dev/dri", "dri": "--device /dev/dri"}
 
 
-@rule(severity="error", engines=CATALOGUED, data="compatibility.image_devices")
+@rule(severity="error", engines="catalogued", data="compatibility.image_devices")
 @when(parts="launch.container", needs="file")
 def container_without_gpu(case: Case) -> Iterator[Hit]:
     r"""A container that gets no device of the kind that its image is built for.

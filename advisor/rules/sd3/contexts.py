@@ -7,25 +7,25 @@ from advisor.knowledge.rule_data import number, table
 from advisor.perf.sizes.device import BILL_ERROR_GIB
 from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import (
-    GGUF_ENGINES,
     env,
     flag,
     flags,
     fp8_kv,
     has_switch,
     integer,
+    is_gguf,
     open_value,
     value,
 )
 from advisor.rules.kit.data import hardware_name, model_name
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.models import longest_context, names_itself
-from advisor.rules.kit.policy import bill, is_gguf, leaves_no_pool, unknown_sizes
+from advisor.rules.kit.policy import bill, leaves_no_pool, unknown_sizes
 
 ALL_LAYERS = 90  # no known model has more
 
 
-@rule("SD303", "error", "vllm sglang llama-server", data="memory.kv_pool_uncertainty")
+@rule("SD303", "error", "catalogued", data="memory.kv_pool_uncertainty")
 @when(needs="hardware shape quant")
 def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
     """One request of the configured maximum length is longer than the whole KV pool, or the context
@@ -137,7 +137,7 @@ def request_exceeds_context(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD312", "info", "llama-server ik_llama.cpp", data="memory.slot_ctx_tokens_min")
+@rule("SD312", "info", "gguf", data="memory.slot_ctx_tokens_min")
 @when(options="--parallel", parts="plan.max_model_len")
 def slots_share_context(case: Case) -> Iterator[Hit]:
     """llama-server's -c is the total over all slots, and little is left for each.
@@ -184,7 +184,7 @@ LENGTH_2507 = 262_144  # the Qwen3 models of July 2025, whose name says so
 BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the instruct ones 32768
 
 
-@rule("SD315", "error", ("vllm", "sglang", *GGUF_ENGINES))
+@rule("SD315", "error", "vllm sglang gguf")
 def context_beyond_model(case: Case) -> Iterator[Hit]:
     """A context longer than the model was made for.
 

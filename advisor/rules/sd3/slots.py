@@ -6,9 +6,9 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
-    GGUF_ENGINES,
     flag,
     integer,
+    is_gguf,
     is_hybrid,
     k_words,
     open_value,
@@ -17,7 +17,7 @@ from advisor.rules.kit.case import (
 )
 from advisor.rules.kit.data import model_name
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
-from advisor.rules.kit.policy import bill, is_gguf, streams
+from advisor.rules.kit.policy import bill, streams
 
 
 @rule(
@@ -207,7 +207,7 @@ def batch_below_context(case: Case) -> Iterator[Hit]:
         vllm-project/vllm#33109; ggml-org/llama.cpp src/llama-context.cpp (n_ubatch = min(n_batch,
         n_ubatch))
     """
-    if case.plan.engine in GGUF_ENGINES:
+    if is_gguf(case):
         yield from physical_above_logical(case)
         return
     off, place = flag(case, "--enable-chunked-prefill"), flag(case, "--max-num-batched-tokens")

@@ -124,13 +124,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule(
-    "SD423",
-    "warning",
-    "llama-server ik_llama.cpp",
-    decides=True,
-    data="regime.external_draft_hybrid",
-)
+@rule("SD423", "warning", "gguf", decides=True, data="regime.external_draft_hybrid")
 @when(methods="draft_model", parts="facts.request", needs="model")
 def external_draft_loses(case: Case) -> Iterator[Hit]:
     """A recommendation with a separate draft model for a hybrid target in llama.cpp.
@@ -247,7 +241,7 @@ def slots_apart(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD429", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.lookup_states")
+@rule("SD429", "warning", "gguf", decides=True, data="regime.lookup_states")
 @when(methods="ngram", needs="model")
 def lookups_copy_states(case: Case) -> Iterator[Hit]:
     """Lookups (--spec-type ngram-*) on a model with recurrent states in llama-server.

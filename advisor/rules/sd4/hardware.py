@@ -13,13 +13,7 @@ from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import bill, concurrent_requests, is_sparse_moe, regime
 
 
-@rule(
-    "SD405",
-    "warning",
-    "llama-server ik_llama.cpp",
-    decides=True,
-    data="regime.kernel_switch_tokens",
-)
+@rule("SD405", "warning", "gguf", decides=True, data="regime.kernel_switch_tokens")
 @when(speculative=True, parts="plan.k")
 def kernel_switch(case: Case) -> Iterator[Hit]:
     """The verify step of llama.cpp crosses from the kernels for few tokens to those for many.
@@ -68,9 +62,7 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
 _STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silicon"
 
 
-@rule(
-    "SD409", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.apple_generations"
-)
+@rule("SD409", "warning", "gguf", decides=True, data="regime.apple_generations")
 @when(speculative=True, needs="hardware")
 def apple_llama(case: Case) -> Iterator[Hit]:
     """Speculation with llama.cpp on Apple Silicon: it depends on the chip and on the number of
@@ -220,7 +212,7 @@ def tp_on_windows(case: Case) -> Iterator[Hit]:
         )
 
 
-@rule("SD420", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.q8_rdna")
+@rule("SD420", "warning", "gguf", decides=True, data="regime.q8_rdna")
 @when(speculative=True, needs="hardware quant")
 def q8_on_rdna(case: Case) -> Iterator[Hit]:
     """MTP with Q8_0 weights on an RDNA card in llama.cpp.
@@ -248,7 +240,7 @@ def q8_on_rdna(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD421", "warning", "llama-server ik_llama.cpp", data="regime.igpu_q4_kv")
+@rule("SD421", "warning", "gguf", data="regime.igpu_q4_kv")
 @when(needs="hardware")
 def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
     """A 4-bit KV cache on an integrated GPU.

@@ -6,10 +6,10 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, is_hybrid, k_flag, open_value, spec_flag
+from advisor.rules.kit.case import flag, is_gguf, is_hybrid, k_flag, open_value, spec_flag
 from advisor.rules.kit.data import hardware_name, rows
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import concurrent_requests, is_gguf, matches, regime, streams
+from advisor.rules.kit.policy import concurrent_requests, matches, regime, streams
 from advisor.rules.kit.releases import between, release, version_label
 
 
@@ -48,7 +48,7 @@ def k_too_high(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule("SD408", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.gguf_concurrency")
+@rule("SD408", "warning", "gguf", decides=True, data="regime.gguf_concurrency")
 @when(speculative=True, needs="hardware concurrency")
 def gguf_concurrency(case: Case) -> Iterator[Hit]:
     """Speculation in llama-server with several requests at once.

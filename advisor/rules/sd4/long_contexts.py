@@ -60,9 +60,7 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
     )
 
 
-@rule(
-    "SD407", "warning", "llama-server ik_llama.cpp", decides=True, data="regime.dflash_gguf_k_max"
-)
+@rule("SD407", "warning", "gguf", decides=True, data="regime.dflash_gguf_k_max")
 @when(methods="dflash")
 def dflash_too_long(case: Case) -> Iterator[Hit]:
     """DFlash in llama.cpp with long drafts.
