@@ -138,9 +138,8 @@ def spec_config_without_model(case: Case) -> Iterator[Hit]:
     Why: an absent method is taken for draft_model, and a method that drafts with a checkpoint of
     its own needs its name. The server stops with "num_speculative_tokens was provided but without
     speculative model".
-    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
-        '{"num_speculative_tokens":2}'
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"num_speculative_tokens":2}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     Sources: vllm-project/vllm@002e77c1 vllm/config/speculative.py
     """

@@ -195,12 +195,8 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
     Why: the parser lets any word through since 0.5.12; the server then stops with "Unknown
     speculative algorithm name". Only a plugin that registers the name makes it known. The model's
     own MTP head is NEXTN here.
-    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm MTP --speculative-num-steps 3 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 4
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 4
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm MTP
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
     Sources: sgl-project/sglang python/sglang/srt/speculative/spec_info.py
         (SpeculativeAlgorithm.from_string); sglang 0.5.11 and 0.5.12 parsers
     """

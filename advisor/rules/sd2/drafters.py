@@ -191,13 +191,9 @@ def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
 
     Why: these draft with a checkpoint of their own; without its path the server stops, or loads the
     target a second time as its own drafter.
-    Bad: python3 -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct
-        --speculative-algorithm EAGLE3 --speculative-num-steps 3 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 4
-    Good: python3 -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct
-        --speculative-algorithm EAGLE3 --speculative-num-steps 3 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 4 --speculative-draft-model-path
-        jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B
+    Bad: sglang serve --model-path meta-llama/Llama-3.1-8B-Instruct --speculative-algorithm EAGLE3
+    Good: sglang serve --model-path meta-llama/Llama-3.1-8B-Instruct --speculative-algorithm EAGLE3
+        --speculative-draft-model-path jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B
     Sources: sglang 0.5.9 to 0.5.23 server_args.py (speculative_draft_model_path)
     """
     given = flag(case, "--speculative-draft-model-path")

@@ -185,9 +185,8 @@ def llama_n_max_zero(case: Case) -> Iterator[Hit]:
     """A speculative type together with zero draft tokens.
 
     Why: nothing is drafted, but the draft context and its memory are still built.
-    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
-        --spec-draft-n-max 0
-    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
+    Bad: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 0
+    Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf
     Sources: noonghunna/club-3090 compose notes
     """
     place, kind = flag(case, "--spec-draft-n-max"), flag(case, "--spec-type")
@@ -218,10 +217,8 @@ def llama_sampler_assert(case: Case) -> Iterator[Hit]:
     """MTP with llama.cpp b10217 as some distributions package it.
 
     Why: builds with assertions abort ("found") past about 30,000 tokens; a release build does not.
-    Bad (version=b10217): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
-        -np 1
-    Good (version=b10236): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
-        -np 1
+    Bad (version=b10217): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    Good (version=b10236): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     """
     if affects("llama-sampler-assert", case):
         yield Hit(

@@ -63,11 +63,10 @@ def mtp_structured_output(case: Case) -> Iterator[Hit]:
 
     Why: grammar, verification and the recurrent state had to agree and did not in mid-2026:
     scheduler crashes, rejected tokens, wedged tool calls.
-    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend
-        xgrammar --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
+        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend
-        xgrammar
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
     Sources: sgl-project/sglang#28407; vllm-project/vllm#46249; Tanguille/cluster@e6803ff86
     """
     place = flag(case, *FLAGS)

@@ -18,9 +18,8 @@ def options_at_odds(case: Case) -> Iterator[Hit]:
 
     Why: the server checks some combinations when it starts and stops; of others it follows one and
     passes over the other.
-    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --disable-radix-cache
-        --enable-hierarchical-cache
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --enable-hierarchical-cache
+    Bad: sglang serve --model-path Qwen/Qwen3-8B --disable-radix-cache --enable-hierarchical-cache
+    Good: sglang serve --model-path Qwen/Qwen3-8B --enable-hierarchical-cache
     """
     for row in PAIRS:
         if row["engine"] != case.plan.engine or not has_switch(case, row["option"]):

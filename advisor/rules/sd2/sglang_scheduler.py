@@ -32,12 +32,10 @@ def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
     Why: SGLang 0.5.10 to 0.5.13 on CUDA refuse to start ("not compatible with radix cache when
     using no_buffer"); 0.5.9 drops the cache with a warning; from 0.5.14 on `auto` does the right
     thing.
-    Bad (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 4
-    Good (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+    Bad (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
+        NEXTN
+    Good (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
-        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     """
     strategy = (case.plan.mamba_strategy or "auto").lower()
     if (
@@ -156,12 +154,10 @@ def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
     """MTP with extra_buffer on SGLang 0.5.13 and 0.5.13.post1.
 
     Why: scheduler exceptions in the Mamba path, and about one start in five fails.
-    Bad (version=0.5.13): python3 -m sglang.launch_server --model-path Qwen/Qwen3.5-9B
-        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
-        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
-    Good (version=0.5.14): python3 -m sglang.launch_server --model-path Qwen/Qwen3.5-9B
-        --mamba-radix-cache-strategy extra_buffer --speculative-algorithm NEXTN
-        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Bad (version=0.5.13): sglang serve --model-path Qwen/Qwen3.5-9B --mamba-scheduler-strategy
+        extra_buffer --speculative-algorithm NEXTN
+    Good (version=0.5.14): sglang serve --model-path Qwen/Qwen3.5-9B --mamba-radix-cache-strategy
+        extra_buffer --speculative-algorithm NEXTN
     """
     affected = affects("sglang-extra-buffer-crash", case)
     strategy = case.plan.mamba_strategy or (
@@ -191,12 +187,10 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
     Why: SGLang sets the cap with no more than a log line. Above 48 concurrent requests the others
     are queued, and a comparison with a server without speculation is not fair. A warning if the
     concurrency is above the cap.
-    Bad (concurrency=64): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 4
-    Good (concurrency=64): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --max-running-requests 64 --speculative-algorithm NEXTN --speculative-num-steps 3
-        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Bad (concurrency=64): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
+        NEXTN
+    Good (concurrency=64): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --max-running-requests
+        64 --speculative-algorithm NEXTN
     """
     if case.plan.max_num_seqs is not None or flag(case, "--max-running-requests") is not None:
         return
@@ -224,10 +218,9 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
     """--enable-mixed-chunk together with speculation.
 
     Why: SGLang switches it off, so that prefill and decode are not mixed though the file says so.
-    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --enable-mixed-chunk
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --enable-mixed-chunk
         --speculative-algorithm NEXTN
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
     Sources: sglang 0.5.9 to 0.5.23 server_args.py
     """
     if has_switch(case, "--enable-mixed-chunk"):

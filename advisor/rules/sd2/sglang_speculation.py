@@ -18,11 +18,10 @@ def sglang_spec_triple(case: Case) -> Iterator[Hit]:
 
     Why: steps, topk and draft tokens are given together or not at all (then 3, 1, 4 for Qwen); a
     part stops the server.
-    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN --speculative-num-draft-tokens 4
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
         --speculative-num-draft-tokens 4
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     Sources: sglang 0.5.9 to 0.5.23 server_args.py
     """
     given = [name for name in TRIPLE if flag(case, name) is not None]
@@ -62,12 +61,10 @@ def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
 
     Why: a chain of n steps gives n + 1 tokens to verify; another number is changed in silence,
     refused, or wasted.
-    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 1
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 2
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+        --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 1
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+        --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2
     Sources: anubhavgupta start-mtp.sh; sgl-project/sglang#28312; sglang 0.5.23 server_args.py
     """
     steps, topk, tokens = (
@@ -103,13 +100,10 @@ def sglang_draft_path_missing(case: Case) -> Iterator[Hit]:
 
     Why: the model's own MTP head is not found for Qwen3.5 classes, and the server runs 3 to 40
     times slower in silence.
-    Bad (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
-        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
-    Good (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-draft-model-path Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy
-        extra_buffer --speculative-algorithm NEXTN --speculative-num-steps 3
-        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Bad (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
+        NEXTN
+    Good (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-draft-model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
     """
     affected = affects("sglang-draft-path-missing", case)
     if case.plan.draft_model or not is_hybrid(case) or affected is False:
@@ -133,12 +127,10 @@ def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
 
     Why: the mask buffer of the verify step is too small beyond a batch context, and the scheduler
     crashes.
-    Bad (version=0.5.15): python3 -m sglang.launch_server --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
-        --attention-backend triton --speculative-algorithm NEXTN --speculative-num-steps 3
-        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
-    Good (version=0.5.16): python3 -m sglang.launch_server --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
-        --attention-backend triton --speculative-algorithm NEXTN --speculative-num-steps 3
-        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Bad (version=0.5.15): sglang serve --model-path nvidia/Qwen3.6-35B-A3B-NVFP4 --attention-backend
+        triton --speculative-algorithm NEXTN
+    Good (version=0.5.16): sglang serve --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
+        --attention-backend triton --speculative-algorithm NEXTN
     """
     if (case.plan.attention_backend or "").lower() != "triton" or not affects(
         "sglang-triton-graph-crash", case
@@ -224,11 +216,9 @@ def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
 
     Why: long prompts are then slower with speculation than without.
     Bad (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
-        trtllm_mha --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk
-        1 --speculative-num-draft-tokens 4
+        trtllm_mha --speculative-algorithm NEXTN
     Good (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
-        flashinfer --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk
-        1 --speculative-num-draft-tokens 4
+        flashinfer --speculative-algorithm NEXTN
     """
     if (
         case.plan.attention_backend == "trtllm_mha"
@@ -248,12 +238,10 @@ def sglang_pd_mtp(case: Case) -> Iterator[Hit]:
     """Prefill/decode disaggregation with MTP on a hybrid, in SGLang releases of early 2026.
 
     Why: a change of the Mamba radix cache broke the transfer; requests fail.
-    Bad (version=0.5.8): python3 -m sglang.launch_server --model-path
-        Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --disaggregation-mode decode --speculative-algorithm
-        NEXTN
-    Good (version=0.5.20): python3 -m sglang.launch_server --model-path
-        Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --disaggregation-mode decode --speculative-algorithm
-        NEXTN
+    Bad (version=0.5.8): sglang serve --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8
+        --disaggregation-mode decode --speculative-algorithm NEXTN
+    Good (version=0.5.20): sglang serve --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8
+        --disaggregation-mode decode --speculative-algorithm NEXTN
     """
     place, affected = flag(case, "--disaggregation-mode"), affects("sglang-pd-mtp", case)
     if (

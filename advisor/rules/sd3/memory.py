@@ -187,10 +187,8 @@ def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
 
     Why: what the GPU allocates there cannot be swapped; the system runs dry and freezes hard, up to
     a power cycle. vLLM's default share (0.90, from 0.20.2 on 0.92) is already too much.
-    Bad (hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.92 --max-num-seqs
-        16
-    Good (hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.75 --max-num-seqs
-        16
+    Bad (hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.92
+    Good (hw=gb10): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.75
     """
     hw, limit = case.facts.hardware, number("memory", "unified_memory_fraction_max")
     if hw is None or not hw.unified_memory:

@@ -25,11 +25,9 @@ def documented_gain(case: Case) -> Iterator[Hit]:
 
     Why: medium concurrency on unified memory is where rules of thumb fail: decoding is limited by
     memory bandwidth there, and the verified tokens mostly use experts that are read anyway.
-    Bad (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --gpu-memory-utilization 0.75 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --gpu-memory-utilization 0.75
+    Bad (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     """
     for row in rows("regime", "documented_gains"):
         if matches(row, case):
@@ -59,10 +57,9 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
     takes from the others; on a saturated server verifying is all cost. The profiles are recipes:
     where a longer draft is surer by what was measured, it is recommended. On a saturated server
     dense models lost, which the estimate takes in; mixtures gained, so that it does not for them.
-    Bad (concurrency=16): python -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 4
-    Good (concurrency=16): python -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+    Bad (concurrency=16): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
+        NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Good (concurrency=16): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 2
     """
@@ -250,10 +247,8 @@ def lookups_copy_states(case: Case) -> Iterator[Hit]:
     slot's state out before every draft, and back after a refused one: 23 ms a slot and cycle for
     the 35B-A3B, 38 ms for the 27B on an H100. With 2.45 tokens a step, where MTP gains up to 1.74x,
     lookups ran at 0.26 to 0.92 of the plain speed. Where nothing is drafted they cost nothing.
-    Bad: llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
-        ngram-simple
-    Good: llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
-        draft-mtp --spec-draft-n-max 2
+    Bad: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type ngram-simple
+    Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
     """
     if not is_hybrid(case):
         return

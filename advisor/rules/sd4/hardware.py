@@ -21,10 +21,8 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
     Why: up to 8 tokens are multiplied as vectors; the ninth moves to tiled kernels that run nearly
     empty on fine-grained experts, and the step costs several baseline steps. The count is
     concurrency x (k + 1).
-    Bad: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-mtp
-        --spec-draft-n-max 8
-    Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type
-        draft-mtp --spec-draft-n-max 4
+    Bad: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 8
+    Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 4
     """
     limit, at_once = int(number("regime", "kernel_switch_tokens")), concurrent_requests(case) or 1
     hw = case.facts.hardware
@@ -247,10 +245,8 @@ def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
 
     Why: dequantising it costs more than its smaller reads save there: 92 % slower in one report
     (Vulkan).
-    Bad (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1 -ctk
-        q4_0 -ctv q4_0
-    Good (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1
-        -ctk q8_0 -ctv q8_0
+    Bad (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf -ctk q4_0 -ctv q4_0
+    Good (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf -ctk q8_0 -ctv q8_0
     """
     hw, kv = case.facts.hardware, (case.plan.kv_cache_dtype or "").lower()
     if hw is not None and hw.hardware_class == "igpu" and kv.startswith(("q4", "iq4")):

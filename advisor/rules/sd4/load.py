@@ -86,12 +86,10 @@ def graphs_piecewise(case: Case) -> Iterator[Hit]:
     Why: its decode kernels there take one token per request, so the engine falls back to PIECEWISE
     graphs for the verify step, and every layer pays its launches. Part of the gain is lost; the
     documented gains on a GB10 contain this loss. An fp8 KV cache selects FlashInfer by itself.
-    Bad (hw=gb10, version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
-        --gpu-memory-utilization 0.75 --kv-cache-dtype fp8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=gb10, version=0.28.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
-        --gpu-memory-utilization 0.75 --kv-cache-dtype fp8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Bad (hw=gb10, version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, version=0.28.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     row, hw = table("regime")["piecewise_flashinfer"], case.facts.hardware
     if (
@@ -165,11 +163,9 @@ def saturated_server(case: Case) -> Iterator[Hit]:
     takes from another request; MTP also shrinks that pool. Where the break-even lies depends on
     machine and model.
     Bad (hw=gb10, concurrency=64): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
-        --gpu-memory-utilization 0.75 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --gpu-memory-utilization 0.75 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     running, hw = streams(case), case.facts.hardware
     unified = hw is not None and hw.unified_memory

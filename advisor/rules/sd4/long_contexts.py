@@ -22,10 +22,8 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
     prompts come in, and a stalled verify step costs more than a stalled plain one. The first token
     comes earlier all the same, so with TTFT as the goal the answer is the opposite.
     Bad (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --max-num-seqs 8 --gpu-memory-utilization 0.75 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --max-num-seqs 8 --gpu-memory-utilization 0.75
     """
     facts, running = case.facts, streams(case)
     ctx, near = facts.ctx_tokens, losses.long_prefill_nearness(setting_of(case))
@@ -121,11 +119,10 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
     + 1 queries, so few blocks read everything one after another: the step grows with the context,
     and a gain at 2k tokens is a loss at 30k. Batches hide it, because each request brings blocks of
     its own.
-    Bad (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 4
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 4
-        --attention-backend FLASHINFER --speculative-config
+    Bad (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --attention-backend
+        FLASHINFER --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     at_once, ctx = concurrent_requests(case), case.facts.ctx_tokens
     row = next((row for row in rows("regime", "serial_verify") if _applies(row, case)), None)

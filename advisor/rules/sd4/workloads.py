@@ -73,10 +73,8 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
     Why: almost nothing is accepted (2 to 5 % on an RTX 3090), while every guess is verified: -11 %
     with ngram-mod, -19 % with ngram-cache. It pays only where answers copy from the prompt, such as
     edits of a file.
-    Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
-        ngram-cache
-    Good: llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
-        draft-mtp --spec-draft-n-max 2
+    Bad: llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf --spec-type ngram-cache
+    Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
     """
     if is_suffix_decoding(case):
         return
@@ -220,10 +218,9 @@ def raw_completion(case: Case) -> Iterator[Hit]:
 
     Why: without the chat template the head sees text that it was not trained on: acceptance 0.63
     instead of 0.76, 1.30x instead of 1.49x.
-    Bad (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384
-        --parallel 1 --spec-type draft-mtp --spec-draft-n-max 4
-    Good (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384
-        --parallel 1
+    Bad (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type
+        draft-mtp --spec-draft-n-max 4
+    Good (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
     """
     if case.plan.method == "mtp":
         yield Hit(

@@ -20,10 +20,8 @@ def no_measured_pair(case: Case) -> Iterator[Hit]:
     Why: the estimate then rests on similar configurations and on the cost model; an A/B benchmark
     on the machine itself outweighs both.
     Bad (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
-        --max-num-seqs 256 --gpu-memory-utilization 0.75 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
-        --max-num-seqs 256 --gpu-memory-utilization 0.75
     """
     facts = case.facts
     hw = facts.hardware
@@ -52,11 +50,9 @@ def evidence_of_other_version(case: Case) -> Iterator[Hit]:
     Why: kernels, graph modes and cache defaults change between releases, and with them the sign of
     small effects.
     Bad (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.28.0): vllm serve
-        Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --gpu-memory-utilization 0.75
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+        Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.19.1): vllm serve
-        Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --gpu-memory-utilization 0.75
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+        Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     asked = release(case)
     covering = [
@@ -85,11 +81,9 @@ def superseded_claim(case: Case) -> Iterator[Hit]:
 
     Why: guides of spring 2026 are still found first; who follows them turns a gain off or sets what
     has no effect.
-    Bad (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m
-        Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type draft-mtp
-        --spec-draft-n-max 2
-    Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m
-        Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
+    Bad (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
+        --spec-type draft-mtp --spec-draft-n-max 2
+    Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
     """
     for row in rows("claims", "superseded"):
         if matches(row, case):
@@ -126,10 +120,9 @@ def random_weights_evidence(case: Case) -> Iterator[Hit]:
     Why: such runs measure what a step costs. What a draft head gets accepted, and how routing is
     skewed, they do not know.
     Bad (goal=balanced, hw=h200, concurrency=16, ctx=2048, evidence=h200-sweep): vllm serve
-        Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+        Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --max-num-seqs 32 --gpu-memory-utilization 0.75 --speculative-config
+        --gpu-memory-utilization 0.75 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     """
     known = table("claims")["random_weight_sources"]
