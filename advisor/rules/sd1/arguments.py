@@ -158,8 +158,7 @@ WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
 def tool_parser_pair(case: Case) -> Iterator[Hit]:
     """--enable-auto-tool-choice and --tool-call-parser, one without the other.
 
-    Why: without a parser the server refuses to start; a parser alone leaves tool_choice "auto"
-    refused at every request.
+    Why: without a parser the server does not start; without the switch "auto" is refused.
     Bad: vllm serve Qwen/Qwen3.6-27B --enable-auto-tool-choice
     Good: vllm serve Qwen/Qwen3.6-27B --enable-auto-tool-choice --tool-call-parser qwen3_coder
     Sources: vLLM docs, tool calling: --enable-auto-tool-choice needs --tool-call-parser; vllm
@@ -198,8 +197,7 @@ _DIRECT = ("document", "python", "helm")
 def stray_argument(case: Case) -> Iterator[Hit]:
     """An argument that belongs to no option, such as a GGUF file without -m.
 
-    Why: llama-server takes no positional argument and argparse knows none after the model: the
-    server stops with "invalid argument" or "unrecognized arguments".
+    Why: the server stops with "invalid argument" or "unrecognized arguments".
     Bad: llama-server /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
     Sources: python/cpython Lib/argparse.py (unrecognized arguments); ggml-org/llama.cpp

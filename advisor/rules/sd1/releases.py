@@ -166,8 +166,7 @@ NAMES = ("--spec-method", "--spec-model", "--spec-tokens")
 def spec_shorthand_too_old(case: Case) -> Iterator[Hit]:
     """--spec-method, --spec-model or --spec-tokens with a vLLM before 0.22.1.
 
-    Why: the shorthand is unknown there and the server refuses to start; --speculative-config works
-    in every release.
+    Why: the server refuses the shorthand; --speculative-config works in every release.
     Bad (version=0.21.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --spec-method mtp --spec-tokens 2
     Good (version=0.22.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --spec-method mtp --spec-tokens 2
     Sources: vllm 0.22.1 parser (first with the shorthand)
@@ -219,8 +218,7 @@ SINCE = table("compatibility")["spec_config_since"]
 def k_schedule_unsupported(case: Case) -> Iterator[Hit]:
     """A schedule of draft tokens by batch size where the release or the layout does not take one.
 
-    Why: before 0.24.0 the key is refused and the server does not start; with data parallelism the
-    schedule is switched off and k stays fixed.
+    Why: before 0.24.0 the key is refused; with data parallelism the schedule is switched off.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --data-parallel-size 2
         --speculative-config '{"method":"mtp","num_speculative_tokens":2,
         "num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]]}'

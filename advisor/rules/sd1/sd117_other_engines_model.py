@@ -267,8 +267,7 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
     """A model file of another engine: a GGUF under vLLM or SGLang, or a safetensors repository
     under llama-server.
 
-    Why: llama-server loads GGUF files only; vLLM and SGLang do not load the Qwen hybrids, and no
-    MTP head, from GGUF.
+    Why: llama-server loads GGUF alone; vLLM and SGLang load no Qwen hybrid and no MTP head from it.
     Bad: llama-server -m Qwen/Qwen3.6-35B-A3B-FP8
     Good: llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M
     Sources: vllm-project/recipes Qwen3.6; ggml-org/llama.cpp README; sgl-project/sgl-cookbook

@@ -57,8 +57,7 @@ TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
 def json_option(case: Case) -> Iterator[Hit]:
     """An option that takes JSON, with broken JSON in it, or a key or value that its class lacks.
 
-    Why: the parser refuses it and the server does not start. Quotes lost in a shell, Python's True,
-    and keys of another release are the usual causes.
+    Why: the server does not start; quotes lost in a shell and Python's True are usual causes.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode":
         True}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode":

@@ -8,8 +8,7 @@ from advisor.rules import Hit, rule
 def form_slip(case: Case) -> Iterator[Hit]:
     """A key or an argument that the tool which reads the file refuses.
 
-    Why: docker compose and Kubernetes check a file before they start anything: a misspelt key, or a
-    number where a text must stand, ends there. systemd passes over a key that it does not know.
+    Why: docker compose and Kubernetes refuse the file; systemd passes over the key.
     Bad:
         services:
           vllm:

@@ -16,9 +16,8 @@ ALONE = ("127.0.0.1", "localhost", "::1")
 def port_not_reached(case: Case) -> Iterator[Hit]:
     """A port or an address at which the server does not answer.
 
-    Why: nobody reaches the server through a port of the container on which nothing listens, or
-    where it listens on the container's own loopback address; a liveness or startup probe that asks
-    there kills it again and again.
+    Why: nobody reaches a server on another port, or on the container's own loopback address; a
+    liveness or startup probe that asks there kills it again and again.
     Bad:
         services:
           vllm:

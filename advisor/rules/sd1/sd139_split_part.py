@@ -14,8 +14,7 @@ _PART = lazy_re(r"(.*-)(\d{5})(-of-\d{5}\.gguf)")
 def split_part(case: Case) -> Iterator[Hit]:
     """A later part of a split GGUF given as the model.
 
-    Why: llama.cpp opens a split model by its first part and finds the others beside it; with
-    another part it stops with an illegal split file index.
+    Why: another part than the first stops llama.cpp with an illegal split file index.
     Bad: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00002-of-00002.gguf -ngl 99
     Good: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00001-of-00002.gguf -ngl 99
     Sources: ggml-org/llama.cpp#6187; lemonade-sdk/lemonade#499

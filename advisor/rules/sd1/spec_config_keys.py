@@ -115,8 +115,7 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
 def draft_parallel_size(case: Case) -> Iterator[Hit]:
     """A tensor-parallel size of the drafter that vLLM does not support.
 
-    Why: the drafter runs on one GPU or on as many as the model; any other size is refused, and so
-    is the key tensor_parallel_size inside --speculative-config.
+    Why: the drafter runs on one GPU or on as many as the model; any other size is refused.
     Bad: vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":3,
         "draft_tensor_parallel_size":4}'

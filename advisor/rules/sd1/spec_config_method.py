@@ -17,8 +17,7 @@ from advisor.rules.sd1.sd111_spec_method_unknown import method_flag
 def method_alias(case: Case) -> Iterator[Hit]:
     """An old name of the method `mtp`.
 
-    Why: every *_mtp name is rewritten to `mtp` with a deprecation warning; a later release may
-    refuse it.
+    Why: every *_mtp name is rewritten to `mtp`; a later release may refuse it.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"qwen3_next_mtp","num_speculative_tokens":2}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
@@ -51,8 +50,7 @@ def alias_fix(case: Case, place: Flag | None) -> Fix:
 def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
     """A number of speculative tokens that is not a whole number above zero.
 
-    Why: the configuration class refuses 0, negative numbers and text; to switch speculation off,
-    leave the option out.
+    Why: the configuration class refuses 0, negative numbers and text.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":0}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
@@ -90,8 +88,7 @@ NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
 def spec_config_without_k(case: Case) -> Iterator[Hit]:
     """--speculative-config without num_speculative_tokens.
 
-    Why: k then comes from the checkpoint (its number of MTP layers) or the server refuses to start;
-    nobody sees which k runs.
+    Why: k then comes from the checkpoint, or the server refuses to start: nobody sees which k runs.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp"}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
@@ -135,9 +132,8 @@ NEED = ("eagle", "eagle3", "draft_model", "dflash", "medusa", "mlp_speculator")
 def spec_config_without_model(case: Case) -> Iterator[Hit]:
     """--speculative-config that names no drafter: neither a model nor a method that needs none.
 
-    Why: an absent method is taken for draft_model, and a method that drafts with a checkpoint of
-    its own needs its name. The server stops with "num_speculative_tokens was provided but without
-    speculative model".
+    Why: an absent method is taken for draft_model, which needs a model: the server stops with
+    "num_speculative_tokens was provided but without speculative model".
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"num_speculative_tokens":2}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'

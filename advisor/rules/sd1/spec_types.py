@@ -28,8 +28,7 @@ SINCE = "b9180"
 def spec_type_mtp(case: Case) -> Iterator[Hit]:
     """`--spec-type mtp`, the spelling of the branch before it was merged.
 
-    Why: mainline takes `draft-mtp`; the old word is an unknown type and the server exits, or it is
-    ignored by a fork.
+    Why: mainline takes `draft-mtp` and exits at the old word; a fork may ignore it.
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type mtp
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     Sources: ggml-org/llama.cpp#22964; ggml-org/llama.cpp#22673; llama-server 0.5.0, run
@@ -131,8 +130,7 @@ WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the 
 def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
     """Draft lengths without a speculative type or a draft model.
 
-    Why: --spec-type defaults to none, so nothing is drafted, silently; a benchmark then compares
-    two equal servers.
+    Why: --spec-type defaults to none: nothing is drafted, and two equal servers are compared.
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-draft-n-max 2
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
         --spec-draft-n-max 2
@@ -192,9 +190,8 @@ TAKEN = (*(word for word in METHODS if word != "MTP"), *UNMODELLED, "NONE")
 def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
     """A speculative algorithm that SGLang does not have, such as vLLM's `mtp`.
 
-    Why: the parser lets any word through since 0.5.12; the server then stops with "Unknown
-    speculative algorithm name". Only a plugin that registers the name makes it known. The model's
-    own MTP head is NEXTN here.
+    Why: since 0.5.12 the parser takes any word, and the server stops with "Unknown speculative
+    algorithm name". The model's own MTP head is NEXTN here.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm MTP
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
     Sources: sgl-project/sglang python/sglang/srt/speculative/spec_info.py

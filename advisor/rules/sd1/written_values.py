@@ -19,8 +19,7 @@ OWN_RULE = ("--flash-attn",)  # SD120
 def flag_needs_value(case: Case) -> Iterator[Hit]:
     """An option that needs a value stands without one.
 
-    Why: llama-server takes the next flag as the value and fails far from the cause; argparse
-    refuses to start.
+    Why: llama-server takes the next flag as the value; argparse refuses to start.
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type
         --spec-draft-n-max 2
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
@@ -71,9 +70,8 @@ _MEND: dict[CutOffCause, str] = {
 def options_cut_off(case: Case) -> Iterator[Hit]:
     r"""Options on lines that are not part of the command.
 
-    Why: without a backslash at the line's end the command ends there, and a comment runs to the
-    line's end whatever stands in it. The server starts without the options below; the shell takes
-    the next line for a command of its own.
+    Why: the command ends where no backslash does, and at a comment: the server starts without the
+    options below.
     Bad:
         vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \
           # --enforce-eager \
@@ -107,8 +105,7 @@ SPLIT_NOWHERE = frozenset(
 def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
     """A list of arguments in which one item holds an option and its value.
 
-    Why: each item reaches the server as one argument, and no shell takes it apart: `--max-num-seqs
-    4` with a space in it is no option. The server stops at it, or takes the first such item for the
+    Why: no shell takes an item apart: the server stops at it, or takes the first one for the
     model's name.
     Bad:
         services:
@@ -195,9 +192,7 @@ _ON = ("true", "yes", "on", "enabled")
 def switch_given_a_value(case: Case) -> Iterator[Hit]:
     """A switch followed by `true` or `false`.
 
-    Why: the parser of a switch takes no value, so the word belongs to nothing, or is taken for the
-    model, and the server stops before it loads. Written to switch something off, it would have
-    switched it on.
+    Why: a switch takes no value: the server stops at the word, or takes it for the model.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --enforce-eager false
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --no-enforce-eager
     Sources: python/cpython Lib/argparse.py (store_true, BooleanOptionalAction: nargs=0);

@@ -29,8 +29,7 @@ SPLIT = table("compatibility")["split_mtp_publishers"]
 def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     """draft-mtp on a GGUF that has no MTP tensors, judging by its name.
 
-    Why: most GGUF files drop the MTP head; loading then fails or speculation is left out.
-    Publishers who keep it say MTP in the name.
+    Why: most GGUF files drop the MTP head; publishers who keep it say MTP in the name.
     Bad: llama-server -hf unsloth/Qwen3.6-35B-A3B-GGUF:Q4_K_M --spec-type draft-mtp
     Good: llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M --spec-type draft-mtp
     Sources: ggml-org/llama.cpp#22673
@@ -84,10 +83,8 @@ UNUSABLE = (
 def mtp_head_unusable(case: Case) -> Iterator[Hit]:
     """MTP on a model without a head, or on a checkpoint whose head is missing or quantised away.
 
-    Why: a model whose configuration names no MTP layer is refused, whoever quantised it. Where the
-    model has a head and the checkpoint does not, the loader skips the mtp.* names in silence; the
-    acceptance is 0 to 1 % and every draft pass is wasted. No error shows it, only the log's
-    acceptance does.
+    Why: a model without an MTP layer is refused. Where only the checkpoint lacks it, the loader
+    says nothing, acceptance is 0 to 1 %, and every draft pass is wasted.
     Bad: vllm serve Qwen/Qwen3-32B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
@@ -140,8 +137,7 @@ ENGINE_NAMES = {"llama-server": "llama.cpp"}
 def release_before_model(case: Case) -> Iterator[Hit]:
     """An engine release that is older than the model, or than drafting with its MTP head.
 
-    Why: the architecture is unknown to it and loading fails, or it loads through a fallback and
-    repeats one word; a llama.cpp build that knows the model may still refuse its MTP head.
+    Why: loading fails, or falls back and repeats one word; or the MTP head alone is refused.
     Bad (version=0.15.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Sources: vllm-project/recipes; sgl-project/sgl-cookbook; ggml-org/llama.cpp
@@ -175,8 +171,7 @@ OPTION = "--trust-remote-code"
 def remote_code(case: Case) -> Iterator[Hit]:
     """A model that is loaded by code of its own repository, without --trust-remote-code.
 
-    Why: neither engine runs that code unasked: the server stops with "requires you to execute the
-    configuration file" or "contains custom code".
+    Why: the server stops with "requires you to execute the configuration file".
     Bad: vllm serve moonshotai/Kimi-K2-Instruct --tensor-parallel-size 8
     Good: vllm serve moonshotai/Kimi-K2-Instruct --tensor-parallel-size 8 --trust-remote-code
     """
@@ -211,9 +206,8 @@ NEAR = 128  # llama.cpp lets the sizes differ by so many
 def draft_vocabulary(case: Case) -> Iterator[Hit]:
     """A draft model with another vocabulary than the model that it drafts for.
 
-    Why: draft tokens are numbers of the target's vocabulary. vLLM refuses unequal sizes; SGLang
-    refuses them or, before it checked, answered with wrong tokens; llama-server gives up drafting
-    or translates each token, which costs more than it gains.
+    Why: draft tokens are numbers of the target's vocabulary: vLLM and SGLang refuse unequal sizes,
+    llama-server gives up drafting or translates each token.
     Bad: vllm serve meta-llama/Llama-3.3-70B-Instruct --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
     Good: vllm serve Qwen/Qwen3-32B --speculative-config
@@ -261,8 +255,7 @@ ASKED = {
 def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
     """--quantization that names another format than the checkpoint is in.
 
-    Why: the server compares it with config.json and stops: "Quantization method specified in the
-    model config does not match". Left out, the checkpoint's own is taken.
+    Why: the server compares it with config.json and stops; left out, the checkpoint's own is taken.
     Bad: vllm serve Qwen/Qwen3-32B-FP8 --quantization awq
     Good: vllm serve Qwen/Qwen3-32B-AWQ --quantization awq_marlin
     Sources: vllm vllm/config/model.py (_verify_quantization); vllm-project/vllm#19050

@@ -16,8 +16,7 @@ FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
 def image_unpinned(case: Case) -> Iterator[Hit]:
     """An image tag that is not fixed to one release.
 
-    Why: the next pull can bring removed flags, changed defaults and other numbers; findings that
-    depend on the version cannot be sure.
+    Why: the next pull can bring removed flags and other defaults.
     Bad:
         docker run --gpus all vllm/vllm-openai:latest Qwen/Qwen3.6-35B-A3B-FP8
     Good:
@@ -65,8 +64,7 @@ SMALL_BYTES = 1 << 30
 def shm_small(case: Case) -> Iterator[Hit]:
     """Tensor parallelism in a container with the default 64 MB of shared memory.
 
-    Why: the workers talk through /dev/shm; with too little of it the start fails with messages that
-    name something else.
+    Why: the workers talk through /dev/shm; the start fails with messages that name something else.
     Bad:
         docker run --gpus all vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
     Good:
@@ -112,8 +110,7 @@ KINDS = (
 def probe_budget(case: Case) -> Iterator[Hit]:
     """A startup or liveness probe that gives up before the server is ready.
 
-    Why: download, loading, compilation and graph capture take 5 to 30 minutes, and more with MTP; a
-    shorter budget makes a crash loop at the first cold start.
+    Why: loading, compilation and graph capture take 5 to 30 minutes: a crash loop at a cold start.
     Bad:
         apiVersion: apps/v1
         kind: Deployment

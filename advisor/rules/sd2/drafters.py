@@ -21,8 +21,7 @@ from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
 def mixed_spec_chain(case: Case) -> Iterator[Hit]:
     """Several speculative types in one --spec-type list.
 
-    Why: what the list means changed between builds: the second type was left out, or the server
-    died.
+    Why: builds differ: the second type was left out, or the server died.
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type ngram-mod,draft-mtp
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     """
@@ -49,8 +48,7 @@ SAFE_MIN = 8
 def ngram_lookup_min(case: Case) -> Iterator[Hit]:
     """N-gram speculation that copies after two matching tokens.
 
-    Why: with prompt_lookup_min at its default most drafts are wrong, and tool calls were reported
-    corrupted; a longer match keeps the drafts that pay. A warning where tool calls are parsed.
+    Why: most drafts are wrong. A warning where tool calls, which were seen corrupted, are parsed.
     Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
         --speculative-config '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
     Good: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
@@ -90,8 +88,7 @@ FAILED_K = 18  # with 16,384 tokens a step
 def dflash_block_budget(case: Case) -> Iterator[Hit]:
     """DFlash with a block so long that it does not fit the token budget.
 
-    Why: from k 18 on the server failed to start with 16,384 tokens a step; 8 was the best of the
-    sweep.
+    Why: from k 18 on the server failed to start with 16,384 tokens a step; 8 was the best.
     Bad: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384 --speculative-config
         '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":20}'
     Good: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384 --speculative-config
@@ -114,8 +111,7 @@ ROW = table("compatibility")["dflash_temperature"]
 def dflash_temperature(case: Case) -> Iterator[Hit]:
     """DFlash with a sampling temperature of one half or more.
 
-    Why: long blocks are accepted while the draft is certain; at higher temperatures the acceptance
-    was seen to fall.
+    Why: acceptance was seen to fall at higher temperatures.
     Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf
         --spec-type draft-dflash --temp 0.8
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf
@@ -151,9 +147,8 @@ def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
 def drafter_k_too_high(case: Case) -> Iterator[Hit]:
     """More draft tokens than the published drafter was made for.
 
-    Why: NVIDIA's throughput head for gpt-oss-120b drafts one token; with 3 it accepted nearly
-    nothing on a DGX Spark and cost 45 % of the speed at 32 requests. A block drafter drafts its
-    block and no more.
+    Why: NVIDIA's throughput head for gpt-oss-120b drafts one token; with 3 it cost 45 % of the
+    speed at 32 requests. A block drafter drafts its block and no more.
     Bad: vllm serve openai/gpt-oss-120b --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
         "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
@@ -189,8 +184,7 @@ NEED = ("eagle3", "draft_model", "dflash", "dspark")
 def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
     """EAGLE3, STANDALONE, DFLASH, or EAGLE on a model without an MTP head, without a draft model.
 
-    Why: these draft with a checkpoint of their own; without its path the server stops, or loads the
-    target a second time as its own drafter.
+    Why: the server stops, or loads the target a second time as its own drafter.
     Bad: sglang serve --model-path meta-llama/Llama-3.1-8B-Instruct --speculative-algorithm EAGLE3
     Good: sglang serve --model-path meta-llama/Llama-3.1-8B-Instruct --speculative-algorithm EAGLE3
         --speculative-draft-model-path jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B

@@ -23,8 +23,7 @@ TYPES = table("compatibility")["kv_types_without_kernel"]
 def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
     """A KV cache type for which a default llama.cpp build has no flash-attention kernel.
 
-    Why: the model loads, then decoding hangs or falls to a crawl; only builds with
-    GGML_CUDA_FA_ALL_QUANTS have the kernels.
+    Why: decoding hangs or crawls; only builds with GGML_CUDA_FA_ALL_QUANTS have the kernels.
     Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q5_1 -ctv q5_1
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q8_0
     """
@@ -52,8 +51,7 @@ def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
 def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
     """Different types for the K and the V cache under llama.cpp.
 
-    Why: a default build has flash-attention kernels for equal types only; mixed types decode
-    without one, or hang.
+    Why: a default build has flash-attention kernels for equal types only; others crawl or hang.
     Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q4_0
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q8_0
     Sources: Tanguille/cluster@c9a7856e4
@@ -79,8 +77,7 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
 def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
     """--cache-reuse on a hybrid model.
 
-    Why: recurrent state cannot be shifted, so llama-server ignores the option; context checkpoints
-    do that work.
+    Why: recurrent state cannot be shifted; context checkpoints do that work.
     Bad: llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf --cache-reuse 256
     Good: llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf --ctx-checkpoints 32
     Sources: Tanguille/cluster models.ini; lmstudio-ai/lmstudio-bug-tracker#1563
@@ -116,8 +113,7 @@ OFF = ("off", "0", "false", "disabled")
 def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
     """A quantised V cache with flash attention switched off.
 
-    Why: without flash attention V is kept transposed, for which there is no quantised form: the
-    context cannot be created and the server stops. A quantised K cache alone is taken.
+    Why: without flash attention V has no quantised form, and the server stops. K alone may be.
     Bad: llama-server -m Qwen3-32B-Q4_K_M.gguf --flash-attn off --cache-type-v q8_0
     Good: llama-server -m Qwen3-32B-Q4_K_M.gguf --flash-attn on --cache-type-v q8_0
     Sources: ggml-org/llama.cpp#10378; ggml-org/llama.cpp src/llama-context.cpp (V cache
@@ -145,8 +141,7 @@ OPTION = "--kv-cache-dtype"
 def cache_type_of_model(case: Case) -> Iterator[Hit]:
     """A KV cache type that vLLM's class for this model does not take.
 
-    Why: the attention of DeepSeek-V4 keeps its cache in fp8 alone; with auto or 16 bits the server
-    stops with "DeepseekV4 only supports fp8 kv-cache format".
+    Why: the attention of DeepSeek-V4 keeps its cache in fp8 alone: the server stops at other types.
     Bad: vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4
     Good: vllm serve deepseek-ai/DeepSeek-V4-Flash --tensor-parallel-size 4 --kv-cache-dtype fp8
     Sources: vllm recipe of DeepSeek-V4-Flash; vllm models/deepseek_v4/attention.py

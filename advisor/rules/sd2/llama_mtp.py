@@ -25,9 +25,8 @@ SLOW = get_defect("llama-external-draft-slow")
 def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
     """A separate draft model for a hybrid target under llama.cpp.
 
-    Why: the recurrent state cannot be rolled back token by token. Older builds refuse the draft
-    model; newer ones save and restore the state at every partly rejected round and run at a quarter
-    of the baseline speed (30.9 against 115.7 tok/s).
+    Why: the recurrent state cannot be rolled back by the token. Older builds refuse the draft
+    model; newer ones run at a quarter of the baseline speed (30.9 against 115.7 tok/s).
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md
         /models/Qwen3.5-0.8B.gguf --spec-type draft-simple --spec-draft-n-max 8
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf --spec-type
@@ -64,8 +63,7 @@ WHAT = "Set --parallel 1, or switch speculation off for several slots."
 def llama_mtp_slots(case: Case) -> Iterator[Hit]:
     """MTP with several server slots under llama.cpp.
 
-    Why: MTP was first written for one slot: with more, the state came out wrong or was reset, or
-    memory ran out. Without --parallel the server takes four slots.
+    Why: with more than one slot the state came out wrong, or memory ran out; the default is four.
     Bad (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
         --parallel 4
     Good (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
@@ -116,8 +114,7 @@ def llama_mtp_vision(case: Case) -> Iterator[Hit]:
 def llama_mtp_split_tensor(case: Case) -> Iterator[Hit]:
     """MTP with split mode `tensor` over several GPUs under llama.cpp.
 
-    Why: builds of May 2026 hit an assertion or ran out of their memory pool; later ones gave other
-    outputs than without.
+    Why: builds of May 2026 hit an assertion or ran out of memory; later ones changed the outputs.
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf -sm tensor --spec-type draft-mtp
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf -sm layer --spec-type draft-mtp
     """
@@ -140,8 +137,7 @@ LONGEST_CTX = (
 def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
     """MTP with several slots and a total context beyond what the model has.
 
-    Why: the draft context is sized from the total, not from one slot's share, and the server
-    crashes at the first decode.
+    Why: the draft context is sized from the total, and the server crashes at the first decode.
     Bad (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 1048576
         --parallel 4 --spec-type draft-mtp
     Good (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 131072

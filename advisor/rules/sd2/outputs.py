@@ -1,13 +1,12 @@
 """Tool calls, structured output and sampling with speculation."""
 
-import json
 import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, k_words
+from advisor.rules.kit.case import flag, k_words
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import affects, version_label
 
@@ -17,8 +16,7 @@ from advisor.rules.kit.releases import affects, version_label
 def mtp_tool_call_streaming(case: Case) -> Iterator[Hit]:
     """MTP with a tool-call parser: streamed tool calls can come out empty or malformed.
 
-    Why: a streaming parser can see a whole call in one delta of several tokens. A warning for agent
-    work, else a note.
+    Why: the parser can see a whole call in one delta. A warning for agent work, else a note.
     Bad (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
         --tool-call-parser qwen3_coder --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
@@ -61,8 +59,7 @@ FLAGS = (
 def mtp_structured_output(case: Case) -> Iterator[Hit]:
     """Grammar-bound output together with MTP.
 
-    Why: grammar, verification and the recurrent state had to agree and did not in mid-2026:
-    scheduler crashes, rejected tokens, wedged tool calls.
+    Why: reports of mid-2026: scheduler crashes, rejected tokens, wedged tool calls.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
@@ -92,8 +89,7 @@ FAMILIES = table("compatibility")["parser_families"]
 def tool_parser_mismatch(case: Case) -> Iterator[Hit]:
     """A tool-call parser of another model family.
 
-    Why: Qwen3.5 and later write tool calls in an XML form; a JSON parser such as hermes leaves them
-    in the text.
+    Why: Qwen3.5 and later write calls in XML; a JSON parser such as hermes leaves them in the text.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser hermes
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser
         qwen3_coder
@@ -136,59 +132,3 @@ def other_family(case: Case) -> Iterator[Hit]:
             fix=what,
             sources=tuple(FAMILIES["sources"]),
         )
-
-
-@rule("SD253", "warning", "vllm")
-@when(speculative=True)
-def min_p_with_speculation(case: Case) -> Iterator[Hit]:
-    """min_p as a server default together with speculation.
-
-    Why: vLLM says itself that min_p and logit_bias do not work with speculative decoding; the
-    setting is lost.
-    Bad: vllm serve Qwen/Qwen3.6-27B --override-generation-config '{"temperature":0.6,"min_p":0.05}'
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good: vllm serve Qwen/Qwen3.6-27B --override-generation-config
-        '{"temperature":0.6,"top_p":0.95}' --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
-    Sources: vLLM 0.25.1, warning at start, run on an H200
-    """
-    place = flag(case, "--override-generation-config")
-    try:
-        data = json.loads(place.value or "{}") if place is not None else {}
-    except (ValueError, RecursionError):
-        return
-    least = data.get("min_p") if isinstance(data, dict) else None
-    if isinstance(least, int | float) and least > 0:
-        yield Hit(
-            f"min_p {least:g} does not work with speculative decoding in vLLM",
-            flag=place,
-            fix="Use top_p and top_k instead.",
-        )
-
-
-@rule("SD271", "info", "vllm", defect="vllm-structured-output-staging")
-def structured_output_staging(case: Case) -> Iterator[Hit]:
-    """Grammar-bound output on the vLLM releases that decode it at half the speed.
-
-    Why: since vllm#45424 every structured step allocates a pinned tensor for the grammar's bitmask;
-    the same requests took 515 s on 0.21.0, 997 s on 0.24.0 and 987 s on 0.28.0. What speculation
-    gains is small beside it.
-    Bad (version=0.25.1): vllm serve Qwen/Qwen3-8B --max-num-seqs 8 --structured-outputs-config
-        '{"backend":"xgrammar"}'
-    Good (version=0.22.1): vllm serve Qwen/Qwen3-8B --max-num-seqs 8 --structured-outputs-config
-        '{"backend":"xgrammar"}'
-    """
-    place = next(
-        (one for one in flags(case) if one.name.startswith("--structured-outputs-config")), None
-    )
-    if place is None or not affects("vllm-structured-output-staging", case):
-        return
-    yield Hit(
-        f"vLLM {version_label(case)} was measured to decode structured outputs at about half the "
-        f"speed of 0.21",
-        flag=place,
-        fix=(
-            "Time structured requests against free ones; where they are slow, try a release "
-            "outside 0.24 to 0.28."
-        ),
-    )

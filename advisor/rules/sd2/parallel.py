@@ -29,8 +29,7 @@ def block_fp8_tp(case: Case) -> Iterator[Hit]:
     """A block-FP8 checkpoint split over so many GPUs that a shard no longer holds whole blocks of
     128 rows.
 
-    Why: loading fails ("output size is not divisible by block_n"). The small expert and
-    shared-expert matrices decide.
+    Why: loading fails ("output size is not divisible by block_n").
     Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 8
     Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 4
     Sources: sgl-project/sglang#10852; sgl-project/sglang#19045; vllm-project/vllm#54178;
@@ -114,9 +113,8 @@ def expert_parallel(case: Case) -> bool:
 def tp_kv_heads(case: Case) -> Iterator[Hit]:
     """Tensor parallelism against the number of attention and KV heads.
 
-    Why: a size that does not divide the attention heads is refused, and so is one that shares the
-    KV heads unevenly. More GPUs than KV heads keep copies of the KV cache: no memory is won, and a
-    small-active MoE pays all-reduces for little work.
+    Why: sizes that do not divide the attention heads, or share the KV heads unevenly, are refused.
+    More GPUs than KV heads keep copies of the KV cache and win no memory.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 4
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 2
     Sources: sgl-project/sglang#10852; vllm-project/recipes#335; vllm 0.33.0 vllm/config/model.py

@@ -24,10 +24,9 @@ def chip_below_engine(case: Case) -> Iterator[Hit]:
     """A chip that the engine's release has no kernels for, or refuses by its compute capability, or
     does not speculate on.
 
-    Why: the server ends while loading, with "no kernel image is available" or with its own check.
-    vLLM asks for 7.0, and from 0.20.0 on, built with CUDA 13, for 7.5; SGLang for 7.5; the ROCm
-    builds hold the architectures that they were compiled for. On Apple chips SGLang serves through
-    MLX, where nothing drafts.
+    Why: the server ends while loading: vLLM asks for capability 7.0, from 0.20.0 on for 7.5, SGLang
+    for 7.5; ROCm builds hold the architectures they were compiled for. On Apple chips SGLang drafts
+    nothing.
     Bad (hw=v100, version=0.25.1): vllm serve Qwen/Qwen3-8B --max-model-len 8192
     Good (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B --max-model-len 8192
     """

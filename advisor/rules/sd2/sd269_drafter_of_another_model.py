@@ -21,9 +21,8 @@ OWN = "Use a drafter of this very model, or no speculation."
 def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     """A published EAGLE or DFlash drafter beside a model that it was not trained for.
 
-    Why: it reads the hidden states of its own model. Where the widths differ the server stops while
-    loading; where they agree (Qwen3-14B and 32B) it runs, accepts next to nothing, and is slower
-    than no drafter.
+    Why: it reads the hidden states of its own model. Where the widths differ the server stops;
+    where they agree (Qwen3-14B and 32B) next to nothing is accepted.
     Bad: vllm serve Qwen/Qwen3-14B --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
         "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}'

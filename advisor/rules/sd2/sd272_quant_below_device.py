@@ -23,9 +23,8 @@ EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
 def quant_below_device(case: Case) -> Iterator[Hit]:
     """A quantisation or a type that the engine has no kernel for on the device.
 
-    Why: the engine compares the method's least compute capability, or its platform's list, with the
-    device while it loads, and stops: "not supported for the current GPU". SGLang's kernel for GPTQ
-    experts takes float16 alone, on every device and in every release to 0.5.23.
+    Why: the engine compares the method's least compute capability with the device and stops.
+    SGLang's kernel for GPTQ experts takes float16 alone.
     Bad (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
     Sources: vllm-project/vllm#1157; sgl-project/sglang#20599; sgl-project/sglang#36822

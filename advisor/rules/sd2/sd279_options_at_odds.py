@@ -16,8 +16,7 @@ PAIRS = table("compatibility")["option_pairs"]
 def options_at_odds(case: Case) -> Iterator[Hit]:
     """Two options of which one refuses the other, does nothing beside it, or needs it.
 
-    Why: the server checks some combinations when it starts and stops; of others it follows one and
-    passes over the other.
+    Why: the server stops at some combinations; of others it passes over one option.
     Bad: sglang serve --model-path Qwen/Qwen3-8B --disable-radix-cache --enable-hierarchical-cache
     Good: sglang serve --model-path Qwen/Qwen3-8B --enable-hierarchical-cache
     """

@@ -24,9 +24,8 @@ OPTIONS = {"amd": "--device /dev/kfd --device /dev/dri", "dri": "--device /dev/d
 def container_without_gpu(case: Case) -> Iterator[Hit]:
     r"""A container that gets no device of the kind that its image is built for.
 
-    Why: a container sees the devices that it asks for and no others, where the host's default
-    runtime adds none. vLLM and SGLang stop without one; llama-server runs on the processor, as it
-    does in an image that has code for nothing else.
+    Why: a container sees the devices that it asks for, where the host's default runtime adds none.
+    vLLM and SGLang stop without; llama-server runs on the processor.
     Bad:
         docker run --ipc=host -p 8000:8000 vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
     Good:

@@ -29,9 +29,8 @@ WHAT = (
 def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
     """Speculation on a hybrid with the radix cache but without extra_buffer state slots.
 
-    Why: SGLang 0.5.10 to 0.5.13 on CUDA refuse to start ("not compatible with radix cache when
-    using no_buffer"); 0.5.9 drops the cache with a warning; from 0.5.14 on `auto` does the right
-    thing.
+    Why: 0.5.10 to 0.5.13 refuse to start on CUDA; 0.5.9 drops the cache; from 0.5.14 on `auto` is
+    right.
     Bad (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN
     Good (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
@@ -83,8 +82,7 @@ def no_radix(case: Case) -> bool:
 def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
     """extra_buffer state slots with the radix cache switched off.
 
-    Why: the slots serve that cache: 0.5.10 to 0.5.12 reject the combination, later releases waste
-    memory on unused slots.
+    Why: the slots serve that cache: 0.5.10 to 0.5.12 reject it, later releases waste memory.
     Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-scheduler-strategy extra_buffer --disable-radix-cache
     Good (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
@@ -184,9 +182,8 @@ SGLANG_RUNNING_REQUESTS_CAPPED_WHAT = "Set --max-running-requests to the concurr
 def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
     """Speculation without --max-running-requests: SGLang sets 48.
 
-    Why: SGLang sets the cap with no more than a log line. Above 48 concurrent requests the others
-    are queued, and a comparison with a server without speculation is not fair. A warning if the
-    concurrency is above the cap.
+    Why: above 48 concurrent requests the others are queued, and a comparison with a server without
+    speculation is not fair.
     Bad (concurrency=64): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN
     Good (concurrency=64): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --max-running-requests
@@ -244,8 +241,7 @@ ROW = table("compatibility")["mamba_track_interval"]
 def mamba_track_interval(case: Case) -> Iterator[Hit]:
     """A Mamba tracking interval that does not fit the draft tokens or the page size.
 
-    Why: SGLang requires it to be at least as long as the draft and a multiple of the page size, and
-    asserts both.
+    Why: SGLang asserts that it is as long as the draft and a multiple of the page size.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
         100
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
@@ -276,8 +272,7 @@ SGLANG_CONSERVATIVENESS_LOW_ROW = table("compatibility")["low_conservativeness"]
 def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
     """A very low --schedule-conservativeness.
 
-    Why: new prompts are let in so freely that running requests are pushed out or starve; the time
-    to first token then grows under mixed load.
+    Why: new prompts push running requests out; the time to first token grows under mixed load.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 0.1
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 1.0
     """
@@ -300,8 +295,7 @@ def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
 def sglang_radix_cache_idle(case: Case) -> Iterator[Hit]:
     """A hybrid without extra_buffer on SGLang up to 0.5.13: the prefix cache brings no hits.
 
-    Why: `auto` means no_buffer there, with which a hybrid's state is not cached and scheduling does
-    not overlap.
+    Why: `auto` means no_buffer there: a hybrid's state is not cached.
     Bad (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
     Good (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-scheduler-strategy extra_buffer

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import env, flag, has_switch, integer, is_hybrid, spec_flag, unread
-from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, swap_fix, value_fix
+from advisor.rules.kit.fixes import add_fix, swap_fix, value_fix
 from advisor.rules.kit.releases import affects
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
@@ -16,8 +16,7 @@ TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-
 def sglang_spec_triple(case: Case) -> Iterator[Hit]:
     """Some of SGLang's three speculation numbers without the others.
 
-    Why: steps, topk and draft tokens are given together or not at all (then 3, 1, 4 for Qwen); a
-    part stops the server.
+    Why: steps, topk and draft tokens are given together or not at all; a part stops the server.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
         --speculative-num-draft-tokens 4
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
@@ -59,8 +58,7 @@ def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
 def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
     """Draft tokens that do not match the steps, with topk 1.
 
-    Why: a chain of n steps gives n + 1 tokens to verify; another number is changed in silence,
-    refused, or wasted.
+    Why: a chain of n steps gives n + 1 tokens to verify; another number is changed or refused.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
         --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 1
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
@@ -98,8 +96,7 @@ def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
 def sglang_draft_path_missing(case: Case) -> Iterator[Hit]:
     """NEXTN without a draft path on SGLang 0.5.10.post1.
 
-    Why: the model's own MTP head is not found for Qwen3.5 classes, and the server runs 3 to 40
-    times slower in silence.
+    Why: the head of Qwen3.5 classes is not found: the server runs 3 to 40 times slower in silence.
     Bad (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN
     Good (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
@@ -125,8 +122,7 @@ GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
 def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
     """MTP on SGLang 0.5.15's triton attention backend with CUDA graphs.
 
-    Why: the mask buffer of the verify step is too small beyond a batch context, and the scheduler
-    crashes.
+    Why: the mask buffer of the verify step is too small beyond a batch context: a crash.
     Bad (version=0.5.15): sglang serve --model-path nvidia/Qwen3.6-35B-A3B-NVFP4 --attention-backend
         triton --speculative-algorithm NEXTN
     Good (version=0.5.16): sglang serve --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
@@ -152,8 +148,7 @@ def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
 def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
     """MTP on SGLang 0.5.9 or 0.5.10 without SGLANG_ENABLE_SPEC_V2=1.
 
-    Why: speculation then runs without overlapped scheduling and is slower; later releases have it
-    on.
+    Why: speculation then runs without overlapped scheduling; later releases have it on.
     Bad (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
     Good (version=0.5.10):
@@ -172,39 +167,6 @@ def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
             conflicts=(
                 "reports say that a second full model is loaded without it; the source code does "
                 "not show that",
-            ),
-        )
-
-
-@rule("SD255", "warning", "sglang", data="defects.sglang-adaptive-ignored")
-@when(speculative=True, options="--speculative-adaptive")
-def sglang_adaptive_ignored(case: Case) -> Iterator[Hit]:
-    """--speculative-adaptive where SGLang switches it off.
-
-    Why: it works for EAGLE kinds (NEXTN too) with topk 1 and without data-parallel attention;
-    otherwise k stays fixed.
-    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
-        --speculative-adaptive --speculative-num-steps 3 --speculative-eagle-topk 4
-        --speculative-num-draft-tokens 8
-    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
-        --speculative-adaptive --speculative-num-steps 3 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 4
-    """
-    if not has_switch(case, "--speculative-adaptive"):
-        return
-    topk = flag(case, "--speculative-eagle-topk")
-    width = integer(topk.value) if topk is not None else 1
-    kind = case.plan.method not in ("mtp", "eagle", "eagle3")
-    if kind or (width is not None and width > 1) or has_switch(case, "--enable-dp-attention"):
-        yield Hit(
-            "--speculative-adaptive is switched off here: it needs an EAGLE kind, topk 1 and no "
-            "data-parallel attention",
-            flag=flag(case, "--speculative-adaptive"),
-            fix=drop_fix(
-                case,
-                "--speculative-adaptive",
-                "Use topk 1, or remove the flag.",
-                safe=is_release_pinned(case),
             ),
         )
 

@@ -15,8 +15,7 @@ from advisor.rules.kit.releases import affects, prefix_caching_on
 def draft_moe_backend(case: Case) -> Iterator[Hit]:
     """NVFP4 weights on the marlin MoE backend with an MTP head that has no backend of its own.
 
-    Why: the head is not NVFP4; on marlin it fails or crawls. The recipe gives it triton inside
-    --speculative-config.
+    Why: the head is not NVFP4: on marlin it fails or crawls. The recipe gives it triton.
     Bad: vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --moe-backend marlin --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
     Good: vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --moe-backend marlin --speculative-config
@@ -122,8 +121,7 @@ NAMES = ("--linear-attn-backend", "--linear-attn-decode-backend")
 def dead_linear_backend(case: Case) -> Iterator[Hit]:
     """A linear-attention backend other than triton with speculation on a hybrid.
 
-    Why: it switches extra_buffer off, and FlashInfer decode without it is refused together with the
-    radix cache (0.5.10).
+    Why: it switches extra_buffer off; FlashInfer decode without it is refused (0.5.10).
     Bad: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend flashinfer
         --speculative-algorithm NEXTN
     Good: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend triton

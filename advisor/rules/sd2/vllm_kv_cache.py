@@ -34,8 +34,7 @@ def turboquant_mtp(case: Case) -> Iterator[Hit]:
 def fp8_kv_hybrid(case: Case) -> Iterator[Hit]:
     """An fp8 KV cache on a hybrid model, where the evidence conflicts.
 
-    Why: scales are uncalibrated (1.0) unless the checkpoint carries them, and silent loss was
-    suspected; others measure no difference. Worth one quality test, not more.
+    Why: scales are 1.0 unless the checkpoint carries them. Worth one quality test, not more.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Sources: vllm-project/vllm#26646; rwlove/home-ops; AI-Guru/ai_services
@@ -56,8 +55,7 @@ def fp8_kv_hybrid(case: Case) -> Iterator[Hit]:
 def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
     """An fp8 KV cache with which some vLLM 0.25 builds drop prefix caching on hybrids in silence.
 
-    Why: the hit rate is 0.0 % and nothing says so; an agent then computes its whole context at
-    every step.
+    Why: the hit rate is 0.0 %, and an agent computes its whole context at every step.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     """
@@ -197,8 +195,7 @@ BLOCK = table("compatibility")["hybrid_block_tokens"]
 def mamba_align_block(case: Case) -> Iterator[Hit]:
     """A token budget per step below one hybrid cache block, with prefix caching.
 
-    Why: align mode schedules whole blocks (1,056 tokens and more on Qwen3.6): the start fails or
-    the scheduler hangs.
+    Why: align mode schedules whole blocks (1,056 tokens and more): the start fails or hangs.
     Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-prefix-caching
         --max-num-batched-tokens 512
     Good (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-prefix-caching

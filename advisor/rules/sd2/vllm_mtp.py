@@ -54,9 +54,8 @@ def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
 def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
     """MTP together with prefix caching on a hybrid model: answers on cache hits can be wrong.
 
-    Why: a recurrent-state block that still holds rejected drafts is cached; later hits leak tool
-    calls, lose needles or return nothing, while the acceptance looks normal. A warning from k 2 on
-    and for agents, else a note.
+    Why: a state that still holds rejected drafts is cached: later hits leak tool calls, lose
+    needles or return nothing. A warning from k 2 on and for agents, else a note.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --no-enable-prefix-caching
@@ -101,8 +100,7 @@ def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
 def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
     """MTP makes prefix caching on a hybrid lose its last block of about 1,000 tokens at every hit.
 
-    Why: the hit rate falls (92 to 71 % in the report, 0 % for short prompts) and decode times
-    scatter; part of MTP's gain goes into computing the dropped block again.
+    Why: the hit rate falls (92 to 71 % in the report, 0 % for short prompts).
     Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-AWQ --enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
     Good (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-AWQ --no-enable-prefix-caching
@@ -140,8 +138,7 @@ WHAT = "Use tensor parallelism instead, or drop speculation."
 def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
     """MTP with pipeline parallelism.
 
-    Why: the draft class does not support it: NotImplementedError at start, or about 1 % acceptance
-    and gibberish. From 0.30 on the V2 model runner, the default there, takes it.
+    Why: NotImplementedError at start or 1 % acceptance, before 0.30's V2 model runner.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --pipeline-parallel-size 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --tensor-parallel-size 4 --speculative-config
@@ -177,8 +174,7 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
 def lmcache_mtp(case: Case) -> Iterator[Hit]:
     """An external KV store (LMCache) with MTP on a hybrid.
 
-    Why: state snapshots are kept at block boundaries only; without single-block prefill they are
-    lost, or batches stay small.
+    Why: state snapshots are kept at block boundaries; without single-block prefill they are lost.
     Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --kv-transfer-config
         '{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both"}' --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
@@ -205,8 +201,7 @@ def lmcache_mtp(case: Case) -> Iterator[Hit]:
 def async_padded_drafter(case: Case) -> Iterator[Hit]:
     """Asynchronous scheduling together with disable_padded_drafter_batch.
 
-    Why: the two exclude each other and the server refuses to start; without the explicit flag it
-    falls back by itself.
+    Why: the server refuses to start; without the explicit flag it falls back by itself.
     Bad: vllm serve Qwen/Qwen3.6-27B --async-scheduling --speculative-config
         '{"method":"mtp","num_speculative_tokens":2,"disable_padded_drafter_batch":true}'
     Good: vllm serve Qwen/Qwen3.6-27B --speculative-config

@@ -31,9 +31,8 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
     """One request of the configured maximum length is longer than the whole KV pool, or the context
     that llama-server reserves for its slots larger than the device.
 
-    Why: vLLM refuses to start ("needs N GiB KV cache"); SGLang starts and cuts the length that it
-    admits; with llama-server a part lies in system memory, where drafts lost (0.71x and 0.83x on an
-    RX 9070 XT).
+    Why: vLLM refuses to start; SGLang cuts the length that it admits; with llama-server a part lies
+    in system memory, where drafts lost (0.71x and 0.83x on an RX 9070 XT).
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 32768 --max-num-seqs 8
     Sources: advisor memory bill; noonghunna/club-3090
@@ -142,8 +141,7 @@ def request_exceeds_context(case: Case) -> Iterator[Hit]:
 def slots_share_context(case: Case) -> Iterator[Hit]:
     """llama-server's -c is the total over all slots, and little is left for each.
 
-    Why: -c 16384 with -np 4 gives every request 4096 tokens, unless the slots share one pool
-    (--kv-unified).
+    Why: -c 16384 with -np 4 gives a request 4096 tokens, without one pool (--kv-unified).
     Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 4
     Good: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 131072 --parallel 4
     Sources: llama-server 0.5.0 --help: --ctx-size, --parallel

@@ -18,8 +18,7 @@ _CARDS = (1, 2, 4, 8, 16)
 def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
     """Weights, draft head and fixed buffers are larger than the memory that the engine may take.
 
-    Why: the server runs out of memory while it loads. llama-server moves layers to the CPU instead,
-    which is several times slower.
+    Why: memory runs out while it loads; llama-server moves layers to the CPU, several times slower.
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     Sources: advisor memory bill
@@ -80,8 +79,7 @@ def spread(case: Case) -> bool:
 def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
     """The KV pool holds fewer tokens than the load has in flight.
 
-    Why: requests are queued or preempted and prefilled again; TTFT and the tail of the inter-token
-    latency grow, with speculation more than without.
+    Why: requests are queued or prefilled again: TTFT and the tail of the latency grow.
     Bad (hw=rtx3090, concurrency=32, ctx=32768, quant=awq-int4): vllm serve
         cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --max-num-seqs 32
     Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
@@ -144,9 +142,8 @@ _LOWER_FIRST = {
 def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
     """Speculation takes its share of a KV pool that the load nearly fills.
 
-    Why: the head's weights (+0.79 GiB for the 35B-A3B), a state slot per draft token and running
-    request, and padding layers come out of the pool: 10 % of the tokens on a GB10, 22.8 % on an
-    H200. Where the pool is nearly full, that turns into waiting requests.
+    Why: the head's weights, a state slot per draft token and request, and padding come out of the
+    pool: 10 % of the tokens on a GB10, 22.8 % on an H200. Requests then wait.
     Bad (hw=gb10, concurrency=64, ctx=8192): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --gpu-memory-utilization 0.45 --max-num-seqs 64 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
@@ -225,9 +222,8 @@ def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
 def gdn_prefill_oom(case: Case) -> Iterator[Hit]:
     """Long prompts of a hybrid (GDN) model on one small card under vLLM.
 
-    Why: the chunked GDN prefill keeps about 500 MiB of live tensors on one card; with the memory
-    share nearly full a request of some 50,000 tokens fails on a 38 to 50 MiB allocation after a
-    healthy start.
+    Why: the GDN prefill keeps 500 MiB of live tensors: a request of 50,000 tokens fails on a 38 to
+    50 MiB allocation after a healthy start.
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 131072 --max-num-seqs 2
     Good (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 32768 --max-num-seqs 2
     Sources: noonghunna/club-3090 CLIFFS

@@ -95,8 +95,7 @@ def _share(launch: Launch) -> float | None:
 def memory_share_too_high(case: Case) -> Iterator[Hit]:
     """Nearly all memory is given to the engine while it speculates.
 
-    Why: the profile run does not see every buffer of the verify step, larger graphs and the GDN
-    prefill peak; the server starts healthy and runs out of memory under load.
+    Why: the profile run misses buffers of the verify step: memory runs out under load.
     Bad: vllm serve Qwen/Qwen3.6-27B-AWQ --gpu-memory-utilization 0.98 --max-num-seqs 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good: vllm serve Qwen/Qwen3.6-27B-AWQ --gpu-memory-utilization 0.92 --max-num-seqs 4
@@ -124,8 +123,7 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
 def memory_share_above_one(case: Case) -> Iterator[Hit]:
     """A memory share that is no part of a whole: above 1, or not above 0.
 
-    Why: the share is a fraction, not a percentage. vLLM refuses to start; SGLang finds less memory
-    than nothing left.
+    Why: the share is a fraction, not a percentage: neither engine starts.
     Bad: vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 90
     Good: vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 0.9
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/cache.py (gpu_memory_utilization: 0 < share <= 1);

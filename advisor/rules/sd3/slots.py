@@ -28,9 +28,8 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
     """More sequences than a hybrid model's state cache has blocks for, or the large default at a
     long context.
 
-    Why: every decoding sequence needs one state block, and one more per draft token. If the
-    profiled cache holds fewer blocks than --max-num-seqs (default 256 to 1024), graph capture
-    aborts and the server restarts for ever.
+    Why: every sequence needs a state block, and one more per draft token. With fewer blocks than
+    --max-num-seqs (default 256 to 1024) graph capture aborts.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072 --max-num-seqs 32
     Sources: vllm-project/recipes#551
@@ -121,9 +120,8 @@ def fewer(blocks: int) -> int:
 def slots_far_from_load(case: Case) -> Iterator[Hit]:
     """The number of request slots does not fit the load.
 
-    Why: with fewer slots than concurrent requests the rest queues and TTFT grows; with many times
-    more, graphs, state slots (one more per draft token) and, in llama-server, context are reserved
-    in vain.
+    Why: with fewer slots requests queue; with many more, graphs, state slots and, in llama-server,
+    context are reserved in vain.
     Bad (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     Good (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
     Sources: seed000
@@ -160,9 +158,8 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
 def tp_too_wide(case: Case) -> Iterator[Hit]:
     """Tensor parallelism over eight devices for a model with few active parameters.
 
-    Why: a 3B-active model with 2 KV heads reads so little per device and step that the all-reduce
-    dominates, and the KV cache is copied instead of split. Launch recipes print TP 8 because they
-    were written for whole nodes.
+    Why: a 3B-active model reads so little per device and step that the all-reduce dominates, and
+    its 2 KV heads are copied instead of split.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 8 --max-num-seqs 32
     Good: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 2 --max-num-seqs 32
     """
@@ -195,10 +192,8 @@ MANY = 1024  # sequences at once: beyond, a number of tokens stands in the wrong
 def batch_below_context(case: Case) -> Iterator[Hit]:
     """A batch budget smaller than the sequences of a step or, without chunks, than the context.
 
-    Why: each running sequence takes a token of a step, and without chunks a whole prompt has to fit
-    into one: vLLM compares the batch budget with --max-num-seqs, and without chunks
-    --max-num-batched-tokens with the context length and refuses to start. llama-server cuts its
-    physical batch down to the logical one.
+    Why: each running sequence takes a token of a step, and without chunks a whole prompt has to
+    fit: vLLM refuses to start. llama-server cuts its physical batch down to the logical one.
     Bad: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 8192
         --no-enable-chunked-prefill
     Good: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 32768
@@ -264,8 +259,7 @@ SLOTS = {"dflash": (1, 0), "dspark": (1, -1), "draft_model": (0, 1)}
 def draft_slots_fill_budget(case: Case) -> Iterator[Hit]:
     """Slots for drafting that use up the token budget of a step.
 
-    Why: a block drafter takes a slot per draft token and sequence out of --max-num-batched-tokens;
-    where nothing is left, vLLM stops with a negative max_num_scheduled_tokens.
+    Why: a block drafter takes a slot per draft token and sequence; vLLM stops where none is left.
     Bad (version=0.26.0): vllm serve Qwen/Qwen3.6-27B --max-num-seqs 256 --max-num-batched-tokens
         2048 --speculative-config
         '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":15}'

@@ -53,10 +53,9 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
     """SGLang's MTP profile against the load: steps 3 / topk 1 / draft 4, steps 1 / topk 1 / draft
     2, or off.
 
-    Why: one stream has compute to spare for three draft tokens; with more streams each draft token
-    takes from the others; on a saturated server verifying is all cost. The profiles are recipes:
-    where a longer draft is surer by what was measured, it is recommended. On a saturated server
-    dense models lost, which the estimate takes in; mixtures gained, so that it does not for them.
+    Why: one stream has compute to spare for three draft tokens; with more each takes from the
+    others. The profiles are recipes: what was measured goes before. On a saturated server dense
+    models lost and mixtures gained.
     Bad (concurrency=16): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     Good (concurrency=16): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
@@ -126,9 +125,8 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
 def external_draft_loses(case: Case) -> Iterator[Hit]:
     """A recommendation with a separate draft model for a hybrid target in llama.cpp.
 
-    Why: every partly rejected round saves and restores the recurrent state. On an RTX 3090 a 0.8B
-    draft model ran at 0.14 to 0.29 of the baseline speed over 1 to 32 draft tokens, whatever the
-    acceptance. (SD205 says it of a file.)
+    Why: every partly rejected round saves and restores the recurrent state: 0.14 to 0.29 of the
+    baseline speed on an RTX 3090, whatever the acceptance.
     Bad (goal=balanced): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md
         Qwen3.5-0.8B-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-simple --spec-draft-n-max 8
     Good (goal=balanced): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
@@ -156,10 +154,8 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
     """Speculation with latent attention (MLA) on a GPU where vLLM has only its Triton kernel for
     it.
 
-    Why: FlashMLA, CUTLASS and FlashInfer's MLA kernels need Hopper or B200-class chips. The Triton
-    kernel decodes one token a request, so every verify step takes the path of a prompt and reads
-    the whole context anew. On a GB10 an EAGLE head that got 1.6 to 2.1 tokens a step accepted ran
-    at 0.49 to 0.77 of the baseline speed.
+    Why: its Triton kernel decodes one token a request: every verify step reads the whole context
+    like a prompt. On a GB10 an EAGLE head ran at 0.49 to 0.77 of the baseline speed.
     Bad (hw=rtx-pro-6000): vllm serve zai-org/GLM-4.7-Flash --speculative-config
         '{"method":"mtp","num_speculative_tokens":1}'
     Good (hw=h200): vllm serve zai-org/GLM-4.7-Flash --speculative-config
@@ -187,10 +183,9 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
 def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
     """A separate draft model beside a mixture with few active parameters, at one or two streams.
 
-    Why: a step of such a target reads little more than a draft of 0.6B, and each drafted token is
-    one more launch of all the draft's layers. On an H100 a 0.6B draft for Qwen3-30B-A3B ran at 0.71
-    to 0.82 of the baseline speed with 2 draft tokens and at 0.31 to 0.45 with 8, although up to 6.5
-    tokens a step were accepted. From 4 streams on one draft token gains.
+    Why: a step of such a target reads little more than a draft of 0.6B. On an H100 that ran at 0.71
+    to 0.82 of the baseline speed with 2 draft tokens and at 0.31 to 0.45 with 8; from 4 streams on
+    one draft token gains.
     Bad (hw=h100-sxm, concurrency=1): vllm serve Qwen/Qwen3-30B-A3B --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
     Good (hw=h100-sxm, concurrency=16): vllm serve Qwen/Qwen3-30B-A3B --speculative-config
@@ -216,10 +211,8 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
 def slots_apart(case: Case) -> Iterator[Hit]:
     """More llama-server slots than requests, each slot with a KV buffer of its own.
 
-    Why: a batch whose busy slots are not neighbours is cut into groups of neighbours. Each group is
-    a pass of its own and no graph is used again. On an H100 a step of the 27B with one slot apart
-    took 1.2 to 1.9 times as long, one of the 35B-A3B with four slots apart 4.6 times; with
-    --kv-unified nothing is cut.
+    Why: a batch whose busy slots are not neighbours is cut into passes of neighbours: on an H100 a
+    step took 1.2 to 4.6 times as long. With --kv-unified nothing is cut.
     Bad (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 16
     Good (concurrency=4): llama-server -m Qwen3.6-27B-MTP-UD-Q4_K_XL.gguf -c 131072 --parallel 4
     Sources: ggml-org/llama.cpp#25840; llama.cpp b11312: llama_batch_allocr::split_equal;
@@ -243,10 +236,9 @@ def slots_apart(case: Case) -> Iterator[Hit]:
 def lookups_copy_states(case: Case) -> Iterator[Hit]:
     """Lookups (--spec-type ngram-*) on a model with recurrent states in llama-server.
 
-    Why: the server keeps states to go back to for heads that draft. For a lookup it copies each
-    slot's state out before every draft, and back after a refused one: 23 ms a slot and cycle for
-    the 35B-A3B, 38 ms for the 27B on an H100. With 2.45 tokens a step, where MTP gains up to 1.74x,
-    lookups ran at 0.26 to 0.92 of the plain speed. Where nothing is drafted they cost nothing.
+    Why: each lookup copies a slot's state out before every draft and back after a refused one: 23
+    ms for the 35B-A3B, 38 ms for the 27B on an H100. Lookups ran at 0.26 to 0.92 of the plain
+    speed.
     Bad: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type ngram-simple
     Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
     """

@@ -18,9 +18,8 @@ from advisor.rules.kit.policy import bill, concurrent_requests, is_sparse_moe, r
 def kernel_switch(case: Case) -> Iterator[Hit]:
     """The verify step of llama.cpp crosses from the kernels for few tokens to those for many.
 
-    Why: up to 8 tokens are multiplied as vectors; the ninth moves to tiled kernels that run nearly
-    empty on fine-grained experts, and the step costs several baseline steps. The count is
-    concurrency x (k + 1).
+    Why: up to 8 tokens (concurrency x (k + 1)) are multiplied as vectors; the ninth moves to tiled
+    kernels, and the step costs several baseline steps.
     Bad: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 8
     Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 4
     """
@@ -159,8 +158,7 @@ _SLOW_LINKS = ("pcie", "none", "ethernet", "roce")
 def tp_where_one_fits(case: Case) -> Iterator[Hit]:
     """Tensor parallelism over a slow link for a sparse model that fits one device.
 
-    Why: each layer waits for an all-reduce over PCIe or the network, in the draft passes as well;
-    with 3B active parameters that is a large part of a step. Replicas do not have this cost.
+    Why: each layer waits for an all-reduce; replicas do not have this cost.
     Bad (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --max-num-seqs 32 --tensor-parallel-size 2
     Good (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
@@ -215,8 +213,7 @@ def tp_on_windows(case: Case) -> Iterator[Hit]:
 def q8_on_rdna(case: Case) -> Iterator[Hit]:
     """MTP with Q8_0 weights on an RDNA card in llama.cpp.
 
-    Why: on an R9700 the same model gained 1.8x to 2.1x in Q5_K_M and Q6_K and lost 6 to 12 % in
-    Q8_0.
+    Why: an R9700 gained 1.8x to 2.1x in Q5_K_M and Q6_K and lost 6 to 12 % in Q8_0.
     Bad (hw=r9700, quant=q8_0): llama-server -m Qwen3.6-27B-MTP-Q8_0.gguf -c 8192 --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 2
     Good (hw=r9700, quant=q6_k): llama-server -m Qwen3.6-27B-MTP-Q6_K.gguf -c 8192 --parallel 1
@@ -243,8 +240,7 @@ def q8_on_rdna(case: Case) -> Iterator[Hit]:
 def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
     """A 4-bit KV cache on an integrated GPU.
 
-    Why: dequantising it costs more than its smaller reads save there: 92 % slower in one report
-    (Vulkan).
+    Why: dequantising costs more than the smaller reads save: 92 % slower in one report (Vulkan).
     Bad (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf -ctk q4_0 -ctv q4_0
     Good (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf -ctk q8_0 -ctv q8_0
     """

@@ -18,9 +18,8 @@ from advisor.rules.kit.releases import between, release, version_label
 def k_too_high(case: Case) -> Iterator[Hit]:
     """More draft tokens than published sweeps support.
 
-    Why: one MTP layer drafts again and again on its own guesses, so each further position is
-    accepted less, while its draft pass and its place in the verify step cost the same. Crashes
-    become likelier too.
+    Why: one MTP layer drafts on its own guesses: further positions are accepted less and cost the
+    same.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":8}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
@@ -53,9 +52,8 @@ def k_too_high(case: Case) -> Iterator[Hit]:
 def gguf_concurrency(case: Case) -> Iterator[Hit]:
     """Speculation in llama-server with several requests at once.
 
-    Why: verified tokens of several streams fill the small-batch kernels at once, and hybrid models
-    save and restore a state per stream. The gain of one stream is gone at 2 to 4 and negative
-    beyond.
+    Why: verified tokens of several streams fill the small-batch kernels at once, and hybrids save a
+    state per stream. The gain of one stream is gone at 2 to 4.
     Bad (hw=rtx3090, concurrency=8): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536
         --parallel 8 --spec-type draft-mtp --spec-draft-n-max 2
     Good (hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536
@@ -83,9 +81,8 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
 def graphs_piecewise(case: Case) -> Iterator[Hit]:
     """Speculation costs the full CUDA graphs: FlashInfer attention on SM12x up to vLLM 0.27.1.
 
-    Why: its decode kernels there take one token per request, so the engine falls back to PIECEWISE
-    graphs for the verify step, and every layer pays its launches. Part of the gain is lost; the
-    documented gains on a GB10 contain this loss. An fp8 KV cache selects FlashInfer by itself.
+    Why: its decode kernels there take one token per request: verify steps fall back to PIECEWISE
+    graphs, and every layer pays its launches. An fp8 KV cache selects FlashInfer by itself.
     Bad (hw=gb10, version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, version=0.28.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
@@ -117,9 +114,8 @@ def graphs_piecewise(case: Case) -> Iterator[Hit]:
 def k_schedule_cost(case: Case) -> Iterator[Hit]:
     """A k schedule per batch size that costs the full CUDA graphs or is ignored.
 
-    Why: on the V1 model runner, which vLLM 0.24 to 0.28 use for hybrid models, draft lengths that
-    change force PIECEWISE graphs for every step; with data parallelism the schedule is switched
-    off.
+    Why: vLLM 0.24 to 0.28 run hybrids on the V1 runner, where changing draft lengths force
+    PIECEWISE graphs; with data parallelism the schedule is switched off.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --speculative-config
         '{"method":"mtp","num_speculative_tokens":3,
         "num_speculative_tokens_per_batch_size":[[1,8,3],[9,32,1]]}'
@@ -159,9 +155,8 @@ def k_schedule_cost(case: Case) -> Iterator[Hit]:
 def saturated_server(case: Case) -> Iterator[Hit]:
     """Speculation on a server that runs many requests at once.
 
-    Why: once the batch fills the compute, or the KV pool limits the batch, every verified token
-    takes from another request; MTP also shrinks that pool. Where the break-even lies depends on
-    machine and model.
+    Why: once the batch fills the compute, every verified token takes from another request; MTP also
+    shrinks the KV pool.
     Bad (hw=gb10, concurrency=64): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
@@ -205,8 +200,7 @@ def saturated_server(case: Case) -> Iterator[Hit]:
 def lone_loss(case: Case) -> Iterator[Hit]:
     """A setting in which the few prompts that were measured lost.
 
-    Why: one run of a prompt or two is too little to train on and too much to ignore where it
-    contradicts the estimate of the very setting.
+    Why: one run of a prompt or two is too little to train on and too much to ignore.
     Bad (hw=a100-80gb, gpus=2, concurrency=1, quant=awq-int4): vllm serve
         QuantTrio/Qwen3.6-35B-A3B-AWQ --tensor-parallel-size 2 --max-num-seqs 4 --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'

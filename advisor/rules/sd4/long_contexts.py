@@ -18,9 +18,8 @@ from advisor.rules.kit.policy import concurrent_requests, matches, regime, setti
 def long_context_prefill(case: Case) -> Iterator[Hit]:
     """Speculation while several long prompts are prefilled at once on unified memory.
 
-    Why: prefill and verify steps share the little compute of such machines; decoding stalls while
-    prompts come in, and a stalled verify step costs more than a stalled plain one. The first token
-    comes earlier all the same, so with TTFT as the goal the answer is the opposite.
+    Why: prefill and verify steps share the little compute of such machines, and a stalled verify
+    step costs more than a plain one. The first token comes earlier all the same.
     Bad (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
@@ -63,8 +62,7 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
 def dflash_too_long(case: Case) -> Iterator[Hit]:
     """DFlash in llama.cpp with long drafts.
 
-    Why: on an RTX 3090 two to four draft tokens gain 17 to 27 %, six lose 9 %, eight 15 % and
-    sixteen 47 %: acceptance falls from 0.73 to 0.21 while every token is verified.
+    Why: on an RTX 3090 two to four draft tokens gain 17 to 27 %, eight lose 15 % and sixteen 47 %.
     Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md Qwen3.6-35B-A3B-DFlash.gguf -c 16384
         --parallel 1 --spec-type draft-dflash --spec-draft-n-max 16
     Good: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md Qwen3.6-35B-A3B-DFlash.gguf -c 16384
@@ -89,8 +87,7 @@ def dflash_too_long(case: Case) -> Iterator[Hit]:
 def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
     """Speculation at a depth where one kernel path is known to lose.
 
-    Why: the loss grows with depth and shrinks with batch, on one quantisation or engine only: an
-    attention path for several queries that does not scale, not a law of the hardware.
+    Why: its attention for several queries does not scale: the loss grows with depth.
     Bad (hw=rtx-pro-6000, gpus=4, concurrency=1, ctx=131072, quant=awq-int4): vllm serve
         QuantTrio/Qwen3.5-397B-A17B-AWQ --tensor-parallel-size 4 --max-num-seqs 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
@@ -115,10 +112,8 @@ def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
 def serial_verify_attention(case: Case) -> Iterator[Hit]:
     """A verify step whose attention walks the whole context in one block of threads.
 
-    Why: some kernels split the KV cache over the chip for a single query only. A verify step asks k
-    + 1 queries, so few blocks read everything one after another: the step grows with the context,
-    and a gain at 2k tokens is a loss at 30k. Batches hide it, because each request brings blocks of
-    its own.
+    Why: some kernels split the KV cache over the chip for a single query only: with k + 1 queries
+    few blocks read everything, and a gain at 2k tokens is a loss at 30k. Batches hide it.
     Bad (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --attention-backend

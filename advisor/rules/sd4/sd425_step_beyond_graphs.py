@@ -31,14 +31,10 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
     """Verify steps that find no full CUDA graph: larger than the largest, or between two.
 
     Why: a step holds k + 1 tokens for each running request. Above the largest captured size every
-    kernel is launched one by one again, and the step takes several times as long: speculation then
-    serves fewer tokens than no speculation, unless long prompts are in every step anyway. Requests
-    that the KV pool does not hold wait and are not counted. vLLM 0.25 to 0.28 run dense models with
-    a runner that captures full graphs at its sizes rounded up to k + 1 tokens, graphs without
-    attention at the sizes themselves, and takes the smallest that fits. With k = 2, 4 or 5 requests
-    miss the full graph: on an H200 and an H100 their step took 2.6 and 1.6 times as long, and 4
-    requests lost with drafts that gain 1.6 times with the right sizes. k = 1 and 3 divide all
-    sizes.
+    kernel is launched one by one: speculation then serves fewer tokens than none. vLLM 0.25 to 0.28
+    run dense models with full graphs at sizes rounded up to k + 1 and graphs without attention at
+    the sizes themselves: with k = 2, 4 or 5 requests miss the full one, and their step took 1.6 to
+    2.6 times as long (H100, H200).
     Bad (hw=h200, concurrency=128): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128
         --speculative-config '{"method":"mtp","num_speculative_tokens":4}'
     Good (hw=h200, concurrency=128): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128

@@ -18,9 +18,8 @@ from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
 def prefix_caching_trade(case: Case) -> Iterator[Hit]:
     """Prefix caching with MTP on a hybrid model, weighed against what the prompts share.
 
-    Why: with MTP each cache hit loses its last block, which on hybrid models is large, so caching
-    costs decode speed (about 10 points on 2x RTX 3090) and saves little where prompts differ; where
-    they share most of their text, prefilling it again costs more.
+    Why: each cache hit loses its last block, which on hybrids is large: caching costs about 10
+    points of decode speed (2x RTX 3090) and pays only where prompts share most of their text.
     Bad (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --enable-prefix-caching --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
@@ -70,9 +69,8 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
 def ngram_general_text(case: Case) -> Iterator[Hit]:
     """N-gram speculation on text that does not repeat its prompt.
 
-    Why: almost nothing is accepted (2 to 5 % on an RTX 3090), while every guess is verified: -11 %
-    with ngram-mod, -19 % with ngram-cache. It pays only where answers copy from the prompt, such as
-    edits of a file.
+    Why: 2 to 5 % are accepted while every guess is verified: -11 % with ngram-mod, -19 % with
+    ngram-cache. It pays where answers copy from the prompt.
     Bad: llama-server -m Qwen3.6-35B-A3B-Q4_K_M.gguf --spec-type ngram-cache
     Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
     """
@@ -100,10 +98,8 @@ def low_acceptance(case: Case) -> Iterator[Hit]:
     """Less than half of the tokens that an MTP head drafted are accepted, by the user's own
     measurement.
 
-    Why: a rejected token costs its draft pass and its place in the verify step. Below one half the
-    author of a measurement with short MTP drafts calls it overhead, above 60 % profitable. The
-    estimate counts what is accepted against the price of the cycle, and takes nothing off for this
-    rule of thumb. Longer drafts and other methods gain at a smaller share.
+    Why: below one half the author of a measurement with short MTP drafts calls it overhead, above
+    60 % profitable. A rule of thumb: the estimate takes nothing off for it.
     Bad (acceptance=0.42, k=1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
     Good (acceptance=0.82, k=1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
@@ -154,8 +150,7 @@ def mean_rate(request: Request, k: int) -> float | None:
 def creative_text(case: Case) -> Iterator[Hit]:
     """Creative or random text with more than a short draft.
 
-    Why: such text is hard to guess; acceptance falls fastest there, and the recipes say off.
-    Measured: one draft token is about even on the sparse 35B-A3B and gains on the dense 27B.
+    Why: acceptance falls fastest there: one draft token is even on the 35B-A3B, a gain on the 27B.
     Bad (workload=creative): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good (workload=creative): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
@@ -189,8 +184,7 @@ def creative_text(case: Case) -> Iterator[Hit]:
 def thinking_apart(case: Case) -> Iterator[Hit]:
     """An acceptance measured without saying whether the model was thinking.
 
-    Why: thinking changes both the acceptance and the length of the answers, so that figures of the
-    two modes must not be averaged; comparisons across modes were confounded by length.
+    Why: the two modes differ in acceptance and length of answers, and must not be averaged.
     Bad (acceptance=0.8): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     Good (acceptance=0.8, thinking=true): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
@@ -216,8 +210,7 @@ def thinking_apart(case: Case) -> Iterator[Hit]:
 def raw_completion(case: Case) -> Iterator[Hit]:
     """MTP in llama-server is accepted less on /completion than on /v1/chat/completions.
 
-    Why: without the chat template the head sees text that it was not trained on: acceptance 0.63
-    instead of 0.76, 1.30x instead of 1.49x.
+    Why: the head sees text that it was not trained on: acceptance 0.63, not 0.76; 1.30x, not 1.49x.
     Bad (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type
         draft-mtp --spec-draft-n-max 4
     Good (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf

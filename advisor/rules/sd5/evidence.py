@@ -17,8 +17,7 @@ from advisor.rules.kit.releases import release
 def no_measured_pair(case: Case) -> Iterator[Hit]:
     """No published A/B benchmark matches this configuration, though the hardware was measured.
 
-    Why: the estimate then rests on similar configurations and on the cost model; an A/B benchmark
-    on the machine itself outweighs both.
+    Why: the estimate rests on similar configurations; a benchmark here outweighs it.
     Bad (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
@@ -47,8 +46,7 @@ def no_measured_pair(case: Case) -> Iterator[Hit]:
 def evidence_of_other_version(case: Case) -> Iterator[Hit]:
     """The published benchmarks of this configuration used another release line of the engine.
 
-    Why: kernels, graph modes and cache defaults change between releases, and with them the sign of
-    small effects.
+    Why: kernels, graphs and cache defaults change, and with them the sign of small effects.
     Bad (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.28.0): vllm serve
         Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.19.1): vllm serve
@@ -79,8 +77,7 @@ def _line(text: str) -> tuple[int, ...] | None:
 def superseded_claim(case: Case) -> Iterator[Hit]:
     """A widely read statement about this set-up is out of date.
 
-    Why: guides of spring 2026 are still found first; who follows them turns a gain off or sets what
-    has no effect.
+    Why: guides of spring 2026 are still found first.
     Bad (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
         --spec-type draft-mtp --spec-draft-n-max 2
     Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
@@ -117,8 +114,7 @@ def retracted_claim(case: Case) -> Iterator[Hit]:
 def random_weights_evidence(case: Case) -> Iterator[Hit]:
     """The nearest measurements come from runs with random weights and a set acceptance.
 
-    Why: such runs measure what a step costs. What a draft head gets accepted, and how routing is
-    skewed, they do not know.
+    Why: such runs measure what a step costs, not what a head gets accepted.
     Bad (goal=balanced, hw=h200, concurrency=16, ctx=2048, evidence=h200-sweep): vllm serve
         Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
@@ -144,8 +140,7 @@ def random_weights_evidence(case: Case) -> Iterator[Hit]:
 def hardware_never_measured(case: Case) -> Iterator[Hit]:
     """No published benchmark near this load used this hardware: the estimate is extrapolated.
 
-    Why: the cost model carries ratios across machines better than speeds, but engine and platform
-    faults (lost graphs, slow verify kernels) are seen only by measuring there.
+    Why: faults of a platform (lost graphs, slow verify kernels) are seen only by measuring there.
     Bad (goal=balanced, hw=l40s, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-27B-FP8
         --max-num-seqs 8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
@@ -186,8 +181,7 @@ def stand_in_shape(case: Case) -> Iterator[Hit]:
 def conflicting_a3b_reports(case: Case) -> Iterator[Hit]:
     """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.
 
-    Why: one number would mislead; without a published benchmark of this configuration only the
-    spread is known.
+    Why: without a published benchmark of this configuration only the spread is known.
     Bad (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
         cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2 --max-num-seqs 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'

@@ -34,8 +34,7 @@ _USED = {
 def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
     """A rate of this hardware that the estimate uses is derived or recalled, or not known at all.
 
-    Why: memory bandwidth sets the baseline step, the compute rate what verifying adds. The error
-    enters the speed-up where the two are close.
+    Why: bandwidth sets the baseline step, the compute rate what verifying adds.
     Bad (goal=balanced, hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs
         32 --gpu-memory-utilization 0.75 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
