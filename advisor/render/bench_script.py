@@ -7,11 +7,10 @@ from __future__ import annotations
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText
 from advisor.domain.shell import shell_word, shell_words
 from advisor.engines import benchmarks
-from advisor.engines.traits import LOOPBACK, traits
+from advisor.engines.traits import traits
 from advisor.engines.writer import write_file
 from advisor.lab.bench_plan import Arm, BenchPlan
 
-HOST = "--host"
 WARM = 2  # warm-up requests for each request in flight
 
 
@@ -46,13 +45,9 @@ def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
 
 
 def _arm(name: str, engine: str, launch: LaunchText, method: str = "none", k: int = 0) -> Arm:
-    """The launch, with the counters that tell what was accepted, for this machine alone: the
-    client runs beside it.
-    """
+    """The launch, with the counters that tell what was accepted."""
     flag = benchmarks.METRICS_FLAG.get(engine)
     argv = (*launch.argv, flag) if flag and flag not in launch.argv else launch.argv
-    if not traits(engine).listens_locally and HOST not in argv:
-        argv = (*argv, HOST, LOOPBACK)
     return Arm.model_validate(
         {
             "name": name,

@@ -168,3 +168,15 @@ def test_the_router_has_its_registry() -> None:
     found = [image for text in texts for image in IMAGES.findall(text)]
     found.append(front_ends.compose_service()["image"])
     assert len(found) == 3 and all(map(has_registry, found))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_pasted_command_listens_to_the_network(engine: str) -> None:
+    default = {"vllm": "0.0.0.0"}.get(engine, "127.0.0.1")  # the engines' own, without --host
+    advice = recommend(hardware="h100", engine=engine, what_if=False)
+    for launch in (advice.launch, advice.launch_off, advice.launch_on):
+        argv = launch.argv
+        host = argv[argv.index("--host") + 1] if "--host" in argv else default
+        assert host == "127.0.0.1"
+    for flag in FORMS["flags"].write(advice).splitlines():
+        assert not flag.startswith("--host") or flag == "--host 127.0.0.1"

@@ -27,6 +27,7 @@ from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
+from advisor.engines.traits import LOOPBACK
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
 from advisor.perf.sizes.shares import card_of
@@ -191,6 +192,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
             if model and facts.workload in TOOL_WORKLOADS
             else None
         ),
+        host=None if known.listens_locally else LOOPBACK,
         port=known.port,
         extra=(
             *topology.flags(facts, split[0]),

@@ -128,9 +128,10 @@ def server(
     if container:
         vendor(advice, container)
     plan = topology.on_each(advice.facts, plan or advice.plan)
-    local = traits(plan.engine).listens_locally
-    wanted = (None if local else LOOPBACK) if not container else (ALL_ADDRESSES if local else None)
-    plan = plan.model_copy(update={"host": plan.host or wanted, "port": port or plan.port})
+    if container:  # where that is the engine's default it needs no word
+        everywhere = ALL_ADDRESSES if traits(plan.engine).listens_locally else None
+        plan = plan.model_copy(update={"host": everywhere})
+    plan = plan.model_copy(update={"port": port or plan.port})
     made = server_of(advice, plan, suffix, container=bool(container))
     return replace(made, image=image(advice, container)) if container else made
 
