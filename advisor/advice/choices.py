@@ -84,8 +84,7 @@ def engine_for(facts: Facts, request: Request) -> tuple[str, list[Default]]:
             )
         engine, why = known[0], f"{quant.id} runs on {' and '.join(known)} only"
     elif not gguf_engine(engine) and quant is None:
-        slots = min(request.max_num_seqs or SLOTS, SLOTS)
-        instead = _gguf_instead(with_fields(facts, engine=engine), slots)
+        instead = _gguf_instead(with_fields(facts, engine=engine), SLOTS)
         engine, why = ("llama-server", instead) if instead is not None else (engine, why)
     return engine, [("engine", engine, why)]
 
@@ -97,6 +96,9 @@ def _gguf_instead(facts: Facts, slots: int) -> str | None:
     """
     hardware, engine = facts.hardware, facts.engine
     assert hardware is not None and facts.model is not None  # of a question
+    if facts.request is not None and facts.request.max_num_seqs is not None:  # no engine's matter
+        request = facts.request.model_copy(update={"max_num_seqs": None})
+        facts = with_fields(facts, request=request)
     one = with_fields(facts, concurrency=1)
     here = with_fields(one, quant=quant_default(one)[0])
     named, small = checkpoints.available(here), fits(here) is not False

@@ -123,9 +123,9 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
         return made
     asked = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
     held = max_requests(facts, plan, asked, made)
-    slots = min(
-        plan.max_num_seqs or facts.concurrency or 1, facts.concurrency or plan.max_num_seqs or 1
-    )
+    slots = plan.max_num_seqs or facts.concurrency or 1
+    if not kv_sizes.shares_context(plan):
+        slots = min(slots, facts.concurrency or slots)
     running = slots if held is None or plan.engine not in SERVERS else min(slots, held)
     state = kv_sizes.state_bytes(shape, plan) * running / GIB / gpus
     before = None
@@ -256,6 +256,8 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
         shape, plan
     )
     state = kv_sizes.state_bytes(shape, plan)
+    if kv_sizes.shares_context(plan):  # the other slots' own part
+        free = free - ((plan.max_num_seqs or 1) - 1) * (state + window)
     least: Length = greater(length, 1)
     one = least * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
     held: Length = free / one
@@ -313,7 +315,7 @@ def _llama_bill(
     per_token = kv_token * head / GIB / gpus
     length = _length(facts, plan)
     windows = slots * kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) / GIB / gpus
-    need = slots * length * per_token + windows
+    need = (1 if kv_sizes.shares_context(plan) else slots) * length * per_token + windows
     short = max(need + fixed.state_gib - left, 0.0)
     tokens = int(max(left - fixed.state_gib - windows, 0.0) / per_token)
     return _with_pool(fixed, need, tokens, before, short)

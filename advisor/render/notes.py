@@ -38,7 +38,8 @@ NOTES = _by_option("""\
 --max-model-len --context-length SD311: prompt + answer with room to spare, more where that costs no
   slot
 --ctx-size SD312: the total over all slots
---parallel SD308: slots: as many as requests at once
+--parallel SD308: slots, as many as requests at once; those beyond share the context
+--kv-unified: the slots share the context, so that one request may take all of it
 --max-num-seqs SD308: written out: the default differs between versions; at least the requests at
   once
 --max-running-requests SD236: written out: with speculation the engine would set 48

@@ -24,6 +24,7 @@ from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import own_prompts
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
+from advisor.perf.sizes.pools import shares_context
 from advisor.render.layout import Paper, heading, number, pack_command, pack_launch, source_tag
 
 NO_GAIN = "No speculative method is known to run here, so there is no gain to estimate."
@@ -209,8 +210,12 @@ def _kv_words(bill: MemoryBill, plan: Plan, asked: int) -> str:
             f"fit{without}, {asked:,} requested"
             f"{': the others are queued' if bill.requests < asked else ''}; "
         )
-        if slots and bill.state_gib:
-            running = max(min(plan.max_num_seqs or asked, asked), 1)
+        running = max(min(plan.max_num_seqs or asked, asked), 1)
+        if shares_context(plan):
+            running = plan.max_num_seqs or 1
+            text = f"{running:,} slots share a context of {size:,} tokens; "
+            beside = " beside the states of all slots" if bill.state_gib else ""
+        elif slots and bill.state_gib:
             states = bill.state_gib / running
             cache = (bill.kv_gib or 0.0) / (plan.max_num_seqs or asked)
             binds = "the recurrent states bind" if states > cache else "the KV cache binds"

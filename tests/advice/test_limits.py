@@ -9,6 +9,7 @@ import pytest
 from advisor import recommend
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.perf import memory
+from advisor.perf.sizes.pools import shares_context
 from advisor.render.deploy.compose import compose_yaml
 from advisor.render.text import advice_text
 
@@ -25,22 +26,44 @@ def test_the_default_question_gets_what_the_memory_gives() -> None:
 
 
 @pytest.mark.parametrize("hardware", ["rtx5070ti", "rtx5060ti", "l4", "rtx4090"])
-def test_free_memory_goes_to_the_context_of_the_slots(hardware: str) -> None:
-    """Slots of 2,816 tokens, which end a chat at its second turn, stood beside 91,375 free."""
+def test_one_user_of_llama_server_gets_the_whole_context(hardware: str) -> None:
+    """Four slots left 8,192 of 32,768 tokens to the only user, whose model thinks."""
     made = recommend(hardware=hardware, what_if=False)
-    slots, length = limits(made)
-    assert slots == 4 and length is not None and length >= 8192
     assert made.plan_off is not None and made.candidate is not None
     for arm in (made.plan_off, made.candidate):
-        room = memory.room(made.facts, arm, length)
-        assert arm.max_num_seqs == 4 and room is not None and room >= 4
+        room = memory.room(made.facts, arm, 32768)
+        assert arm.max_model_len == 32768 and room is not None and room >= 1
+        assert arm.max_num_seqs is not None and 1 <= arm.max_num_seqs <= 4
+    for launch in (made.launch_off, made.launch_on):
+        assert launch is not None and "--kv-unified" in launch.argv
+        assert launch.argv[launch.argv.index("--ctx-size") + 1] == "32768"
+        # 2,048 and 512 are the engine's own; more of the first alone computes nothing faster
+        assert "--batch-size" not in launch.argv and "--ubatch-size" not in launch.argv
+
+
+@pytest.mark.parametrize("concurrency", [2, 3, 5])
+@pytest.mark.parametrize("hardware", ["rtx4090", "h100", "m4-max"])
+def test_slots_of_llama_server_are_as_many_as_requests(hardware: str, concurrency: int) -> None:
+    made = recommend(
+        hardware=hardware, engine="llama-server", concurrency=concurrency, what_if=False
+    )
+    words = made.launch_off.argv
+    slots, total = (int(words[words.index(name) + 1]) for name in ("--parallel", "--ctx-size"))
+    assert slots == concurrency and total // slots >= 2560 and "--kv-unified" not in words
+
+
+def test_a_limit_of_requests_does_not_choose_the_engine() -> None:
+    asked: dict[str, Any] = {"hardware": "rx7900xtx", "model": "qwen3.6-27b", "what_if": False}
+    one, free = recommend(**asked, max_num_seqs=1), recommend(**asked)
+    assert one.plan.engine == free.plan.engine
+    assert limits(one) == (1, limits(free)[1])
 
 
 @pytest.mark.parametrize(
     ("asked", "binds"),
     [
-        ({"hardware": "rtx4090"}, "so the KV cache binds"),
-        ({"hardware": "rtx5070ti"}, "so the recurrent states bind"),
+        ({"hardware": "rtx4090", "concurrency": 4}, "so the KV cache binds"),
+        ({"hardware": "rtx5070ti", "concurrency": 4}, "so the recurrent states bind"),
         ({"hardware": "l40s", "concurrency": 16}, "the recurrent states bind, not the KV cache"),
     ],
 )
@@ -56,7 +79,7 @@ def test_the_bill_counts_what_is_reserved_and_says_what_binds(
     word = "slots" if made.plan.engine == "llama-server" else "requests"
     assert f"{bill.requests} {word} of {size:,} tokens fit" in text
     if word == "slots":
-        assert "of 2,560 tokens fit" not in text and "beside the states of 1 slot" in text
+        assert "of 2,560 tokens fit" not in text and "beside the states of 4 slots" in text
 
 
 @pytest.mark.parametrize("concurrency", [1, 32])
@@ -101,12 +124,13 @@ def test_four_slots_are_found_elsewhere(
     advice = recommend(hardware=hardware, model=model, what_if=False)
     assert (advice.plan.engine, advice.plan.kv_cache_dtype) == (engine, cache)
     for arm in (advice.plan, advice.plan_off, advice.candidate):
-        assert arm is None or arm.max_num_seqs == 4
+        assert arm is None or arm.max_num_seqs == 4 or shares_context(arm)
     told = {field: why for field, _, why in advice.facts.defaults}
-    assert cache is None or "only so 4 requests run at once" in told["kv_cache_dtype"]
+    only = "the context is" if advice.plan.engine == "llama-server" else "4 requests run at once"
+    assert cache is None or f"only so {only}" in told["kv_cache_dtype"]
 
 
-@pytest.mark.parametrize(("ctx", "slots"), [(32768, [4, 3]), (65536, [2, 1])])
+@pytest.mark.parametrize(("ctx", "slots"), [(32768, [4, 4]), (65536, [4, 4])])
 def test_four_slots_of_a_long_prompt_do_not_cost_precision(ctx: int, slots: list[int]) -> None:
     """One user of 64k tokens got four slots of it, and an 8-bit cache to hold them."""
     made = recommend(hardware="rtx4090", ctx_tokens=ctx, what_if=False)
@@ -205,8 +229,8 @@ def test_the_free_context_is_not_one_that_crashes_with_drafts() -> None:
     """llama-server sizes the head's context from the total of all slots (SD209)."""
     advice = recommend(hardware="h100", engine="llama-server", what_if=False)
     assert advice.candidate is not None and advice.facts.model is not None
-    total = (advice.candidate.max_model_len or 0) * (advice.candidate.max_num_seqs or 0)
-    assert total == advice.facts.model.max_context_tokens
+    total = advice.candidate.max_model_len or 0  # which four slots share
+    assert 131_072 <= total <= advice.facts.model.max_context_tokens
     assert "SD209" not in {found.code for found in (*advice.findings, *advice.plan_findings)}
 
 

@@ -1,6 +1,6 @@
 """Serving limits as an operator sets them: request slots, context, memory share, KV cache type.
 
-What it does: never fewer than `SLOTS` slots where the memory holds them and never more than it
+What it does: never fewer than `SLOTS` slots where requests share the memory and never more than it
 holds, in every arm; the longest usual context that the memory gives for free; an 8-bit KV cache
 where more of the load runs at once with it, or `SLOTS` requests of usual length fit. What the user
 sets himself stands.
@@ -18,6 +18,7 @@ from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
+from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
 from advisor.rules.kit.models import longest_context
 from advisor.rules.kit.releases import between, build_order
 from advisor.rules.registry import get_defect
@@ -104,13 +105,28 @@ def context(facts: Facts) -> int:
 
 def slots(facts: Facts, replicas: int) -> int:
     """Request slots of one replica before the memory is asked: what is given, else enough for the
-    load, in powers of two where graphs are captured for them, and `SLOTS` at least.
+    load, in powers of two where graphs are captured for them, and `SLOTS` at least where they
+    share the memory. Where each has its own part they are as many as requests: more would cut
+    what one gets, and a step of few among many takes longer (SD428).
     """
     given = facts.request.max_num_seqs if facts.request is not None else None
     if given is not None:
         return given
-    wanted = max(ceil((facts.concurrency or 1) / replicas), SLOTS)
+    wanted = ceil((facts.concurrency or 1) / replicas)
+    if traits(facts.engine).pool == "slots" and not shared_context(facts):
+        return wanted
+    wanted = max(wanted, SLOTS)
     return 1 << (wanted - 1).bit_length() if traits(facts.engine).replicas else wanted
+
+
+def shared_context(facts: Facts) -> tuple[tuple[str, str | None], ...]:
+    """The option with which llama-server's slots share one context, for one request at a time: it
+    gets all of it, and a second one does not wait. Without --parallel it is the engine's own
+    default (tools/server/server.cpp). Empty for more requests, which get a part each.
+    """
+    given = facts.request.max_num_seqs if facts.request is not None else None
+    alone = given is None and (facts.concurrency or 1) == 1
+    return (SHARED_CONTEXT,) if alone and traits(facts.engine).pool == "slots" else ()
 
 
 def cap_slots(facts: Facts, plan: Plan) -> Plan:
@@ -120,9 +136,12 @@ def cap_slots(facts: Facts, plan: Plan) -> Plan:
     room = memory.room(
         facts, plan, (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
     )
-    if room is None or room < 1 or plan.max_num_seqs is None or plan.max_num_seqs <= room:
+    if room is None or plan.max_num_seqs is None or plan.max_num_seqs <= room:
         return plan
-    return plan.model_copy(update={"max_num_seqs": int(room)})
+    if shares_context(plan) and plan.max_num_seqs > 1:
+        fewer = plan.model_copy(update={"max_num_seqs": plan.max_num_seqs - 1})
+        return plan if room >= 1 else cap_slots(facts, fewer)
+    return plan if room < 1 else plan.model_copy(update={"max_num_seqs": int(room)})
 
 
 def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
@@ -140,20 +159,26 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     most = min(top or LENGTHS[0], SMALL_LENGTH if small else LENGTHS[0])
     reserved = traits(plan.engine).pool == "slots"
     if reserved and any(arm.method == "mtp" for arm in arms) and _drafts_by_total(facts):
-        most = min(most, (top or LENGTHS[0]) // max(plan.max_num_seqs or 1, 1))
+        parts = 1 if shares_context(plan) else plan.max_num_seqs or 1
+        most = min(most, (top or LENGTHS[0]) // max(parts, 1))
     if top is None and reserved:
         return plan
     for length in LENGTHS if top is not None else LENGTHS[:1]:
         if not (plan.max_model_len or 0) < length <= most:
             continue
-        longer = [arm.model_copy(update={"max_model_len": length}) for arm in arms]
+        alone = {"max_num_seqs": 1} if shares_context(plan) else {}  # more slots come after it
+        longer = [arm.model_copy(update={"max_model_len": length, **alone}) for arm in arms]
         rooms = [memory.room(facts, arm, length) for arm in longer]
-        least = [float(arm.max_num_seqs or 1) if reserved else FREE for arm in arms]
-        if reserved and length == LENGTHS[-1]:
+        least = [
+            FREE if not reserved else 1.0 if shares_context(arm) else float(arm.max_num_seqs or 1)
+            for arm in arms
+        ]
+        if reserved and length == LENGTHS[-1] and not alone:
             load = ceil((facts.concurrency or 1) / plan.dp)
             least = [least[0], *(min(n, load) for n in least[1:])]
         if all(r is not None and r >= n for r, n in zip(rooms, least, strict=True)):
-            return plan.model_copy(update={"max_model_len": length}) if top else _own_length(plan)
+            longest = plan.model_copy(update={"max_model_len": length})
+            return cap_slots(facts, longest) if top else _own_length(plan)
     return plan
 
 
@@ -200,11 +225,15 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
         return plan.model_copy(update={"kv_cache_dtype": word})
     if not kinds or not _reads_8_bits(facts, plan):
         return plan
-    most = plan.max_num_seqs or facts.concurrency or 1
+    given_plan, most = plan, plan.max_num_seqs or facts.concurrency or 1
     asked = min(ceil((facts.concurrency or 1) / plan.dp), most)
     tokens, least = need(facts), min(SLOTS, most)
     # fewer than `SLOTS` were asked for: the others are for short requests beside them
     beside = (min(tokens, USUAL_PROMPT + USUAL_OUTPUT), least)
+    if shares_context(plan):  # context comes before precision, and precision before more slots
+        alone = {"max_num_seqs": 1, "max_model_len": None}
+        plan, *arms = (arm.model_copy(update=alone) for arm in (plan, *arms))
+        beside = (max(tokens, int(min(LENGTHS[-1], longest_context(facts.model) or 0) / SPARE)), 1)
     wanted = ((tokens, asked), beside) if asked < least else ((tokens, least),)
     eight = plan.model_copy(update={"kv_cache_dtype": kinds[0]})
     now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
@@ -216,8 +245,8 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
         )
     )
     if traits(plan.engine).pool == "slots" and now is not None and now < 1:
-        return plan  # a smaller file is the better way to make one request fit
-    return eight if decides else plan
+        decides = False  # a smaller file is the better way to make one request fit
+    return given_plan.model_copy(update={"kv_cache_dtype": kinds[0]}) if decides else given_plan
 
 
 def _splits_graphs(facts: Facts) -> bool:
@@ -270,11 +299,14 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
         whole = memory.room(facts, plan, length)
         share = f"one request of this length takes {100 / (whole or 1):.0f} % of the KV pool"
         why = "fits in memory for every slot" if reserved else share if whole else ""
+        why = "all of it for one request, where it is alone" if shares_context(plan) else why
         rows.append(("max_model_len", str(length), why))
     if request.max_num_seqs is None and plan.max_num_seqs is not None:
         why = "for the load"
         if plan.max_num_seqs < asked:
             why = f"all that fits in memory of {asked}; the others are queued"
+        elif shares_context(plan):
+            why = "they share the context: a second request does not wait"
         elif room:
             what, each = ("slots", length or tokens) if reserved else ("requests", tokens)
             why = f"{int(room):,} {what} of {each:,} tokens fit in memory"
@@ -293,6 +325,11 @@ def _why_8_bits(facts: Facts, plan: Plan, asked: int, room: float | None) -> str
     wide = memory.room(facts, plain, tokens)
     usual = memory.room(facts, plain, min(tokens, USUAL_PROMPT + USUAL_OUTPUT)) or 0
     run = "all requests" if wide is None or wide < asked else f"{SLOTS} requests"
+    if shares_context(plan):
+        return (
+            f"only so the context is {plan.max_model_len:,} tokens; its effect on acceptance was "
+            "not measured apart: compare answers"
+        )
     if room is not None and wide is not None and wide < room < asked:
         run = f"{int(room)} of {asked} requests"
     if plan.method == "none" and wide is not None and wide >= asked and usual >= SLOTS:

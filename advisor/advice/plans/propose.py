@@ -180,7 +180,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         quantization=named.quantization,
         method="none",
         max_num_seqs=lim.max_num_seqs,
-        max_num_batched_tokens=lim.max_num_batched_tokens,
+        max_num_batched_tokens=lim.max_num_batched_tokens if known.memory_share else None,
         max_model_len=lim.max_model_len,
         memory_fraction=lim.memory_fraction if known.memory_share else None,
         tp=tp,
@@ -198,6 +198,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
             *topology.flags(facts, split[0]),
             *remote_code(facts, named.model),
             *chat_format(facts),
+            *plan_limits.shared_context(facts),
         ),
         env=needed_env(facts),
     )

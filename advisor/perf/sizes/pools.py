@@ -122,6 +122,8 @@ LATENT = sourced(
 )
 
 
+SHARED_CONTEXT = ("--kv-unified", None)
+
 # llama.cpp keeps a recurrent state for every drafted token of these alone; of other drafts it keeps
 # a copy in the machine's memory. Source: common/common.h, need_n_rs_seq (b11312).
 ROLLS_BACK = ("mtp", "eagle3", "dflash", "dspark")
@@ -131,6 +133,11 @@ def state_bytes(shape: LLM, plan: Plan) -> float:
     """Recurrent states of a running request on the device: one, and one for every drafted token."""
     copied = plan.engine not in SERVERS and plan.method not in ROLLS_BACK
     return (shape.state_mb_per_seq or 0.0) * 1e6 * (1 if copied else 1 + plan.k)
+
+
+def shares_context(plan: Plan) -> bool:
+    """Whether llama-server's slots share one context, so that one request may take all of it."""
+    return SHARED_CONTEXT in plan.extra
 
 
 def full_layers(shape: LLM) -> int:
