@@ -49,7 +49,7 @@ NOTES = _by_option("""\
   the system
 --mem-fraction-static SD304: written out: speculation takes its share of the KV pool
 --no-enable-prefix-caching --disable-prefix-caching --disable-radix-cache SD403: off on purpose:
-  with MTP on a hybrid it pays only for long shared prefixes
+  with MTP on a hybrid answers on cache hits can be wrong, and states take memory
 --no-cache-prompt SD403: off on purpose: the prompts share no prefix
 --mamba-scheduler-strategy --mamba-radix-cache-strategy SD230: a hybrid model needs it with
   speculation at this version

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from advisor import recommend
@@ -41,13 +43,63 @@ def test_less_than_a_page_is_not_cached(shared: int, cached: bool) -> None:
     advice = ask(shared / 2048, 2048)
     assert advice.candidate is not None
     assert advice.plan_off.prefix_caching is cached
-    assert advice.candidate.prefix_caching is cached
+    assert advice.candidate.prefix_caching is False  # vllm#43559: a hybrid with MTP
 
 
 def test_a_cut_prompt_is_cached_where_that_pays() -> None:
     short, long = ask(0.6, 3200), ask(0.6, 32768)
     assert short.plan_off.prefix_caching is False
     assert long.plan_off.prefix_caching is True
+
+
+# vLLM: for hybrids on from 0.26 on (config/model.py); SGLang: on
+@pytest.mark.parametrize(
+    ("model", "engine", "plain", "drafting"),
+    [
+        ("qwen3.6-35b-a3b", "vllm", True, False),
+        ("qwen3.6-35b-a3b", "vllm@0.25.1", False, False),
+        ("qwen3.6-27b", "sglang", True, False),
+        ("qwen3-32b", "vllm", True, True),
+        ("deepseek-v3.1", "vllm", True, True),
+    ],
+)
+@pytest.mark.parametrize("workload", ["chat", "agent", "code", "mixed"])
+def test_off_only_for_a_hybrid_with_mtp(
+    model: str, engine: str, plain: bool, drafting: bool, workload: str
+) -> None:
+    name, _, release = engine.partition("@")
+    advice = recommend(
+        hardware="h200", gpus=8, model=model, engine=name, engine_version=release or None,
+        workload=workload, what_if=False,
+    )  # fmt: skip
+    assert advice.plan_off.prefix_caching is plain
+    assert advice.candidate is not None and advice.candidate.prefix_caching is drafting
+    if advice.decision != "on":
+        assert "--no-enable-prefix-caching" not in advice.launch.argv or not plain
+
+
+@pytest.mark.parametrize(
+    "asked", [{"prefix_share": 0.8, "ctx_tokens": 16384}, {"goal": "ttft"}, {}]
+)
+def test_the_launch_that_keeps_the_cache_is_an_alternative(asked: dict[str, Any]) -> None:
+    advice = recommend(hardware="gb10", concurrency=2, what_if=False, **asked)
+    texts = [one for one in advice.reasons if "Drafts and prefix cache together" in one.text]
+    assert len(texts) == (1 if asked else 0)
+    for one in texts:
+        assert "--enable-prefix-caching in place of --no-enable-prefix-caching" in one.text
+        assert "vllm-project/vllm#43559" in one.sources
+
+
+def test_drafts_are_weighed_against_the_server_that_caches() -> None:
+    """Long prompts of which nine tenths are shared: a server that finds them again is faster than
+    one that drafts and computes them each time.
+    """
+    advice = ask(0.9, 32768)
+    assert advice.decision == "off" and advice.estimate is not None
+    rate, alone = advice.estimate.output_tok_s, ask(0.0, 32768).estimate
+    assert alone is not None and rate.baseline is not None and rate.speedup.p50 < 1
+    assert rate.baseline > 2 * (alone.output_tok_s.baseline or 0)
+    assert rate.value == pytest.approx(rate.baseline * rate.speedup.p50, rel=1e-6)
 
 
 def test_no_gain_comes_from_a_slower_plain_server() -> None:

@@ -17,7 +17,7 @@ from advisor.advice.decide import (
     p_objective,
     vetoes,
 )
-from advisor.advice.explain import caveats
+from advisor.advice.explain import cached, caveats
 from advisor.advice.explain.difference import Answers, without_acceptance
 from advisor.advice.explain.measured import from_evidence
 from advisor.advice.explain.no_method import from_drafter, no_method
@@ -62,6 +62,7 @@ def explain(facts: Facts, verdict: Verdict, answers: Answers) -> tuple[Reason, .
             _from_decision(facts, verdict, best, goal),
             _from_objectives(facts, verdict, best),
             _from_queue(facts, verdict, best),
+            cached.alternative(facts, base, best),
         ]
         layout = placement.choice(answers.layouts)
         unseen = caveats.head(facts, best.plan) if verdict.decision != "off" else None

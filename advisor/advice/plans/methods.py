@@ -19,13 +19,12 @@ from advisor import engines
 from advisor.advice.plans import checkpoints
 from advisor.advice.wording import asked_method
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method, Plan
-from advisor.domain.question import USUAL_PROMPT
+from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
 from advisor.engines.traits import EngineTraits, gguf_engine, traits
 from advisor.engines.versions import parts
 from advisor.knowledge import drafters
-from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
@@ -221,30 +220,34 @@ def _ranges(wanted: Sequence[tuple[int, int]], top: int) -> tuple[tuple[int, int
 
 
 def with_caching(facts: Facts, plan: Plan) -> Plan:
-    """The plan without speculation with its prefix cache on or off. On for a model without
-    recurrent layers, whose hits cost nothing. A hybrid finds whole pages again and its prompts are
-    cut at the end of the last one: on where a page is shared and that is estimated to pay.
+    """The plan without speculation with its prefix cache as the release has it unless told. That
+    of a hybrid holds states that requests could have, finds whole pages again, and cuts prompts at
+    the end of the last one: off where it keeps requests waiting, and where it is said what prompts
+    share, on where that is a page and estimated to pay.
     """
     if habits(facts).pool == "slots":
         return plan  # its prompt cache is per slot and on by default
-    on = plan.model_copy(update={"prefix_caching": True})
-    if not _is_hybrid(facts):
-        return on
-    off = plan.model_copy(update={"prefix_caching": False})
-    return on if _shares_page(facts) and _pays(facts, on, off) else off
+    hybrid = _is_hybrid(facts)
+    on, off = (plan.model_copy(update={"prefix_caching": cached}) for cached in (True, False))
+    if facts.prefix_share and hybrid:
+        return on if _shares_page(facts) and _pays(facts, on, off) else off
+    usual = engines.get(plan.engine).effective_prefix_caching(plan, hybrid)
+    tokens = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
+    room = memory.room(facts, on, tokens) if hybrid else None
+    asked = memory.replica(facts, on).concurrency or 1
+    return off if usual is False or (room is not None and room < asked) else on
 
 
 def caching_beside(facts: Facts, base: Plan, method: Method) -> bool | None:
-    """The same of a method's plan beside `base`. With MTP on a hybrid the cache also costs hit rate
-    and carries a correctness defect (vllm#38182, #43559), so it then needs a large share to be
-    worth it. So it does with a drafter that its publisher serves without it.
+    """The same of a method's plan beside `base`: off with a drafter that its publisher serves so,
+    and with MTP on a hybrid, unless prompts share a part and the engine keeps states apart: in
+    vLLM's pages hits lose one and can answer wrongly (vllm#38182, #43559).
     """
     own = drafter(facts, method)
-    without = own is not None and own.prefix_caching is False  # as its publisher serves it
-    if not base.prefix_caching or not (_is_hybrid(facts) or without):
-        return base.prefix_caching
-    needed = knowledge.threshold("prefix_share_worth_caching_with_mtp").value
-    return (facts.prefix_share or 0.0) >= needed and _shares_page(facts)
+    without = own is not None and own.prefix_caching is False
+    if method == "mtp" and _is_hybrid(facts):
+        without = habits(facts).states_in_pool or not facts.prefix_share
+    return base.prefix_caching and not without
 
 
 def _is_hybrid(facts: Facts) -> bool:
