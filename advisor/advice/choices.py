@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from advisor import engines
 from advisor.advice.plans import checkpoints
-from advisor.advice.plans.limits import FOUR_BITS, SLOTS
+from advisor.advice.plans.limits import FEW, FOUR_BITS, SLOTS
 from advisor.advice.quantisations import (
     fits,
     holds_slots,
@@ -96,9 +96,6 @@ def _gguf_instead(facts: Facts, slots: int) -> str | None:
     """
     hardware, engine = facts.hardware, facts.engine
     assert hardware is not None and facts.model is not None  # of a question
-    if facts.request is not None and facts.request.max_num_seqs is not None:  # no engine's matter
-        request = facts.request.model_copy(update={"max_num_seqs": None})
-        facts = with_fields(facts, request=request)
     one = with_fields(facts, concurrency=1)
     here = with_fields(one, quant=quant_default(one)[0])
     named, small = checkpoints.available(here), fits(here) is not False
@@ -106,8 +103,9 @@ def _gguf_instead(facts: Facts, slots: int) -> str | None:
         return None
     gguf = with_fields(facts, engine="llama-server")
     other = with_fields(gguf, quant=quant_default(gguf)[0], concurrency=1)
-    if fits(other) is not True:
-        return None
+    below = other.quant is not None and (other.quant.bits or 0.0) < FOUR_BITS
+    if fits(other) is not True or (below and (facts.concurrency or 1) > FEW):
+        return None  # many are served worse so than told how many GPUs they need
     published = checkpoints.available(other)
     if named and small:
         wide = other.quant is not None and (other.quant.bits or 0.0) >= FOUR_BITS

@@ -106,6 +106,9 @@ def _first_fit(facts: Facts) -> tuple[Quant, str]:
     row = first_row("quant", words)
     choices, why = [knowledge.quant(name) for name in row["quants"]], str(row["why"])
     all_slots = f" with all {slots} slots" if slots > 1 else ""
+    # what is quantised at every start comes last where that is much
+    late = [one for one in choices if checkpoints.made_late(with_fields(facts, quant=one))]
+    choices = [*(one for one in choices if one not in late), *late]
     large: list[str] = []
     unnamed: list[str] = []  # they fit, but nobody is known to publish them
     for choice in choices:

@@ -66,7 +66,7 @@ def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Defaul
     """The request with a published checkpoint of four bits, where "int4" or "4bit" was asked for
     and nobody publishes one by that name.
     """
-    assert bare.model is not None  # of a question
+    assert bare.model is not None and bare.hardware is not None  # of a question
     if request.quant is None or knowledge.quant(request.quant).id != LAYOUT_OPEN:
         return request, []
     if LAYOUT_OPEN in {row.quant for row in knowledge.checkpoints(bare.model)}:
@@ -77,6 +77,7 @@ def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Defaul
         runs = request.engine is None or not quant.engines or engine in quant.engines
         able = (with_fields(bare, quant=quant, engine=name) for name in quant.engines or (engine,))
         four = FOUR_BITS <= (quant.bits or 0.0) < FOUR_BITS + 1
+        four = four and bare.hardware.arch in (quant.archs or (bare.hardware.arch,))
         if four and runs and any(map(checkpoints.available, able)):
             why = f"{request.quant} means four bits: a published checkpoint"
             return request.model_copy(update={"quant": quant.id}), [("quant", quant.id, why)]

@@ -12,7 +12,7 @@ import pytest
 from advisor.advice import recommend as recommend_module
 from advisor.advice import resolve
 from advisor.advice.decide import after_a_look
-from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG
+from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG, address
 from advisor.advice.quantisations import quant_of_repository
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, OwnRun, Request, UnknownFact
@@ -214,8 +214,9 @@ def test_a_model_known_by_name_alone_is_served_from_what_the_user_names() -> Non
 
 def test_experts_leave_the_card_only_of_files_that_somebody_publishes() -> None:
     for model in ("deepseek-v3.1", "deepseek-v3.2"):
-        with pytest.raises(AdvisorError, match="does not fit"):
-            recommend(hardware="rtx3060", model=model)
+        made = recommend(hardware="rtx3060", model=model)  # all experts, for one context of 8,192
+        files = {address(row) for row in knowledge.checkpoints(knowledge.llm(model))}
+        assert made.plan.model in files and "--cpu-moe" in made.launch.argv
 
 
 def test_a_class_of_models_cannot_be_launched() -> None:
@@ -393,3 +394,41 @@ def test_deepseek_v4_flash_fits_where_its_published_checkpoint_was_run(
     )
     assert advice.facts.quant is not None and advice.facts.quant.id == "mxfp4"
     assert advice.candidate is not None
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "quant"),
+    [
+        ("minimax-m3", "vllm", "nvfp4"),  # 852 GB in 16 bits, read and quantised at every start
+        ("nemotron-3-ultra-550b-a55b", "sglang", "nvfp4"),  # 1.1 TB
+        ("nemotron-3-ultra-550b-a55b", "vllm", "nvfp4"),
+        ("deepseek-v3.1", "vllm", "fp8"),  # published so
+        ("qwen3-8b", "vllm", "fp8"),  # 16 GB are quantised while they are loaded
+    ],
+)
+def test_a_published_checkpoint_comes_before_a_large_one_made_at_load(
+    model: str, engine: str, quant: str
+) -> None:
+    facts = resolve.bare_facts(Request(hardware="b200", gpus=8, model=model, engine=engine))
+    assert facts.quant is not None and facts.quant.id == quant
+
+
+@pytest.mark.parametrize("hardware", ["mi300x", "mi355x", "r9700", "rx7900xtx", "v100", "t4"])
+@pytest.mark.parametrize("word", ["int4", "4bit"])
+def test_four_bits_are_a_format_that_the_device_runs(hardware: str, word: str) -> None:
+    """vLLM's platform lists, and Marlin's least compute capability (8.0), leave NVFP4 out."""
+    for model in ("glm-5.2", "minimax-m3", "apertus-1.5-70b", "qwen3-32b", "deepseek-v4-pro"):
+        try:
+            asked = Request(hardware=hardware, gpus=8, model=model, quant=word)
+            facts = resolve.bare_facts(asked)
+        except AdvisorError:
+            continue
+        assert facts.quant is not None and facts.quant.family != "nvfp4"
+
+
+def test_many_users_are_told_how_many_gpus_they_need() -> None:
+    """Once a GGUF of two bits in llama-server for 128 users."""
+    asked = {"hardware": "h200", "gpus": 8, "model": "kimi-k3", "what_if": False}
+    with pytest.raises(AdvisorError, match=r"does not fit .* with vllm.*what fits: --gpus 16$"):
+        recommend(**asked, concurrency=128)
+    assert recommend(**asked, concurrency=2).plan.engine == "llama-server"

@@ -20,6 +20,10 @@ from advisor.knowledge.names import quant_word
 
 PLACEHOLDER_ORG = "YOUR-ORG/"  # before the name of a checkpoint that nobody is known to publish
 FULL = "bf16"
+# beyond it, a published checkpoint of the device's own formats comes first
+MOST_MADE_GB = sourced(
+    600, "GB", "own choice: 16 bit weights that are read and quantised at every start", "chosen"
+)
 KEPT = sourced(
     0.9,
     "share of the usable memory",
@@ -162,6 +166,15 @@ def available(facts: Facts) -> bool:
         or _converts(model, engine)
         or at_load(facts, "none") is not None
     )
+
+
+def made_late(facts: Facts) -> bool:
+    """Whether the quantisation would be made of a very large 16 bit checkpoint at every start."""
+    model, quant = facts.model, facts.quant
+    if model is None or quant is None or 2 * (model.total_params_b or 0.0) <= MOST_MADE_GB:
+        return False
+    made = at_load(facts, "none") is not None
+    return made and knowledge.checkpoint(model, quant, facts.engine, "none") is None
 
 
 def others(model: LLM, engine: str, hw: Hardware, tried: tuple[str, ...]) -> tuple[Quant, ...]:

@@ -29,6 +29,9 @@ FOUR_BITS = sourced(
     "below, quality falls faster than memory is won: not chosen for the sake of more slots",
     "chosen",
 )
+FEW = sourced(
+    16, "requests at once", "own choice: for more, below four bits is no answer", "chosen"
+)
 SLOTS = sourced(
     4,
     "requests at once",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.advice.plans import checkpoints, offload, propose, topology
+from advisor.advice.plans.limits import FEW, FOUR_BITS
 from advisor.advice.wording import name_of
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
@@ -27,9 +28,6 @@ SAME_STEP = sourced(
     "bits a weight",
     "between formats of one step: AWQ has 4.25, Q4_K_M 4.89",
     "chosen",
-)
-FOUR_BITS = sourced(
-    4.0, "bits a weight", "another engine is no way out with fewer: quality falls faster", "chosen"
 )
 CONTEXT_STEPS = sourced(
     (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024),
@@ -109,7 +107,8 @@ def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
         yield f"--quant {quant.id}"
     elif plain.engine in memory.SERVERS:
         quant = largest_quant(facts, _as_gguf(plain), like=True)
-        if quant is not None:
+        many = (facts.concurrency or 1) > FEW
+        if quant is not None and not (many and (quant.bits or 0.0) < FOUR_BITS):
             yield f"--engine llama-server --quant {quant.id}"
     yield from other_counts(facts, plain)
 
@@ -141,7 +140,8 @@ def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
         hardware.hardware_class in BUILT_IN
         or (hardware.hardware_class == "unified" and not topology.has_port(hardware))
     )
-    return () if built_in else tuple(count for count in GPU_COUNTS if count > gpus)
+    boards = (16, 32) if hardware is not None and hardware.machine_gpus is not None else ()
+    return () if built_in else tuple(n for n in (*GPU_COUNTS, *boards) if n > gpus)
 
 
 def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
