@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor import engines, recommend
+from advisor import engines, recommend, validate
 from advisor.cli.app import cli
 from advisor.domain.nouns import Advice, AdvisorError, Hardware
 from advisor.render import notes
@@ -284,5 +284,30 @@ def test_a_dollar_in_a_variable_is_no_reference(value: str) -> None:
 def test_a_unit_of_several_machines_says_how_the_others_start() -> None:
     made = recommend(hardware="h100", gpus=16, model="deepseek-v3.1", what_if=False)
     assert "# one server over 2 machines: start it on the first" in FORMS["systemd"].write(made)
-    assert "over 2 machines" not in FORMS["ray"].write(made)
-    assert "pipeline_parallel_size: 2" in FORMS["ray"].write(made)
+    text = FORMS["ray"].write(made)
+    assert "over 2 machines" not in text and "tensor_parallel_size: 16" in text
+
+
+# wheels' metadata: ray 2.60.0 requires vllm[audio]==0.29.0 for the extra "llm", 2.57.0 0.25.1
+@pytest.mark.parametrize(
+    ("asked", "release", "head"),
+    [
+        (None, "0.29.0", "pip install 'ray[serve,llm]==2.60.0'"),
+        ("0.25.1", "0.25.1", "pip install 'ray[serve,llm]==2.57.0'"),
+        ("0.32.0", "0.32.0", "pip install 'ray[serve,llm]'"),  # none takes it by itself
+    ],
+)
+@pytest.mark.parametrize("model", ["deepseek-v3.1", "qwen3.6-35b-a3b", "llama-3.3-70b"])
+def test_ray_gets_the_vllm_that_it_takes(
+    model: str, asked: str | None, release: str, head: str
+) -> None:
+    made = recommend(
+        hardware="h100", gpus=16, model=model, engine="vllm", engine_version=asked, what_if=False
+    )
+    text = FORMS["ray"].write(made)
+    assert text.startswith(f"# vllm {release} for h100") and head in text
+    (config,) = yaml.safe_load(text)["applications"][0]["args"]["llm_configs"]
+    pip = config.get("runtime_env", {}).get("pip")
+    assert pip == (["vllm==0.32.0"] if asked == "0.32.0" else None)
+    report = validate(None, text=text, name="serve.yaml", engine_version=release)
+    assert not [one for one in report.findings if one.severity == "error"]

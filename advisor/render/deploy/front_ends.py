@@ -17,9 +17,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from advisor import engines
+from advisor.advice.recommend import recommend
 from advisor.domain.nouns import Advice, AdvisorError, Flag, Plan
 from advisor.engines.writer import write_file
 from advisor.render.deploy import serving
@@ -83,9 +85,13 @@ def _lines(server: Server) -> list[str]:
 
 
 def ray_serve(advice: Advice) -> str:
-    """The configuration for `serve run FILE` or `serve deploy FILE`. Raises AdvisorError for other
-    engines than vLLM.
+    """The configuration for `serve run FILE` or `serve deploy FILE`: planned for the vLLM that the
+    newest Ray takes, where no release was asked for. Raises AdvisorError for other engines.
     """
+    if advice.request.engine_version is None:
+        newest = {"engine": "vllm", "engine_version": _ray_releases()[0]["vllm"]}
+        with suppress(AdvisorError):  # a model that needs a newer one
+            advice = recommend(advice.request.model_copy(update=newest), what_if=False)
     title = serving.title(advice, "recommend --format ray")
     return several([(advice, "", "/")], title)
 
@@ -95,6 +101,9 @@ def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
     Raises AdvisorError for other engines than vLLM.
     """
     made = [_application(*part) for part in parts]
+    release = parts[0][0].plan.engine_version or ""
+    taken = next((row for row in _ray_releases() if release.startswith(row["vllm"])), None)
+    exact = f"=={taken['release']}" if taken is not None else ""
     key = (
         "API key: none; Ray Serve asks for none, so anyone who reaches the port may use the server"
     )
@@ -107,8 +116,18 @@ def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
             ),
             "applications": [application for application, _ in made],
         },
-        [*title, "pip install 'ray[serve,llm]', then: serve run FILE"],
+        [
+            *title,
+            f"pip install 'ray[serve,llm]{exact}', then: serve run FILE",
+            "for gated models `ray start` needs HF_TOKEN in its environment on each machine",
+        ],
     )
+
+
+def _ray_releases() -> list[dict[str, str]]:
+    """Ray's releases with the vLLM that each takes, newest first."""
+    rows: list[dict[str, str]] = engines.get("vllm").catalogue.notes["ray"]
+    return rows
 
 
 def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any], Server]:
@@ -128,8 +147,13 @@ def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any
         },
         "engine_kwargs": _arguments(server),
     }
-    if server.env:
-        model["runtime_env"] = {"env_vars": server.env}
+    environment: dict[str, Any] = {"env_vars": server.env} if server.env else {}
+    release = server.plan.engine_version or ""
+    if not any(release.startswith(row["vllm"]) for row in _ray_releases()):
+        note = "no known Ray takes this release by itself: test it, or leave --engine-version out"
+        environment["pip"] = NotedValue([f"vllm=={release}"], note)
+    if environment:
+        model["runtime_env"] = environment
     application = {
         "name": server.name,
         "route_prefix": route,
