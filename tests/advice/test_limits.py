@@ -186,6 +186,17 @@ def test_what_is_given_stands_in_both_arms(engine: str) -> None:
         assert arm.memory_fraction == given.get("memory_fraction")
 
 
+@pytest.mark.parametrize("kind", ["q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"])
+def test_every_cache_type_of_llama_server_can_be_asked_for(kind: str) -> None:
+    """The choices of --cache-type-k (llama-server 0.5.0 --help)."""
+    made = recommend(
+        hardware="rtx4090", model="qwen3-32b", engine="llama-server", kv_cache_dtype=kind,
+        what_if=False,
+    )  # fmt: skip
+    words = made.launch.argv
+    assert [words[words.index(f"--cache-type-{part}") + 1] for part in "kv"] == [kind, kind]
+
+
 def test_a_limit_that_cannot_serve_the_question_is_refused() -> None:
     with pytest.raises(AdvisorError, match="--max-model-len 2048 is shorter"):
         recommend(hardware="gb10", max_model_len=2048)

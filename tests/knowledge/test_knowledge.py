@@ -421,3 +421,22 @@ def test_no_model_is_said_to_lack_what_was_measured_on_it() -> None:
         m for m in measured if not (knowledge.llm(m).mtp_layers or knowledge.llm(m).assistant)
     }
     assert lacking <= WITHOUT_A_LAUNCH, sorted(lacking - WITHOUT_A_LAUNCH)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("glm-5.3", None),  # a release of its own, of which a variant alone is known
+        ("zai-org/GLM-5.3", None),
+        ("step-3.5", None),
+        ("glm-5.3-flash", "glm-5.3-flash"),
+        ("qwen3-30b", "qwen3-30b-a3b"),
+        ("llama-3.3-70", "llama-3.3-70b"),
+    ],
+)
+def test_a_release_is_no_short_name_of_its_variant(name: str, wanted: str | None) -> None:
+    if wanted is not None:
+        assert knowledge.llm(name).id == wanted
+        return
+    with pytest.raises(UnknownFact, match="-flash"):
+        knowledge.llm(name)
