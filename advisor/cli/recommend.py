@@ -54,8 +54,21 @@ SCHEMA_NAMES = tuple(SCHEMAS)
     type=click.Path(file_okay=False, path_type=Path),
     help="Write the launch, the A/B script, the rollback and the reasons to a folder.",
 )
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Of the file: image, claim, namespace, host or port.",
+)
 def recommend(
-    form: str, explain: bool, quiet: bool, ab: bool, folder: Path | None, **asked: Any
+    form: str,
+    explain: bool,
+    quiet: bool,
+    ab: bool,
+    folder: Path | None,
+    settings: tuple[str, ...],
+    **asked: Any,
 ) -> None:
     """Recommend speculative decoding on or off, with k, expected gain, reasons and launch command.
 
@@ -70,9 +83,15 @@ def recommend(
         raise click.UsageError(
             "--out needs a form that starts a server, and writes both runs itself"
         )
+    if settings and folder is None and form not in STARTS:
+        raise click.UsageError(f"--set needs --out, or --format {', '.join(STARTS)}")
     if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
     advice = advice_for(asked)
+    if settings:
+        from advisor.render.deploy.settings import read_settings  # start-up: rarely asked
+
+        advice = advice.model_copy(update={"settings": read_settings(settings)})
     if folder is not None:
         write_folder(advice, None if form == "text" else form, folder)
     else:

@@ -304,4 +304,5 @@ class Advice(Frozen):
     launch_on: LaunchText | None = None  # for `measure`: the arm to try
     measure_with: tuple[str, ...] = ()  # for `measure`: the exact commands of the A/B
     evidence_newest: str = ""
+    settings: tuple[tuple[str, str], ...] = ()  # of the file to write, see render/deploy/settings
     next_run: NextRun | None = None  # with own runs: what to measure next; None: it is settled

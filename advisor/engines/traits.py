@@ -46,6 +46,7 @@ class EngineTraits(NamedTuple):
     caches: tuple[str, ...] = ()  # folders of ~/.cache that outlive a container: weights, kernels
     linked: tuple[tuple[str, str], ...] = ()  # options of a server that spans linked machines
     linked_note: str = ""  # what to start on the other machines
+    linked_env: tuple[str, ...] = ()  # variables that name this machine on the link
     stages: str | None = None  # the first release that drafts where each machine holds some layers
     image_starts: bool = False  # the image's entrypoint is the server, so that only options follow
     model_first: bool = False  # the model stands before the options, without a flag
@@ -104,6 +105,11 @@ _TRAITS: dict[Engine, EngineTraits] = {
         linked_note="On machine {machines} the same with --node-rank {ranks} --headless; "
         "FIRST_MACHINE_IP is the first one's address on the link; set on each VLLM_HOST_IP to its "
         "own, NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to its interface",
+        linked_env=(
+            "NCCL_SOCKET_IFNAME=INTERFACE",
+            "GLOO_SOCKET_IFNAME=INTERFACE",
+            "VLLM_HOST_IP=THIS_MACHINE_IP",
+        ),
         stages="0.30.0",
     ),
     "sglang": EngineTraits(
@@ -135,6 +141,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         linked_note="On machine {machines} the same with --node-rank {ranks}; FIRST_MACHINE_IP is "
         "the first one's address on the link; set on each NCCL_SOCKET_IFNAME and "
         "GLOO_SOCKET_IFNAME to its interface",
+        linked_env=("NCCL_SOCKET_IFNAME=INTERFACE", "GLOO_SOCKET_IFNAME=INTERFACE"),
     ),
     "llama-server": _LLAMA,
     "ik_llama.cpp": _LLAMA._replace(name="ik_llama.cpp", k_range=(1, 2, 3), writable=False),

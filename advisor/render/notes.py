@@ -59,7 +59,6 @@ NOTES = _by_option("""\
 --tool-call-parser SD219: the parser of this model family
 --trust-remote-code: configuration and tokenizer of this model are code of its repository: read it
   first
---host: inside a container the loopback address reaches nobody
 """)
 # the same for a plan with a published drafter in place of the model's own head
 DRAFTER_NOTES = _by_option("""\

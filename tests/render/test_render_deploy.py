@@ -225,7 +225,7 @@ def test_the_deployment_replaces_and_waits() -> None:
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
     probe = container["startupProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] >= serving.startup_seconds(cases.on())
-    assert service["spec"]["ports"] == [{"port": 8000, "targetPort": 8000}]
+    assert service["spec"]["ports"] == [{"name": "http", "port": 8000, "targetPort": 8000}]
 
 
 def test_systemd_words_are_quoted_for_systemd() -> None:
@@ -283,7 +283,12 @@ def test_a_dollar_in_a_variable_is_no_reference(value: str) -> None:
 
 def test_a_unit_of_several_machines_says_how_the_others_start() -> None:
     made = recommend(hardware="h100", gpus=16, model="deepseek-v3.1", what_if=False)
-    assert "# one server over 2 machines: start it on the first" in FORMS["systemd"].write(made)
+    unit = FORMS["systemd"].write(made)
+    assert "# one server over 2 machines: start it on the first" in unit
+    for name in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "VLLM_HOST_IP"):
+        assert f"\nEnvironment={name}=" in unit
+    alone = recommend(hardware="h100", gpus=8, model="qwen3-32b", what_if=False)
+    assert "NCCL_SOCKET_IFNAME" not in FORMS["systemd"].write(alone)
     text = FORMS["ray"].write(made)
     assert "over 2 machines" not in text and "tensor_parallel_size: 16" in text
 
@@ -311,3 +316,83 @@ def test_ray_gets_the_vllm_that_it_takes(
     assert pip == (["vllm==0.32.0"] if asked == "0.32.0" else None)
     report = validate(None, text=text, name="serve.yaml", engine_version=release)
     assert not [one for one in report.findings if one.severity == "error"]
+
+
+def documents(text: str) -> dict[str, dict[str, Any]]:
+    return {one["kind"]: one for one in yaml.safe_load_all(text)}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_deployment_meets_a_platforms_list(name: str) -> None:
+    """Kubernetes' own fields for what a pod asks for, how long a start takes and when it hangs."""
+    made = documents(deployment_yaml(ENGINES[name]))
+    deployment, pod = made["Deployment"]["spec"], made["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    start, alive = container["startupProbe"], container["livenessProbe"]
+    longest = start["periodSeconds"] * start["failureThreshold"]
+    assert deployment["progressDeadlineSeconds"] > longest
+    assert alive["httpGet"] == start["httpGet"]
+    assert alive["periodSeconds"] * alive["failureThreshold"] >= 60  # not for a long step
+    asked = container["resources"]["requests"]
+    (shm,) = [one["emptyDir"] for one in pod["volumes"] if one["name"] == "shm"]
+    sizes = [int(size.removesuffix("Gi")) for size in (asked["memory"], shm["sizeLimit"])]
+    assert asked["cpu"] >= 1 and sizes[0] > sizes[1] > 0  # a memory-backed volume counts
+    (gpu,) = container["resources"]["limits"]
+    assert {"key": gpu, "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
+    safe = container["securityContext"]
+    assert safe["allowPrivilegeEscalation"] is False
+    assert ("seccompProfile" in safe) == ("amd" not in name)
+    assert made["Service"]["spec"]["ports"][0]["name"] == "http"
+    counted = "annotations" in made["Deployment"]["spec"]["template"]["metadata"]
+    assert counted == name.startswith("vllm")  # the others count where they are told to
+
+
+def test_every_server_has_a_claim_of_its_own() -> None:
+    """Two pods cannot mount one ReadWriteOnce claim on two nodes."""
+    one, two = (documents(deployment_yaml(cases.on(), suffix)) for suffix in ("-a", "-b"))
+    names = [made["PersistentVolumeClaim"]["metadata"]["name"] for made in (one, two)]
+    assert len(set(names)) == 2
+    for made, name in zip((one, two), names, strict=True):
+        volumes = made["Deployment"]["spec"]["template"]["spec"]["volumes"]
+        assert {"claimName": name} in [one.get("persistentVolumeClaim") for one in volumes]
+
+
+DIGEST = "ghcr.io/us/vllm@sha256:" + "a" * 64
+SET = {"image": DIGEST, "claim": "models", "namespace": "llm", "host": "0.0.0.0", "port": "9001"}
+
+
+@pytest.mark.parametrize("form", STARTS)
+def test_a_file_can_be_changed_without_editing_it(form: str) -> None:
+    words = [part for item in SET.items() for part in ("--set", "=".join(item))]
+    asked = ["recommend", "--hw", "h100", "--model", "qwen3-8b", "--format", form, *words]
+    made = CliRunner().invoke(cli, asked)
+    assert made.exit_code == 0
+    text = made.output
+    container = form in ("docker-run", "compose", "quadlet", "k8s", "helm", "env")
+    assert ("@sha256" in text and "a" * 64 in text) == container
+    assert "9001" in text or form == "llama-swap"  # which gives each model a port
+    assert "this machine only" not in text
+    if form == "k8s":
+        made_of = documents(text)
+        assert set(made_of) == {"Deployment", "Service"}  # the claim exists
+        assert {one["metadata"]["namespace"] for one in made_of.values()} == {"llm"}
+        volumes = made_of["Deployment"]["spec"]["template"]["spec"]["volumes"]
+        assert {"claimName": "models"} in [one.get("persistentVolumeClaim") for one in volumes]
+    elif form not in ("helm", "env"):
+        assert "0.0.0.0" in text
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["image=a b", "image=", "port=0", "port=70000", "namespace=A", "host=a;b", "x=1", "port"],
+)
+def test_what_cannot_be_set_is_refused(word: str) -> None:
+    made = CliRunner().invoke(cli, ["recommend", "--hw", "h100", "--format", "k8s", "--set", word])
+    assert made.exit_code != 0
+    assert "--set" in (made.output + str(made.exception))
+
+
+def test_containers_keep_their_logs_short() -> None:
+    options = service_of(compose_yaml(cases.on()))["logging"]["options"]
+    assert options == {"max-size": "50m", "max-file": "3"}
+    assert "--log-opt max-size=50m" in FORMS["docker-run"].write(cases.on())

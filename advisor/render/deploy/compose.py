@@ -151,7 +151,7 @@ def _surroundings(server: Server) -> dict[str, Any]:
         "shm_size": NotedValue(server.shm, notes.SHM),
         "ports": NotedValue(
             [server.port_mapping],
-            "this machine only; drop the address to serve the network",
+            f"{server.reach}; without the address it serves the network",
         ),
         "volumes": _volumes(server),
         **({"configs": _mounts(server)} if server.files else {}),
@@ -167,6 +167,7 @@ def _surroundings(server: Server) -> dict[str, Any]:
             ),
         },
         "restart": "unless-stopped",
+        "logging": {"driver": "local", "options": {"max-size": "50m", "max-file": "3"}},
     }
 
 
@@ -205,6 +206,7 @@ def _options(server: Server) -> list[str]:
     """What stands before the image, one option a line."""
     lines = [
         f"--detach --name {server.name} --restart unless-stopped",
+        "--log-driver local --log-opt max-size=50m --log-opt max-file=3",
         *_gpu_options(server),
         f"--shm-size {server.shm.removesuffix('b')}",
         f"--publish {server.port_mapping}",

@@ -18,6 +18,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from advisor import engines
@@ -28,6 +29,7 @@ from advisor.render.deploy import serving
 from advisor.render.deploy.k8s import resource, typed_value
 from advisor.render.deploy.quoting import Block, NotedValue, comment, document
 from advisor.render.deploy.serving import Server
+from advisor.render.deploy.settings import setting
 
 _PORT = "${PORT}"  # llama-swap gives each model one
 BUILDER = "ray.serve.llm:build_openai_app"
@@ -91,7 +93,8 @@ def ray_serve(advice: Advice) -> str:
     if advice.request.engine_version is None:
         newest = {"engine": "vllm", "engine_version": _ray_releases()[0]["vllm"]}
         with suppress(AdvisorError):  # a model that needs a newer one
-            advice = recommend(advice.request.model_copy(update=newest), what_if=False)
+            planned = recommend(advice.request.model_copy(update=newest), what_if=False)
+            advice = planned.model_copy(update={"settings": advice.settings})
     title = serving.title(advice, "recommend --format ray")
     return several([(advice, "", "/")], title)
 
@@ -107,12 +110,13 @@ def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
     key = (
         "API key: none; Ray Serve asks for none, so anyone who reaches the port may use the server"
     )
-    listen = {"host": "127.0.0.1", "port": made[0][1].port}
+    server = made[0][1]
+    listen = {"host": server.address, "port": server.port}
     return document(
         {
             "proxy_location": "EveryNode",
             "http_options": NotedValue(
-                listen, f"this machine only; 0.0.0.0 serves the network. {key}"
+                listen, f"{server.reach}; 0.0.0.0 serves the network. {key}"
             ),
             "applications": [application for application, _ in made],
         },
@@ -131,7 +135,10 @@ def _ray_releases() -> list[dict[str, str]]:
 
 
 def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any], Server]:
-    server = serving.server_of(advice, _one_replica(advice.plan), suffix)
+    plan = _one_replica(advice.plan)
+    port = int(setting(advice, "port", "0")) or plan.port
+    server = serving.server_of(advice, plan.model_copy(update={"port": port}), suffix)
+    server = replace(server, address=setting(advice, "host", LOCAL))
     replicas = advice.plan.dp
     model: dict[str, Any] = {
         "model_loading_config": {

@@ -13,6 +13,7 @@ from math import ceil
 from typing import Any
 
 from advisor.domain.nouns import Advice, AdvisorError, Flag
+from advisor.engines.benchmarks import METRICS_FLAG
 from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.quoting import NotedValue, document
@@ -21,7 +22,10 @@ from advisor.render.deploy.serving import Server
 FORM = "a Kubernetes manifest"
 PROBE_PERIOD_S = 15
 RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel": "gpu.intel.com/xe"}
-_CLAIM = "model-cache"
+# labels and taints of NVIDIA's operator; those of others are not known here
+_LABELS = {"nvidia": {"nvidia.com/gpu.present": "true"}}
+_PRODUCT = "one kind: nvidia.com/gpu.product: NAME, see kubectl get nodes -L nvidia.com/gpu.product"
+_HANGS = "a hung engine is started again"
 _CACHE_EXTRA_GIB = 20  # compiled kernels, and room for another revision's small files
 _SECRET_KEYS = {serving.TOKEN: "hf-token"}
 _VALUES = "a Helm values file"
@@ -36,6 +40,7 @@ _KEYS = {
 }
 _OWN = ("--model", "--host", "--port")
 _CPUS, _MEMORY_EXTRA_GIB = 4, 16
+_PULL_S = 900  # for the image, before the container starts
 
 
 def deployment_yaml(advice: Advice, suffix: str = "") -> str:
@@ -44,33 +49,55 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     """
     server = serving.server(advice, container=FORM, suffix=suffix)
     label = {"app": server.name}
-    meta = {"name": server.name, "labels": label}
+    meta = _meta(server, server.name) | {"labels": label}
+    template: dict[str, Any] = {"labels": label}
+    if METRICS_FLAG.get(server.plan.engine) is None:  # others count only where they are told to
+        port = str(server.port)
+        template["annotations"] = {"prometheus.io/scrape": "true", "prometheus.io/port": port}
+    gpu = RESOURCES[server.vendor]
     pod = {
         "enableServiceLinks": NotedValue(
             False, "else a Service named vllm sets VLLM_PORT to an address, and the engine stops"
         ),
         "automountServiceAccountToken": False,
+        "tolerations": [{"key": gpu, "operator": "Exists", "effect": "NoSchedule"}],
+        **_node(server),
         "containers": [_container(server)],
         "volumes": _volumes(server),
     }
     deployment = {
         "replicas": 1,
+        "progressDeadlineSeconds": server.startup_s + _PULL_S,
         "strategy": NotedValue({"type": "Recreate"}, notes.ROLLOUT),
         "selector": {"matchLabels": label},
-        "template": {"metadata": {"labels": label}, "spec": pod},
+        "template": {"metadata": template, "spec": pod},
     }
-    service = {"selector": label, "ports": [{"port": server.port, "targetPort": server.port}]}
+    ports = [{"name": "http", "port": server.port, "targetPort": server.port}]
+    service = {"selector": label, "ports": ports}
     title = serving.title(advice, "recommend --format k8s")
     title.append(serving.key_note(server.plan.engine, "every pod of the cluster"))
-    files = [resource("ConfigMap", meta, "data", dict(server.files))] if server.files else []
-    return "---\n".join(
-        (
-            resource("PersistentVolumeClaim", {"name": _CLAIM}, "spec", claim(advice), title),
-            *files,
-            resource("Deployment", meta, "spec", deployment),
-            resource("Service", meta, "spec", service),
-        )
-    )
+    parts: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = []
+    if not server.claim:
+        name = _meta(server, _claim_name(server))
+        parts.append(("PersistentVolumeClaim", name, "spec", claim(advice)))
+    if server.files:
+        parts.append(("ConfigMap", meta, "data", dict(server.files)))
+    parts += [("Deployment", meta, "spec", deployment), ("Service", meta, "spec", service)]
+    return "---\n".join(resource(*part, () if i else title) for i, part in enumerate(parts))
+
+
+def _meta(server: Server, name: str) -> dict[str, Any]:
+    return {"name": name} | ({"namespace": server.namespace} if server.namespace else {})
+
+
+def _claim_name(server: Server) -> str:
+    return server.claim or f"{server.name}-cache"
+
+
+def _node(server: Server) -> dict[str, Any]:
+    """The nodes that it may run on, where their label is known."""
+    labels = _LABELS.get(server.vendor)
+    return {"nodeSelector": NotedValue(labels, _PRODUCT)} if labels else {}
 
 
 def resource(
@@ -132,10 +159,16 @@ def _container(server: Server) -> dict[str, Any]:
             f"kubectl create secret generic {server.name} --from-literal=hf-token=...",
         ),
         "ports": [{"containerPort": server.port}],
-        "resources": {"limits": {RESOURCES[server.vendor]: server.gpus}},
-        "securityContext": {"allowPrivilegeEscalation": False},
+        "resources": {
+            "requests": {"cpu": _CPUS, "memory": f"{_MEMORY_EXTRA_GIB + int(server.shm[:-2])}Gi"},
+            "limits": {RESOURCES[server.vendor]: server.gpus},
+        },
+        "securityContext": NotedValue(_security(server), "the image runs as root"),
         "startupProbe": NotedValue(startup_probe(server), notes.STARTUP),
         "readinessProbe": _probe(server),
+        "livenessProbe": NotedValue(
+            _probe(server) | {"timeoutSeconds": 10, "failureThreshold": 8}, _HANGS
+        ),
         "volumeMounts": [
             {"name": "cache", "mountPath": "/root/.cache"},
             {"name": "shm", "mountPath": "/dev/shm"},
@@ -148,11 +181,18 @@ def _container(server: Server) -> dict[str, Any]:
     }
 
 
+def _security(server: Server) -> dict[str, Any]:
+    """No new rights, and the container runtime's own list of system calls; ROCm needs more."""
+    calls = {} if server.vendor == "amd" else {"seccompProfile": {"type": "RuntimeDefault"}}
+    return {"allowPrivilegeEscalation": False, **calls}
+
+
 def _volumes(server: Server) -> list[Any]:
+    shm = {"medium": "Memory", "sizeLimit": f"{server.shm[:-2]}Gi"}
     files = [{"name": "files", "configMap": {"name": server.name}}] if server.files else []
     return [
-        {"name": "cache", "persistentVolumeClaim": {"claimName": _CLAIM}},
-        NotedValue({"name": "shm", "emptyDir": {"medium": "Memory"}}, notes.SHM),
+        {"name": "cache", "persistentVolumeClaim": {"claimName": _claim_name(server)}},
+        NotedValue({"name": "shm", "emptyDir": shm}, notes.SHM),
         *files,
         *own_volume(server),
     ]

@@ -21,6 +21,7 @@ from advisor.engines.writer import write_file
 from advisor.knowledge.rule_data import table
 from advisor.render.deploy.local_models import ModelMount, mount_model, on_this_machine
 from advisor.render.deploy.quoting import NotedValue
+from advisor.render.deploy.settings import setting
 from advisor.render.notes import unit_note
 
 # 289 s for 34.89 GiB in 42 shards on a GB10, doubled: a slower disk or a first download is common.
@@ -47,6 +48,9 @@ class Server:
     files: tuple[tuple[str, str], ...] = ()  # name and text; in a container they lie in its root
     mount: ModelMount | None = None  # what a container needs for a model of the user's own
     image: str = ""  # of a container, pinned
+    address: str = LOOPBACK  # of the machine, where a container's port is open
+    claim: str = ""  # that keeps its cache, "" where it gets one of its own
+    namespace: str = ""
 
     @property
     def traits(self) -> EngineTraits:
@@ -65,8 +69,13 @@ class Server:
 
     @property
     def port_mapping(self) -> str:
-        """Its port outside a container, for this machine only."""
-        return f"127.0.0.1:{self.port}:{self.port}"
+        """Its port outside a container."""
+        return f"{self.address}:{self.port}:{self.port}"
+
+    @property
+    def reach(self) -> str:
+        """Who reaches it."""
+        return "this machine only" if self.address == LOOPBACK else f"listens on {self.address}"
 
     @property
     def shm(self) -> str:
@@ -128,12 +137,21 @@ def server(
     if container:
         vendor(advice, container)
     plan = topology.on_each(advice.facts, plan or advice.plan)
+    host = setting(advice, "host", plan.host or "") or None
     if container:  # where that is the engine's default it needs no word
-        everywhere = ALL_ADDRESSES if traits(plan.engine).listens_locally else None
-        plan = plan.model_copy(update={"host": everywhere})
-    plan = plan.model_copy(update={"port": port or plan.port})
+        host = ALL_ADDRESSES if traits(plan.engine).listens_locally else None
+    port = port or int(setting(advice, "port", "0")) or plan.port
+    plan = plan.model_copy(update={"host": host, "port": port})
     made = server_of(advice, plan, suffix, container=bool(container))
-    return replace(made, image=image(advice, container)) if container else made
+    made = replace(made, address=setting(advice, "host", LOOPBACK))
+    if not container:
+        return made
+    return replace(
+        made,
+        image=setting(advice, "image") or image(advice, container),
+        claim=setting(advice, "claim"),
+        namespace=setting(advice, "namespace"),
+    )
 
 
 def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool = False) -> Server:
@@ -146,6 +164,9 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
     files = k_ranges.files(plan)
     launch = _place_files(adapter.to_launch(plan), files if container else {})
     units = adapter.units(launch)
+    host_note = "inside a container the loopback address reaches nobody"
+    if not container:
+        host_note = LOOPBACK_NOTE if plan.host == LOOPBACK else ""
     return Server(
         name=plan.engine.replace(".", "-").replace("_", "-") + suffix,
         plan=plan,
@@ -153,8 +174,7 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
         program=adapter.program,
         units=units,
         notes=tuple(
-            LOOPBACK_NOTE if unit == ("--host", LOOPBACK) else unit_note(advice, unit)
-            for unit in units
+            host_note if unit[0] == "--host" else unit_note(advice, unit) for unit in units
         ),
         startup_s=startup_seconds(advice),
         gpus=gpu_count(advice),

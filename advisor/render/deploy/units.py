@@ -94,7 +94,7 @@ def _surroundings(server: Server) -> list[str]:
     return [
         f"# {notes.SHM}",
         f"ShmSize={server.shm.removesuffix('b')}",
-        comment(f"this machine only; drop the address to serve the network. {key}"),
+        comment(f"{server.reach}; without the address it serves the network. {key}"),
         f"PublishPort={server.port_mapping}",
         *(f"Volume=%h/.cache/{name}:/root/.cache/{name}" for name in server.traits.caches),
         *_own_model(server),
@@ -140,6 +140,7 @@ def systemd_unit(advice: Advice) -> str:
         *(comment(note) for note in server.note_lines()),
         *_user(server),
         *_environment(server),
+        *_link(server),
         *(f"ExecStartPre=/bin/sh -c {word(write_file(name, text))}" for name, text in server.files),
         f"ExecStart=/usr/bin/env {command((server.program, *server.units))}",
         "Restart=on-failure",
@@ -169,6 +170,13 @@ def _user(server: Server) -> list[str]:
     ]
 
 
+def _link(server: Server) -> list[str]:
+    """The variables of a server that spans machines, for their operator to fill in."""
+    linked = {name for name, _ in server.traits.linked} & {unit[0] for unit in server.units}
+    names = server.traits.linked_env if linked else ()
+    return [f"Environment={name}" for name in names]
+
+
 def _environment(server: Server) -> list[str]:
     """Variables of the launch, and the file that holds the secrets."""
     key = serving.key_note(server.plan.engine, "every user of this machine")
@@ -176,7 +184,7 @@ def _environment(server: Server) -> list[str]:
         f"# secrets ({', '.join(server.secrets)}) as NAME=value lines, in a file that only root "
         "reads (chmod 600)",
         f"EnvironmentFile=-/etc/{server.name}/secrets.env",
-        comment(f"it listens on this machine only. {key}"),
+        comment(f"{server.reach}. {key}"),
         *(
             f"Environment={word(f'{name}={value}', dollars=False)}"
             for name, value in server.env.items()
