@@ -186,6 +186,16 @@ def test_what_is_given_stands_in_both_arms(engine: str) -> None:
         assert arm.memory_fraction == given.get("memory_fraction")
 
 
+@pytest.mark.parametrize(
+    ("hardware", "told"),
+    [("rtx3090", True), ("rtx5090", True), ("l4", False), ("h100", False), ("gb10", False)],
+)
+def test_a_card_that_may_drive_a_display_is_told(hardware: str, told: bool) -> None:
+    made = recommend(hardware=hardware, model="qwen3-8b", engine="vllm", what_if=False)
+    whys = {field: why for field, _, why in made.facts.defaults}
+    assert ("--gpu-memory-utilization 0.9" in whys.get("gpu_memory_utilization", "")) == told
+
+
 @pytest.mark.parametrize("kind", ["q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"])
 def test_every_cache_type_of_llama_server_can_be_asked_for(kind: str) -> None:
     """The choices of --cache-type-k (llama-server 0.5.0 --help)."""

@@ -38,6 +38,9 @@ SLOTS = sourced(
     "a server with fewer lets a second browser tab wait",
     "chosen",
 )
+DISPLAY_SHARE = sourced(
+    0.9, "share", "own choice: 2.4 of 24 GB stay with a desktop and its browser", "chosen"
+)
 LENGTHS = sourced(
     (131_072, 65_536, 32_768, 16_384, 8_192),
     "tokens",
@@ -314,6 +317,11 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
             what, each = ("slots", length or tokens) if reserved else ("requests", tokens)
             why = f"{int(room):,} {what} of {each:,} tokens fit in memory"
         rows.append(("max_num_seqs", str(plan.max_num_seqs), why))
+    share = plan.memory_fraction or 0.0
+    server = facts.hardware is None or facts.hardware.hardware_class == "datacenter"
+    if request.memory_fraction is None and share > DISPLAY_SHARE and not server:
+        why = f"where the card drives a display: --gpu-memory-utilization {DISPLAY_SHARE:g}"
+        rows.append(("gpu_memory_utilization", f"{share:g}", why))
     if request.kv_cache_dtype is None and plan.kv_cache_dtype is not None:
         why = "the model's attention takes no other"
         if not only_type(facts, plan):

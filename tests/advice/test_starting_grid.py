@@ -1,0 +1,117 @@
+"""Drawn questions over machines of 1 to 64 GPUs: each launch has the ranks of its machines, a
+context that the model has, memory that is there, and files in which our own rules find no error.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import Any
+
+import pytest
+
+from advisor import validate
+from advisor.advice import recommend
+from advisor.advice.plans import topology
+from advisor.domain.nouns import Advice, AdvisorError, Plan, Request
+from advisor.engines.traits import traits
+from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+from advisor.render.forms import FORMS, STARTS
+from advisor.rules.kit.models import longest_context
+from tests.advice.test_machines import options, world
+
+GPUS = (1, 1, 1, 2, 4, 8, 16, 32, 64)
+LOADS = ((1, 2048), (1, 32768), (4, 8192), (16, 2048), (64, 4096), (512, 1024))
+WORKLOADS = ("mixed", "chat", "code", "agent", "rag")
+MACHINES = [name for name in knowledge.hardware_ids() if not name.startswith("mix-")]
+MODELS = [name for name in knowledge.llm_ids() if not name.startswith("unknown")]
+
+
+def drawn(size: int, seed: int) -> list[Request]:
+    """Questions, the same every time."""
+    draw = random.Random(seed)
+    questions = []
+    for _ in range(size):
+        concurrency, tokens = draw.choice(LOADS)
+        fields: dict[str, Any] = {
+            "hardware": draw.choice(MACHINES),
+            "gpus": draw.choice(GPUS),
+            "interconnect": draw.choice((None, None, "roce", "ethernet")),
+            "engine": draw.choice((None, "vllm", "sglang", "llama-server")),
+            "model": draw.choice(MODELS),
+            "concurrency": concurrency,
+            "ctx_tokens": tokens,
+            "workload": draw.choice(WORKLOADS),
+        }
+        questions.append(Request(**fields))
+    return questions
+
+
+def answered(size: int, seed: int) -> list[Advice]:
+    """The answers of those that have one."""
+    advices = []
+    for question in drawn(size, seed):
+        try:
+            advices.append(recommend.recommend(question, what_if=False))
+        except AdvisorError:
+            continue
+    assert len(advices) > size // 5
+    return advices
+
+
+def check_ranks(advice: Advice, plan: Plan) -> None:
+    """Ranks of a server are those of its machines, and servers together use the GPUs."""
+    facts = advice.facts
+    if not traits(plan.engine).replicas:
+        return
+    told = options(facts, plan)
+    ranks, nodes = world(told), told.get("--nnodes", 1)
+    board = topology.board_gpus(facts) or facts.gpus
+    assert ranks <= nodes * board and ranks % nodes == 0
+    assert plan.tp * plan.pp * plan.dp == facts.gpus
+
+
+def check_room(advice: Advice, plan: Plan) -> None:
+    """The context is the model's at most, and the memory holds the plan."""
+    top = longest_context(advice.facts.model)
+    assert top is None or plan.max_model_len is None or plan.max_model_len <= top
+    bill = memory.bill(memory.replica(advice.facts, plan), plan)
+    host = any(name in ("--cpu-moe", "--n-cpu-moe") for name, _ in plan.extra)
+    assert bill.fits is not False or host
+    assert not [one for one in advice.plan_findings if one.severity == "error"]
+
+
+def check_forms(advice: Advice) -> None:
+    for form in STARTS:
+        try:
+            text = FORMS[form].write(advice)
+        except AdvisorError:  # no container there, several machines, another engine
+            continue
+        judged = partial(validate, None, text=text, name=FORMS[form].file)
+        errors = [
+            finding
+            for hardware in (None, advice.request.hardware)
+            for finding in judged(hw=hardware).findings
+            if finding.severity == "error"
+        ]
+        assert not errors, (form, errors[0].code, errors[0].message, advice.request)
+
+
+def check(size: int, seed: int) -> None:
+    for advice in answered(size, seed):
+        for plan in (advice.plan, advice.plan_off, advice.candidate):
+            if plan is not None:
+                check_ranks(advice, plan)
+                check_room(advice, plan)
+        check_forms(advice)
+
+
+def test_a_sample_starts() -> None:
+    check(40, 38)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(15))
+def test_every_answer_starts(seed: int) -> None:
+    check(100, seed)
