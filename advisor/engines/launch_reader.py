@@ -20,6 +20,7 @@ from advisor.engines.arguments.reading import (
     walk_llama,
 )
 from advisor.engines.base import Token, VersionMatch
+from advisor.engines.images import fork_of_image
 from advisor.engines.writer import Writer
 
 
@@ -38,7 +39,6 @@ class LaunchReader(Writer):
 
     # what stands before the options on a command line
     ENTRY: ClassVar[re.Pattern[str]] = lazy_re(r"$^")
-    IMAGES: ClassVar[tuple[str, ...]] = ()  # the engine's own repositories
 
     # ------------------------------------------------------------ versions
 
@@ -159,9 +159,7 @@ class LaunchReader(Writer):
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
         """The image that is none of the engine's own; None for those and where none is named."""
-        image = (container.image or "") if container is not None else ""
-        own = not image or image.removeprefix("docker.io/").startswith(self.IMAGES)
-        return None if own else image
+        return fork_of_image((container.image or "") if container is not None else "")
 
 
 def _short(words: str) -> str:

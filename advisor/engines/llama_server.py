@@ -69,7 +69,6 @@ class LlamaServerAdapter(Adapter):
         "--host": Field("host", text),
         "--port": Field("port", integer),
     }
-    IMAGES = ("ghcr.io/ggml-org/llama.cpp", "ghcr.io/ggerganov/llama.cpp")
     COUNTS: ClassVar[Mapping[str, Bounds]] = {
         **{CTX: (0, COUNT[1]), SLOTS: (-1, COUNT[1])},
         **dict.fromkeys((N_MAX, OLD_N_MAX, MOD_N_MAX), DEPTH),

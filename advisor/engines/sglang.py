@@ -82,7 +82,6 @@ class SglangAdapter(Adapter):
         "--host": Field("host", text),
         "--port": Field("port", integer),
     }
-    IMAGES = ("lmsysorg/sglang", "rocm/sgl-dev", "nvcr.io/nvidia/sglang")
     COUNTS: ClassVar[Mapping[str, Bounds]] = {STEPS: DEPTH, TOKENS: DEPTH}
 
     # ------------------------------------------------------------ reading

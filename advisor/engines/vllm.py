@@ -76,13 +76,10 @@ class VllmAdapter(Adapter):
         "--host": Field("host", text),
         "--port": Field("port", integer),
     }
-    IMAGES = ("vllm/vllm-openai", "vllm-openai-rocm", "nvcr.io/nvidia/vllm")
     COUNTS: ClassVar[Mapping[str, Bounds]] = {f"{CONFIG}.num_speculative_tokens": DEPTH}
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
-        image = (container.image or "") if container is not None else ""
-        words = f"{image} {version_text or ''}".lower()
-        if "ascend" in words:
+        if "ascend" in (version_text or "").lower():
             return "vllm-ascend"
         return super()._fork(version_text, container)
 

@@ -6,9 +6,10 @@ import re
 
 from advisor import engines
 from advisor.domain.patterns import lazy_re
+from advisor.engines.images import fork_of_image, is_official, split_image
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
-from advisor.readers.images import engine_of_image, fork_of_image, is_official, split_image
+from advisor.readers.images import engine_of_image
 from advisor.readers.programs import (
     BYSTANDERS,
     ENGINE_TEXT,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from advisor.domain.launches import CutOff
 from advisor.domain.patterns import lazy_re
-from advisor.readers.images import fork_of_image
+from advisor.engines.images import fork_of_image
 from advisor.readers.syntax.mapped import HOLE, Mapped
 
 _PUBLISHED = lazy_re(r"(?:^|:)(\d{1,5})(?:/tcp)?$")

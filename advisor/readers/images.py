@@ -14,16 +14,10 @@ from collections.abc import Iterable
 
 from advisor.domain.nouns import Engine, Flag, Launch
 from advisor.domain.patterns import lazy_re
+from advisor.engines.images import official_engine, split_image
 from advisor.engines.names import answer, row
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
-
-_OFFICIAL: tuple[tuple[str, Engine], ...] = (
-    (r"vllm/vllm-openai(-[a-z0-9]+)*", "vllm"),
-    (r"vllm/vllm", "vllm"),
-    (r"lmsysorg/sglang(-[a-z0-9]+)*", "sglang"),
-    (r"(ggml-org|ggerganov)/llama\.cpp", "llama-server"),
-)
 
 _NAMES: tuple[tuple[str, Engine], ...] = (
     (r"ik[-_]?llama", "ik_llama.cpp"),
@@ -48,21 +42,11 @@ _VERSION = lazy_re(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*
 _BUILD = lazy_re(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
 
 
-def split_image(image: str) -> tuple[str, str | None]:
-    """Repository and tag: the digest is dropped, a registry's port is no tag."""
-    name = image.split("@", 1)[0]
-    head, colon, tail = name.rpartition(":")
-    if colon and "/" not in tail:
-        return head, tail
-    return name, None
-
-
 def engine_of_image(image: str) -> Engine | None:
     """The engine that an image's name speaks of, None if it does not."""
     name, tag = split_image(image.lower())
-    for pattern, engine in _OFFICIAL:
-        if re.search(rf"(^|/){pattern}$", name):
-            return engine
+    if (own := official_engine(name)) is not None:
+        return own
     if _OTHERS.search(name):
         return None
     name = _PROJECTS.sub("", name)
@@ -75,19 +59,6 @@ def engine_of_image(image: str) -> Engine | None:
         if tag and re.search(pattern, tag):
             return engine
     return None
-
-
-def is_official(image: str) -> bool:
-    """Whether the image is the project's own release image (a mirror of it counts)."""
-    name, _ = split_image(image.lower())
-    return any(re.search(rf"(^|/){pattern}$", name) for pattern, _ in _OFFICIAL)
-
-
-def fork_of_image(image: str) -> str | None:
-    """What other build it is: "vllm-ascend", or the image's own name if it is not the project's."""
-    if not image or is_official(image):
-        return None
-    return "vllm-ascend" if "ascend" in image.lower() else split_image(image)[0].rsplit("/", 1)[-1]
 
 
 _FORK_VALUES = lazy_re(

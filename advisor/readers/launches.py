@@ -10,17 +10,11 @@ from advisor import engines
 from advisor.domain.nouns import Container, CutOff, Devices, EnvVar, Launch, Mount, Port, Span
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import Token
+from advisor.engines.images import fork_of_image, split_image
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
-from advisor.readers.images import (
-    counts_for,
-    fork_of_image,
-    fork_of_values,
-    split_image,
-    version_in,
-    version_in_text,
-)
+from advisor.readers.images import counts_for, fork_of_values, version_in, version_in_text
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import HIDDEN, is_secret_flag, is_secret_name
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show

@@ -9,6 +9,7 @@ from operator import attrgetter
 from advisor.domain.nouns import Case, Finding, Fix, Flag, Severity, Skipped, Span
 from advisor.domain.versions import parse_release
 from advisor.domain.vocabulary import RuleRow
+from advisor.rules.kit.releases import release, within
 from advisor.rules.registry import (
     DECLARED,
     Hit,
@@ -174,7 +175,10 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     message = hit.message
     fix = Fix(text=hit.fix) if isinstance(hit.fix, str) else hit.fix
     documented = get_defect(found.defect) if found.defect else None
-    if found.versioned and not is_version_pinned(case):
+    met = within(case, documented.since, documented.until) if documented else None
+    unnamed = release(case) is None and catalogue_speaks(case)
+    sure = is_version_pinned(case) or (met is True and unnamed)
+    if found.versioned and not sure:
         if hit.slip or (hit.everywhere and catalogue_speaks(case)):
             message += _assumption(case)
         else:
@@ -182,7 +186,8 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
             severity = "info" if old else cap(severity)
             if fix is not None and fix.safe:  # another release may refuse what it writes
                 fix = fix.model_copy(update={"safe": False})
-            if versions := hit.versions or (documented.versions if documented else ""):
+            versions = hit.versions or (documented.versions if documented else "")
+            if versions and met is not False:
                 message = f"{message} ({_why_not(case)}; applies to {versions})"
     flag = hit.flag if isinstance(hit.flag, Flag) else None
     return Finding(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from advisor.domain.launches import CutOff, CutOffCause
 from advisor.domain.patterns import lazy_re
+from advisor.engines.images import is_official
 from advisor.readers.containers import engine_by_options
 from advisor.readers.docker_run import docker_run
 from advisor.readers.engine_command import EngineCommand
-from advisor.readers.images import engine_of_image, is_official
+from advisor.readers.images import engine_of_image
 from advisor.readers.programs import RUNTIMES
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped

@@ -10,7 +10,7 @@ import re
 
 from advisor.domain.nouns import Case, Container, Fix, Flag, Launch, Plan, Severity
 from advisor.engines import names
-from advisor.readers.images import is_official
+from advisor.engines.images import is_official
 from advisor.rules.registry import GGUF_ENGINES, Hit
 
 

@@ -12,7 +12,7 @@ from advisor import engines
 from advisor.domain.nouns import Case, Flag, Launch
 from advisor.engines.arguments.speculative_json import scalar
 from advisor.rules.kit.case import flag, flags
-from advisor.rules.kit.releases import candidates
+from advisor.rules.kit.releases import possible
 from advisor.rules.registry import GGUF_ENGINES
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def is_gone_everywhere(case: Case, found: Flag) -> bool:
     known, name = catalogue(case), lookup_spelling(found)
     return not any(
         option is not None and not option.removed
-        for option in (known.find(name, version) for version in candidates(case, found))
+        for option in (known.find(name, version) for version in possible(case, found))
     )
 
 

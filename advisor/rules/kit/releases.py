@@ -12,9 +12,10 @@ from functools import lru_cache
 from advisor import engines
 from advisor.domain.nouns import Case, Facts, Flag
 from advisor.domain.versions import Release, parse_release
+from advisor.engines.images import is_official
 from advisor.knowledge.rule_data import table
-from advisor.readers.images import is_official
 from advisor.rules.kit.case import is_gguf, open_value
+from advisor.rules.kit.models import comes_before, first_release
 from advisor.rules.registry import GGUF_ENGINES, get_defect
 
 _COMPLETE = (
@@ -28,17 +29,26 @@ def affects(name: str, case: Case) -> bool | None:
     one of them. Raises KeyError for a defect that is not in the data.
     """
     documented = get_defect(name)
-    at = release(case)
-    if (
-        at is None
-        and not case.launch.emitted
-        and case.launch.version_text is None
-        and case.plan.engine in _COMPLETE
-    ):
-        fits = [parse_release(one) for one in feasible(case)]
-        if fits and not any(between(one, documented.since, documented.until) for one in fits):
-            return False
-    return between(at, documented.since, documented.until)
+    return within(case, documented.since, documented.until)
+
+
+def within(case: Case, since: str | None, until: str | None) -> bool | None:
+    """Whether the case's release lies between two; of one that is not known, whether all lie there
+    that it can be, or none does. None where only some do.
+    """
+    at, launch = release(case), case.launch
+    unknown = at is None and not launch.emitted and launch.fork is None
+    if not unknown or case.plan.engine not in _COMPLETE:
+        return between(at, since, until)
+    known = engines.get(case.plan.engine).catalogue.versions
+    fits = possible(case)
+    here = {between(parse_release(one), since, until) for one in fits}
+    # what nothing cuts may be older than the catalogue, a nightly newer
+    older = fits[0] == known[0] and between(parse_release(known[0]), None, until) is False
+    newer = fits[-1] == known[-1] and until is not None
+    if here == {False}:
+        return None if older else False
+    return True if here == {True} and not newer and len(fits) < len(known) else None
 
 
 def between(at: Release | None, since: str | None, until: str | None) -> bool | None:
@@ -126,49 +136,60 @@ def prefix_caching_on(case: Case) -> bool | None:
         return case.plan.prefix_caching
     if open_value(case, "--enable-prefix-caching"):
         return None
-    return between(
-        release(case),
-        table("compatibility")["unknown_hybrid_prefix_caching"]["vllm_default_on_since"],
-        None,
-    )
+    since = table("compatibility")["unknown_hybrid_prefix_caching"]["vllm_default_on_since"]
+    return within(case, since, None)
 
 
+_METHOD = "--speculative-config.method"
 _NEVER = 60  # options asked for; more belong to no launch that a person wrote
 
 
-def feasible(case: Case) -> tuple[str, ...]:
-    """The catalogued releases that take all the options of an unpinned launch; empty where none
-    does, or all do.
+def possible(case: Case, without: Flag | None = None) -> tuple[str, ...]:
+    """The catalogued releases that can be what runs an unpinned launch: they take its options and
+    values (but one of them) and have its model. All where nothing cuts them, or none is left.
     """
-    names = _names(case, None)
-    fits = _feasible(case.plan.engine, names) if 0 < len(names) <= _NEVER else ()
-    return fits if len(fits) < len(engines.get(case.plan.engine).catalogue.versions) else ()
-
-
-def candidates(case: Case, without: Flag) -> tuple[str, ...]:
-    """The catalogued releases that take all options of the launch but one; all where none does."""
-    names = _names(case, without)
-    fits = _feasible(case.plan.engine, names) if 0 < len(names) <= _NEVER else ()
-    return fits or engines.get(case.plan.engine).catalogue.versions
-
-
-def _names(case: Case, without: Flag | None) -> frozenset[str]:
-    return frozenset(
-        flag.raw
+    engine, model = case.plan.engine, case.facts.model
+    words = {
+        ("--" + flag.raw.lstrip("-").replace("_", "-"), (flag.value or "").lower())
         for flag in case.launch.flags
-        if flag.raw.startswith("--") and flag.origin == "cli" and flag is not without
-    )
+        if flag is not without and flag.origin != "env" and not re.match(r"-\w", flag.raw)
+    }
+    if engine == "vllm" and case.plan.method != "none":
+        words.add((_METHOD, case.plan.method))
+    every = engines.get(engine).catalogue.versions
+    fits = _taking(engine, frozenset(words)) if len(words) <= _NEVER else every
+    tables = ("model_since", "mtp_since")[: 1 + (case.plan.method == "mtp")]
+    for row in (first_release(model.id, engine, one) for one in tables if model is not None):
+        if row is not None:
+            fits = tuple(one for one in fits if not comes_before(parse_release(one), row))
+    return fits or every
 
 
 @lru_cache(maxsize=64)
-def _feasible(engine: str, names: frozenset[str]) -> tuple[str, ...]:
-    catalogue = engines.get(engine).catalogue
-    known = [name for name in names if catalogue.find(name, None) is not None]
-    return tuple(
-        one
-        for one in catalogue.versions
-        if all(catalogue.find(name, one) is not None for name in known)
-    )
+def _taking(engine: str, words: frozenset[tuple[str, str]]) -> tuple[str, ...]:
+    known = engines.get(engine).catalogue
+    fits = list(known.versions)
+    for name, value in words:
+        having = [one for one in fits if known.find(name, one) is not None]
+        lists = {one: _values(engine, name, one) for one in having}
+        taking = [one for one in having if not lists[one] or value in lists[one]]
+        fits = taking or having or fits  # what none takes is a slip, and tells nothing
+    if engine not in _COMPLETE and fits:  # an option may be older than the first row that has it
+        first, last = known.index(fits[0]), known.index(fits[-1])
+        return known.versions[max(first - 1, 0) : last + 2]
+    return tuple(fits)
+
+
+@lru_cache(maxsize=1024)
+def _values(engine: str, name: str, version: str) -> frozenset[str]:
+    """The values that an option or the method of --speculative-config takes, in small letters."""
+    known = engines.get(engine).catalogue
+    if name == _METHOD:
+        row = known.json_field("SpeculativeConfig", "method", version) or {}
+        return frozenset(str(one).lower() for one in row.get("choices") or ())
+    option = known.find(name, version)
+    names = known.values(option.name, version).names if option is not None else ()
+    return frozenset(one.lower() for one in names)
 
 
 def is_newest(case: Case) -> bool:

@@ -21,7 +21,7 @@ from advisor.knowledge.rule_data import table
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import json_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
-from advisor.rules.kit.releases import candidates
+from advisor.rules.kit.releases import possible
 from advisor.rules.registry import Hit
 
 _MOST = 8
@@ -83,7 +83,7 @@ def allowed_values(case: Case, found: Flag, option: Option) -> AllowedValues | N
         return listed
     if matches_choice(found.value or "", listed.here, option.name):
         return listed
-    return _allowed_values(case.plan.engine, option.name, version, candidates(case, found))
+    return _allowed_values(case.plan.engine, option.name, version, possible(case, found))
 
 
 @lru_cache(maxsize=1024)

@@ -11,8 +11,8 @@ from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags, has_switch, model_text, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix
-from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
-from advisor.rules.kit.releases import candidates, is_newest, release
+from advisor.rules.kit.flags import CATALOGUED, catalogue, lookup_spelling, option_at_release, owners
+from advisor.rules.kit.releases import is_newest, possible, release
 from advisor.rules.kit.values import spelling
 
 # One intent in the words of each engine. The value means the same in all of them.
@@ -147,7 +147,7 @@ def flash_attn_bare(case: Case) -> Iterator[Hit]:
         flag=found,
         fix=replace_fix(case, found, f"{found.raw} on", f"Write {found.raw} on.", safe=True),
         versions="builds of 2026 (b8643 and later)",
-        everywhere=BARE not in candidates(case, found) or is_newest(case),
+        everywhere=BARE not in possible(case, found) or is_newest(case),
     )
 
 

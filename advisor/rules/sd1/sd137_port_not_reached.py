@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Edit, Fix, Port
-from advisor.readers.images import is_official
+from advisor.engines.images import is_official
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import env, flag, flags
 from advisor.rules.kit.fixes import add_fix, set_fix

@@ -5,8 +5,8 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Container, Devices, Edit, Fix, Severity
 from advisor.domain.patterns import lazy_re
+from advisor.engines.images import split_image
 from advisor.knowledge.rule_data import table
-from advisor.readers.images import split_image
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import env, flag, has_stock_image, integer
 from advisor.rules.kit.fixes import env_var

@@ -18,6 +18,7 @@ from advisor.rules.kit.case import (
 from advisor.rules.kit.data import model_name
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
 from advisor.rules.kit.policy import bill, streams
+from advisor.rules.kit.releases import within
 
 
 @rule(
@@ -282,6 +283,7 @@ def draft_slots_fill_budget(case: Case) -> Iterator[Hit]:
         f"up the {budget:,} tokens of a step: the server refuses to start",
         flag=place,
         versions="0.26.0 and later",
+        everywhere=within(case, "0.26.0", None) is True,
         fix=set_fix(
             case,
             place,

@@ -1,0 +1,82 @@
+"""The releases that a launch can be: cut by its model, its options and values, its image."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.domain.nouns import Case
+from advisor.domain.versions import parse_release
+from advisor.lint.validate import validate
+from advisor.rules.kit.releases import possible, within
+
+MTP = '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\''
+SGLANG = "python3 -m sglang.launch_server --model-path"
+
+
+def case_of(text: str) -> Case:
+    launch = validate(text=text).launches[0]
+    return Case.model_construct(
+        facts=launch.facts, plan=launch.plan, launch=launch.launch, estimate=None, siblings=()
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        # first releases: vllm-project/recipes, sgl-project/sgl-cookbook (model_since); options and
+        # values: the parsers of the releases
+        ("vllm serve Qwen/Qwen3-8B", "0.19.1", "0.33.0"),
+        ("vllm serve Qwen/Qwen3.8-Flash-Next", "0.29.0", "0.33.0"),
+        (f"vllm serve Qwen/Qwen3.8-Flash-Next-FP8 {MTP}", "0.29.0", "0.33.0"),
+        (f"vllm serve Qwen/Qwen3-8B {MTP.replace('mtp', 'dspark')}", "0.25.1", "0.33.0"),
+        ("vllm serve Qwen/Qwen3-8B --kv-cache-dtype turboquant_4bit_nc", "0.20.2", "0.33.0"),
+        (f"{SGLANG} Qwen/Qwen3-8B --speculative-algorithm NEXTN", "0.5.9", "0.5.23"),
+        (f"{SGLANG} Qwen/Qwen3-8B --mamba-radix-cache-strategy no_buffer", "0.5.14", "0.5.23"),
+        ("vllm serve Qwen/Qwen3-8B --max-num-sqes 4 --dtype fp16", "0.19.1", "0.33.0"),  # slips
+    ],
+)
+def test_the_releases_that_a_launch_can_be(text: str, first: str, last: str) -> None:
+    fits = possible(case_of(text))
+    assert (fits[0], fits[-1]) == (first, last)
+
+
+@pytest.mark.parametrize("tag", ["", "latest", "nightly"])
+def test_a_defect_of_older_releases_is_not_said_of_a_model_that_they_lack(tag: str) -> None:
+    head = f"docker run --gpus all vllm/vllm-openai:{tag} --model" if tag else "vllm serve"
+    old, new = (
+        validate(text=f"{head} Qwen/{model} --max-num-seqs 8 {MTP}")
+        for model in ("Qwen3.6-27B", "Qwen3.8-Flash-Next")
+    )
+    assert "SD201" in {one.code for one in old.findings}
+    assert "SD201" not in {one.code for one in new.findings}  # fixed in 0.28, the model needs 0.29
+    assert not [one for one in new.findings if "0.28.0" in one.message]
+
+
+def test_what_all_of_them_do_is_certain_and_what_lies_outside_the_catalogue_is_open() -> None:
+    case = case_of("vllm serve Qwen/Qwen3.8-Flash-Next")
+    assert within(case, "0.29.0", None) is True
+    assert within(case, "0.20.2", "0.28.0") is False
+    assert within(case, "0.29.0", "0.33.0") is None  # a nightly is newer
+    assert within(case_of("vllm serve Qwen/Qwen3-8B"), "0.10.0", "0.12.0") is None  # or older
+
+
+@pytest.mark.parametrize(
+    ("image", "fork", "release"),
+    [
+        ("vllm/vllm-openai:v0.25.1", False, "0.25.1"),
+        ("registry.example:5000/team/vllm-openai:v0.26.0", False, "0.26.0"),
+        ("ghcr.io/x/vllm/vllm-openai-cu130:v0.22.1", False, "0.22.1"),
+        ("harbor.example/lmsysorg/sglang:v0.5.13-cu130", False, "0.5.13"),
+        ("team/vllm-openai-patched:v0.26.0", True, "0.26.0"),
+        ("me/vllm-fork:0.22.1", True, "0.22.1"),
+        # its months name no release (vLLM 0.20.1 in 26.05), and it is built from other commits
+        ("nvcr.io/nvidia/vllm:26.05-py3", True, None),
+    ],
+)
+def test_a_mirror_is_no_fork_and_the_tag_of_a_fork_names_its_release(
+    image: str, fork: bool, release: str | None
+) -> None:
+    engine = "python3 -m sglang.launch_server --model-path" if "sglang" in image else "vllm serve"
+    launch = validate(text=f"docker run --gpus all {image} {engine} Qwen/Qwen3-8B").launches[0]
+    assert (launch.launch.fork is not None) == fork
+    assert parse_release(launch.launch.version_text) == parse_release(release)
