@@ -31,6 +31,8 @@ def launch_facts(
     named = plan.model or launch.model or ""
     model = knowledge.llm_from_text(named) or knowledge.llm_from_text(plan.served_model_name or "")
     quant = _published_quant(model, named) or _launch_quant(named, plan)
+    container = launch.container
+    hw = hw or (container.gpu_kind if container is not None else None)
     hardware = knowledge.hardware(hw) if hw else None
     linked = sum(len((hosts or "").split(",")) for name, hosts in plan.extra if name == "--rpc")
     parallel = max(plan.tp, 1) * max(plan.pp, 1) * max(plan.dp, 1)

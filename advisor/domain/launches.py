@@ -132,6 +132,7 @@ class Container(Frozen):
     ipc_host: bool | None = None
     shm_volume: bool | None = None  # a memory-backed /dev/shm volume is mounted
     gpus: str | None = None  # as written: "all", "2", device ids "device=0,1"
+    gpu_kind: str = ""  # the id of the hardware that the file names
     devices: Devices | None = None
     startup_budget_s: float | None = None  # how long a probe waits before it kills the server
     budget_probe: str = ""  # startup, or liveness where there is no startup probe

@@ -14,6 +14,8 @@ _PUBLISHED = lazy_re(r"(?:^|:)(\d{1,5})(?:/tcp)?$")
 _TARGET = lazy_re(r"(?:dst|target|destination)=([^,]+)")
 _COLON = lazy_re(":(?=[/~$\ue000])")
 _ADDRESS = lazy_re(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d{1,5}))?")
+_MEMORY = lazy_re(r"(?i)(\d{1,4})g(?:i?b)?")
+_EXTRA = lazy_re(r"(?i)\b(?:instinct|oam|mega)\b|!$")
 _IK_LLAMA = lazy_re(r"ik[-_]?llama")
 # llama-server options of ik_llama.cpp that mainline never had
 _IK_OPTIONS = """
@@ -49,6 +51,7 @@ class Surroundings:
         self.ipc_host: bool | None = None
         self.shm_volume: bool | None = None
         self.gpus: str | None = None
+        self.gpu_kind = ""  # the id of the hardware that is named beside the command
         self.asked: list[Mapped] = []  # the number or the list of the GPUs, where it stands
         self.runtime: str | None = None
         self.paths: list[str] = []  # devices of the host, by path, CDI name or resource
@@ -163,3 +166,18 @@ def size_bytes(text: str) -> int | None:
     if not found:
         return None
     return int(float(found.group(1)) * 1024 ** " kmgt".index(found.group(2) or " "))
+
+
+def gpu_kind(text: str) -> str:
+    """The known hardware that a word such as `H100:8`, `NVIDIA-A100-SXM4-80GB` or `nvidia-l4`
+    names, "" for any other word. A name of two sizes is taken for the larger.
+    """
+    from advisor.knowledge.detect import match  # start-up: only where a file names its GPUs
+
+    name, *parts = text.split(":")
+    if not re.search(r"[A-Za-z].*\d", name) or len(text) > 80:  # "blackwell" is no kind
+        return ""
+    words = " ".join(_EXTRA.sub(" ", name.replace("-", " ").replace("_", " ")).split())
+    sizes = [float(size[1]) for part in parts if (size := _MEMORY.fullmatch(part))]
+    hardware = match(words, sizes[0] if sizes else None)
+    return hardware.id if hardware is not None and hardware.id != "unknown" else ""

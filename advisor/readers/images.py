@@ -108,9 +108,10 @@ _COMMENT_IMAGE = lazy_re(
 )
 
 INSTALL = lazy_re(
-    r"(?:(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=]|pip_install\([^()]{0,400}?[\"'])"
+    r"(?:(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=]|pip_install\([^()]{0,400}?[\"']"
+    r"|^[ \t]*-[ \t]*[\"']?)"
     r"(?P<engine>vllm|sglang)(?:\[[\w,]+\])?(?:==|@)(?P<version>\d[\w.]*)",
-    re.I,
+    re.I | re.M,
 )
 
 

@@ -288,6 +288,7 @@ class LaunchMaker:
             ipc_host=around.ipc_host,
             shm_volume=around.shm_volume,
             gpus=around.gpus,
+            gpu_kind=around.gpu_kind,
             devices=_devices(around) if around.whole else None,
             startup_budget_s=around.startup_budget_s,
             budget_probe=around.budget_probe,

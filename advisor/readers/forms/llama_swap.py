@@ -18,6 +18,7 @@ from advisor.readers.forms.settings_yaml import (
     is_ray_serve,
     read_ray_serve,
     read_settings,
+    read_workers,
 )
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
@@ -153,5 +154,5 @@ def read_mapping(document: Node, reading: Reading) -> None:
     engine = engine_of_settings(document)
     if engine is not None and document.get("image") is None:
         read_settings(document, engine, reading)
-    else:
+    elif not read_workers(document, reading):
         read_containers(document, reading, "helm-values")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from advisor.domain.patterns import lazy_re
-from advisor.readers.engine_command import Surroundings
+from advisor.readers.engine_command import Surroundings, gpu_kind
 from advisor.readers.syntax.python_nodes import dotted_name
 from advisor.readers.syntax.python_values import PythonValues
 
@@ -51,7 +51,7 @@ def _surroundings(
             gpu = program.text(given["gpu"])
             number = _GPU.fullmatch(gpu.text) if not gpu.has_hole else None
             if number is not None:
-                around.gpus = number[2] or "1"
+                around.gpus, around.gpu_kind = number[2] or "1", gpu_kind(number[1])
             if number is not None and number[2]:
                 around.asked, around.whole = [gpu.part(*number.span(2))], True
         elif name == "web_server" and (call.args or "port" in given):

@@ -7,7 +7,7 @@ import re
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import engine_by_options
 from advisor.readers.dispatch import reader
-from advisor.readers.engine_command import EngineCommand, Surroundings
+from advisor.readers.engine_command import EngineCommand, Surroundings, gpu_kind
 from advisor.readers.images import image_comment
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, literal
@@ -16,7 +16,7 @@ from advisor.readers.syntax.words import split_words
 
 _ASKED = lazy_re(
     r"^#SBATCH[ \t]+--?(gpus-per-node|gres|gpus|G|nodes|N)(?:=|[ \t]+)(?:gpu:)?"
-    r"(?:[\w.-]*[A-Za-z][\w.-]*:)?(\d{1,6})\b",
+    r"(?:([\w.-]*[A-Za-z][\w.-]*):)?(\d{1,6})\b",
     re.M,
 )
 
@@ -50,14 +50,14 @@ def _slurm(text: Mapped, reading: Reading) -> None:
     one = next((asked[one] for one in ("gpus-per-node", "gres", "gpus", "G") if one in asked), None)
     nodes = asked.get("nodes", asked.get("N"))
     each = one is not None and one[1] not in ("gpus", "G") and nodes is not None
-    gpus = int(one[2]) * (int(nodes[2]) if each and nodes is not None else 1) if one else 0
+    gpus = int(one[3]) * (int(nodes[3]) if each and nodes is not None else 1) if one else 0
     for found in reading.found:
         if found.around is None:
             found.around = Surroundings(kind="slurm")
         if one is not None and gpus and found.around.gpus is None:
-            found.around.gpus = str(gpus)
-            if str(gpus) == one[2]:
-                found.around.asked, found.around.whole = [text.part(*one.span(2))], True
+            found.around.gpus, found.around.gpu_kind = str(gpus), gpu_kind(one[2] or "")
+            if str(gpus) == one[3]:
+                found.around.asked, found.around.whole = [text.part(*one.span(3))], True
 
 
 def _bare_options(text: Mapped, reading: Reading) -> None:

@@ -15,6 +15,7 @@ from advisor.domain.spelling import nearest_word
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, Surroundings
 from advisor.readers.form_types import misspelt_key, respell
+from advisor.readers.forms.machines import attach_machines
 from advisor.readers.forms.pods import environment
 from advisor.readers.forms.presets import Pair
 from advisor.readers.forms.scripts import read_shell
@@ -53,13 +54,16 @@ _SWITCHES = dict.fromkeys(("yes", "true", "on", "1", "enable", "enabled"), "true
 _SWITCHES |= dict.fromkeys(("no", "false", "off", "0", "disable", "disabled"), "false")
 
 
-def engine_of_settings(document: Node) -> str | None:
-    """The engine whose options these keys are: two of its own, or the one that says it all."""
+def engine_of_settings(document: Node, only: str = "") -> str | None:
+    """The engine whose options these keys are: two of its own, or the one that says it all; of one
+    engine `only`, as what stands under its name.
+    """
     names = {key.text.replace("_", "-").lstrip("-").split(".")[0] for key, _ in document.entries()}
     best = max(
         (
             (len(names & own), engine)
             for own, engine in ((_VLLM, "vllm"), (_SGLANG, "sglang"), (_LLAMA, "llama-server"))
+            if only in ("", engine)
         ),
         default=(0, ""),
     )
@@ -201,6 +205,21 @@ def is_ray_serve(document: Node) -> bool:
     )
 
 
+def read_workers(document: Node, reading: Reading) -> bool:
+    """Settings that stand under their engine's name (KAITO), or of each kind of worker under
+    `backend.<engine>_config` (srt-slurm); whether there are any.
+    """
+    backend, known = document.get("backend"), len(reading.found)
+    for engine in ("vllm", "sglang"):
+        for holder in (document.get(engine), document.path(f"backend.{engine}_config")):
+            for name, settings in [(holder, holder), *holder.entries()] if holder else []:
+                if settings.kind == "map" and engine_of_settings(settings, engine):
+                    own = backend.get(f"{name.text}_environment") if backend is not None else None
+                    around = Surroundings(kind="recipe", name=name.text)
+                    read_settings(settings, engine, reading, around, environment(own, reading))
+    return len(reading.found) > known
+
+
 def read_ray_serve(document: Node, reading: Reading) -> None:
     """Every model's engine. Replicas are servers of their own, and not read."""
     reading.form = "ray-serve"
@@ -270,6 +289,8 @@ def read_yaml(reading: Reading) -> None:
             services = document.get("services")
             form = "compose" if services is not None and services.kind == "map" else "mapping"
             reader(form)(document, reading)
+    for document in flattened:
+        attach_machines(document, reading)
 
 
 def _is_schema(document: Node) -> bool:

@@ -103,9 +103,12 @@ def describe_launch(one: CheckedLaunch) -> str:
     spec = "no speculation" if plan.method == "none" else f"{plan.method}{k_words(plan)}"
     if plan.method == "none" and plan.k:
         spec += f" ({plan.k} draft tokens are set, but no method)"
+    hardware = one.facts.hardware
+    named = one.launch.container is not None and one.launch.container.gpu_kind
+    host = f", on {hardware.name or hardware.id}" if named and hardware is not None else ""
     return (
         f"{one.launch.engine} {version}{fork}, "
-        f"{one.launch.model or 'model not in the file'}, {spec}"
+        f"{one.launch.model or 'model not in the file'}, {spec}{host}"
     )
 
 
