@@ -238,12 +238,12 @@ class Defect(NamedTuple):
 
     @property
     def versions(self) -> str:
-        """The affected releases in words."""
+        """The affected releases in words, "" for all."""
         if self.since and self.until:
             return self.since if self.since == self.until else f"{self.since} to {self.until}"
         if self.since:
             return f"{self.since} and later (no fixed release known)"
-        return f"releases up to {self.until}" if self.until else "all releases"
+        return f"releases up to {self.until}" if self.until else ""
 
 
 @cache
