@@ -125,7 +125,7 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
         from advisor.render.findings.text import report_text  # start-up: only for this option
 
         colour = _colour(options["color"], aside)
-        say(report_text(report, colour), color=colour, err=aside)
+        say(report_text(report, colour, options["verbose"]), color=colour, err=aside)
     elif form == "github":
         from advisor.render.findings.hosts import report_github  # start-up: only for this option
 
@@ -215,6 +215,7 @@ def _codes(
 @click.option(
     "--skip-unrelated", is_flag=True, help="Do not fail on files that start no engine (for hooks)."
 )
+@click.option("--verbose", is_flag=True, help="All sources, and the codes of rules not asked.")
 @click.option(
     "--color/--no-color",
     default=None,

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from advisor.domain.nouns import Finding
 from advisor.lint.fixes import shape_edit
 from advisor.render.findings.json_out import redact_data
+from advisor.render.findings.text import link
 from advisor.rules import get_rule
 
 if TYPE_CHECKING:
@@ -70,8 +71,11 @@ def _notification(failure: Failure) -> dict[str, Any]:
 
 def _rule(code: str) -> dict[str, Any]:
     found = get_rule(code)
+    links = (link(source) for source in found.sources)
+    address = next((one for one in links if one.startswith("https://")), None)
     return {
         "id": code,
+        **({"helpUri": address} if address else {}),
         "name": "".join(part.title() for part in found.slug.split("-")),
         "shortDescription": {"text": found.text.summary},
         "fullDescription": {"text": found.text.why},

@@ -7,18 +7,29 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from advisor.domain.nouns import Finding
+from advisor.domain.nouns import Edit, Finding
+from advisor.domain.patterns import lazy_re
 from advisor.lint.report import merge_repeats
 from advisor.rules.kit.case import k_words
 
 if TYPE_CHECKING:
     from advisor.lint.report import CheckedLaunch, Report
+    from advisor.readers import FileRead
 
 _COLOURS = {"error": "31", "warning": "33", "info": "36"}
+_RANK = {"info": 0, "warning": 1, "error": 2}
 
 
-def report_text(report: Report, color: bool = False) -> str:
-    """The whole report as text, without a trailing newline."""
+_WIDTH = 90  # characters of a line of the file that are shown
+_SHOWN = 3  # sources of a finding
+_SECRETIVE = lazy_re(r"(?i)key|token|secret|pass|auth")
+_THREAD = lazy_re(r"([\w.-]+/[\w.-]+)#(\d+)")
+
+
+def report_text(report: Report, color: bool = False, verbose: bool = False) -> str:
+    """The whole report as text, without a trailing newline. `verbose`: all sources, the codes of
+    the rules that were not asked, and what shares a fix with another finding in full.
+    """
     lines: list[str] = []
     for one in report.failures:
         where = report.printable(one.file) + (f":{one.line}" if one.line else "")
@@ -26,11 +37,15 @@ def report_text(report: Report, color: bool = False) -> str:
             f"{where}: {_paint(one.kind, 'error', color)}: "
             f"{_without_name(report.printable(one.reason), report.printable(one.file))}"
         )
-    for finding, also in merge_repeats(report.findings):
-        lines += _finding(finding, report, color, also)
+    reads = {read.source.name: read for read in report.reads}
+    for finding, others, also in _by_fix(report, verbose):
+        lines += _finding(finding, report, color, reads.get(finding.file), verbose)
+        plain = [f"    also on {_lines(also)}"] if also else []
+        plain += [f"    same fix: {one.severity} {one.code} {one.message}" for one in others]
+        lines += map(report.printable, plain)
     if lines:
         lines.append("")
-    plain = _launches(report) + skipped_lines(report)
+    plain = _launches(report) + skipped_lines(report, verbose)
     plain += [f"note: {one.file}: {note}" for one in report.files for note in one.notes]
     lines += map(report.printable, [*plain, summary(report)])
     return "\n".join(lines)
@@ -54,8 +69,24 @@ def place(finding: Finding) -> str:
     return ":".join(parts)
 
 
+def _by_fix(report: Report, verbose: bool) -> list[tuple[Finding, list[Finding], tuple[int, ...]]]:
+    """The findings, each with those of no more weight that ask for the very same edits."""
+    rows: list[tuple[Finding, list[Finding], tuple[int, ...]]] = []
+    first: dict[tuple[str, tuple[Edit, ...]], tuple[Finding, list[Finding]]] = {}
+    for finding, also in merge_repeats(report.findings):
+        edits = () if finding.fix is None or verbose or also else finding.fix.edits
+        known = first.get((finding.file, edits)) if edits else None
+        if known is not None and _RANK[finding.severity] <= _RANK[known[0].severity]:
+            known[1].append(finding)
+            continue
+        row = finding, list[Finding](), also
+        first.setdefault((finding.file, edits), row[:2])
+        rows.append(row)
+    return rows
+
+
 def _finding(
-    finding: Finding, report: Report, color: bool, also: tuple[int, ...] = ()
+    finding: Finding, report: Report, color: bool, read: FileRead | None, verbose: bool
 ) -> list[str]:
     """The lines of one finding. Colour is put on what is fit to be shown, so that no other text
     can bring its own.
@@ -65,17 +96,43 @@ def _finding(
         f"{finding.code} {report.printable(finding.message)}"
     )
     lines = []
-    if also:
-        lines.append(f"    also on {_lines(also)}")
     if finding.fix is not None:
         kind = (
             "" if not finding.fix.edits else " (--fix)" if finding.fix.safe else " (--unsafe-fixes)"
         )
         lines.append(f"    fix{kind}: {finding.fix.text}")
     lines += [f"    but: {text}" for text in finding.conflicts]
-    if finding.sources:
-        lines.append(f"    source: {'; '.join(finding.sources)}")
-    return [head, *map(report.printable, lines)]
+    sources = finding.sources if verbose else finding.sources[:_SHOWN]
+    more = len(finding.sources) - len(sources)
+    if sources:
+        said = "; ".join(map(link, sources)) + (f" and {more} more" if more else "")
+        lines.append(f"    source: {said}")
+    return [head, *_marked(finding, report, read), *map(report.printable, lines)]
+
+
+def link(source: str) -> str:
+    """A thread of a public repository as an address; any other source as it stands."""
+    thread = _THREAD.fullmatch(source)
+    return source if thread is None else f"https://github.com/{thread[1]}/issues/{thread[2]}"
+
+
+def _marked(finding: Finding, report: Report, read: FileRead | None) -> list[str]:
+    """The line of the file with a mark below the word; nothing where it cannot stand as it is."""
+    line = read.source.line_text(finding.line).replace("\t", " ") if read is not None else ""
+    at = finding.column - 1
+    start = max(0, at - _WIDTH // 2)
+    part = line[start : start + _WIDTH]
+    if read is None or at < 0 or not part.isascii() or not part.isprintable():
+        return []
+    clean = report.clean(line)
+    hidden = clean[: start + _WIDTH] != line[: start + _WIDTH]
+    if hidden or (clean == line and read.redactor.values and _SECRETIVE.search(part)):
+        return []
+    lead = len(part) - len(part.lstrip())
+    dots = "..." if start else ""
+    shown = dots + part[0 if start else lead :].rstrip()
+    place = at - start + (len(dots) if start else -lead)
+    return [f"    | {shown}", f"    | {' ' * place}^"] if 0 <= place < len(shown) else []
 
 
 def _lines(also: tuple[int, ...]) -> str:
@@ -120,30 +177,44 @@ _OPTIONS = {
     "workload": "--workload",
     "version": "--engine-version",
 }
+_LACKS = {
+    "model": "a known model",
+    "quant": "the quantisation",
+    "shape": "the model's shape",
+    "interconnect": "how the GPUs are linked",
+    "prefix_share": "how much of the prompts is shared",
+}
 
 
-def skipped_lines(report: Report) -> list[str]:
-    """Rules that lacked an input: first those that an option tells, then those that only the file
-    could.
-    """
-    open_to_all: set[str] = set()
-    closed: dict[tuple[str, ...], set[str]] = {}
+def skipped_lines(report: Report, verbose: bool = False) -> list[str]:
+    """How many rules lacked an input: first what an option tells, then what only the file could."""
+    asked: dict[tuple[str, ...], set[str]] = {(): set()}
     options: set[str] = set()
     for one in report.skipped:
         lacking = tuple(name for name in one.needs if name not in _OPTIONS)
-        if lacking:
-            closed.setdefault(lacking, set()).add(one.code)
-        else:
-            open_to_all.add(one.code)
+        asked.setdefault(lacking, set()).add(one.code)
+        if not lacking:
             options |= {_OPTIONS[name] for name in one.needs}
+    told = asked.pop(())
+    by_file = set().union(*asked.values()) - told
     lines = []
-    if open_to_all:
-        asked = ", ".join(option for option in _OPTIONS.values() if option in options)
-        lines.append(f"skipped, pass {asked}: {', '.join(sorted(open_to_all))}")
-    return lines + [
-        f"skipped, {' and '.join(needs)} unknown: {', '.join(sorted(codes))}"
-        for needs, codes in sorted(closed.items())
-    ]
+    if told:
+        wanted = ", ".join(option for option in _OPTIONS.values() if option in options)
+        lines.append(f"{_rules(told)} not asked: pass {wanted}{_codes(told, verbose)}")
+    if by_file:
+        lacks = ", ".join(sorted({_LACKS.get(name, name) for needs in asked for name in needs}))
+        lines.append(
+            f"{_rules(by_file)} not asked: not in the file: {lacks}{_codes(by_file, verbose)}"
+        )
+    return lines
+
+
+def _rules(codes: set[str]) -> str:
+    return f"{len(codes)} rule{'s' if len(codes) != 1 else ''}"
+
+
+def _codes(codes: set[str], verbose: bool) -> str:
+    return f" ({', '.join(sorted(codes))})" if verbose else ""
 
 
 def summary(report: Report) -> str:
