@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from math import log
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,8 @@ from advisor.domain.nouns import (
 from advisor.perf import arrays, memory
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.sizes import device
+from advisor.perf.steps import busy, in_steps
 from advisor.prediction import estimates
-from advisor.prediction.decision import plain_sd
 from advisor.prediction.predict import Medians
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
@@ -154,7 +154,7 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
     starts = []
     for facts, plans, _ in questions:
         starts.append(len(cases))
-        cases += placement.in_steps(facts, plans)
+        cases += in_steps(facts, plans)
     if not cases:
         return [list for _ in questions]
     batch = estimates.predict_batch(cases)
@@ -173,8 +173,8 @@ def estimate_beside(
     facts, plans = question.facts, (*question.plans, *others)
     if not plans:
         return [], SideAnswers(beside, Medians(np.empty(0), {}, {}), layouts=question.layouts)
-    cases, varied = placement.in_steps(facts, plans), caveats.varied_lengths(facts)
-    more = placement.in_steps(varied, question.plans) if varied is not None else ()
+    cases, varied = in_steps(facts, plans), caveats.varied_lengths(facts)
+    more = in_steps(varied, question.plans) if varied is not None else ()
     batch = estimates.predict_batch([*cases, *more], beside=beside.points)
     bills = (*question.bills, *(memory.bill(memory.replica(facts, plan), plan) for plan in others))
     written = _slice_estimates(batch, 0, (facts, plans, bills))
@@ -191,8 +191,7 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
     if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
         return [_without_levels(estimate) for estimate in rows]  # nothing to price a step with
     return [
-        _of_all(estimate, placement.busy(facts, plan), plan.tp * plan.pp)
-        for estimate, plan in zip(rows, plans, strict=True)
+        _of_all(estimate, busy(facts, plan)) for estimate, plan in zip(rows, plans, strict=True)
     ]
 
 
@@ -249,16 +248,22 @@ def _over(cached: Estimate, estimate: Estimate, goal: Goal) -> Estimate:
     return made.model_copy(update={"p_gain": min(estimate.p_gain, cdf(log(gain.p50) / spread))})
 
 
-def _of_all(estimate: Estimate, replicas: float, devices: int) -> Estimate:
+def _of_all(estimate: Estimate, replicas: float) -> Estimate:
     """An estimate of one replica as that of all: their tokens per second add up, what one request
     sees stays.
     """
     rate = estimate.output_tok_s
-    if replicas == 1 or rate.baseline is None:
+    if replicas == 1 or rate.baseline is None or rate.value is None:
         return estimate
-    plain = plain_sd("output_tok_s", devices)
-    whole = estimates.with_levels(rate.speedup, replicas * rate.baseline, plain)
-    return estimate.model_copy(update={"output_tok_s": whole})
+    update: dict[str, Any] = {
+        name: replicas * getattr(rate, name) for name in ("baseline", "value")
+    }
+    for name in ("baseline_range", "value_range"):
+        span = getattr(rate, name)
+        update[name] = span and Interval(
+            p10=replicas * span.p10, p50=replicas * span.p50, p90=replicas * span.p90
+        )
+    return estimate.model_copy(update={"output_tok_s": rate.model_copy(update=update)})
 
 
 def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:

@@ -6,7 +6,7 @@ evidence.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from advisor.domain.frozen import Frozen
 
@@ -270,7 +270,10 @@ class Evidence(Frozen):
 
 
 class OwnRun(Frozen):
-    """One A/B of a user's own machine: the setting, and the log gain of each metric with its sd."""
+    """One A/B of a user's own machine: the setting, and the log gain of each metric with its sd.
+
+    What is None, or not in `plan`, was not stated: it is taken as in the question.
+    """
 
     hardware: str
     model: str
@@ -284,7 +287,10 @@ class OwnRun(Frozen):
     concurrency: float = 1.0
     input_tokens: float | None = None
     output_tokens: float | None = None
+    output_spread: float | None = None
     workload: str | None = None
+    temperature: float | None = None
+    plan: tuple[tuple[str, Any], ...] = ()  # fields of the plan that ran, and their values
     accepted_length: float | None = None  # tokens per step at this k, bonus token included
     gains: tuple[tuple[str, float, float], ...] = ()  # metric, log of the ratio, sd of it
     # output_tok_s, tpot (ms) or ttft (ms) without drafts, and the sd of its log (0: not known)

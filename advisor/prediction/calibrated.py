@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from advisor.domain.facts import OwnRun
 from advisor.domain.sourced import sourced
-from advisor.perf import arrays, schedule
-from advisor.perf.arrays import Floats
-from advisor.perf.encoding import encode_rows
-from advisor.perf.encoding.cells import row_text
-from advisor.prediction import acceptance as acc
+from advisor.perf import arrays
+from advisor.perf.arrays import Floats, Ints
 from advisor.prediction import own_runs
 from advisor.prediction.decision import ESTIMATED
 from advisor.prediction.intervals import Predicted, chance, posterior
-from advisor.prediction.model import Model, prepare
+from advisor.prediction.model import Model
+from advisor.prediction.own_cases import RunCases
+from advisor.prediction.own_runs import Observations, Places
 
 OWN_SHARE = sourced(
     0.7,
@@ -28,12 +25,42 @@ OWN_SHARE = sourced(
 )
 
 
+LEAST_NOISE = sourced(
+    0.02, "log ratio", "Of an own gain, whose sd holds what single runs scatter by", "chosen"
+)
+
+
 class Level(NamedTuple):
     """How a measured level without speculation moves the computed one. (N,) each."""
 
     log: Floats  # by which the computed one moves
-    share: Floats  # of what is known that was measured: 1 at a load that was run
-    sd: Floats  # of the log of what was measured
+    share: Floats  # of what is known that was measured: nearly 1 at a load that was run
+    sd: Floats  # of `log`, by the noise of the measurements
+
+
+class Priced(NamedTuple):
+    """What is computed of P points: predictions and levels without speculation by metric."""
+
+    points: arrays.Points
+    full: arrays.Points
+    found: Mapping[str, Predicted]
+    baselines: Mapping[str, Floats]
+
+    def take(self, rows: Ints | slice) -> Priced:
+        """Those of some of the points."""
+        at = np.arange(len(self.points))[rows]
+        return Priced(
+            self.points.take(rows),
+            self.full.take(rows),
+            {name: found.take(at) for name, found in self.found.items()},
+            {name: value[rows] for name, value in self.baselines.items()},
+        )
+
+    def places(self, name: str) -> Places:
+        """Where the predictions of one metric lie."""
+        metric = np.full(len(self.points), arrays.METRICS.index(name), dtype=np.int16)
+        where = own_runs.places(self.points, self.full.replace(metric=metric))
+        return Places(where, self.found[name].open, self.found[name].sd)
 
 
 class Calibrated(NamedTuple):
@@ -47,77 +74,58 @@ class Calibrated(NamedTuple):
 
 
 def with_own_runs(
-    runs: Sequence[OwnRun],
-    found: dict[str, Predicted],
-    baselines: dict[str, Floats],
-    points: arrays.Points,
-    full: arrays.Points,
-    model: Model,
-    predict: Callable[..., Predicted],
+    own: RunCases, asked: Priced, ran: Priced, stated: Mapping[str, Floats], model: Model
 ) -> Calibrated:
     """The predictions of one machine once its own runs are known: shifted, and narrower near them.
-    `baselines`: log values without speculation by metric, (N,) each.
+
+    `ran` are the own runs as computed (`RunCases.points`); `stated` the log gains of the same by
+    metric with the acceptance that they state.
     """
-    out, tokens, told = dict(found), np.zeros(len(full)), np.zeros(len(full))
-    own = _observations(tuple(runs), model, predict)
-    for name, predicted in found.items():
-        if own is None:
-            break
-        metric = np.full(len(full), arrays.METRICS.index(name), dtype=np.int16)
-        where = own_runs.places(points, full.replace(metric=metric))
-        there = own_runs.Places(where, predicted.open, predicted.sd)
-        made = own_runs.update(there, own)
-        out[name] = _shift(predicted, made, model)
-        tokens = made.accepted if name == "tpot" else tokens
-        told = 1 - made.scale**2 if name == "output_tok_s" else told
-    levels = {name: _level(tuple(runs), name, full, model) for name in baselines}
-    measured = {name: value * np.exp(levels[name].log) for name, value in baselines.items()}
-    return Calibrated(out, measured, levels, tokens, told)
+    count = len(asked.points)
+    found = {name: one.take(np.arange(count)) for name, one in asked.found.items()}
+    tokens, told = np.zeros(count), np.zeros(count)
+    levels = {name: Level(*(np.zeros(count) for _ in Level._fields)) for name in ESTIMATED}
+    for context in range(int(own.context.max()) + 1):
+        rows, runs = np.flatnonzero(own.context == context), own.of(context)
+        here, there = asked.take(rows), ran.take(runs)
+        seen = observed(own, there, {name: log[runs] for name, log in stated.items()})
+        for name in ESTIMATED:
+            for column, part in zip(
+                levels[name], _level(own, name, here, there, runs), strict=True
+            ):
+                column[rows] = part
+            if seen is None:
+                continue
+            made = own_runs.update(here.places(name), seen)
+            found[name] = found[name].put(rows, _shift(here.found[name], made, model))
+            if name == "tpot":
+                tokens[rows] = made.accepted
+            if name == "output_tok_s":
+                told[rows] = 1 - made.scale**2
+    measured = {name: asked.baselines[name] * np.exp(level.log) for name, level in levels.items()}
+    return Calibrated(found, measured, levels, tokens, told)
 
 
-def expected_moves(
-    runs: Sequence[OwnRun], points: arrays.Points, model: Model, predict: Callable[..., Predicted]
-) -> Floats:
-    """By how much one more A/B of each of N points is expected to move the log speed-up of all, in
-    the points' own metric (N, N). Entry (i, j) is the standard deviation of the move of point i by
-    an A/B of point j, with its sign.
-    """
-    found = predict(points, model, exact=True)
-    there = own_runs.Places(own_runs.places(points, prepare(points)[1]), found.open, found.sd)
-    return own_runs.expected_moves(there, _observations(tuple(runs), model, predict))
-
-
-@lru_cache(maxsize=4)
-def _observations(
-    runs: tuple[OwnRun, ...], model: Model, predict: Callable[..., Predicted]
-) -> own_runs.Observations | None:
+def observed(own: RunCases, ran: Priced, stated: Mapping[str, Floats]) -> Observations | None:
     """What own runs say of the model's misses: each gain as a whole, and the part of it that their
     own acceptance explains. None where no run has a gain that can be predicted.
     """
-    rows = [(run, gain) for run in runs for gain in run.gains if gain[0] in ESTIMATED]
-    if not rows:
+    parts = []
+    for name in ESTIMATED:
+        gains = [next((gain[1:] for gain in run.gains if gain[0] == name), (np.nan, np.nan))
+                 for run in own.runs]  # fmt: skip
+        (log, noise), found, places = np.array(gains).T, ran.found[name], ran.places(name)
+        known = np.array([bool(run.accepted_length) for run in own.runs]) & (name != "ttft")
+        accepted = np.where(known, stated[name] - found.mean, np.nan)
+        usable = (found.sd > 0) & np.isfinite(log - found.mean)
+        rows = np.flatnonzero(usable & np.isfinite(places.where).all(axis=1))
+        noise = np.maximum(noise, LEAST_NOISE)
+        columns = (log - found.mean, noise, accepted)
+        parts.append((*places.take(rows), *(column[rows] for column in columns)))
+    where, left_open, sd, total, noise, accepted = map(np.concatenate, zip(*parts, strict=True))
+    if not len(total):
         return None
-
-    def points_of(accepted: bool) -> arrays.Points:
-        texts = [row_text(own_runs.as_row(run, gain[0], accepted)) for run, gain in rows]
-        return encode_rows.from_rows(texts)[0]
-
-    own = points_of(False)
-    expected, told = predict(own, model, hide=True), predict(points_of(True), model)
-    where = own_runs.places(own, prepare(own)[1])
-    log, noise = (np.array([gain[i] for _, gain in rows]) for i in (1, 2))
-    stated = np.array([bool(run.accepted_length) for run, _ in rows]) & (
-        where[:, own_runs.FIRST] == 0
-    )
-    usable = (expected.sd > 0) & np.isfinite(expected.mean) & np.isfinite(where).all(axis=1)
-    if not usable.any():
-        return None
-    places = own_runs.Places(where, expected.open, expected.sd).take(usable)
-    accepted = np.where(stated, told.mean - expected.mean, np.nan)[usable]
-    total = (log - expected.mean)[usable]
-    return own_runs.Observations(
-        places, total, np.maximum(noise[usable], own_runs.LEAST_SD), accepted
-    )
+    return Observations(Places(where, left_open, sd), total, noise, accepted)
 
 
 def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
@@ -147,42 +155,26 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     )
 
 
-@lru_cache(maxsize=4)
-def _plain_runs(
-    runs: tuple[OwnRun, ...], model: Model
-) -> tuple[arrays.Points, Mapping[str, Floats]]:
-    """Own runs as filled points, and their computed speeds without speculation."""
-    own, _ = encode_rows.from_rows([row_text(own_runs.as_row(run, "output_tok_s")) for run in runs])
-    ready, filled = prepare(own)
-    base = schedule.replay(filled, model.speeds, acc.believe(model.acceptance, ready).tau, "base")
-    return filled, {
-        "output_tok_s": base.output_tok_s,
-        "tpot": base.tpot_s * 1e3,
-        "ttft": base.ttft_s * 1e3,
-    }
+def _level(own: RunCases, name: str, here: Priced, ran: Priced, runs: slice) -> Level:
+    """Measured over computed baselines of own plain runs, the nearest and surest most: exact but
+    for its noise where one was run.
+    """
+    known = [next((part[1:] for part in run.baseline if part[0] == name), (np.nan, np.nan))
+             for run in own.runs]  # fmt: skip
+    values, noise = np.array(known).T
+    shared = own.busy[runs] if name == "output_tok_s" else 1.0
+    log = np.log(values / shared / ran.baselines[name])
+    rows = np.flatnonzero(np.isfinite(log))
+    noise = np.maximum(noise[rows], own_runs.LEAST_SD)
+    asked, run = here.places(name).where, ran.places(name).where[rows]
+    weights = _near(asked, run) @ np.linalg.inv(_near(run, run) + np.diag(noise**2))
+    share = np.clip((weights * _near(asked, run)).sum(axis=1), 0.0, 1.0)
+    return Level(weights @ log[rows], share, np.sqrt((weights**2 * noise**2).sum(axis=1)))
 
 
-def _level(runs: tuple[OwnRun, ...], name: str, full: arrays.Points, model: Model) -> Level:
-    """Measured over computed baseline of own plain runs, the nearest and surest most."""
-    known = [next(((v, sd) for n, v, sd in run.baseline if n == name), None) for run in runs]
-    stated = np.array([i for i, one in enumerate(known) if one is not None], dtype=np.intp)
-    if not len(stated):
-        nothing = np.zeros(len(full))
-        return Level(nothing, nothing, nothing)
-    every, computed = _plain_runs(runs, model)
-    filled = every.take(stated)
-    values, deviations = np.array([one for one in known if one is not None]).T
-    log = np.log(values / computed[name][stated])
-    variance = np.maximum(deviations, own_runs.LEAST_SD) ** 2
-    here, there = own_runs.places(full, full), own_runs.places(filled, filled)
-    apart = np.abs(here[:, None, :2] - there[None, :, :2]).sum(axis=2)
-    other = (
-        here[:, None, own_runs.MODEL : own_runs.WHOLE]
-        != there[None, :, own_runs.MODEL : own_runs.WHOLE]
-    ).sum(axis=2)
-    near = np.exp(-apart / 2 - 2.0 * other) * np.isfinite(log)
-    share = np.minimum(near.sum(axis=1), 1.0)
-    weight = near / variance
-    weight /= np.maximum(weight.sum(axis=1, keepdims=True), 1e-9)
-    pulled = (weight * np.nan_to_num(log)).sum(axis=1)
-    return Level(pulled * share, share, np.sqrt((weight * variance).sum(axis=1)))
+def _near(a: Floats, b: Floats) -> Floats:
+    """How much a level at one place (A, 10) says of that at another (B, 10): 1 of the same."""
+    apart = np.abs(a[:, None, :2] - b[None, :, :2]).sum(axis=2)
+    names = slice(own_runs.MODEL, own_runs.WHOLE)
+    other = (a[:, None, names] != b[None, :, names]).sum(axis=2)
+    return np.asarray(np.exp(-apart / 2 - 2.0 * other))

@@ -15,13 +15,13 @@ from advisor.perf.arrays import Floats, Mask
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
 from advisor.perf.sizes import device
-from advisor.prediction import calibrated
+from advisor.prediction import own_cases, predict
 from advisor.prediction.artefact import load
 from advisor.prediction.calibrated import Level
 from advisor.prediction.decision import ESTIMATED, goal_chances, plain_sd, token_wait
 from advisor.prediction.intervals import Predicted
 from advisor.prediction.model import Model
-from advisor.prediction.predict import BASES, Medians, as_one_story, predict_points
+from advisor.prediction.predict import BASES, Medians, as_one_story
 from advisor.prediction.switches import with_overflow
 
 NARROW = sourced(1.5, "ratio", "own choice: p90 over p10 of a size that is known", "chosen")
@@ -88,7 +88,7 @@ class Batch(NamedTuple):
         if level is None:
             return plain
         share, sd = float(level.share[i]), float(level.sd[i])
-        return float(np.sqrt((1 - share) * plain**2 + share * sd**2))
+        return float(np.sqrt((1 - share) * plain**2 + sd**2))
 
 
 def with_levels(
@@ -134,10 +134,10 @@ def predict_batch(
         points,
         model,
         lambda full: of_cases(cases, full),
-        cases[0][0].own_runs,
+        own_cases.of_cases(cases),
         beside(points) if beside is not None else None,
     )
-    spill = np.array([overflow_chance(facts, plan) for facts, plan in cases])
+    spill = np.array([overflow_chance(*case) for case in cases]) * (1 - whole.told)
     steps = {
         name: with_overflow(one, spill) if name != "ttft" else one
         for name, one in whole.found.items()
@@ -180,10 +180,7 @@ def expected_moves(cases: Sequence[tuple[Facts, Plan]], metric: str) -> Floats:
     deviations with their signs, after the own runs that the facts hold. Entry (i, j) of (N, N) is
     the move of case i by a run of case j. `metric`: one of ESTIMATED.
     """
-    points = _points(cases)
-    index = np.full(len(points), arrays.METRICS.index(metric), dtype=np.int16)
-    runs = cases[0][0].own_runs
-    return calibrated.expected_moves(runs, points.replace(metric=index), load(), predict_points)
+    return predict.expected_moves(_points(cases), own_cases.of_cases(cases), metric, load())
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> arrays.Points:

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.domain.facts import OwnRun
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays
@@ -243,18 +242,3 @@ def expected_moves(there: Places, own: Observations | None, made: Kernel | None 
         left = left - link.both @ link.root @ link.both.T
     variance = np.maximum(np.diag(left), 0.0) + LEAST_SD**2
     return np.asarray(left / np.sqrt(variance)[None, :])
-
-
-def as_row(run: OwnRun, metric: str, accepted: bool = False) -> dict[str, str]:
-    """An own run as a row of the measured runs, so that it is predicted like any other; with what
-    it accepted where that is asked for and stated.
-    """
-    values = {
-        "model": run.model, "quant": run.quant, "hardware": run.hardware, "engine": run.engine,
-        "engine_version": run.engine_version, "spec_method": run.method, "k": run.k,
-        "concurrency": run.concurrency, "input_tokens": run.input_tokens,
-        "output_tokens": run.output_tokens, "workload": run.workload, "tp": run.tp,
-        "gpu_count": run.gpus, "speedup_metric": metric,
-        "acceptance_length": run.accepted_length if accepted else None,
-    }  # fmt: skip
-    return {name: str(value) for name, value in values.items() if value is not None}

@@ -13,17 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.domain.nouns import Basis, Goal, OwnRun
+from advisor.domain.nouns import Basis, Goal
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, schedule
 from advisor.perf.arrays import Floats, Mask
 from advisor.perf.regimes.setting import Setting
 from advisor.prediction import acceptance as acc
-from advisor.prediction import calibrated, documented, intervals, neighbours, step_terms
+from advisor.prediction import calibrated, documented, intervals, neighbours, own_runs, step_terms
 from advisor.prediction.artefact import load
+from advisor.prediction.calibrated import Priced
 from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
 from advisor.prediction.intervals import Predicted, chance, measured_gain, posterior
 from advisor.prediction.model import Model, Raw, prepare
+from advisor.prediction.own_cases import RunCases
 from advisor.prediction.spread import REASONS, count_imputed
 from advisor.prediction.threads import one_thread, within
 
@@ -187,46 +189,73 @@ def as_one_story(
     points: arrays.Points,
     model: Model,
     setting: Callable[[arrays.Points], Setting],
-    own_runs: Sequence[OwnRun] = (),
+    own: RunCases | None = None,
     beside: arrays.Points | None = None,
 ) -> Story:
-    """The prediction of each metric with the user's own runs, with the queue where memory holds
-    fewer requests, and with what is documented of the regime. `setting` makes the settings of the
-    filled points; of the points `beside` only the medians are found.
+    """The prediction of each metric with the queue where memory holds fewer requests, with the
+    user's own runs, and with what is documented of the regime, as far as the own runs leave open.
+    `setting` makes the settings of the filled points; of the points `beside` only the medians are
+    found.
     """
     count = len(points)
-    whole = points if beside is None else arrays.concat([points, beside])
+    parts = [points, *((own.points, own.told()) if own is not None else ())]
+    first = sum(map(len, parts))
+    parts += [beside] if beside is not None else []
+    whole = arrays.concat(parts) if len(parts) > 1 else points
     every, full, belief, decoding = all_metrics(whole, model)
-    others = medians(every, belief, decoding, count, len(whole))
-    found = {name: _part(one, 0, count) for name, one in every.items()}
-    rows = slice(0, count)
-    full, belief = full.take(rows), belief.take(rows)
-    tau = belief.tau
-    base = schedule.replay(full, model.speeds, tau, "base")
+    others = medians(every, belief, decoding, first, len(whole))
+    priced = slice(0, count + (len(own.points) if own is not None else 0))
+    full, belief = full.take(priced), belief.take(priced)
+    found = {name: _part(one, 0, priced.stop) for name, one in every.items()}
+    base = schedule.replay(full, model.speeds, belief.tau, "base")
     baselines = {
         "output_tok_s": base.output_tok_s,
         "tpot": base.tpot_s * 1e3,
         "ttft": base.ttft_s * 1e3,
     }
+    terms = step_terms.terms(full, model, belief.tau)
+    found |= step_terms.crowded_gains(found, baselines, full, terms, belief.tau, model)
     more, told = np.zeros(count), np.zeros(count)
     levels: Mapping[str, calibrated.Level] = {}
-    if own_runs:
-        own = calibrated.with_own_runs(
-            own_runs, found, baselines, points, full, model, predict_points
-        )
-        found, baselines, more, told = own.found, own.baselines, own.tokens, own.told
-        levels = own.levels
-    terms = step_terms.terms(full, model, tau)
-    found |= step_terms.crowded_gains(found, baselines, full, terms, tau, model)
-    made = Story(found, baselines, terms, belief, others, more, told, levels)
+    if own is not None:
+        both = Priced(whole.take(priced), full, found, baselines)
+        ran = slice(count, priced.stop)
+        stated = {name: one.mean[priced.stop : first] for name, one in every.items()}
+        rows = slice(0, count)
+        made = calibrated.with_own_runs(own, both.take(rows), both.take(ran), stated, model)
+        found, baselines, more, told = made.found, made.baselines, made.tokens, made.told
+        levels, full, belief = made.levels, full.take(rows), belief.take(rows)
+        terms = {name: term[rows] for name, term in terms.items()}
+    story = Story(found, baselines, terms, belief, others, more, told, levels)
     seen = documented.observe(setting(full), full)
-    found = documented.take_in(found, seen, baselines, full, made.queues, model)
-    return made._replace(
+    seen = seen._replace(sd=seen.sd / np.sqrt(1 - told))
+    found = documented.take_in(found, seen, baselines, full, story.queues, model)
+    return story._replace(
         found={
             name: intervals.within_tokens(one, np.full(count, name == "ttft"), full)
             for name, one in found.items()
         }
     )
+
+
+def expected_moves(
+    points: arrays.Points, own: RunCases | None, metric: str, model: Model
+) -> Floats:
+    """By how much one more A/B of each of N points is expected to move the log speed-up of all in a
+    metric (N, N): entry (i, j) is the standard deviation of the move of point i by an A/B of point
+    j, with its sign.
+    """
+    count = len(points)
+    if own is None:
+        every, full, _, _ = all_metrics(points, model)
+        return own_runs.expected_moves(Priced(points, full, every, {}).places(metric), None)
+    rows, ran = own.of(0), slice(count, count + len(own.points))
+    whole = arrays.concat([points, own.points, own.told()])
+    every, full, _, _ = all_metrics(whole, model)
+    stated = {name: one.mean[ran.stop :][rows] for name, one in every.items()}
+    both = Priced(whole, full, every, {})
+    seen = calibrated.observed(own, both.take(ran).take(rows), stated)
+    return own_runs.expected_moves(both.take(slice(0, count)).places(metric), seen)
 
 
 def all_metrics(

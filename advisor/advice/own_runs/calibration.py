@@ -17,7 +17,6 @@ from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.ab_test import tokens_per_step
 from advisor.advice.own_runs.machine import Machine, MachineRun, MetricGain
 from advisor.advice.own_runs.setting import OwnSetting, setting
-from advisor.advice.plans import placement
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.facts import OwnRun
 from advisor.domain.normal import Z10
@@ -39,6 +38,7 @@ from advisor.domain.printable import excerpt
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.age import today
+from advisor.perf.steps import in_steps
 from advisor.prediction import estimates, utility
 from advisor.prediction.own_runs import LEAST_LEFT
 from advisor.readers.results import arms
@@ -254,7 +254,7 @@ def next_run(
         return None
     metric = "ttft" if goal == "ttft" else "tpot" if goal == "tpot" else "output_tok_s"
     plans = [one.plan for one in allowed]
-    moves = estimates.expected_moves(placement.in_steps(facts, plans), metric)
+    moves = estimates.expected_moves(in_steps(facts, plans), metric)
     middle = np.log([span.p50 for span in spans])
     sd = np.log([span.p90 / span.p10 for span in spans]) / (2 * Z10)
     worth = utility.values_of_runs(middle, sd, moves)

@@ -11,7 +11,12 @@ from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags, has_switch, model_text, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, lookup_spelling, option_at_release, owners
+from advisor.rules.kit.flags import (
+    catalogue,
+    lookup_spelling,
+    option_at_release,
+    owners,
+)
 from advisor.rules.kit.releases import is_newest, possible, release
 from advisor.rules.kit.values import spelling
 

@@ -1,0 +1,48 @@
+"""What a step of one replica and one stage sees of a plan's load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.domain.nouns import Facts, Plan
+from advisor.perf import memory
+
+
+def in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
+    """What each plan's steps see, with one object for all plans that are split alike: the
+    predictor reads the facts once for each object.
+    """
+    views: dict[tuple[int, int, int], Facts] = {}
+    cases = []
+    for plan in plans:
+        share, step = in_step(facts, plan)
+        cases.append((views.setdefault((plan.tp, plan.pp, plan.dp), share), step))
+    return cases
+
+
+def in_step(facts: Facts, plan: Plan) -> tuple[Facts, Plan]:
+    """One replica as one of its steps sees it. The stages of a pipeline work on as many batches at
+    once, each with its part of the requests, and a batch passes through all of them in turn: it
+    takes the time of the whole model on one stage's ranks. What the activations need from stage
+    to stage is not counted: once a step, where tensor parallelism waits twice in every layer.
+    """
+    share = memory.replica(facts, plan)
+    if plan.pp == 1:
+        return share, plan
+    slots = -(-plan.max_num_seqs // plan.pp) if plan.max_num_seqs else None
+    requests = -(-(share.concurrency or 1) // plan.pp)
+    return (
+        share.model_copy(update={"concurrency": requests}),
+        plan.model_copy(update={"max_num_seqs": slots}),
+    )
+
+
+def batches(plan: Plan) -> int:
+    """Batches that run at once, each in a step of its own: of all replicas and their stages."""
+    return plan.dp * plan.pp
+
+
+def busy(facts: Facts, plan: Plan) -> float:
+    """Batches at once that have something to do."""
+    requests = facts.concurrency or 1
+    return requests / -(-requests // batches(plan))
