@@ -20,8 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.advice.explain import caveats
+from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import unlisted
-from advisor.domain.normal import Z10
+from advisor.domain.normal import Z10, cdf
 from advisor.domain.nouns import (
     Candidate,
     Decision,
@@ -76,9 +77,13 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     Returns the verdict with utilities and regrets filled in. Pure and deterministic.
     """
     verdict = _by_preference(facts, candidates)
-    if verdict.best is None:
+    index = verdict.best
+    if index is None:
         return verdict
-    best = verdict.candidates[verdict.best]
+    if verdict.decision == "on" and verdict.rule == "estimate":
+        index = _proven(facts, verdict.candidates, index)
+        verdict = verdict._replace(best=index)
+    best = verdict.candidates[index]
     by_estimate = verdict.rule in ("estimate", "unsure")
     if by_estimate and caveats.open_part(facts, best.plan) is not None:
         return verdict._replace(decision="measure", rule=UNPRICED)
@@ -90,6 +95,23 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     if decision == verdict.decision:
         return verdict
     return verdict._replace(decision=decision, rule=UNSEEN)
+
+
+def _proven(facts: Facts, candidates: Sequence[Candidate], best: int) -> int:
+    """The best plan, or one that the user's own A/B showed to win at this load where the best was
+    never run there and is not surely better.
+    """
+    goal: Goal = facts.goal or "balanced"
+    won = measured_here(facts, GOAL_METRICS[goal])
+    plans = [(candidate.plan.method, candidate.plan.k) for candidate in candidates]
+    shown = [i for i in allowed_candidates(candidates) if won.get(plans[i])]
+    if plans[best] in won or not shown:
+        return best
+    spans = [goal_interval(candidate.estimate, goal) for candidate in candidates]
+    top = max(shown, key=lambda i: spans[i].p50)
+    sd = float(np.hypot(*(np.log(spans[i].p90 / spans[i].p10) / (2 * Z10) for i in (best, top))))
+    sure = cdf(float(np.log(spans[best].p50 / spans[top].p50)) / max(sd, 1e-6))
+    return best if sure >= knowledge.threshold("decision_on_p_gain").value else top
 
 
 def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:

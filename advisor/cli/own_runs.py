@@ -27,11 +27,18 @@ from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.notes import next_run_line
 from advisor.render.objects import text_of
-from advisor.render.own_runs import ab_json, ab_text, runs_json, runs_text, watch_text
+from advisor.render.own_runs import (
+    ab_json,
+    ab_text,
+    before_line,
+    runs_json,
+    runs_text,
+    watch_text,
+)
 from advisor.render.share import shared_csv, shared_sidecar, source_id
 
 FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-LAUNCH = click.Path(exists=True, dir_okay=False, path_type=Path)
+LAUNCH = click.Path(exists=True, path_type=Path)
 
 FORMAT = click.Choice(["text", "json"])
 write = partial(say, end="")  # never coloured: a colour in it is the file's or the server's
@@ -40,7 +47,7 @@ write = partial(say, end="")  # never coloured: a colour in it is the file's or 
 def _more_runs(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command --off, --on and --launch."""
     off, on = "Another run without speculation.", "Another run with speculation."
-    launch = "Launch of the benchmark: compose.yml, a script, a unit."
+    launch = "Launch of the benchmark: compose.yml, a script, a unit, a folder of 'bench plan'."
     for option in (
         click.option("--launch", type=LAUNCH, help=launch),
         click.option("--on", "more_on", multiple=True, type=FILE, help=on),
@@ -181,15 +188,17 @@ def calibrate(
     if not on and any(run.speculates for run in off) and not all(run.speculates for run in off):
         off, found = arms.both_in_one(off)
         lengths = found if asked["k"] is None else {asked["k"]: _one_length(found, asked["k"])}
-    count = 0
+    count, before = 0, ""
     for k, runs in lengths.items():
         added = add_runs(name, off, runs, counters, asked | ({"k": k} if k else {}), plan)
         count += added.runs
+        before += "".join(f"{fill(before_line(one), page_width())}\n" for one in added.before)
     request, path = added.request, machines.path_of(name)
     write(
         f"{count} run{'s' if count != 1 else ''} added to machine '{name}', "
         f"{len(added.machine.runs)} in total: {_short_path(path)}\n"
     )
+    write(before)
     if added.next is not None:
         write(f"{fill(next_run_line(added.next), page_width())}\n")
     load = f" --ctx {request.ctx_tokens}" if request.ctx_tokens else ""

@@ -32,6 +32,9 @@ _NODES = sourced(
     "Quantiles of the standard normal at 1/16, 3/16, ... 15/16",
     "derived",
 )
+ALIKE_SHARE = sourced(
+    0.5, "share", "own choice: of the experts, where requests of one batch are alike", "chosen"
+)
 MOST_SHARE = sourced(0.995, "share", "own choice: no expert takes every token", "chosen")
 
 
@@ -111,3 +114,13 @@ def reached_experts(p: P.Points, c: Constants, batch: Requests, per_request: Tok
     """
     rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
     return union(p.experts, p.topk, effective_tokens(batch, per_request, rho), c.skew)
+
+
+def least_bytes(p: P.Points, batch: Requests) -> Floats:
+    """Weights that a plain step of `batch` requests reads at the very least: all that every token
+    needs, once, and of the experts half of those that independent tokens would reach. `p` filled.
+    """
+    reached = np.fmax(p.topk, ALIKE_SHARE * union(p.experts, p.topk, batch))
+    experts = reached * p.expert_params * p.moe_layers
+    ffn = (p.dense_ffn_params + p.shared_params + experts) * p.bytes_ffn
+    return p.mixer_params * p.bytes_mixer + ffn + p.lm_head_params * p.bytes_lm_head

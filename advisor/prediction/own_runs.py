@@ -55,7 +55,10 @@ FIRST_MEASURES = {"streams": STREAMS, "context": CONTEXT, "model": MODEL, "engin
 SIZE_STEPS = sourced(
     40, "per e-fold", "own choice: models whose sizes differ by 2.5 % are two", "chosen"
 )
-ALIKE = sourced(0.05, "", "own choice: places that are the same but for rounding", "chosen")
+ALONE_FADE = sourced(
+    2.0, "exponent", "own choice: a seventh of what is one setting's own is left at twice its load",
+    "chosen",
+)  # fmt: skip
 
 
 class Kernel(NamedTuple):
@@ -63,9 +66,9 @@ class Kernel(NamedTuple):
     a doubling of load, context or draft length, or differs).
 
     `accepted` is in units of the variance that the model leaves open for acceptance, the others in
-    units of the predicted variance; `setting` belongs to one setting alone (of the first token all
-    that is not shared); `narrow` is the share of what own runs explain by which the spread is
-    narrowed.
+    units of the predicted variance; `setting` belongs to one setting and those beside it (of the
+    first token all that is not shared); `narrow` is the share of what own runs explain by which the
+    spread is narrowed.
     """
 
     accepted: float
@@ -172,7 +175,8 @@ def covariance(gap: Floats, a: Places, b: Places, made: Kernel) -> Parts:
 
     both = outer(a.where[..., FIRST], b.where[..., FIRST])
     none = outer(1 - a.where[..., FIRST], 1 - b.where[..., FIRST])
-    alike = np.all(gap < ALIKE, axis=-1)
+    apart = gap[..., list(GRADED)].sum(axis=-1)
+    alike = np.exp(-ALONE_FADE * apart) * np.all(gap[..., len(GRADED) :] == 0, axis=-1)
     accepted = none * made.accepted * fade(ACCEPTED_MEASURES, made.accepted_fade)
     step = made.step * none * fade(STEP_MEASURES, made.step_fade)
     first = made.first * both * fade(FIRST_MEASURES, made.first_fade)

@@ -7,11 +7,13 @@ state a value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from textwrap import fill, wrap
 from typing import Any
 
 from advisor.advice.own_runs.ab_test import AbReport, ComparedGain, LoadVerdict
+from advisor.advice.own_runs.machine import Before
 from advisor.advice.own_runs.watching import Traffic, WatchWord
 from advisor.domain.printable import excerpt
 from advisor.readers.results.run import BenchmarkRun, Latency
@@ -31,6 +33,19 @@ def number(value: float | None) -> str:
         else f"{value:.1f}"
         if abs(value) >= 100
         else f"{value:.2f}"
+    )
+
+
+def before_line(before: Before) -> str:
+    """That a cell was measured before, with both figures, and what becomes of the first."""
+    old, new = before.old, before.new
+    name = next(name for name in _NAMES if name in old.gains and name in new.gains)
+    then, now = (math.exp(run.gains[name].log) for run in (old, new))
+    many = "request" if new.concurrency == 1 else "requests"
+    which = "this replaces it" if before.replaced else "both count"
+    return (
+        f"k = {new.k} at {new.concurrency:g} {many} was measured before ({old.date}): {then:.2f}x "
+        f"then, {now:.2f}x now; {which}"
     )
 
 

@@ -17,7 +17,10 @@ _TABLE = (
     "spec_method k concurrency input_tokens output_tokens workload output_tok_s ttft_ms tpot_ms "
     "acceptance_length use use_why notes"
 )
-COLUMNS = tuple(_TABLE.split())
+# columns of the same names as the fields of a plan
+PLAN_COLUMNS = ("prefix_caching", "max_num_seqs", "max_num_batched_tokens", "kv_cache_dtype",
+                "memory_fraction", "max_model_len")  # fmt: skip
+COLUMNS = (*_TABLE.split(), "output_spread", "temperature", *PLAN_COLUMNS)
 _COLUMN_OF = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 
 
@@ -55,7 +58,7 @@ def _row(machine: Machine, run: MachineRun, source: str, group: str, arm: str) -
         "model": run.model,
         "quant": run.quant or "",
         "hardware": machine.hardware,
-        "gpu_count": machine.gpus,
+        "gpu_count": run.gpus or machine.gpus,
         "tp": run.tp or "",
         "engine": run.engine,
         "engine_version": run.engine_version or "",
@@ -65,6 +68,13 @@ def _row(machine: Machine, run: MachineRun, source: str, group: str, arm: str) -
         "input_tokens": round(run.input_tokens) if run.input_tokens else "",
         "output_tokens": round(run.output_tokens) if run.output_tokens else "",
         "workload": run.workload or "",
+        "output_spread": "" if run.output_spread is None else run.output_spread,
+        "temperature": "" if run.temperature is None else run.temperature,
+        **{
+            name: int(value) if isinstance(value, bool) else value
+            for name, value in run.plan.items()
+            if name in PLAN_COLUMNS
+        },
         "acceptance_length": run.accepted_length if on and run.accepted_length else "",
         "use": "eval",
         "use_why": "a user's own A/B, sent for review",

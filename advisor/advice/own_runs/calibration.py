@@ -13,6 +13,7 @@ import numpy as np
 
 from advisor import engines
 from advisor.advice import decide, judge
+from advisor.advice.own_runs import bandwidth
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.ab_test import tokens_per_step
 from advisor.advice.own_runs.machine import Machine, MachineRun, MetricGain
@@ -109,19 +110,29 @@ def _run(
         raise AdvisorError(
             "how many tokens were drafted a step? give --k, or --launch with the file that ran"
         )
-    return MachineRun(
+    slots = next((run.slots for run in (*on, *off) if run.slots), None)
+    plan = {"max_num_seqs": slots} if slots else {}
+
+    def stated(name: str) -> Any:
+        return getattr(request, name) if name in setting.stated else None
+
+    made = MachineRun(
         date=_date((*off, *on)),
         model=request.model,
         engine=facts.engine or "vllm",
-        engine_version=facts.engine_version,
-        quant=facts.quant.id if facts.quant else None,
+        engine_version=stated("engine_version"),
+        quant=facts.quant.id if facts.quant and "quant" in setting.stated else None,
         method=setting.method if on else "none",
         k=setting.k or 0 if on else 0,
         tp=facts.tp,
+        gpus=stated("gpus"),
+        plan=plan | (machines.kept(setting.launch) if setting.launch is not None else {}),
         concurrency=one.concurrency or _streams(levels) or request.concurrency,
-        input_tokens=one.input_tokens or request.ctx_tokens,
-        output_tokens=one.output_tokens or request.output_tokens,
-        workload=request.workload,
+        input_tokens=one.input_tokens or stated("ctx_tokens"),
+        output_tokens=one.output_tokens or stated("output_tokens"),
+        output_spread=stated("output_spread"),
+        workload=stated("workload"),
+        temperature=one.temperature,
         gains={gain.metric: MetricGain(log=gain.log, sd=max(gain.sd, 1e-3)) for gain in gains},
         baseline={name: level.value for name, level in levels.items()},
         baseline_sd={name: round(max(level.sd, 1e-3), 4) for name, level in levels.items()},
@@ -129,6 +140,8 @@ def _run(
         accepted_by_position=accepted.by_position if accepted else (),
         inputs_sha256=tuple({r.sha256: None for r in (*off, *on, *counters) if r.sha256}),
     )
+    bandwidth.check(made, facts)
+    return made
 
 
 def _streams(levels: Mapping[arms.Metric, arms.ArmLevel]) -> float | None:
@@ -278,11 +291,14 @@ def next_run(
 
 
 class Addition(NamedTuple):
-    """What was added: how many runs, to which machine, for which question, and what comes next."""
+    """What was added: how many runs, to which machine, for which question, what was measured there
+    before, and what comes next.
+    """
 
     runs: int
     machine: Machine
     request: Request
+    before: tuple[machines.Before, ...]
     next: NextRun | None
 
 
@@ -304,7 +320,7 @@ def add_runs(
     old = machines.load(name) if path.is_file() else None
     stated = dict(asked)
     if old is not None and not stated.get("hardware"):
-        stated["hardware"] = old.hardware
+        stated |= {"hardware": old.hardware, "gpus": stated.get("gpus") or old.gpus}
     known = setting(off, [*on, *counters] if on else on, stated, plan)
     runs, request = runs_of(off, on, known, counters), known.request
     assert request is not None  # else `runs_of` has refused
@@ -313,9 +329,11 @@ def add_runs(
         raise AdvisorError(
             f"machine '{name}' is a {machine.hardware}, these runs are of a {request.hardware}"
         )
+    before = machines.measured_before(machine, runs)
     machine = machines.with_runs(machine, runs)
     machines.save(machine)
-    return Addition(len(runs), machine, request, _next_run_of(machine, request) if on else None)
+    following = _next_run_of(machine, request) if on else None
+    return Addition(len(runs), machine, request, before, following)
 
 
 def _next_run_of(machine: Machine, request: Request) -> NextRun | None:

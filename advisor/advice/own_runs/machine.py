@@ -15,18 +15,23 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
-from typing import Annotated, Literal
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from advisor.advice.own_runs.cells import same_load
 from advisor.domain.facts import OwnRun
 from advisor.domain.files import read_yaml_safely
-from advisor.domain.nouns import AdvisorError
+from advisor.domain.nouns import AdvisorError, Plan
 from advisor.domain.printable import excerpt
 from advisor.domain.sourced import sourced
+from advisor.perf.encoding.encode_plans import GRAPHS_OFF, GRAPHS_OFF_BY_VALUE
+from advisor.perf.host_memory import MARGIN
+from advisor.perf.sizes.weights import ALL_EXPERTS, EXPERTS_OF, OVERRIDE
 
 NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,39}$")
+REPOSITORY = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
 MAX_BYTES = 2**20
 MAX_RUNS = 200
 EDITED = "edited"  # the seal of a machine whose runs are not all as they were measured
@@ -40,11 +45,43 @@ FASTER_STEP = sourced(
     "chosen",
 )  # fmt: skip
 AS_MEASURED = ("model", "quant", "engine", "engine_version", "tp", "concurrency", "input_tokens",
-               "output_tokens", "workload", "date")  # fmt: skip
+               "output_tokens", "output_spread", "workload", "temperature", "date")  # fmt: skip
+# fields of a plan that a run has beside it, or that are its owner's own
+NOT_KEPT = ("engine", "engine_version", "model", "served_model_name", "quantization", "method", "k",
+            "reasoning_parser", "tool_call_parser", "host", "port", "env")  # fmt: skip
+PRICED = (*GRAPHS_OFF, *(flag for flag, _ in GRAPHS_OFF_BY_VALUE), "--split-mode", MARGIN, OVERRIDE,
+          ALL_EXPERTS, EXPERTS_OF)  # fmt: skip
+MOST = sourced(10**8, "tokens or requests", "own choice: of any limit of a plan", "chosen")
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-20, le=20)]
 Positive = Annotated[float, Field(allow_inf_nan=False, gt=0, le=1e9)]
 Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Word = Annotated[str, Field(max_length=120)]
+
+
+def kept(plan: Plan) -> dict[str, Any]:
+    """What a machine file keeps of the plan of a launch: the fields that it states, and of further
+    flags those that a step's price depends on. No path, address or key.
+    """
+    stated = {
+        name: value for name, value in plan if name not in NOT_KEPT and value not in (None, ())
+    }
+    if plan.tp * plan.pp * plan.dp == 1:  # nothing that a launch for one device would say
+        stated = {name: value for name, value in stated.items() if name not in ("tp", "pp", "dp")}
+    if (file := plan.draft_model) and not REPOSITORY.match(file):
+        stated["draft_model"] = PurePath(file).name
+    flags = tuple((name, value) for name, value in plan.extra if name in PRICED)
+    return stated | {"extra": flags} if flags else {n: v for n, v in stated.items() if n != "extra"}
+
+
+def _as_plan(data: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a plan with the types that a plan has. Raises ValueError."""
+    plan = Plan.model_validate({"engine": "vllm"} | data)
+    made = {name: getattr(plan, name) for name in data}
+    for name, value in made.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name in NOT_KEPT or (number and not 0 < value <= MOST):
+            raise ValueError(f"{name} is none that a run can have")
+    return made
 
 
 class _MachinePart(BaseModel):
@@ -76,7 +113,12 @@ class MachineRun(_MachinePart):
     concurrency: Annotated[float, Field(allow_inf_nan=False, gt=0, le=100_000)] = 1.0
     input_tokens: Positive | None = None
     output_tokens: Positive | None = None
+    output_spread: Annotated[float, Field(ge=0, le=0.95)] | None = None
     workload: Word | None = None
+    temperature: Annotated[float, Field(ge=0, le=5)] | None = None
+    gpus: Annotated[int, Field(ge=1, le=1024)] | None = None  # None: those of the machine
+    # fields of the plan that ran, as far as they are stated
+    plan: Annotated[dict[Word, Any], AfterValidator(_as_plan)] = Field(default_factory=dict)
     gains: dict[Metric, MetricGain] = Field(default_factory=dict)
     baseline: dict[Metric, Positive] = Field(default_factory=dict)
     baseline_sd: dict[Metric, Deviation] = Field(default_factory=dict)  # of the log, over repeats
@@ -165,7 +207,8 @@ class Machine(_MachinePart):
     def _own_run(self, run: MachineRun) -> OwnRun:
         return OwnRun(
             hardware=self.hardware,
-            gpus=self.gpus,
+            gpus=run.gpus or self.gpus,
+            plan=tuple(sorted(run.plan.items())),
             method=run.method if run.method != "none" else "mtp",
             k=run.k or 1,
             accepted_length=run.tokens_per_step(),
@@ -260,18 +303,45 @@ def with_runs(machine: Machine, runs: Sequence[MachineRun]) -> Machine:
     return more.model_copy(update={"seal": EDITED if machine.is_edited else more.digest()})
 
 
+class Before(NamedTuple):
+    """A cell that is measured again; `replaced`: by files that hold those of before, else both runs
+    count.
+    """
+
+    old: MachineRun
+    new: MachineRun
+    replaced: bool
+
+
+def measured_before(machine: Machine, runs: Sequence[MachineRun]) -> tuple[Before, ...]:
+    """Which of these runs measure again what the machine has a gain of; not the same figures."""
+    return tuple(
+        Before(old, run, _replaces(run, old))
+        for run in runs
+        for old in machine.runs
+        if old.gains.keys() & run.gains and old.gains != run.gains and _same_cell(run, old)
+    )
+
+
 def _replaces(run: MachineRun, old: MachineRun) -> bool:
-    """Whether an old run is of the same files: both of them, or some at the same draft length and
-    load (one baseline serves several draft lengths, one file holds several loads or all arms).
+    """Whether an old run is of the same files: both of them, or, at the same cell, some of them and
+    no other. One baseline serves several draft lengths and repeats of one, and one file holds
+    several loads or all arms.
     """
     new, known = set(run.inputs_sha256), set(old.inputs_sha256)
+    if not known & new:
+        return False
     plain = not old.gains and known <= new
     both = known == new and len(new) > 1
-    return bool(known & new) and (both or plain or _place(run) == _place(old))
+    return plain or both or (_same_cell(run, old) and (known <= new or new <= known))
 
 
-def _place(run: MachineRun) -> tuple[object, ...]:
-    return run.method, run.k, run.concurrency, run.input_tokens, run.output_tokens
+def _same_cell(run: MachineRun, other: MachineRun) -> bool:
+    """Whether two runs are of one method, k and load."""
+    names = ("model", "engine", "method", "k", "workload")
+    loads = ("concurrency", "input_tokens", "output_tokens")
+    alike = all(getattr(run, name) == getattr(other, name) for name in names)
+    return alike and same_load((getattr(run, name), getattr(other, name)) for name in loads)
 
 
 def _tomorrow() -> str:

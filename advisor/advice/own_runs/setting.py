@@ -34,11 +34,14 @@ METHODS_BY_WORD = {
     "deepseek_mtp": "mtp",
 }
 
+SCRIPT = "run.sh"  # of a folder of `advisor bench plan`
 TEXTS_BY_DATASET = {"sharegpt": "chat", "mtbench": "chat", "sonnet": "creative"}
 
 
 class OwnSetting(NamedTuple):
-    """The question behind the files, or why there is none."""
+    """The question behind the files, or why there is none; which of its fields are stated, and the
+    plan of the launch that ran.
+    """
 
     request: Request | None
     method: Method
@@ -46,6 +49,8 @@ class OwnSetting(NamedTuple):
     missing: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()  # options that contradict the files, a sentence part each
     goal: Goal = "balanced"
+    stated: frozenset[str] = frozenset()
+    launch: Plan | None = None
 
     @property
     def problem(self) -> str:
@@ -58,9 +63,10 @@ class OwnSetting(NamedTuple):
 
 
 def plan_of_launch(path: Path, version: str | None = None) -> Plan:
-    """The plan of the speculating launch of a file, else of its first. Raises AdvisorError where
-    none is there.
+    """The plan of the speculating launch of a file, or of a folder of `advisor bench plan`; else of
+    its first. Raises AdvisorError where none is there.
     """
+    path = path / SCRIPT if path.is_dir() else path
     return plan_in(readers.read_path(str(path), version=version), path.name)
 
 
@@ -95,8 +101,8 @@ def setting(
         "output_tokens": round(_first(runs, "output_tokens") or 0) or None,
         "workload": workload_of(_first(runs, "dataset")),
     }
-    if launch and launch.tp > 1:
-        stated |= {"tp": launch.tp, "gpus": launch.tp * max(launch.pp, 1)}
+    if launch and (ranks := launch.tp * launch.pp * launch.dp) > 1:
+        stated |= {"tp": launch.tp, "gpus": ranks}
     k = given.pop("k", None) or (launch.k if launch else None) or _first(on, "k") or _counted_k(on)
     launched = launch.method if launch and launch.method != "none" else None
     word: Any = _first(on, "method") or "mtp"
@@ -106,7 +112,8 @@ def setting(
     if missing or conflicts:
         return OwnSetting(None, method, k, tuple(missing), conflicts, goal)
     drafts: Any = method if method in get_args(DraftMethod) else None
-    return OwnSetting(Request(method=drafts, **fields), method, k, goal=goal)
+    request = Request(method=drafts, **fields)
+    return OwnSetting(request, method, k, goal=goal, stated=frozenset(fields), launch=launch)
 
 
 def _named(given: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,42 @@
+"""Which of the user's own runs are of the very cell that is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from advisor.domain.normal import Z10
+from advisor.domain.nouns import Facts, OwnRun
+from advisor.domain.sourced import sourced
+
+SAME_LOAD = sourced(0.1, "log ratio", "own choice: as of two repeats of one arm", "chosen")
+
+
+def same_load(loads: Iterable[tuple[float | None, float | None]]) -> bool:
+    """Whether numbers of two loads are the same but for what repeats differ by; what one does not
+    state is as in the other.
+    """
+    return all(not a or not b or abs(math.log(a / b)) <= SAME_LOAD for a, b in loads)
+
+
+def measured_here(facts: Facts, metrics: Sequence[str]) -> dict[tuple[str, int], bool]:
+    """Method and k of the own runs at this model, engine and load, and whether each gained beyond
+    its noise in all of these metrics that it states.
+    """
+    found: dict[tuple[str, int], bool] = {}
+    for run in facts.own_runs:
+        gains = [(log, sd) for name, log, sd in run.gains if name in metrics]
+        if gains and _is_here(facts, run):
+            found[run.method, run.k] = all(log > Z10 * sd for log, sd in gains)
+    return found
+
+
+def _is_here(facts: Facts, run: OwnRun) -> bool:
+    model = facts.model.id if facts.model is not None else None
+    loads = (
+        (run.concurrency, facts.concurrency),
+        (run.input_tokens, facts.ctx_tokens),
+        (run.output_tokens, facts.output_tokens),
+    )
+    alike = (run.model, run.engine) == (model, facts.engine) and same_load(loads)
+    return alike and run.workload in (None, facts.workload)
