@@ -11,9 +11,8 @@ from typing import Any
 
 from advisor import engines
 from advisor.advice.choices import Default, engine_for, version_for
-from advisor.advice.plans import checkpoints, topology
+from advisor.advice.plans import checkpoints, methods, topology
 from advisor.advice.plans.limits import FOUR_BITS
-from advisor.advice.plans.methods import has_mtp
 from advisor.advice.quantisations import quant_default, quant_of_repository, with_fields
 from advisor.domain.nouns import (
     AS_ASKED,
@@ -240,9 +239,9 @@ def _with_acceptance_k(facts: Facts) -> Facts:
 
 def with_evidence(facts: Facts) -> Facts:
     """The facts with the measured pairs nearest to them."""
-    methods = _measured_methods(facts)
-    each = SHOWN_OF_ONE if len(methods) == 1 else SHOWN_OF_EACH
-    rows = (row for method in methods for row in nearest_pairs(facts, method, each))
+    drafting = _measured_methods(facts)
+    each = SHOWN_OF_ONE if len(drafting) == 1 else SHOWN_OF_EACH
+    rows = (row for method in drafting for row in nearest_pairs(facts, method, each))
     return facts.model_copy(update={"evidence": tuple(rows)})
 
 
@@ -250,9 +249,7 @@ def _measured_methods(facts: Facts) -> tuple[str, ...]:
     """The methods that can be proposed here, whose measured pairs count; MTP where there are
     none.
     """
-    asked = facts.request.method if facts.request is not None else None
-    methods = () if has_mtp(facts) or asked else drafters.methods(facts)
-    return methods or (asked or "mtp",)
+    return methods.methods(facts) or (drafters.asked_method(facts) or "mtp",)
 
 
 def ab_commands(request: Request, facts: Facts, plan: Plan) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.domain.nouns import LLM, DraftMethod, Facts, Hardware, Interval, Reason
+from advisor.domain.nouns import LLM, Hardware, Interval, Reason
 
 
 def reason(text: str, *sources: str, weight: float) -> Reason:
@@ -13,11 +13,6 @@ def reason(text: str, *sources: str, weight: float) -> Reason:
 def name_of(noun: Hardware | LLM | None, otherwise: str) -> str:
     """The printed name of a part or model, its id where it has none."""
     return (noun.name or noun.id) if noun is not None else otherwise
-
-
-def asked_method(facts: Facts) -> DraftMethod | None:
-    """The speculative method that was asked for by name."""
-    return facts.request.method if facts.request is not None else None
 
 
 def percent(ratio: float) -> str:

@@ -96,15 +96,23 @@ class Checkpoint(Frozen):
 
 
 class Drafter(Frozen):
-    """A published checkpoint that drafts for one model; sizes as published, None: not known."""
+    """A published checkpoint that drafts for one model, or a module inside the model's own
+    checkpoints; sizes as published, None: not known.
+    """
 
-    method: Literal["eagle", "eagle3", "dflash"]
+    method: Literal["eagle", "eagle3", "dflash", "dspark"]
     repository: str
     target: str  # the repository of the model that it was trained for
+    file: str | None = None  # GGUF file or quant tag
+    inside: tuple[str, ...] = ()  # checkpoints that hold it: a launch of one names no drafter
+    revision: str | None = None  # the commit that a launch pins
+    licence: str = ""  # what a user must know of it, where that is not the model's own
+    architecture: str = ""  # of its config.json, where that tells forms of one method apart
     engines: dict[
         str, str
     ]  # engine -> the first release of its option catalogue that is known to load it
     k: int | None = None  # draft tokens with which its publisher, or who reports of it, serves it
+    k_min: int | None = None  # with fewer than these nobody serves it, or a release refuses it
     k_max: int | None = None  # more than these it was not made for
     block: int | None = None  # tokens of a block drafter's block, the one before it included
     # layers of its own that keep a KV cache; None: the method's usual number
@@ -114,14 +122,20 @@ class Drafter(Frozen):
     thinking: bool | None = None
     params_b: float | None = None
     size_gb: float | None = None
-    # engine -> variables that its page sets for the server
+    # engine -> variables that its page sets for the server, and options beside method and k
     env: dict[str, dict[str, str]] = {}  # noqa: RUF012 - a field of a model
+    options: dict[str, dict[str, str]] = {}  # noqa: RUF012 - a field of a model
     # acceptance that was reported of it: told to the user, not used in the estimate
     reported: str = ""
     asked_only: bool = False  # users saw no gain with it: proposed where its method is asked for
     sources: tuple[str, ...]
     conflicts: tuple[str, ...] = ()
     note: str = ""
+
+    @property
+    def address(self) -> str:
+        """As an engine is told it: the repository, with the file of a GGUF behind a colon."""
+        return f"{self.repository}:{self.file}" if self.file else self.repository
 
 
 class DrafterFile(Frozen):
@@ -169,6 +183,7 @@ class LLM(Frozen):
     shared_params_b: float | None = None
     lm_head_params_b: float | None = None
     mtp_params_b: float | None = None
+    mtp_k_max: dict[str, int] = {}  # noqa: RUF012 - engine -> most draft tokens of its head there
     # a small drafter of its own, head included, where there is no MTP layer
     assistant_params_b: float | None = None
     assistant: str | None = None  # the repository of that drafter, which vLLM and SGLang are told
@@ -177,6 +192,7 @@ class LLM(Frozen):
     state_mb_per_seq: float | None = None  # recurrent state (GDN), MB = 1e6 bytes
     kv_elems_per_token: float | None = None  # K and V elements over all layers
     max_context_tokens: int | None = None
+    only_tp: int | None = None  # ranks that its checkpoints are written for, where others fail
     default_temperature: Quantity | None = None
     # where the card recommends another one for precise code
     code_temperature: Quantity | None = None

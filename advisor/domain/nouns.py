@@ -43,6 +43,7 @@ from advisor.domain.question import LIMITS as LIMITS
 from advisor.domain.question import MAX_POSITIONS as MAX_POSITIONS
 from advisor.domain.question import Request as Request
 from advisor.domain.question import clash as clash
+from advisor.domain.vocabulary import FORMS as FORMS
 from advisor.domain.vocabulary import METHODS as METHODS
 from advisor.domain.vocabulary import Basis as Basis
 from advisor.domain.vocabulary import Decision as Decision

@@ -10,9 +10,12 @@ Engine = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
 Method = Literal["none", "mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]
 
 
-DraftMethod = Literal[
-    "mtp", "eagle", "eagle3", "dflash"
-]  # those for which a launch can be proposed
+DraftMethod = Literal[  # those for which a launch can be proposed
+    "mtp", "eagle", "eagle3", "dflash", "dflash2", "dspark", "ngram", "suffix"
+]
+
+
+FORMS: dict[str, Method] = {"dflash2": "dflash", "suffix": "ngram"}  # word of a form -> its method
 
 
 Basis = Literal["measured", "interpolated", "extrapolated", "physics"]

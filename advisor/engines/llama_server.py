@@ -47,6 +47,10 @@ from advisor.engines.versions import later_build, name_build, resolve_build
 
 TYPE, N_MAX, OLD_N_MAX = "--spec-type", "--spec-draft-n-max", "--draft-max"
 MOD_N_MAX = "--spec-ngram-mod-n-max"
+DRAFT_REPOSITORY, REPOSITORY = (
+    "--spec-draft-hf",
+    lazy_re(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(?<!\.gguf)"),
+)
 DRAFT, CTX, SLOTS, UNIFIED = "--spec-draft-model", "--ctx-size", "--parallel", "--kv-unified"
 FLASH, LAYERS, JINJA = "--flash-attn", "--gpu-layers", "--jinja"
 K_TYPE, V_TYPE = "--cache-type-k", "--cache-type-v"
@@ -164,7 +168,7 @@ class LlamaServerAdapter(Adapter):
     def _read_speculation(self, launch: Launch, nouns: dict[str, Value], extra: Extras) -> None:
         written = last(extra, TYPE)
         words, inline = stages(extra) or speculation_words(written)
-        draft = last(extra, DRAFT) or last(extra, "--spec-draft-hf")
+        draft = last(extra, DRAFT) or last(extra, DRAFT_REPOSITORY)
         if not words and any(name in ("-mtp", "--multi-token-prediction") for name, _ in extra):
             words = ["mtp"]
         if not words and (("--spec-default", None) in extra):
@@ -185,9 +189,9 @@ class LlamaServerAdapter(Adapter):
         nouns["method"] = method
         if len(words) == 1 and written is not None and not inline and TYPES.get(method) == words[0]:
             drop(extra, TYPE)
-        if last(extra, DRAFT) is not None:
-            nouns["draft_model"] = last(extra, DRAFT)
-            drop(extra, DRAFT)
+        if draft is not None:
+            nouns["draft_model"] = draft
+            drop(extra, DRAFT if last(extra, DRAFT) is not None else DRAFT_REPOSITORY)
         nouns["k"] = self._read_k(launch.engine_version, method, inline, extra)
 
     def _read_k(
@@ -280,7 +284,8 @@ class LlamaServerAdapter(Adapter):
                 f"{self._type_since(word)}"
             )
         if plan.draft_model is not None:
-            rows.append((DRAFT, plan.draft_model))
+            published = REPOSITORY.fullmatch(plan.draft_model) is not None
+            rows.append((DRAFT_REPOSITORY if published else DRAFT, plan.draft_model))
         name = MOD_N_MAX if plan.method == "ngram" else N_MAX
         if self.catalogue.option(name, version) is None:
             name = OLD_N_MAX

@@ -52,7 +52,10 @@ METHODS = {algorithm: method for method, algorithm in ALGORITHMS.items()}
 METHODS |= {"MTP": "mtp", "FROZEN_KV_MTP": "mtp"}
 UNMODELLED = ("UNO",)  # the server knows it, this program does not
 # drafted at once: only the number of tokens to verify is said (z-lab/dflash, README)
-BLOCKS = ("ngram", "dflash", "dspark")
+BLOCKS = ("ngram", "dflash")
+# its draft tokens, bonus token excluded: other sizes than the checkpoint's are refused as a number
+# of tokens to verify (0.5.23 arg_groups/speculative_hook.py)
+BLOCK = "--speculative-dspark-block-size"
 # k of the server's own choice: (steps 3, topk 1, tokens 4), else (5, 4, 8)
 AUTO_OWN_MTP, AUTO_OTHER = 3, 7
 
@@ -128,6 +131,10 @@ class SglangAdapter(Adapter):
         """Draft tokens beyond the bonus token; steps and topk that say more than k stay in
         `extra`.
         """
+        block = depth(last(extra, BLOCK))
+        if method == "dspark" and block is not None:
+            _take(extra, BLOCK)
+            return block
         steps, topk, tokens = (depth(last(extra, name)) for name in (STEPS, TOPK, TOKENS))
         if tokens is not None:
             k = max(tokens - 1, 0)
@@ -212,7 +219,9 @@ class SglangAdapter(Adapter):
             rows.append((ALGORITHM, self._algorithm(plan.method, version)))
         if plan.draft_model is not None:
             rows.append((DRAFT, plan.draft_model))
-        if plan.k and not given & {STEPS, TOPK, TOKENS}:
+        if plan.k and not given & {STEPS, TOPK, TOKENS, BLOCK}:
+            if plan.method == "dspark":
+                return [*rows, (BLOCK, str(plan.k))]
             if plan.method not in BLOCKS:
                 rows += [(STEPS, str(plan.k)), (TOPK, "1")]
             rows.append((TOKENS, str(plan.k + 1)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from advisor.domain.nouns import Drafter, DrafterFile, DraftMethod, Facts
+from advisor.domain.nouns import FORMS, Drafter, DrafterFile, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import before, release
 
@@ -34,22 +34,52 @@ DRAFT_LAYERS = {
 
 
 def usable(facts: Facts, method: str | None = None) -> tuple[Drafter, ...]:
-    """Drafters that the engine's version loads, for this way of answering, preferred first."""
-    wanted = facts.thinking
+    """Drafters that the engine's version loads, for this way of answering and the checkpoints of
+    this quantisation, preferred first.
+    """
     return tuple(
         d
-        for d in facts.drafters
-        if method in (None, d.method)
-        and d.thinking in (None, wanted)
+        for d in _of_form(facts, method)
+        if d.thinking in (None, facts.thinking)
         and _loads(d, facts.engine, facts.engine_version)
+        and holders(facts, d) != ()
     )
 
 
-def methods(facts: Facts) -> tuple[DraftMethod, ...]:
+def asked_method(facts: Facts) -> Method | None:
+    """The speculative method that was asked for by its name or by that of one of its forms."""
+    word = facts.request.method if facts.request is not None else None
+    return word and FORMS.get(word, word)  # type: ignore[return-value]
+
+
+def _of_form(facts: Facts, method: str | None) -> list[Drafter]:
+    """The drafters of a method; where a form of it was asked for, those of that form."""
+    word = (facts.request.method if facts.request is not None else None) or ""
+    form = word if word in FORMS else ""
+    known = [d for d in facts.drafters if method in (None, d.method)]
+    return [d for d in known if d.architecture.lower().startswith(form)]
+
+
+def holders(facts: Facts, drafter: Drafter) -> tuple[str, ...] | None:
+    """The checkpoints of this quantisation that hold a drafter of the inside kind; None for one
+    that is a checkpoint of its own.
+    """
+    if not drafter.inside:
+        return None
+    rows = facts.model.checkpoints if facts.model is not None else ()
+    quant = facts.quant.id if facts.quant is not None else None
+    return tuple(
+        c.repository
+        for c in rows
+        if c.quant == quant and facts.engine in c.engines and c.repository in drafter.inside
+    )
+
+
+def methods(facts: Facts) -> tuple[Method, ...]:
     """Methods of the usable drafters, each once, in the order of the file; of those with which
     users saw no gain only the method that is asked for.
     """
-    asked = facts.request.method if facts.request is not None else None
+    asked = asked_method(facts)
     found = (d for d in usable(facts) if not d.asked_only or d.method == asked)
     return tuple(dict.fromkeys(d.method for d in found))
 
@@ -62,9 +92,13 @@ def pick(facts: Facts, method: str, model: str | None) -> Drafter | None:
     return found[fit.index(max(fit))] if found else None
 
 
-def find_drafter(facts: Facts, repository: str | None) -> Drafter | None:
-    """The known drafter of this repository, whatever the engine; None if it is in no file."""
-    return next((d for d in facts.drafters if d.repository == repository), None)
+def of_plan(facts: Facts, plan: Plan) -> Drafter | None:
+    """The known drafter of a plan, whatever the engine: by its repository, or the one inside the
+    model's checkpoint; None if it is in no file.
+    """
+    if plan.draft_model is not None:
+        return next((d for d in facts.drafters if d.address == plan.draft_model), None)
+    return next((d for d in facts.drafters if d.inside and d.method == plan.method), None)
 
 
 def size_bytes(drafter: Drafter) -> float | None:
@@ -76,15 +110,15 @@ def size_bytes(drafter: Drafter) -> float | None:
     return drafter.params_b * 2e9 if drafter.params_b is not None else None
 
 
-def layers(facts: Facts, method: str, repository: str | None) -> int:
+def layers(facts: Facts, plan: Plan) -> int:
     """Layers of the drafter that keep keys and values, about as wide as the target's."""
-    known = find_drafter(facts, repository)
-    return (known.layers if known is not None else None) or DRAFT_LAYERS.get(method, 0)
+    known = of_plan(facts, plan)
+    return (known.layers if known is not None else None) or DRAFT_LAYERS.get(plan.method, 0)
 
 
 def refusal(facts: Facts, method: str | None = None) -> str | None:
     """Why none of the known drafters (of this method) can be used, in one clause, else None."""
-    known = [d for d in facts.drafters if method in (None, d.method)]
+    known = _of_form(facts, method)
     can = usable(facts, method)
     if can and method is None and not methods(facts):
         return (
@@ -108,9 +142,15 @@ def refusal(facts: Facts, method: str | None = None) -> str | None:
     if not loaded:
         since = min((d.engines[engine] for d in here), key=lambda since: release(since) or ())
         return f"{engine} is known to load {here[0].repository} from {since} on"
-    way = "with" if loaded[0].thinking else "without"
-    flag = "--thinking" if loaded[0].thinking else "--no-thinking"
-    return f"{loaded[0].repository} was trained for answers {way} thinking: say {flag} to use it"
+    apart = [d for d in loaded if holders(facts, d) != ()]
+    if not apart:
+        return (
+            f"{TITLES[loaded[0].method]} is inside {' and '.join(loaded[0].inside)}, not in "
+            f"{facts.quant.id if facts.quant is not None else 'other'} checkpoints"
+        )
+    way = "with" if apart[0].thinking else "without"
+    flag = "--thinking" if apart[0].thinking else "--no-thinking"
+    return f"{apart[0].repository} was trained for answers {way} thinking: say {flag} to use it"
 
 
 class Way(NamedTuple):
@@ -127,7 +167,7 @@ def would_help(facts: Facts, method: str | None = None) -> tuple[Way, ...]:
     """What to ask for so that a known drafter (of this method) can be used: another way of
     answering, release or engine.
     """
-    known = [d for d in facts.drafters if method in (None, d.method)]
+    known = _of_form(facts, method)
     engine, version = facts.engine or "", facts.engine_version
     fit = [d for d in known if d.thinking in (None, facts.thinking)]
     other = next((d for d in known if d not in fit and _loads(d, engine, version)), None)
@@ -141,6 +181,10 @@ def would_help(facts: Facts, method: str | None = None) -> tuple[Way, ...]:
         since = min(late, key=lambda since: release(since) or ())
         why = "which is known to load a drafter of this model"
         ways.append(Way(f"{engine} {since} or newer", why))
+    inside = next((d for d in fit if holders(facts, d) == () and engine in d.engines), None)
+    rows = facts.model.checkpoints if facts.model is not None and inside is not None else ()
+    for quant in dict.fromkeys(c.quant for c in rows if c.repository in inside.inside):  # type: ignore[union-attr]
+        ways.append(Way(f"--quant {quant}", f"which holds the model's own {TITLES[inside.method]}"))  # type: ignore[union-attr]
     why = "for which a drafter of this model is published"
     names = dict.fromkeys(name for d in fit for name in d.engines if name != engine)
     return (*ways, *(Way(f"--engine {name}", why, name) for name in names))
@@ -168,7 +212,7 @@ def odd(entry: DrafterFile) -> Iterator[tuple[str, str]]:
         seen.add(drafter.repository)
         if not drafter.sources or not drafter.engines:
             yield where, "needs a source and an engine that loads it"
-        for name in ("k", "k_max", "block", "layers", "params_b", "size_gb"):
+        for name in ("k", "k_min", "k_max", "block", "layers", "params_b", "size_gb"):
             value = getattr(drafter, name)
             if value is not None and value <= 0:
                 yield f"{where}.{name}", "must be above 0; leave the field out if it is not known"

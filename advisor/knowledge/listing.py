@@ -66,7 +66,7 @@ def _wrap(label: str, text: str) -> str:
 
 def _lines(entry: Frozen) -> Iterator[str]:
     for name, value in entry:
-        if value is None or value in ("", ()) or name == "checkpoints":
+        if value is None or value in ("", (), {}) or name == "checkpoints":
             continue
         if isinstance(value, Quantity):
             yield _wrap(name, f"{value.value:g}  ({value.status}: {value.source})")
@@ -85,10 +85,12 @@ def _checkpoint(point: Checkpoint) -> str:
 def _drafter(one: Drafter) -> str:
     since = ", ".join(f"{engine} from {release}" for engine, release in one.engines.items())
     k = f"k = {one.k}; " if one.k else ""
-    more = f"{k}{since}; for {one.target}; {', '.join(one.sources)}"
+    held = f"inside {' and '.join(one.inside)}; " if one.inside else ""
+    licence = f"licence: {one.licence}; " if one.licence else ""
+    more = f"{k}{since}; for {one.target}; {held}{licence}{', '.join(one.sources)}"
     pad = " " * 18
     head = textwrap.fill(
-        one.repository, WIDTH, initial_indent=f"  {one.method:<16}", subsequent_indent=pad
+        one.address, WIDTH, initial_indent=f"  {one.method:<16}", subsequent_indent=pad
     )
     filled = textwrap.fill(
         more, WIDTH, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False

@@ -226,7 +226,7 @@ def checkpoint(
     model: LLM, quant: Quant | str, engine: str | None, method: str = "mtp"
 ) -> Checkpoint | None:
     """A repository that holds the model at this quantisation for this engine; with MTP, one that
-    keeps its tensors.
+    keeps its tensors, and with a drafter of the inside kind one that holds it.
 
     None where no such repository is known.
     """
@@ -239,6 +239,9 @@ def checkpoint(
     if method == "mtp":
         fitting = [c for c in fitting if c.keeps_mtp is not False]
         fitting.sort(key=lambda c: c.keeps_mtp is not True)
+    held = {name for d in drafters(model) if d.method == method for name in d.inside}
+    if held:
+        fitting.sort(key=lambda c: c.repository not in held)
     return fitting[0] if fitting else None
 
 

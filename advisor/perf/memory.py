@@ -70,7 +70,7 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, running: int) 
             shape, kv_token, available, length, plan.k, legacy, plan.prefix_caching is True
         )
     k = plan.k
-    own = drafters.layers(facts, plan.method, plan.draft_model)
+    own = drafters.layers(facts, plan)
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
     )
@@ -251,7 +251,7 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
     if pages_states(plan, shape):
         caching = plan.prefix_caching is True
         return hybrid_requests(shape, kv_token, free, length, plan.k, caching)
-    own = drafters.layers(facts, plan.method, plan.draft_model) * lesser(plan.k, 1)
+    own = drafters.layers(facts, plan) * lesser(plan.k, 1)
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
     )
@@ -311,7 +311,7 @@ def _llama_bill(
     layers = kv_sizes.full_layers(shape)
     if kv_token is None:
         return fixed.model_copy(update={"fits": None if left > 0 else False})
-    head = 1 + drafters.layers(facts, plan.method, plan.draft_model) / layers
+    head = 1 + drafters.layers(facts, plan) / layers
     per_token = kv_token * head / GIB / gpus
     length = _length(facts, plan)
     windows = slots * kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) / GIB / gpus

@@ -37,7 +37,14 @@ LARGE = (
     "llama-3.3-70b",
     "minimax-m3",
     "qwen3.5-122b-a10b",
-)  # eight H200
+    "deepseek-v4-pro",
+    "deepseek-v4.1-flash",
+    "glm-5.2",
+    "glm-5.3-flash",
+    "llama-4-maverick-400b-a17b",
+    "nemotron-3-ultra-550b-a55b",
+    "qwen3-coder-480b-a35b",
+)  # eight B300
 
 
 def every() -> Iterator[tuple[str, Drafter]]:
@@ -296,7 +303,7 @@ def test_the_launch_names_the_drafter(asked: dict[str, Any], words: list[str]) -
     k = advice.candidate.k
     for word in words:
         assert word.replace("K1", str(k + 1)).replace("K", str(k)) in argv or word in argv, argv
-    used = drafters.find_drafter(advice.facts, advice.candidate.draft_model)
+    used = drafters.of_plan(advice.facts, advice.candidate)
     assert used is not None
     told = next(
         reason for reason in advice.reasons if reason.text.startswith(f"Drafter {used.repository}")
@@ -481,7 +488,8 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
     neither error nor warning.
     """
     large = ident.startswith("kimi") or ident in LARGE
-    gpus = 8 if large else 2
+    gpus, hardware = (8, "b300") if large else (2, "h200")
+    quant = knowledge.quant_from_text(drafter.target)
     for version in releases(engine, drafter.engines[engine]):
         asked = {
             "model": ident,
@@ -489,21 +497,24 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
             "engine_version": version,
             "gpus": gpus,
             "thinking": drafter.thinking,
+            "hardware": hardware,
+            "quant": quant.id if quant is not None else None,
         }
         known = facts(**asked, method=drafter.method, concurrency=4)
         base = propose.base_plan(known, (gpus, 1))
         k = methods.k_values(known, drafter.method)[-1]
         plan = propose.with_method(known, base, drafter.method, min(k, drafter.k_max or k))
-        plan = plan.model_copy(update={"draft_model": drafter.repository, "model": drafter.target})
+        named = None if drafter.inside else drafter.repository
+        plan = plan.model_copy(update={"draft_model": named, "model": drafter.target})
         text = recommend_module.launch_text(plan).text + "\n"
         report = validate(
-            text, hw="h200", gpus=gpus, concurrency=4, ctx=2048, engine_version=version
+            text, hw=hardware, gpus=gpus, concurrency=4, ctx=2048, engine_version=version
         )
         assert not [
             f"{version}: {f.code} {f.message}" for f in report.findings if f.severity != "info"
         ]
         read = report.launches[0].plan
-        assert (read.method, read.k, read.draft_model) == (plan.method, plan.k, drafter.repository)
+        assert (read.method, read.k, read.draft_model) == (plan.method, plan.k, named)
 
 
 def test_models_show_lists_them_within_80_columns() -> None:
@@ -511,7 +522,7 @@ def test_models_show_lists_them_within_80_columns() -> None:
 
     for ident, drafter in every():
         shown = entry_text(knowledge.llm(ident))
-        assert drafter.repository in "".join(line.strip() for line in shown.splitlines())
+        assert drafter.address in "".join(line.strip() for line in shown.splitlines())
         assert all(len(line) <= 80 for line in shown.splitlines())
 
 

@@ -4,17 +4,12 @@ made up.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from advisor import recommend
 from advisor.domain.nouns import AdvisorError
 from advisor.knowledge import store
 
-ROOT = Path(__file__).parents[2]
-LISTED = json.loads((ROOT / "knowledge/rules/compatibility.json").read_text())["contexts"]["value"]
 NAMES = [name for name in store.llm_ids() if not store.llm(name).is_class]
 # config.json (max_position_embeddings) of models whose context the files here do not have
 PUBLIC = {"mimo-7b": 32_768, "minicpm3": 32_768, "glm-5.2": 1_048_576, "deepseek-v3": 163_840}
@@ -27,7 +22,7 @@ def test_no_context_is_made_up(name: str, engine: str) -> None:
         advice = recommend(hardware="b300", gpus=64, model=name, engine=engine, what_if=False)
     except AdvisorError:
         return  # no checkpoint for this engine
-    top = store.llm(name).max_context_tokens or LISTED.get(name) or PUBLIC.get(name)
+    top = store.llm(name).max_context_tokens or PUBLIC.get(name)
     length = advice.plan.max_model_len
     assert top is None or length is None or length <= top
     if top is None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from advisor.advice.plans import methods, propose, unlisted
 from advisor.advice.plans.memory_relief import shortfall
-from advisor.advice.wording import asked_method, name_of, reason
+from advisor.advice.wording import name_of, reason
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters
+from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
 
 
@@ -48,7 +49,7 @@ def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
     """Which published drafter the plan uses, that its acceptance is not this drafter's own, and
     what is said of it elsewhere.
     """
-    known, request = drafters.find_drafter(facts, plan.draft_model), facts.request
+    known, request = drafters.of_plan(facts, plan), facts.request
     if known is None:
         return []
     how = f"{title(known.method)}'s in general, not its own"

@@ -17,12 +17,11 @@ from advisor.advice.choices import engine_default
 from advisor.advice.decide import Verdict, goal_interval, vetoes
 from advisor.advice.judge import PlanQuestion
 from advisor.advice.plans import memory_relief, methods, propose
-from advisor.advice.wording import asked_method, whole_percent
+from advisor.advice.wording import whole_percent
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
     Decision,
-    DraftMethod,
     Facts,
     Goal,
     Method,
@@ -31,6 +30,7 @@ from advisor.domain.nouns import (
 )
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters
+from advisor.knowledge.drafters import asked_method
 
 _LOADS = {"concurrency": (1, 4, 16, 64, 256), "ctx_tokens": (512, 2048, 8192, 32768, 131072)}
 _LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt tokens per request"}
@@ -74,7 +74,7 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     """What to ask for where nothing can speculate."""
     base = verdict.candidates[0].plan
     for method in methods.methods(facts)[:1]:
-        if method == "mtp" and propose.headless(facts):
+        if method == "mtp" and methods.headless(facts):
             return ("a checkpoint that keeps the MTP head, such as another --quant may have",)
         if propose.no_path(facts, base, method) is not None:
             return (_newer(facts, base, method),)
@@ -103,7 +103,7 @@ def _newer(facts: Facts, base: Plan, method: Method) -> str:
     return "an engine with a path for it: see the reason"
 
 
-def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
+def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
     """Other ways of asking under which a drafter is known, with as many GPUs as that takes where
     these do not hold it.
     """

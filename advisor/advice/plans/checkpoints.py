@@ -178,10 +178,11 @@ def made_late(facts: Facts) -> bool:
 
 
 def others(model: LLM, engine: str, hw: Hardware, tried: tuple[str, ...]) -> tuple[Quant, ...]:
-    """Published quantisations beyond those `tried` that the engine and the accelerator run, most
-    bits first.
+    """Published quantisations beyond those `tried` that the engine and the accelerator run: the
+    form in which the model itself is published first, then by bits, most first.
     """
     ids = dict.fromkeys(row.quant for row in knowledge.checkpoints(model))
+    own = next(iter(ids), None)
     quants = [knowledge.quant(name) for name in ids if name not in tried]
     runs = [
         quant
@@ -189,4 +190,4 @@ def others(model: LLM, engine: str, hw: Hardware, tried: tuple[str, ...]) -> tup
         if engine in (quant.engines or (engine,)) and hw.arch in (quant.archs or (hw.arch,))
         if knowledge.checkpoint(model, quant, engine, "none") is not None
     ]
-    return tuple(sorted(runs, key=lambda quant: -(quant.bits or 0.0)))
+    return tuple(sorted(runs, key=lambda quant: (quant.id != own, -(quant.bits or 0.0))))

@@ -19,7 +19,6 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
-from advisor.rules.kit.models import longest_context
 from advisor.rules.kit.releases import between, build_order
 from advisor.rules.registry import get_defect
 
@@ -81,7 +80,7 @@ SPARE = sourced(1.1, "ratio", "own choice: room for prompts longer than stated",
 def need(facts: Facts) -> int:
     """Tokens of one request. Raises AdvisorError where the model or the given limit is shorter."""
     tokens = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    top = longest_context(facts.model)
+    top = facts.model.max_context_tokens if facts.model is not None else None
     if top is not None and tokens > top:
         raise AdvisorError(
             f"{tokens} tokens per request do not fit the model's context of {top}: lower --ctx or "
@@ -101,7 +100,7 @@ def context(facts: Facts) -> int:
     tokens = need(facts)
     if facts.request is not None and facts.request.max_model_len is not None:
         return facts.request.max_model_len
-    top = longest_context(facts.model)
+    top = facts.model.max_context_tokens if facts.model is not None else None
     step, floor = (
         (LLAMA_STEP, 0) if traits(facts.engine).pool == "slots" else (CONTEXT_STEP, LEAST_CONTEXT)
     )
@@ -159,7 +158,7 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     """
     if facts.request is not None and facts.request.max_model_len is not None:
         return plan
-    top = longest_context(facts.model)
+    top = facts.model.max_context_tokens if facts.model is not None else None
     gb = facts.hardware.memory_gb if facts.hardware is not None else None
     small = gb is not None and gb.value <= SMALL_GB
     most = min(top or LENGTHS[0], SMALL_LENGTH if small else LENGTHS[0])
@@ -239,7 +238,8 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     if shares_context(plan):  # context comes before precision, and precision before more slots
         alone = {"max_num_seqs": 1, "max_model_len": None}
         plan, *arms = (arm.model_copy(update=alone) for arm in (plan, *arms))
-        beside = (max(tokens, int(min(LENGTHS[-1], longest_context(facts.model) or 0) / SPARE)), 1)
+        most = facts.model.max_context_tokens if facts.model is not None else None
+        beside = (max(tokens, int(min(LENGTHS[-1], most or 0) / SPARE)), 1)
     wanted = ((tokens, asked), beside) if asked < least else ((tokens, least),)
     eight = plan.model_copy(update={"kv_cache_dtype": kinds[0]})
     now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
@@ -294,7 +294,11 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     if request is None:
         return ()
     rows: list[tuple[str, str, str]] = []
-    length, tokens, top = plan.max_model_len, need(facts), longest_context(facts.model)
+    length, tokens, top = (
+        plan.max_model_len,
+        need(facts),
+        facts.model.max_context_tokens if facts.model is not None else None,
+    )
     asked, reserved = ceil(request.concurrency / plan.dp), traits(plan.engine).pool == "slots"
     room = memory.room(facts, plan, tokens)
     if request.max_model_len is None and top is None:

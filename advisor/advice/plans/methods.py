@@ -11,13 +11,13 @@ the hits of a prefix cache right; rules say so.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from advisor import engines
 from advisor.advice.plans import checkpoints
-from advisor.advice.wording import asked_method
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method, Plan
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -25,6 +25,8 @@ from advisor.domain.versions import before, release
 from advisor.engines.traits import EngineTraits, gguf_engine, traits
 from advisor.engines.versions import parts
 from advisor.knowledge import drafters
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
@@ -33,11 +35,19 @@ from advisor.prediction.artefact import load
 from advisor.prediction.model import prepare
 
 DRAFTER_K = sourced(
-    {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash": (3, 7, 9, 15)},
+    {
+        "eagle": (1, 2, 3, 4, 5),
+        "eagle3": (1, 2, 3, 4, 5, 6, 7),
+        "dflash": (3, 7, 9, 15),
+        "dspark": (3, 5, 7, 8),
+        "ngram": (4, 8, 16),
+    },
     "draft tokens",
-    "what publishers report: EAGLE-3 of 1 to 7 tokens, block drafters with blocks of 4, 8 and 16",
+    "what publishers report: EAGLE-3 of 1 to 7 tokens, block drafters with blocks of 4, 8 and 16, "
+    "DSpark of 3 to 8 (vllm-project/recipes); n-gram: the engines' usual (knowledge/methods)",
     "read",
 )
+NGRAM_FORMS = {"suffix": ("vllm",)}  # forms of n-gram lookup, and the engines that have them
 
 # SGLang runs Gemma 4's assistant under NEXTN, which it turns into FROZEN_KV_MTP by itself
 # (sgl-project/sglang#24436, merged after 0.5.11 was tagged); the 12B's has another architecture,
@@ -50,6 +60,7 @@ ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
 # with -hf finds one that lies beside the model as mtp-*.gguf (common/download.cpp, read from b10362
 # on; the next catalogued build is this one). Without such a file it has to be named.
 LLAMA_ASSISTANTS = "b10448"
+SPEC_METHOD = "--speculative-config.method"
 MOST_K = sourced(64, "tokens", "the longest measured draft", "chosen")
 
 
@@ -66,13 +77,30 @@ def habits(facts: Facts) -> EngineTraits:
 
 def methods(facts: Facts) -> tuple[Method, ...]:
     """Speculative methods for this model: the one that was asked for, where it can be had; else MTP
-    where the model has a head or an assistant that the engine takes in its place; else those of
-    its published drafters that the engine loads.
+    where the model has a head, which the checkpoints of this quantisation keep, or an assistant
+    that the engine takes in its place; else those of its drafters that the engine loads.
     """
     asked = asked_method(facts)
+    if asked == "ngram":
+        return ("ngram",)  # copied from earlier text: any model
     own: tuple[Method, ...] = ("mtp",) if has_mtp(facts) or assistant(facts) else ()
-    known = own if own and asked in (None, "mtp") else drafters.methods(facts)
-    return tuple(method for method in known if asked in (None, method))
+    others = drafters.methods(facts) if asked != "mtp" else ()
+    if own and asked in (None, "mtp") and not (others and headless(facts)):
+        return own
+    return tuple(method for method in others if asked in (None, method))
+
+
+def headless(facts: Facts) -> str | None:
+    """Why MTP has no checkpoint to run from: the published ones of this quantisation left the head
+    out. None where one keeps it or may keep it, and where none is known at all.
+    """
+    plain = reference(facts, "none")
+    if not plain.known or facts.quant is None or reference(facts, "mtp").known:
+        return None
+    return (
+        f"{plain.model} was made without the MTP head, and no {facts.quant.id} checkpoint that "
+        f"keeps it is known"
+    )
 
 
 def has_mtp(facts: Facts) -> bool:
@@ -84,12 +112,31 @@ def has_mtp(facts: Facts) -> bool:
 
 
 def drafter(facts: Facts, method: Method) -> Drafter | None:
-    """The published drafter that a plan of this method uses; None for MTP, and where none is known
-    that the engine loads.
+    """The published drafter that a plan of this method uses; None for MTP and n-gram lookup, and
+    where none is known that the engine loads.
     """
     if method not in DRAFTER_K:
         return None
     return drafters.pick(facts, method, reference(facts, method).model)
+
+
+def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None], ...]:
+    """Options of a launch that drafts so, beside method, drafter and k: those of the drafter's
+    page, the commit that it is pinned to, and the form of n-gram lookup.
+    """
+    engine, own = facts.engine or "", drafter(facts, method)
+    word = facts.request.method if facts.request is not None else None
+    if word in NGRAM_FORMS and method == "ngram" and engine in NGRAM_FORMS[word]:
+        return ((SPEC_METHOD, json.dumps(word)),)
+    if own is None:
+        return ()
+    pinned = own.revision if not own.inside else None
+    revision = {
+        "vllm": ("--speculative-config.revision", json.dumps(pinned)),
+        "sglang": ("--speculative-draft-model-revision", pinned),
+    }.get(engine)
+    options = tuple(own.options.get(engine, {}).items())
+    return (*options, revision) if pinned and revision else options
 
 
 def assistant(facts: Facts) -> str | None:
@@ -142,9 +189,12 @@ def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
     """
     own = drafter(facts, method)
     if own is None:
-        return habits(facts).k_range
+        model = facts.model
+        most = model.mtp_k_max.get(facts.engine or "") if model and method == "mtp" else None
+        return tuple(k for k in DRAFTER_K.get(method, habits(facts).k_range) if k <= (most or k))
     top = min(own.k_max or MOST_K, (own.block or MOST_K + 1) - 1)
-    return tuple(k for k in DRAFTER_K[method] if k <= top) or (top,)
+    tried = tuple(k for k in DRAFTER_K[method] if (own.k_min or 1) <= k <= top)
+    return tried or (own.k_min or top,)
 
 
 def reference(facts: Facts, method: Method) -> checkpoints.Reference:

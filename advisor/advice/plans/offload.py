@@ -20,7 +20,6 @@ from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import weights
-from advisor.rules.kit.models import longest_context
 
 # Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is
 # called.
@@ -182,7 +181,7 @@ def _plan(facts: Facts) -> Plan | None:
         plan = propose.base_plan(facts, (1, 1))
     except AdvisorError:
         return None
-    top = longest_context(facts.model)
+    top = facts.model.max_context_tokens if facts.model is not None else None
     if facts.request is None or facts.request.max_model_len is None:
         longer = max(plan.max_model_len or 0, min(CONTEXT, top or 0))
         plan = plan.model_copy(update={"max_model_len": longer})

@@ -14,9 +14,12 @@ from advisor import engines
 from advisor.advice.plans import limits as plan_limits
 from advisor.advice.plans import share, topology
 from advisor.advice.plans.methods import (
+    NGRAM_FORMS,
     caching_beside,
+    draft_options,
     drafter,
     habits,
+    headless,
     k_values,
     methods,
     named_assistant,
@@ -97,6 +100,8 @@ def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
     sizes = [tp for tp in range(1, gpus + 1) if gpus % tp == 0 and divides_heads(facts, tp)]
     busy = [tp for tp in sizes if gpus // tp <= (facts.concurrency or 1)]
+    only = facts.model.only_tp if facts.model is not None else None
+    sizes = [only] if only in sizes else sizes
     best = max(*(tp for tp in sizes if tp <= heads), min(busy, default=1))
     order = [best, *(tp for tp in sizes if tp > best), *reversed([tp for tp in sizes if tp < best])]
     return tuple((tp, gpus // tp) for tp in order)
@@ -129,6 +134,9 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     """Why this engine version cannot run the method at all, in one sentence; None when it can."""
     if method == "mtp" and (lost := headless(facts) or _head_unread(facts)):
         return lost
+    word = facts.request.method if facts.request is not None else None
+    if method == "ngram" and base.engine not in NGRAM_FORMS.get(word or "", (base.engine,)):
+        return f"{word} decoding is known of {' and '.join(NGRAM_FORMS[word or ''])} alone"
     try:
         engines.get(base.engine).to_launch(with_method(facts, base, method, 1))
     except AdvisorError as refusal:
@@ -146,19 +154,6 @@ def _head_unread(facts: Facts) -> str | None:
     return (
         f"{engine} {asked or facts.engine_version} does not draft with the MTP head of "
         f"{model.name or model.id}, which needs {row['since']} or newer"
-    )
-
-
-def headless(facts: Facts) -> str | None:
-    """Why MTP has no checkpoint to run from: the published ones of this quantisation left the head
-    out. None where one keeps it or may keep it, and where none is known at all.
-    """
-    plain = reference(facts, "none")
-    if not plain.known or facts.quant is None or reference(facts, "mtp").known:
-        return None
-    return (
-        f"{plain.model} was made without the MTP head, and no {facts.quant.id} checkpoint that "
-        f"keeps it is known"
     )
 
 
@@ -298,11 +293,13 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
             "quantization": named.quantization,
             "prefix_caching": caching_beside(facts, base, method),
             "draft_model": named_assistant(facts) if method == "mtp" else base.draft_model,
+            "extra": (*base.extra, *draft_options(facts, method)),
         }
     )
     if known is not None:
+        named_apart = None if known.inside else known.address
         env = known.env.get(base.engine, {})
-        drafts = {"draft_model": known.repository, "env": (*base.env, *env.items())}
+        drafts = {"draft_model": named_apart, "env": (*base.env, *env.items())}
         plan = plan.model_copy(update=drafts)
     given = facts.request.max_num_seqs if facts.request is not None else None
     return plan if given is not None else plan_limits.cap_slots(facts, plan)

@@ -7,10 +7,10 @@ Not in the catalogue is not the same as not there: such an answer is to measure,
 from __future__ import annotations
 
 from advisor.advice.plans import methods
-from advisor.advice.wording import asked_method
 from advisor.domain.nouns import LLM, Facts
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters, heads
+from advisor.knowledge.drafters import asked_method
 
 
 def is_open(facts: Facts) -> bool:

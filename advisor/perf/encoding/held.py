@@ -166,7 +166,7 @@ def _plans(
             engine_version=facts.engine_version,
             method=method or "none",
             k=drafts[group],
-            draft_model=drafter.repository if drafter is not None else None,
+            draft_model=drafter.address if drafter is not None else None,
             prefix_caching=bool(caching[i] == 1.0),
             kv_cache_dtype=cache.of(i).strip() or None,
             max_num_batched_tokens=None if np.isnan(budget[i]) else int(budget[i]),

@@ -101,7 +101,7 @@ def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
 
 def published_gib(facts: Facts, plan: Plan) -> float | None:
     """GiB of the plan's drafter as published, over all GPUs; None if its size is not known."""
-    known = drafters.find_drafter(facts, plan.draft_model) if plan.draft_model else None
+    known = drafters.of_plan(facts, plan)
     size = drafters.size_bytes(known) if known is not None else None
     return size / GIB if size is not None else None
 

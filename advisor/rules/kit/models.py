@@ -130,14 +130,6 @@ def headless(case: Case) -> bool:
     return no_head(name) if known is None else not known
 
 
-def longest_context(model: LLM | None) -> int | None:
-    """The tokens that the model was made for, where its configuration was read; None where not."""
-    if model is None:
-        return None
-    listed: dict[str, int] = table("compatibility")["contexts"]["value"]
-    return model.max_context_tokens or listed.get(model.id)
-
-
 @lru_cache(maxsize=512)
 def vocabulary(name: str) -> int | None:
     """The size of a model's vocabulary as its configuration pads it; None where it is not known."""

@@ -207,9 +207,10 @@ def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
     if given is not None or (case.plan.method not in NEED and not alone):
         return
     own = knowledge.drafters(case.facts.model) if case.facts.model is not None else ()
-    named = next(
-        (d.repository for d in own if d.method == case.plan.method and "sglang" in d.engines), None
-    )
+    own = tuple(d for d in own if d.method == case.plan.method and "sglang" in d.engines)
+    if any(case.plan.model in d.inside for d in own):
+        return
+    named = next((d.repository for d in own if not d.inside), None)
     yield Hit(
         f"{case.plan.method} drafts with a checkpoint of its own, and none is named",
         flag=spec_flag(case),

@@ -19,7 +19,7 @@ from advisor.rules.kit.case import (
 )
 from advisor.rules.kit.data import hardware_name, model_name
 from advisor.rules.kit.fixes import set_fix
-from advisor.rules.kit.models import longest_context, names_itself
+from advisor.rules.kit.models import names_itself
 from advisor.rules.kit.policy import bill, leaves_no_pool, unknown_sizes
 
 ALL_LAYERS = 90  # no known model has more
@@ -197,7 +197,7 @@ def context_beyond_model(case: Case) -> Iterator[Hit]:
     model, length = case.facts.model, case.plan.max_model_len
     name = case.plan.model or case.launch.model or ""
     encoder = ENCODERS.get(name.lower())
-    most = longest_context(model)
+    most = model.max_context_tokens if model is not None else None
     if most is not None and "2507" in name:
         most = max(most, LENGTH_2507)
     most = encoder or most
