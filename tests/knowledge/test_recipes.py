@@ -1,0 +1,120 @@
+"""What public recipes state against what is known here and what is launched: equal, or a recorded
+reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor import recommend
+from advisor.domain.paths import knowledge_dir
+from advisor.knowledge import heads, store
+
+ENGINES = {"vllm": "vllm", "sglang": "sglang", "speculators": "vllm", "specforge": "sglang"}
+LARGE = {"hardware": "b300", "gpus": 8, "concurrency": 8}
+
+
+@cache
+def table(name: str) -> dict[str, Any]:
+    text = (knowledge_dir() / "recipes" / f"{name}.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
+
+
+def rows() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in ENGINES:
+        for row in table(name)["rows"]:
+            yield name, row
+
+
+def method_of(row: dict[str, Any]) -> str:
+    word = str(row.get("method") or "")
+    return "mtp" if word.endswith("_mtp") else word
+
+
+def known_differences(name: str, row: dict[str, Any]) -> Iterator[str]:
+    """Facts of a row that the files here do not have, or have otherwise."""
+    model, method, drafter = store.llm(row["model"]), method_of(row), row.get("drafter")
+    if row.get("context") not in (None, model.max_context_tokens):
+        yield "context"
+    if method == "mtp":
+        assistant = drafter if drafter != row.get("repository") else None
+        if not (heads.head(model).has or model.assistant) or assistant not in (
+            None,
+            model.assistant,
+        ):
+            yield "head"
+    elif method:
+        own = [
+            d for d in store.drafters(model) if d.method == method and ENGINES[name] in d.engines
+        ]
+        fits = [d for d in own if d.repository == drafter or (drafter is None and d.inside)]
+        if not fits:
+            yield f"drafter {drafter or method}"
+        elif row.get("k") not in (None, fits[0].k) and name != "specforge":
+            yield "k"
+    held = {one.repository: one for one in store.checkpoints(model)}
+    inside = [r for d in store.drafters(model) if d.method == method for r in d.inside]
+    for repository in row.get("checkpoints", ()):
+        if method == "mtp" and repository in held and held[repository].keeps_mtp is not True:
+            yield f"head of {repository}"
+        if inside and repository not in inside:
+            yield f"{method} of {repository}"
+
+
+def launched_differences(name: str, row: dict[str, Any]) -> Iterator[str]:
+    """What the launch of a recipe's own choice has otherwise."""
+    advice = recommend(**LARGE, model=row["model"], engine=ENGINES[name], what_if=False)
+    plan = advice.candidate
+    if plan is None or plan.method != method_of(row):
+        yield "launch"
+    elif row.get("tp") not in (None, plan.tp):
+        yield "tp"
+    if advice.plan.max_model_len and advice.plan.max_model_len > row.get("context", 1e9):
+        yield "length"
+
+
+def recorded(name: str, row: dict[str, Any]) -> set[str]:
+    return {
+        one["fact"]
+        for one in table(name)["disagreements"]
+        if one["model"] == row["model"] and one.get("recipe") in (None, row.get("recipe"))
+    }
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_facts_agree_with_the_recipes(name: str) -> None:
+    wrong = [
+        f"{row['model']}: {fact}"
+        for row in table(name)["rows"]
+        for fact in known_differences(name, row)
+        if fact not in recorded(name, row)
+    ]
+    assert not wrong
+
+
+CHOSEN = [(name, row) for name, row in rows() if row.get("default")]
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), CHOSEN, ids=[f"{row['model']}-{name}-{row['date']}" for name, row in CHOSEN]
+)
+def test_launches_agree_with_the_recipes(name: str, row: dict[str, Any]) -> None:
+    assert set(launched_differences(name, row)) <= recorded(name, row)
+
+
+def test_every_disagreement_has_a_reason_and_is_one() -> None:
+    for name in ENGINES:
+        for one in table(name)["disagreements"]:
+            assert len(one["reason"]) > 10
+            found = [row for row in table(name)["rows"] if one["fact"] in recorded(name, row)]
+            assert any(
+                one["fact"] in (*known_differences(name, row), *launched_differences(name, row))
+                for row in found
+                if row["model"] == one["model"]
+            ), f"{name}: {one} is no longer one: delete it"
