@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from math import log
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from advisor.perf.sizes import device
 from advisor.perf.steps import busy, in_steps
 from advisor.prediction import estimates
 from advisor.prediction.predict import Medians
+
+if TYPE_CHECKING:
+    from advisor.advice.rivals import Rival
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
@@ -327,6 +330,7 @@ class SideAnswers(NamedTuple):
     medians: Medians
     varied: Callable[[], list[Estimate]] | None = None  # of the plans, see `caveats`
     layouts: Sequence[placement.Layout] = ()
+    rivals: Sequence[Rival] = ()  # plans of other methods, see `rivals`
 
     def of_sizes(self, plans: Sequence[Plan]) -> Mapping[int, Mapping[int, float]]:
         """The goal's median speed-up by batch size and k, of some of the plans."""

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import engines
-from advisor.advice import decide, resolve
+from advisor.advice import decide, resolve, rivals
 from advisor.advice.explain import reasons
 from advisor.advice.judge import (
     PlanQuestion,
@@ -113,9 +113,20 @@ class Estimates(NamedTuple):
 
 
 def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideAnswers]:
-    """The candidates of a question, and what was asked beside their estimates."""
-    estimates, answers = estimate_beside(question, ask_beside(question.facts, question.plans))
-    return judge_plans(question, estimates), answers
+    """The candidates of a question, and what was asked beside their estimates; those of another
+    method in place of the model's own head where that is sure enough.
+    """
+    facts, count, beside = question.facts, len(question.plans), rivals.plans(question)
+    asked = ask_beside(facts, question.plans)
+    estimates, answers = estimate_beside(question, asked, beside)
+    candidates = judge_plans(question, estimates[:count])
+    found = rivals.compare(facts, candidates, beside, estimates[count:])
+    if found and found[0].displaces:
+        method = found[0].candidate.plan.method
+        priced = zip(beside, estimates[count:], strict=True)
+        taken = [judge(facts, plan, each) for plan, each in priced if plan.method == method]
+        candidates = (question.base, *taken)
+    return candidates, answers._replace(rivals=found)
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
@@ -167,7 +178,8 @@ def advise(
         best = with_schedule(facts, verdict.candidates, best, answers)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
-    why = reasons.explain(facts, verdict, answers)
+    also = rivals.explain(facts, answers.rivals, best) if best is not None else None
+    why = (*reasons.explain(facts, verdict, answers), *((also,) if also is not None else ()))
     chosen = (
         *facts.defaults,
         *limits.limit_choices(memory.replica(facts, running.plan), running.plan),

@@ -25,7 +25,6 @@ from advisor.domain.versions import before, release
 from advisor.engines.traits import EngineTraits, gguf_engine, traits
 from advisor.engines.versions import parts
 from advisor.knowledge import drafters
-from advisor.knowledge import store as knowledge
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
 from advisor.perf.encoding.encode_plans import from_plans

@@ -1,0 +1,184 @@
+"""Other ways of drafting beside the model's own head: priced, named, and taken in its place only
+where that is likely and was measured.
+
+The head stays the default. A published drafter of another method displaces it where its plan is
+faster with a probability of at least `SURE`, by the joint distribution of both, and where owners
+enough measured it faster than the head in this class: cards and models of the same architecture,
+and a load within a factor of two. Else it is named with the command that measures it. What it does
+not know: what a drafter's answers cost beside speed, and whether a user trusts its publisher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.advice import decide, resolve
+from advisor.advice.judge import PlanQuestion, judge, plans_that_fit
+from advisor.advice.plans import methods, propose
+from advisor.advice.wording import reason
+from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
+from advisor.domain.patterns import lazy_re
+from advisor.domain.sourced import sourced
+from advisor.knowledge import drafters, evidence
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.heads import SPEEDS
+from advisor.prediction import utility
+
+SURE = sourced(
+    0.8, "probability", "Policy: what is in the checkpoint is not left for less", "chosen"
+)
+OWNERS = sourced(2, "owners", "Policy: one owner's runs are one machine's", "chosen")
+_ACCOUNT = lazy_re(r"(?:github\.com|huggingface\.co)/([\w.-]+)")
+
+
+class Rival(NamedTuple):
+    """The best plan of another method, the chance that it is faster than the head's for the goal,
+    and the owners who measured that.
+    """
+
+    candidate: Candidate
+    better: float
+    owners: tuple[str, ...]
+
+    @property
+    def displaces(self) -> bool:
+        """Whether it is taken in place of the head."""
+        return self.better >= SURE and len(self.owners) >= OWNERS
+
+
+def plans(question: PlanQuestion) -> tuple[Plan, ...]:
+    """The plans that fit of every other method that the engine loads, where the model's own head is
+    the default and nothing was asked for.
+    """
+    facts, base = question.facts, question.base.plan
+    if drafters.asked_method(facts) or methods.methods(facts) != ("mtp",) or not question.plans:
+        return ()
+    proposed = [
+        propose.with_method(facts, base, method, k)
+        for method in drafters.methods(facts)
+        if propose.no_path(facts, base, method) is None
+        for k in methods.k_values(facts, method)
+    ]
+    return tuple(plan for plan, bill in plans_that_fit(facts, proposed) if bill.fits)
+
+
+def compare(
+    facts: Facts, own: Sequence[Candidate], beside: Sequence[Plan], estimates: Sequence[Estimate]
+) -> tuple[Rival, ...]:
+    """The best allowed plan of each other method beside the head's candidates."""
+    goal = facts.goal or "balanced"
+    heads = [c for c in own if c.estimate is not None and not decide.vetoes(c.findings)]
+    if not heads:
+        return ()
+    head = max(heads, key=lambda c: decide.goal_interval(c.estimate, goal).p50)
+    found = []
+    for method in dict.fromkeys(plan.method for plan in beside):
+        priced = [(p, e) for p, e in zip(beside, estimates, strict=True) if p.method == method]
+        priced.sort(key=lambda one: -decide.goal_interval(one[1], goal).p50)
+        judged = (judge(facts, plan, estimate) for plan, estimate in priced)
+        best = next((c for c in judged if not decide.vetoes(c.findings)), None)
+        if best is None:
+            continue
+        better = _chance(facts, best, head)
+        owners = measured_faster(facts, method) if better > 0.5 else ()
+        found.append(Rival(best, better, owners))
+    return tuple(sorted(found, key=lambda rival: -rival.better))
+
+
+def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:
+    goal, samples = facts.goal or "balanced", []
+    for index, candidate in enumerate((rival, head)):
+        span = decide.goal_interval(candidate.estimate, goal)
+        low, middle, high = (np.array([log(part)]) for part in (span.p10, span.p50, span.p90))
+        even = utility.symmetric(low, middle, high)
+        samples.append(utility.utilities(*even, utility.deviates(index))[0])
+    return float(np.mean(samples[0] > samples[1]))
+
+
+def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, ...]:
+    """The owners whose runs of this class have the method faster than the head in most settings
+    that they measured with both.
+    """
+    index = evidence.index()
+    speeds: dict[tuple[object, ...], dict[str, float]] = {}
+    for number, group in enumerate(index.groups):
+        if group["method"] not in (method, head) or not _same_class(facts, group):
+            continue
+        for pair in index.pairs(number):
+            if pair["metric"] in SPEEDS and pair.get("clean") and _near(facts, pair):
+                key = (pair["source"], *(group[name] for name in evidence.SHARED[:5]))
+                best = speeds.setdefault((*key, pair.get("concurrency")), {})
+                best[group["method"]] = max(best.get(group["method"], 0.0), float(pair["speedup"]))
+    won: dict[str, list[bool]] = {}
+    for key, best in speeds.items():
+        if len(best) == 2:
+            won.setdefault(_owner(str(key[0])), []).append(best[method] > best[head])
+    return tuple(sorted(owner for owner, each in won.items() if 2 * sum(each) > len(each)))
+
+
+def _same_class(facts: Facts, group: evidence.Pair) -> bool:
+    card = knowledge.index()["hardware"].get(group["hardware"], {})
+    model = knowledge.index()["llms"].get(group["model"], {})
+    return (
+        facts.hardware is not None
+        and facts.model is not None
+        and card.get("arch") == facts.hardware.arch
+        and model.get("arch") == facts.model.arch
+    )
+
+
+def _near(facts: Facts, pair: evidence.Pair) -> bool:
+    asked, measured = facts.concurrency or 1, pair.get("concurrency")
+    return bool(measured) and asked / 2 <= float(measured or 0) <= 2 * asked
+
+
+def _owner(source: str) -> str:
+    """Whose source it is: the account in its address, else its own id."""
+    entry = knowledge.source_of(source)
+    account = _ACCOUNT.search(entry.address) if entry is not None else None
+    return account[1] if account else source
+
+
+def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | None:
+    """What else is published for the model, at which price, and how to measure it; None where
+    nothing else runs.
+    """
+    goal = facts.goal or "balanced"
+    taken = next((r for r in rivals if r.candidate.plan.method == best.plan.method), None)
+    if taken is not None:
+        name = drafters.TITLES[best.plan.method]
+        text = (
+            f"{name} in place of the model's own MTP head: faster with {100 * taken.better:.0f} %, "
+            f"and measured so in this class by {' and '.join(taken.owners)}; --method mtp keeps "
+            "the head"
+        )
+        return reason(text, "models/speedup.md", weight=1.3)
+    told = list(rivals)
+    if not told:
+        return None
+    here = decide.goal_interval(best.estimate, goal).p50
+    parts = []
+    for rival in told:
+        plan = rival.candidate.plan
+        drafter = drafters.of_plan(facts, plan)
+        name = drafters.TITLES[plan.method] + (f" ({drafter.repository})" if drafter else "")
+        price = decide.goal_interval(rival.candidate.estimate, goal).p50
+        seen = f"measured faster by {' and '.join(rival.owners) or 'nobody known'} in this class"
+        parts.append(
+            f"{name} k={plan.k} {price:.2f}x, faster with {100 * rival.better:.0f} %, {seen}"
+        )
+    first = told[0].candidate.plan.method
+    request = facts.request.model_copy(update={"method": first}) if facts.request else None
+    options = " ".join(resolve.as_options(request)) if request is not None else ""
+    text = (
+        f"Also published, beside {drafters.TITLES[best.plan.method]} at {here:.2f}x: "
+        f"{'; '.join(parts)}. The model's own head stays the default until a drafter is likelier "
+        f"than {100 * SURE:.0f} % to be faster and {OWNERS} owners measured it: "
+        f"`advisor bench plan {options}`"
+    )
+    ahead = told[0].better > 0.5
+    return reason(text, "models/speedup.md", weight=1.1 if ahead else 0.4)

@@ -1,0 +1,131 @@
+"""What displaces the model's own head: a drafter that is likelier than not by far, and measured by
+two owners; else it is named with its price and the command that measures it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from advisor.advice import recommend as recommend_module
+from advisor.advice import rivals
+from advisor.advice.recommend import recommend
+from advisor.knowledge import drafters
+
+BLOCKS = {"hardware": "rtx-pro-6000", "model": "qwen3.6-27b", "quant": "fp8", "engine": "vllm"}
+
+
+@pytest.mark.parametrize("model", ["qwen3.6-27b", "qwen3.6-35b-a3b"])
+def test_a_dearer_price_alone_displaces_nothing(model: str) -> None:
+    """On a GB10 at 16 requests DFlash was measured at 1.02x where MTP was at 1.30x."""
+    advice = recommend(hardware="gb10", model=model, engine="vllm", concurrency=16)
+    assert advice.candidate is not None and advice.candidate.method == "mtp"
+    told = next(r.text for r in advice.reasons if r.text.startswith("Also published"))
+    dearer = recommend(hardware="gb10", model=model, engine="vllm", concurrency=16, method="dflash")
+    assert dearer.gain is not None and advice.gain is not None
+    assert dearer.gain.p50 > advice.gain.p50  # and still the head stays
+    assert (
+        "DFlash" in told and "`advisor bench plan --hw gb10" in told and "--method dflash" in told
+    )
+
+
+@pytest.mark.parametrize(
+    ("owners", "method"), [((), "mtp"), (("a",), "mtp"), (("a", "b"), "dflash")]
+)
+def test_two_owners_have_to_have_measured_it(
+    owners: tuple[str, ...], method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rivals, "measured_faster", lambda *_: owners)
+    advice = recommend(**BLOCKS)
+    assert advice.candidate is not None and advice.candidate.method == method
+    words = "in place of the model's own MTP head" if method == "dflash" else "Also published"
+    assert any(words in reason.text for reason in advice.reasons)
+
+
+def test_it_has_to_be_likely(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals, "measured_faster", lambda *_: ("a", "b"))
+    monkeypatch.setattr(rivals, "_chance", lambda *_: 0.79)
+    advice = recommend(**BLOCKS)
+    assert advice.candidate is not None and advice.candidate.method == "mtp"
+
+
+def test_what_is_asked_for_has_no_rival() -> None:
+    advice = recommend(**BLOCKS, method="mtp")
+    assert advice.candidate is not None and advice.candidate.method == "mtp"
+    assert not any("Also published" in reason.text for reason in advice.reasons)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"model": "kimi-k3", "hardware": "b300", "gpus": 8, "method": "dspark"},
+            {"method": "dspark", "model": "RedHatAI/Kimi-K3-speculator.dspark"},
+        ),
+        (
+            {"model": "deepseek-v4-flash", "quant": "mxfp4", "gpus": 4, "method": "dspark"},
+            {"method": "dspark", "draft_sample_method": "probabilistic"},
+        ),
+        (
+            {"model": "qwen3.8-27b", "method": "dflash2"},
+            {"method": "dflash", "model": "incoai/Qwen3.8-27B-DFlash2"},
+        ),
+        ({"model": "qwen3-8b", "method": "ngram"}, {"method": "ngram"}),
+        ({"model": "qwen3.6-27b", "method": "suffix"}, {"method": "suffix"}),
+    ],
+)
+def test_a_method_that_is_asked_for_gets_its_launch(
+    asked: dict[str, Any], words: dict[str, str]
+) -> None:
+    """Keys of vLLM's recipes (vllm-project/recipes at 8959cf6) and of its SpeculativeConfig."""
+    advice = recommend(**({"hardware": "h200", "engine": "vllm"} | asked))
+    assert advice.launch_on is not None and advice.candidate is not None
+    argv = advice.launch_on.argv
+    config = json.loads(argv[argv.index("--speculative-config") + 1])
+    assert words.items() <= config.items() and config["num_speculative_tokens"] > 0
+    if "model" not in words:
+        assert "model" not in config
+
+
+def test_a_form_that_the_engine_lacks_is_refused_in_words() -> None:
+    advice = recommend(hardware="h200", model="qwen3-8b", engine="sglang", method="suffix")
+    assert advice.candidate is None
+    assert "suffix decoding is known of vllm alone" in advice.reasons[0].text
+
+
+def test_a_drafter_inside_belongs_to_a_checkpoint() -> None:
+    """0731 carries DSpark and no MTP head, NVIDIA's copy the head and no DSpark (the recipe)."""
+    asked = {"hardware": "b300", "gpus": 4, "model": "deepseek-v4-flash", "engine": "vllm"}
+    official, copy = (recommend(**asked, quant=quant) for quant in ("mxfp4", "nvfp4"))
+    assert official.candidate is not None and copy.candidate is not None
+    assert (official.candidate.method, copy.candidate.method) == ("dspark", "mtp")
+    assert "0731" in str(official.candidate.model) and "NVFP4" in str(copy.candidate.model)
+    refused = recommend(**asked, quant="nvfp4", method="dspark")
+    assert refused.candidate is None and "--quant mxfp4" in " ".join(refused.would_change)
+    assert "is inside deepseek-ai/DeepSeek-V4-Flash-0731" in refused.reasons[0].text
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_third_partys_drafter_is_pinned_and_named(engine: str) -> None:
+    advice = recommend(hardware="h200", model="qwen3.8-27b", engine=engine, method="dspark")
+    assert advice.launch_on is not None and advice.candidate is not None
+    known = drafters.of_plan(advice.facts, advice.candidate)
+    assert known is not None and known.revision and known.revision in advice.launch_on.text
+    assert "--trust-remote-code" not in advice.launch_on.argv
+    told = " ".join(reason.text for reason in advice.reasons)
+    assert "published by RadixArk" in told and known.licence in told
+
+
+def test_v4_pro_fits_eight_b200() -> None:
+    """865 GB on disk (the recipe), of 8 x 178 GiB."""
+    request = recommend_module.check_request(
+        {"hardware": "b200", "gpus": 8, "model": "deepseek-v4-pro", "engine": "vllm"}
+    )
+    advice = recommend(request, what_if=False)
+    mxfp4 = recommend(request.model_copy(update={"quant": "mxfp4"}), what_if=False)
+    for one in (advice, mxfp4):
+        assert one.launch_on is not None
+    assert mxfp4.estimate is not None and mxfp4.estimate.memory is not None
+    assert 95 < mxfp4.estimate.memory.weights_gib < 110
