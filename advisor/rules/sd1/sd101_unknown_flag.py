@@ -2,12 +2,12 @@ import shlex
 from collections.abc import Iterator
 from itertools import permutations
 
-from advisor.domain.nouns import Case, Edit, Fix, Flag, Severity
+from advisor.domain.nouns import Case, Fix, Flag, Severity, Span
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.fixes import drop_fix, is_release_pinned, rename_fix, replace_fix
+from advisor.rules.kit.fixes import drop_fix, is_release_pinned, rename_fix, replace_fix, span_fix
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -119,18 +119,10 @@ def aliases(case: Case) -> Iterator[Hit]:
             continue
         option = catalogue(case).find(lookup_spelling(found), catalogued_version(case))
         field = option.name.lstrip("-").replace("-", "_") if option is not None else found.raw
-        if (
-            field != found.raw
-            and option is not None
-            and f"--{found.raw}".replace("_", "-") in option.flags
-        ):
-            yield Hit(
-                f"sglang has no keyword {found.raw}: in Python it is {field}",
-                flag=found,
-                fix=rename_fix(case, found, option.name, f"Write {field}."),
-                slip=True,
-                sole=True,
-            )
+        same = option is not None and f"--{found.raw}".replace("_", "-") in option.flags
+        if option is not None and same and field != found.raw:
+            text = f"sglang has no keyword {found.raw}: in Python it is {field}"
+            yield respelt(found, text, rename_fix(case, found, option.name, f"Write {field}."))
 
 
 def abbreviations(case: Case) -> Iterator[Hit]:
@@ -164,17 +156,19 @@ def _weight(case: Case, misspelt: bool, strange: bool, several: bool) -> Severit
     return "warning" if strange and several and not is_release_pinned(case) else None
 
 
+def respelt(flag: Flag, message: str, fix: Fix | str) -> Hit:
+    """The hit of an option that every build takes in another spelling."""
+    return Hit(message, flag=flag, fix=fix, slip=True, sole=True)
+
+
 def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
     """`--flag:value` and `--flag:`: a sign that no command line has."""
-    said = f"{name} {shlex.quote(value)}" if value else name
-    what = f"Write {said}."
-    fix = rename_fix(case, found, said, what)
-    return Hit(
+    text = f"{name} {shlex.quote(value)}" if value else name
+    literal = found.origin == "cli" and not found.unresolved
+    return respelt(
+        found,
         f"{case.plan.engine} has no option {found.raw}: a value is given after a space",
-        flag=found,
-        fix=fix if found.origin == "cli" and not found.unresolved else what,
-        slip=True,
-        sole=True,
+        rename_fix(case, found, text, f"Write {text}.") if literal else f"Write {text}.",
     )
 
 
@@ -182,23 +176,13 @@ def underscore_hit(case: Case, found: Flag) -> Hit:
     """Underscores in a preset's key, or in an option of a parser that compares them as they stand:
     the server stops.
     """
-    key = found.raw.replace("_", "-")
-    what = f"Write {key}."
-    place = found.span
-    edits = (
-        (Edit(file=case.launch.file, start=place.start, end=place.start + len(key), text=key),)
-        if place is not None
-        else ()
-    )
-    return Hit(
-        f"a preset has no key '{found.raw}': {key} is written with dashes"
-        if found.origin == "ini"
-        else f"{case.plan.engine} has no option {found.raw}: {key} is written with dashes",
-        flag=found,
-        fix=Fix(text=what, edits=edits),
-        slip=True,
-        sole=True,
-    )
+    key, start = found.raw.replace("_", "-"), found.span.start if found.span else -1
+    place = Span(start=start, end=start + len(key)) if found.span else None
+    where = f"{case.plan.engine} has no option {found.raw}"
+    if found.origin == "ini":
+        where = f"a preset has no key '{found.raw}'"
+    text = f"{where}: {key} is written with dashes"
+    return respelt(found, text, span_fix(case, place, key, f"Write {key}."))
 
 
 def short_hit(case: Case, found: Flag, full: str) -> Hit:
@@ -206,34 +190,23 @@ def short_hit(case: Case, found: Flag, full: str) -> Hit:
     name = full.lstrip("-")
     if found.origin == "python" or "_" in found.raw:
         name = name.replace("-", "_")
-    return Hit(
-        f"{case.plan.engine} has no option {found.raw}: in full it is {name}",
-        flag=found,
-        fix=rename_fix(case, found, full, f"Write {name}."),
-        slip=True,
-        sole=True,
-    )
+    text = f"{case.plan.engine} has no option {found.raw}: in full it is {name}"
+    return respelt(found, text, rename_fix(case, found, full, f"Write {name}."))
 
 
 def join_value(case: Case, found: Flag) -> Hit:
     """`--flag=value` where the engine takes the value as an argument of its own."""
     value = found.value or ""
-    text = f"{found.raw} {value if found.unresolved else shlex.quote(value)}"
     option = catalogue(case).find(found.name, catalogued_version(case))
     bare = option is not None and option.takes_value is False
+    text = f"{found.raw} {value if found.unresolved else shlex.quote(value)}"
     if bare and value.lower() in ("true", "1", "on", "yes"):
         text = found.raw
-    what = f"Write {text}."
-    return Hit(
-        f"{case.plan.engine} does not read {found.raw}=VALUE: "
-        + ("it is a switch" if bare else "pass the value as a separate argument"),
-        flag=found,
-        fix=replace_fix(case, found, text, what, safe=is_release_pinned(case))
-        if not found.unresolved
-        else what,
-        slip=True,
-        sole=True,
-    )
+    fix: Fix | str = f"Write {text}."
+    if not found.unresolved:
+        fix = replace_fix(case, found, text, f"Write {text}.", safe=is_release_pinned(case))
+    what = "it is a switch" if bare else "pass the value as a separate argument"
+    return respelt(found, f"{case.plan.engine} does not read {found.raw}=VALUE: {what}", fix)
 
 
 def mend(case: Case, found: Flag, near: str | None, misspelt: bool) -> Fix:

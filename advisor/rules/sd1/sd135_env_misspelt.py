@@ -4,14 +4,14 @@ from functools import lru_cache
 from typing import Any
 
 from advisor import engines
-from advisor.domain.nouns import Case, Edit, EnvVar, Fix
+from advisor.domain.nouns import Case, EnvVar, Fix
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import nearest_word
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
-from advisor.rules.kit.fixes import rename_env_fix
+from advisor.rules.kit.fixes import rename_env_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.values import nearest
 
@@ -259,15 +259,12 @@ def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
 
 def hit(case: Case, var: EnvVar, said: str, meant: str | None, *, stops: bool) -> Hit:
     """The hit of one value."""
-    edits: tuple[Edit, ...] = ()
-    if meant is not None and var.value_span is not None:
-        place = var.value_span
-        edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=meant),)
     what = f"Write {meant}." if meant is not None else f"Give {var.name} another value: {said}."
+    place = var.value_span if meant is not None else None
     return Hit(
         f"{var.name} does not take '{var.value}': {said}",
         flag=var.name,
         line=var.line,
         severity="error" if stops else None,
-        fix=Fix(text=what, edits=edits),
+        fix=span_fix(case, place, meant or "", what),
     )

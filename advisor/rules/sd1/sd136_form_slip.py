@@ -1,7 +1,8 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Edit, Fix
+from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
+from advisor.rules.kit.fixes import span_fix
 
 
 @rule(severity="error")
@@ -26,16 +27,14 @@ def form_slip(case: Case) -> Iterator[Hit]:
         https://dstack.ai/docs/reference/dstack.yml/service (port)
     """
     for slip in case.launch.slips:
-        edits: tuple[Edit, ...] = ()
-        if slip.span is not None:
-            place = slip.span
-            edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=slip.text),)
         written = " ".join(slip.text.split())
         yield Hit(
             slip.message,
             line=slip.line,
             severity=None if slip.stops else "warning",
-            fix=Fix(text=f"Write {written}." if written else "Leave it out.", edits=edits),
+            fix=span_fix(
+                case, slip.span, slip.text, f"Write {written}." if written else "Leave it out."
+            ),
             everywhere=True,
             sole=slip.sole,
         )

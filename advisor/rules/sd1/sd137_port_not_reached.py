@@ -1,10 +1,10 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Edit, Fix, Port
+from advisor.domain.nouns import Case, Port
 from advisor.engines.images import is_official
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import env, flag, flags
-from advisor.rules.kit.fixes import add_fix, set_fix
+from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
 
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
 KILLS = ("livenessProbe", "startupProbe")
@@ -62,28 +62,18 @@ def ports(case: Case) -> Iterator[Hit]:
 
 def hit(case: Case, at: Port, port: int, what: str) -> Hit:
     """The hit of one port."""
-    edits: tuple[Edit, ...] = ()
     given = flag(case, "--port")
     if given is not None and at.number == DEFAULTS[case.plan.engine]:  # the odd one is the server's
-        return Hit(
-            f"{what}, but the server listens on {port}",
-            line=at.line,
-            severity="error" if at.probe in DEAD_ENDS else None,
-            fix=set_fix(
-                case,
-                given,
-                str(at.number),
-                f"Give the server --port {at.number}, or write {port} there.",
-            ),
-        )
-    if at.span is not None:
-        place = at.span
-        edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=str(port)),)
+        text = f"Give the server --port {at.number}, or write {port} there."
+        fix = set_fix(case, given, str(at.number), text)
+    else:
+        text = f"Write {port} there, or give the server --port {at.number}."
+        fix = span_fix(case, at.span, str(port), text)
     return Hit(
         f"{what}, but the server listens on {port}",
         line=at.line,
         severity="error" if at.probe in DEAD_ENDS else None,
-        fix=Fix(text=f"Write {port} there, or give the server --port {at.number}.", edits=edits),
+        fix=fix,
     )
 
 
@@ -118,7 +108,5 @@ def hosts(case: Case) -> Iterator[Hit]:
             flag="--host",
             line=reached[0].line,
             severity="error",
-            fix=add_fix(case, beside, "--host", "0.0.0.0", what)
-            if beside is not None
-            else Fix(text=what),
+            fix=add_fix(case, beside, "--host", "0.0.0.0", what),
         )

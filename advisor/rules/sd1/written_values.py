@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.launches import CutOffCause
-from advisor.domain.nouns import Case, Edit, Fix, Flag
+from advisor.domain.nouns import Case, Fix, Flag, Span
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flags, is_gguf, model_text
-from advisor.rules.kit.fixes import replace_fix
+from advisor.rules.kit.fixes import replace_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, lookup_spelling
 
 _NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
@@ -219,7 +219,6 @@ def bare(case: Case, found: Flag | None, negated: str, word: str, leave: str) ->
     what = f"Leave '{word}' out." if on else leave
     if found is None or found.span is None or found.value_span is None or found.unresolved:
         return Fix(text=what)
+    place = Span(start=found.span.start, end=max(found.span.end, found.value_span.end))
     text = found.raw if on else negated if negated != found.raw else ""
-    end = max(found.span.end, found.value_span.end)
-    edit = Edit(file=case.launch.file, start=found.span.start, end=end, text=text)
-    return Fix(text=what, edits=(edit,))
+    return span_fix(case, place, text, what)
