@@ -256,11 +256,12 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
         shape, plan
     )
     state = kv_sizes.state_bytes(shape, plan)
+    pool: Length = free
     if kv_sizes.shares_context(plan):  # the other slots' own part
-        free = free - ((plan.max_num_seqs or 1) - 1) * (state + window)
+        pool = pool - ((plan.max_num_seqs or 1) - 1) * (state + window)
     least: Length = greater(length, 1)
     one = least * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
-    held: Length = free / one
+    held: Length = pool / one
     if traits(plan.engine).running and shape.state_mb_per_seq:
         each = SGLANG_STATES * state / (1 + plan.k)
         held = lesser(held, greater(SGLANG_STATE_SHARE * free / each, SGLANG_FEW))

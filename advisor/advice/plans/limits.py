@@ -238,8 +238,8 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     if shares_context(plan):  # context comes before precision, and precision before more slots
         alone = {"max_num_seqs": 1, "max_model_len": None}
         plan, *arms = (arm.model_copy(update=alone) for arm in (plan, *arms))
-        most = facts.model.max_context_tokens if facts.model is not None else None
-        beside = (max(tokens, int(min(LENGTHS[-1], most or 0) / SPARE)), 1)
+        longest = facts.model.max_context_tokens if facts.model is not None else None
+        beside = (max(tokens, int(min(LENGTHS[-1], longest or 0) / SPARE)), 1)
     wanted = ((tokens, asked), beside) if asked < least else ((tokens, least),)
     eight = plan.model_copy(update={"kv_cache_dtype": kinds[0]})
     now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
@@ -321,11 +321,11 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
             what, each = ("slots", length or tokens) if reserved else ("requests", tokens)
             why = f"{int(room):,} {what} of {each:,} tokens fit in memory"
         rows.append(("max_num_seqs", str(plan.max_num_seqs), why))
-    share = plan.memory_fraction or 0.0
+    fraction = plan.memory_fraction or 0.0
     server = facts.hardware is None or facts.hardware.hardware_class == "datacenter"
-    if request.memory_fraction is None and share > DISPLAY_SHARE and not server:
+    if request.memory_fraction is None and fraction > DISPLAY_SHARE and not server:
         why = f"where the card drives a display: --gpu-memory-utilization {DISPLAY_SHARE:g}"
-        rows.append(("gpu_memory_utilization", f"{share:g}", why))
+        rows.append(("gpu_memory_utilization", f"{fraction:g}", why))
     if request.kv_cache_dtype is None and plan.kv_cache_dtype is not None:
         why = "the model's attention takes no other"
         if not only_type(facts, plan):
