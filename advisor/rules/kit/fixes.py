@@ -37,12 +37,20 @@ def is_release_pinned(case: Case) -> bool:
     return case.launch.emitted or (case.launch.version_pinned and case.launch.fork is None)
 
 
-def span_fix(case: Case, place: Span | None, text: str, what: str, *, safe: bool = False) -> Fix:
-    """Write a text in a place of the file; in words only where there is no place."""
-    if place is None:
-        return Fix(text=what)
-    edit = Edit(file=case.launch.file, start=place.start, end=place.end, text=text)
-    return Fix(text=what, safe=safe, edits=(edit,))
+Places = Span | tuple[Span, ...] | None
+
+
+def span_fix(case: Case, place: Places, text: str, what: str, *, safe: bool = False) -> Fix:
+    """Write a text in places of the file; in words only where there is none."""
+    places = (place,) if isinstance(place, Span) else place or ()
+    file = case.launch.file
+    edits = tuple(Edit(file=file, start=one.start, end=one.end, text=text) for one in places)
+    return Fix(text=what, safe=safe and bool(edits), edits=edits)
+
+
+def at(start: int, length: int = 0) -> Span | None:
+    """So many characters from an offset on; None where the offset is not known."""
+    return Span(start=start, end=start + length) if start >= 0 else None
 
 
 def joint_fix(what: str, *fixes: Fix, safe: bool = False) -> Fix:
@@ -63,12 +71,11 @@ def replace_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool = F
 def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool = False) -> Fix:
     """Replace a flag's name only, so that quotes, `=` and list items around it stay as they are."""
     start = found.span.start if found.span is not None else found.name_at
-    if start < 0 or not found.raw:
-        return Fix(text=what)
     name = use if found.raw.startswith("-") else use.lstrip("-")
     if found.origin == "python" or "_" in found.raw:
         name = name[:2] + name[2:].replace("-", "_")
-    return span_fix(case, Span(start=start, end=start + len(found.raw)), name, what, safe=safe)
+    place = at(start, len(found.raw)) if found.raw else None
+    return span_fix(case, place, name, what, safe=safe)
 
 
 def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool = False) -> Fix:
@@ -184,9 +191,8 @@ def json_rename_fix(case: Case, found: Flag | None, key: str, use: str, what: st
     if dotted is None or dotted.span is None:
         place = _in_json(found, rf'"({re.escape(key)})"\s*:')
         return _json_text(case, found, place, use, what)
-    name = Span(start=dotted.span.start, end=dotted.span.start + len(dotted.raw))
-    ends = dotted.raw.endswith(key)
-    return span_fix(case, name if ends else None, dotted.raw[: -len(key)] + use, what)
+    name = at(dotted.span.start, len(dotted.raw)) if dotted.raw.endswith(key) else None
+    return span_fix(case, name, dotted.raw[: -len(key)] + use, what)
 
 
 def json_add_fix(case: Case, found: Flag | None, key: str, value: str, what: str) -> Fix:
@@ -223,11 +229,11 @@ def _in_json(found: Flag | None, pattern: str) -> Span | None:
         places = found.places[start:end]
         if not places or places[0] < 0 or places[-1] - places[0] != len(places) - 1:
             return None
-        return Span(start=places[0], end=places[-1] + 1)
+        return at(places[0], len(places))
     place = found.value_span
     if place is None or found.origin == "python" or place.end - place.start != len(found.value):
         return None
-    return Span(start=place.start + start, end=place.start + end)
+    return at(place.start + start, end - start)
 
 
 _WORDS = {"true": "True", "false": "False", "null": "None"}
@@ -264,8 +270,7 @@ def env_var(case: Case, name: str) -> EnvVar | Flag | None:
 def rename_env_fix(case: Case, name: str, use: str, what: str) -> Fix:
     """Write another variable's name in the place of one."""
     var = env_var(case, name)
-    start = var.span.start if var is not None and var.span is not None else None
-    place = Span(start=start, end=start + len(name)) if start is not None else None
+    place = at(var.span.start, len(name)) if var is not None and var.span is not None else None
     return span_fix(case, place, use, what)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.fixes import json_fix
+from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import possible
 from advisor.rules.registry import Hit
@@ -255,4 +255,30 @@ def not_a_choice(
         slip=everywhere
         and (slip(given, near) or (near or "").endswith("_" + given.lower())),  # producer
         sole=is_only_near(given, near, choices),
+    )
+
+
+def unknown_key(
+    case: Case,
+    flag: Flag,
+    where: str,
+    key: str,
+    given: Container[str],
+    keys: Sequence[str],
+    *,
+    ever: bool = False,
+    sole: bool = False,
+) -> Hit:
+    """The hit of a key that a JSON option lacks; `ever`: another release has it."""
+    near = nearest(key, keys)
+    return Hit(
+        f"{where} has no key '{key}'" + (f"; the nearest is '{near}'" if near else ""),
+        flag=flag,
+        fix=json_rename_fix(case, flag, key, near, f"Use '{near}'.")
+        if near and near not in given
+        else f"Remove '{key}'.",
+        versions="all catalogued releases",
+        everywhere=not ever,
+        slip=not ever and slip(key, near),
+        sole=sole and not ever and is_only_near(key, near, keys),
     )

@@ -10,7 +10,14 @@ from advisor.engines.arguments.fields import depth
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags
-from advisor.rules.kit.fixes import drop_fix, is_release_pinned, is_shared, rename_fix, replace_fix
+from advisor.rules.kit.fixes import (
+    drop_fix,
+    is_release_pinned,
+    is_shared,
+    joint_fix,
+    rename_fix,
+    replace_fix,
+)
 from advisor.rules.kit.flags import (
     catalogue,
     catalogued_version,
@@ -105,23 +112,17 @@ def successor_fix(case: Case, found: Flag) -> Fix:
 def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
     """Several switches that became one option: --no-mmap and --mlock are --load-mode mlock."""
     words = {one.name for one in rivals if one.value != "false"}
-    locked = (
-        "mlock"
-        if any(one.name == "--mmap" and one.value == "false" for one in rivals)
-        else "mmap+mlock"
-    )
-    value = "dio" if "--direct-io" in words else locked if "--mlock" in words else None
-    what = (
-        f"Write {use} {value or 'with one mode'} instead of {', '.join(one.raw for one in rivals)}."
-    )
-    literal = all(one.origin == "cli" and one.span and not one.unresolved for one in rivals)
-    if value is None or not literal:
+    read = any(one.name == "--mmap" and one.value == "false" for one in rivals)
+    value = "mlock" if read else "mmap+mlock"
+    value = "dio" if "--direct-io" in words else value if "--mlock" in words else ""
+    names = ", ".join(one.raw for one in rivals)
+    what = f"Write {use} {value or 'with one mode'} instead of {names}."
+    if not value or any(one.origin != "cli" or one.unresolved for one in rivals):
         return Fix(text=what)
-    edits = [
-        replace_fix(case, one, f"{use} {value}" if one is rivals[0] else "", what) for one in rivals
-    ]
+    texts = (f"{use} {value}", *[""] * (len(rivals) - 1))
+    fixes = (replace_fix(case, *pair, what) for pair in zip(rivals, texts, strict=True))
     safe = is_release_pinned(case) and not any(is_shared(case, one.span) for one in rivals)
-    return Fix(text=what, safe=safe, edits=tuple(edit for one in edits for edit in one.edits))
+    return joint_fix(what, *fixes, safe=safe)
 
 
 def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
@@ -159,9 +160,6 @@ def flag_too_new(case: Case) -> Iterator[Hit]:
         )
 
 
-NAMES = ("--spec-method", "--spec-model", "--spec-tokens")
-
-
 @rule("SD118", "error", "vllm", versioned=True)
 def spec_shorthand_too_old(case: Case) -> Iterator[Hit]:
     """--spec-method, --spec-model or --spec-tokens with a vLLM before 0.22.1.
@@ -174,7 +172,7 @@ def spec_shorthand_too_old(case: Case) -> Iterator[Hit]:
     if between(release(case), "0.22.0", None) is not False:
         return
     for found in flags(case):
-        if found.name in NAMES:
+        if found.name in SHORTHAND:
             k = flag(case, "--spec-tokens")
             tokens = k.value if k is not None and k.value and not k.unresolved else "2"
             yield Hit(
@@ -186,7 +184,7 @@ def spec_shorthand_too_old(case: Case) -> Iterator[Hit]:
 
 def config_fix(case: Case, tokens: str) -> Fix:
     """The shorthand's options as one: the same meaning, on a release that would refuse to start."""
-    given = [found for found in flags(case) if found.name in NAMES]
+    given = [found for found in flags(case) if found.name in SHORTHAND]
     config: dict[str, object] = {"method": "mtp", "num_speculative_tokens": depth(tokens) or tokens}
     method, model = flag(case, "--spec-method"), flag(case, "--spec-model")
     if method is not None and method.value:
@@ -196,17 +194,13 @@ def config_fix(case: Case, tokens: str) -> Fix:
     if method is None and model is not None:
         del config["method"]
     text = f"--speculative-config {shlex.quote(json.dumps(config, separators=(',', ':')))}"
-    literal = all(
-        one.span and one.value and not one.unresolved and one.origin == "cli" for one in given
-    )
+    literal = all(one.value and not one.unresolved and one.origin == "cli" for one in given)
+    what = f"Use {text}."
     if not literal or flag(case, "--spec-tokens") is None or not tokens.isdigit():
-        return Fix(text=f"Use {text}.")
-    edits = [replace_fix(case, one, text if one is given[0] else "", text) for one in given]
-    return Fix(
-        text=f"Use {text}.",
-        safe=is_release_pinned(case),
-        edits=tuple(edit for one in edits for edit in one.edits),
-    )
+        return Fix(text=what)
+    texts = (text, *[""] * (len(given) - 1))
+    fixes = (replace_fix(case, *pair, what) for pair in zip(given, texts, strict=True))
+    return joint_fix(what, *fixes, safe=is_release_pinned(case))
 
 
 KEY = "num_speculative_tokens_per_batch_size"

@@ -2,12 +2,19 @@ import shlex
 from collections.abc import Iterator
 from itertools import permutations
 
-from advisor.domain.nouns import Case, Fix, Flag, Severity, Span
+from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.fixes import drop_fix, is_release_pinned, rename_fix, replace_fix, span_fix
+from advisor.rules.kit.fixes import (
+    at,
+    drop_fix,
+    is_release_pinned,
+    rename_fix,
+    replace_fix,
+    span_fix,
+)
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -176,8 +183,8 @@ def underscore_hit(case: Case, found: Flag) -> Hit:
     """Underscores in a preset's key, or in an option of a parser that compares them as they stand:
     the server stops.
     """
-    key, start = found.raw.replace("_", "-"), found.span.start if found.span else -1
-    place = Span(start=start, end=start + len(key)) if found.span else None
+    key = found.raw.replace("_", "-")
+    place = at(found.span.start, len(key)) if found.span is not None else None
     where = f"{case.plan.engine} has no option {found.raw}"
     if found.origin == "ini":
         where = f"a preset has no key '{found.raw}'"

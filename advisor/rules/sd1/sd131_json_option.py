@@ -4,7 +4,6 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Flag
 from advisor.domain.patterns import lazy_re
-from advisor.domain.spelling import is_only_near
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
@@ -13,7 +12,7 @@ from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 from advisor.rules.kit.numbers import likely_number, outside, wrong_type
-from advisor.rules.kit.values import nearest, not_a_choice, slip
+from advisor.rules.kit.values import nearest, not_a_choice, slip, unknown_key
 
 OWN_RULE = "--speculative-config"  # SD109 and SD110
 # the class whose fields are the keys; an unknown one is refused (pydantic, extra="forbid")
@@ -125,25 +124,14 @@ def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[
     yield from loose(case, found, name, given)
     if config is None or case.plan.engine != "vllm":
         return
-    known, version = catalogue(case), catalogued_version(case)
-    fields = known.json_fields(config, version)
+    known = catalogue(case)
+    fields = known.json_fields(config, catalogued_version(case))
     for key, value in given.items():
         if key in fields:
             yield from words(case, found, known, config, key, value)
         elif fields:
-            ever = known.json_field(config, key, None)
-            near = nearest(key, fields)
-            yield Hit(
-                f"{name} has no key '{key}'" + (f"; the nearest is '{near}'" if near else ""),
-                flag=found,
-                fix=json_rename_fix(case, found, key, near, f"Use '{near}'.")
-                if near and near not in given
-                else f"Remove '{key}'.",
-                versions="all catalogued releases",
-                everywhere=ever is None,
-                slip=ever is None and slip(key, near),
-                sole=ever is None and is_only_near(key, near, fields),
-            )
+            ever = known.json_field(config, key, None) is not None
+            yield unknown_key(case, found, name, key, given, fields, ever=ever, sole=True)
 
 
 def fields_of(
@@ -157,17 +145,7 @@ def fields_of(
             row = known.json_field(config, key, version) or {}
             yield from check_type(case, found, key, row, value, f" of {place}")
         elif fields and known.json_field(config, key, None) is None:
-            near = nearest(key, fields)
-            yield Hit(
-                f"{place} has no key '{key}'" + (f"; the nearest is '{near}'" if near else ""),
-                flag=found,
-                fix=json_rename_fix(case, found, key, near, f"Use '{near}'.")
-                if near and near not in given
-                else f"Remove '{key}'.",
-                versions="all catalogued releases",
-                everywhere=True,
-                slip=slip(key, near),
-            )
+            yield unknown_key(case, found, place, key, given, fields)
 
 
 def connector(case: Case, found: Flag, key: str, value: Any) -> Iterator[Hit]:

@@ -1,11 +1,11 @@
 import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Container, Edit, EnvVar, Fix
+from advisor.domain.nouns import Case, Container, EnvVar, Fix
 from advisor.engines.arguments.fields import depth
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
-from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.fixes import set_fix, span_fix
 
 SPREAD = (
     "--nnodes",
@@ -46,54 +46,49 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
         yield from beyond(case, container, seen[1], held, ranks)
     holders = {"slurm": "job", "modal": "function"}
     holder = holders.get(container.kind, "container") if container is not None else "container"
-    told = (
-        case.facts.gpus
-    )  # where nobody tells it, as many as the launch has ranks: fewer were told
-    given, where = (
-        (held, f"in the {holder}")
-        if held is not None and held <= told
-        else (told, f"{'are' if told > 1 else 'is'} there (--gpus)")
-    )
+    told = case.facts.gpus  # as many as the launch has ranks, where nobody tells it
+    given, where = told, f"{'are' if told > 1 else 'is'} there (--gpus)"
+    if held is not None and held <= told:
+        given, where = held, f"in the {holder}"
     if ranks <= given or flag(case, *SPREAD) is not None:
         return
     parallel = flag(case, "--tensor-parallel-size", "--tp-size")
     give = f"Give the {holder} {ranks} GPUs" if given == held else f"Serve on {ranks} GPUs"
+    lower = "use tensor parallelism"
+    if case.plan.pp != 1:
+        lower = "lower both kinds of parallelism to"
+    what = f"{give}, or {lower} {given}{'' if case.plan.pp == 1 else ' in all'}."
     yield Hit(
         f"{ranks} ranks but {given} GPU{'s' if given > 1 else ''} {where}",
         flag=parallel or flag(case, "--pipeline-parallel-size", "--pp-size"),
-        fix=Fix(
-            text=f"{give}, or use tensor parallelism {given}."
-            if case.plan.pp == 1
-            else f"{give}, or lower both kinds of parallelism to {given} in all.",
-            edits=more_devices(case, ranks) if held == given else (),
-        ),
+        fix=more_devices(case, ranks, what) if held == given else what,
     )
 
 
-def more_devices(case: Case, ranks: int) -> tuple[Edit, ...]:
+def more_devices(case: Case, ranks: int, what: str) -> Fix:
     """As many devices as ranks, where the container's number or list stands in the file: half the
     parallelism on half the GPUs could lack the memory.
     """
     container = case.launch.container
     if container is None or container.devices is None or container.gpus is None or ranks > 16:
-        return ()
+        return Fix(text=what)
     plain = container.gpus.strip("\"' ")
-    numbers = plain.removeprefix("device=").split(",")
-    if plain.isdigit():
-        text = str(ranks)
-    elif container.kind == "docker-run" and numbers == [
-        str(int(numbers[0]) + at) for at in range(len(numbers)) if depth(numbers[0]) is not None
-    ]:
-        text = f'"device={",".join(str(int(numbers[0]) + at) for at in range(ranks))}"'
-    else:
-        return ()
+    numbers, text = plain.removeprefix("device=").split(","), str(ranks)
+    if not plain.isdigit():
+        first = depth(numbers[0])
+        if container.kind != "docker-run" or first is None or numbers != row(first, len(numbers)):
+            return Fix(text=what)
+        text = f'"device={",".join(row(first, ranks))}"'
     # a list in a shell has quotes of its own, since docker ends it at a comma
-    more = 0 if plain.isdigit() else 2
-    return tuple(
-        Edit(file=case.launch.file, start=one.start, end=one.end, text=text)
-        for one in container.devices.asked
-        if one.end - one.start == len(plain) + more
-    )
+    length = len(plain) + (0 if plain.isdigit() else 2)
+    asked = container.devices.asked
+    places = tuple(place for place in asked if place.end - place.start == length)
+    return span_fix(case, places, text, what)
+
+
+def row(first: int, count: int) -> list[str]:
+    """So many numbers of devices from the first on."""
+    return [str(first + step) for step in range(count)]
 
 
 def visible(case: Case) -> tuple[int, EnvVar] | None:
@@ -108,22 +103,19 @@ def visible(case: Case) -> tuple[int, EnvVar] | None:
 
 def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -> Iterator[Hit]:
     """More ranks than devices that a variable lets through."""
-    numbers = (var.value or "").split(",")
+    first = depth((var.value or "").split(",")[0])
     parallel = flag(case, "--tensor-parallel-size", "--tp-size")
     what = f"List {ranks} devices in {var.name}, or use tensor parallelism {count}."
-    first = numbers[0]
-    place = var.value_span
-    edits: tuple[Edit, ...] = ()
-    if held != count and depth(first) is not None and place is not None and ranks <= 16:
-        text = ",".join(str(int(first) + at) for at in range(ranks))
-        edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=text),)
+    fix = Fix(text=what)
+    if held != count and first is not None and var.value_span is not None and ranks <= 16:
+        fix = span_fix(case, var.value_span, ",".join(row(first, ranks)), what)
     elif case.plan.pp * case.plan.dp == 1:
-        edits = set_fix(case, parallel, str(count), what).edits
+        fix = set_fix(case, parallel, str(count), what)
     yield Hit(
         f"{ranks} ranks but {var.name} shows {count} GPU{'s' if count > 1 else ''}",
         flag=parallel or var.name,
         line=var.line,
-        fix=Fix(text=what, edits=edits),
+        fix=fix,
     )
 
 
@@ -133,18 +125,14 @@ def beyond(case: Case, container: Container, var: EnvVar, held: int, ranks: int)
     good = next((at for at, one in enumerate(numbers) if (depth(one) or 0) >= held), None)
     if good is None or container.devices is None:
         return
-    inside = ",".join(str(at) for at in range(min(held, len(numbers))))
-    place = var.value_span
-    edits: tuple[Edit, ...] = ()
-    if place is not None:
-        edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=inside),)
+    inside = ",".join(row(0, min(held, len(numbers))))
     has = f"{held} GPU{'s, numbered from 0' if held > 1 else ', number 0'}"
     yield Hit(
         f"{var.name}={var.value} in a container that has {has}",
         flag=var.name,
         line=var.line,
         severity=None if good < ranks else "warning",
-        fix=Fix(text=f"Write {inside}, or leave {var.name} out.", edits=edits),
+        fix=span_fix(case, var.value_span, inside, f"Write {inside}, or leave {var.name} out."),
     )
 
 

@@ -3,13 +3,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from advisor.domain.nouns import Case, Container, Devices, Edit, Fix, Severity
+from advisor.domain.nouns import Case, Container, Devices, Fix, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.engines.images import split_image
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import env, flag, has_stock_image, integer
-from advisor.rules.kit.fixes import env_var
+from advisor.rules.kit.fixes import at, env_var, span_fix
 
 IMAGES: tuple[dict[str, Any], ...] = tuple(table("compatibility")["image_devices"]["rows"])
 NOTHING = ("none", "void")
@@ -54,13 +54,9 @@ def device_kind(image: str) -> str | None:
     """The kind of device that an official image is built for: nvidia, amd, dri or cpu."""
     name, tag = split_image(image.lower())
     for row in IMAGES:
-        if _matches(row["image"], name) and _matches(row["tag"], tag or ""):
+        if re.search(row["image"], name) and re.search(row["tag"], tag or ""):
             return str(row["device"]) if row["device"] else None
     return None
-
-
-def _matches(pattern: str, text: str) -> bool:
-    return re.search(pattern, text) is not None
 
 
 def stops(case: Case) -> Severity | None:
@@ -83,21 +79,17 @@ def for_nvidia(case: Case, container: Container, devices: Devices) -> Iterator[H
     hidden = seen in NOTHING and container.kind != "docker-create"
     ranks = case.plan.tp * case.plan.pp
     if asked is not None and asked.strip("\"' ") in ("0", "count=0"):
+        number = "all" if container.kind != "kubernetes" else str(ranks)
         yield Hit(
             f"the container asks for 0 GPUs: {ends(case)}",
             flag="gpus",
             line=container.image_line,
             severity=stops(case),
-            fix=ask_again(case, devices, "all" if container.kind != "kubernetes" else str(ranks)),
+            fix=span_fix(case, devices.asked, number, f"Ask for {number}."),
         )
     elif hidden and var is not None:
         # the engine of Docker sets the variable anew where a number of GPUs is asked for
         kept = container.kind == "kubernetes" or (asked is None and not named)
-        place = var.value_span
-        fix = Fix(text=f"Write all, or leave {SEEN} out.")
-        if place is not None:
-            edit = Edit(file=case.launch.file, start=place.start, end=place.end, text="all")
-            fix = fix.model_copy(update={"edits": (edit,)})
         yield Hit(
             f"{SEEN}={seen} hides all GPUs: {ends(case)}"
             if kept
@@ -105,7 +97,7 @@ def for_nvidia(case: Case, container: Container, devices: Devices) -> Iterator[H
             flag=SEEN,
             line=var.line,
             severity=stops(case) if kept else "warning",
-            fix=fix,
+            fix=span_fix(case, var.value_span, "all", f"Write all, or leave {SEEN} out."),
         )
     elif asked is None and not (named or runtime or devices.privileged or seen):
         dri = [path for path in devices.paths if path.startswith("/dev/kfd")]
@@ -124,29 +116,15 @@ def for_amd(case: Case, container: Container) -> Fix:
     where, name = container.image_span, split_image(container.image or "")[0]
     if where is None or not name.endswith("vllm/vllm-openai"):
         return Fix(text="Take an image that is built for ROCm.")
-    edit = Edit(
-        file=case.launch.file, start=where.start, end=where.start + len(name), text=f"{name}-rocm"
-    )
-    return Fix(text=f"Take {name}-rocm, which is built for ROCm.", edits=(edit,))
+    what = f"Take {name}-rocm, which is built for ROCm."
+    return span_fix(case, at(where.start, len(name)), f"{name}-rocm", what)
 
 
 def request_fix(case: Case, devices: Devices, ranks: int) -> Fix:
     """Ask for as many GPUs as the server has ranks, where the form has a place for it."""
     what = "Ask for the GPUs, as docker's --gpus all does."
-    if devices.place < 0 or not devices.text:
-        return Fix(text=what)
     text = devices.text.replace("{n}", str(ranks))
-    place = devices.place
-    return Fix(text=what, edits=(Edit(file=case.launch.file, start=place, end=place, text=text),))
-
-
-def ask_again(case: Case, devices: Devices, text: str) -> Fix:
-    """Another number of GPUs in the place of the one that is asked for."""
-    edits = tuple(
-        Edit(file=case.launch.file, start=one.start, end=one.end, text=text)
-        for one in devices.asked
-    )
-    return Fix(text=f"Ask for {text}.", edits=edits)
+    return span_fix(case, at(devices.place) if text else None, text, what)
 
 
 def for_others(case: Case, container: Container, devices: Devices, kind: str) -> Iterator[Hit]:
@@ -167,10 +145,8 @@ def for_others(case: Case, container: Container, devices: Devices, kind: str) ->
 
 def missing_path(case: Case, container: Container, devices: Devices, kind: str, wanted: str) -> Hit:
     """The hit of an image whose device file is not passed in."""
-    edits: tuple[Edit, ...] = ()
-    if container.kind == "docker-run" and devices.place >= 0 and not devices.paths:
-        at = devices.place
-        edits = (Edit(file=case.launch.file, start=at, end=at, text=f" {OPTIONS[kind]}"),)
+    alone = container.kind == "docker-run" and not devices.paths
+    place = at(devices.place) if alone else None
     what = f"Pass {' and '.join(OPTIONS[kind].split()[1::2])} into the container."
     return Hit(
         f"the image is built for {'ROCm' if kind == 'amd' else 'devices of /dev/dri'} and the "
@@ -178,7 +154,7 @@ def missing_path(case: Case, container: Container, devices: Devices, kind: str, 
         flag="devices",
         line=container.image_line,
         severity="warning",
-        fix=Fix(text=what, edits=edits),
+        fix=span_fix(case, place, f" {OPTIONS[kind]}", what),
     )
 
 
@@ -190,19 +166,21 @@ def for_processor(case: Case, container: Container) -> Iterator[Hit]:
     asks = container.gpus is not None and container.gpus not in ("0", "none")
     if not asks and not (told and number):
         return
-    where = container.image_span
-    edits: tuple[Edit, ...] = ()
-    found = _SERVER.fullmatch(container.image or "")
-    if asks and where is not None and found and where.end - where.start == len(found[0]):
-        end = where.start + len(found[1])
-        kind = found[1].rpartition(":")[2]
-        text = f"{kind}-cuda"
-        edits = (Edit(file=case.launch.file, start=end - len(kind), end=end, text=text),)
+    where, place, kind = container.image_span, None, ""
+    image = _SERVER.fullmatch(container.image or "")
+    if asks and where is not None and image and where.end - where.start == len(image[0]):
+        kind = image[1].rpartition(":")[2]
+        place = at(where.start + len(image[1]) - len(kind), len(kind))
     does = f"{layers.raw} does nothing" if layers is not None and told else "no GPU is used"
     yield Hit(
         f"the image {container.image} has code for the processor alone: {does}",
         flag=layers,
         line=container.image_line,
         severity="warning",
-        fix=Fix(text="Take the image that is built for the GPU, such as server-cuda.", edits=edits),
+        fix=span_fix(
+            case,
+            place,
+            f"{kind}-cuda",
+            "Take the image that is built for the GPU, such as server-cuda.",
+        ),
     )
