@@ -13,10 +13,10 @@ import numpy as np
 
 from advisor import engines
 from advisor.advice import decide, judge
-from advisor.advice.own_runs import bandwidth
+from advisor.advice.own_runs import bandwidth, cells
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.ab_test import tokens_per_step
-from advisor.advice.own_runs.machine import Machine, MachineRun, MetricGain
+from advisor.advice.own_runs.machine import MOST_SD, Machine, MachineRun, MetricGain
 from advisor.advice.own_runs.setting import OwnSetting, setting
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.facts import OwnRun
@@ -53,12 +53,8 @@ WORTH = sourced(
 )
 
 ENOUGH = sourced(
-    0.2,
-    "log width of the 80 % interval",
-    "below it another run decides nothing",
-    "chosen",
+    0.2, "log width of the 80 % interval", "below it another run decides nothing", "chosen"
 )
-
 
 FAR = sourced(
     3.0, "ratio", "own choice: levels without speculation scatter by 0.2 to 0.4 in log", "chosen"
@@ -98,10 +94,8 @@ def _run(
     setting: OwnSetting,
     counters: Sequence[BenchmarkRun],
 ) -> MachineRun:
-    request = setting.request
-    if request is None:
-        raise AdvisorError("to calibrate, give the setting")
-    one = off[0]
+    one, request = off[0], setting.request
+    assert request is not None  # else `runs_of` has refused
     facts = facts_for_request(request)
     levels = {name: level for name in arms.METRICS if (level := arms.level(off, name))}
     gains = arms.gains(off, on) if on else ()
@@ -133,9 +127,14 @@ def _run(
         output_spread=stated("output_spread"),
         workload=stated("workload"),
         temperature=one.temperature,
-        gains={gain.metric: MetricGain(log=gain.log, sd=max(gain.sd, 1e-3)) for gain in gains},
+        gains={
+            gain.metric: MetricGain(log=gain.log, sd=min(max(gain.sd, 1e-3), MOST_SD))
+            for gain in gains
+        },
         baseline={name: level.value for name, level in levels.items()},
-        baseline_sd={name: round(max(level.sd, 1e-3), 4) for name, level in levels.items()},
+        baseline_sd={
+            name: round(min(max(level.sd, 1e-3), MOST_SD), 4) for name, level in levels.items()
+        },
         accepted_length=tokens_per_step([*on, *counters], setting.k) if on else None,
         accepted_by_position=accepted.by_position if accepted else (),
         inputs_sha256=tuple({r.sha256: None for r in (*off, *on, *counters) if r.sha256}),
@@ -226,6 +225,9 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
         for change in gain_changes(advice)[:2]
     )
     text = f"{head}: {changes}." if changes else f"{head}."
+    unlike = cells.unlike(advice.facts, advice.candidate) if advice.candidate is not None else ()
+    if unlike:
+        text += f" What was measured at this load ran with {', '.join(unlike)}, unlike this plan."
     return Reason(text=text + _far_off(advice), weight=100.0)
 
 
@@ -252,8 +254,7 @@ def next_run(
 ) -> NextRun | None:
     """The single A/B at the load of the question that is worth most to its decision: what to run
     is chosen once more after it, so its value is what the choice then gains on average (log ratio,
-    a loss weighs more). At another load a run says less of this one, which the kernel has as a
-    fade. None where no run is worth naming, or nothing that speculates can run.
+    a loss weighs more). None where no run is worth naming, or nothing that speculates can run.
 
     `candidates` are judged, the first without speculation; `decision` is the answer so far:
     "measure" is never settled.

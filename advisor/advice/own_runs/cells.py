@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from advisor.domain.normal import Z10
-from advisor.domain.nouns import Facts, OwnRun
+from advisor.domain.nouns import Facts, OwnRun, Plan
 from advisor.domain.sourced import sourced
 
 SAME_LOAD = sourced(0.1, "log ratio", "own choice: as of two repeats of one arm", "chosen")
@@ -29,6 +29,18 @@ def measured_here(facts: Facts, metrics: Sequence[str]) -> dict[tuple[str, int],
         if gains and _is_here(facts, run):
             found[run.method, run.k] = all(log > Z10 * sd for log, sd in gains)
     return found
+
+
+def unlike(facts: Facts, plan: Plan) -> tuple[str, ...]:
+    """What the own runs at this model, engine and load state otherwise than a plan, in words."""
+    words: dict[str, None] = {}
+    for name, value in (
+        part for run in facts.own_runs if _is_here(facts, run) for part in run.plan
+    ):
+        if getattr(plan, name) not in (None, (), value):
+            shown = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+            words[f"{name.replace('_', ' ')} {shown}"] = None
+    return tuple(words)
 
 
 def _is_here(facts: Facts, run: OwnRun) -> bool:

@@ -89,7 +89,8 @@ class _MachinePart(BaseModel):
 
 
 Metric = Literal["output_tok_s", "tpot", "ttft"]
-Deviation = Annotated[float, Field(gt=0, le=5)]
+MOST_SD = 5.0
+Deviation = Annotated[float, Field(gt=0, le=MOST_SD)]
 
 
 class MetricGain(_MachinePart):
@@ -197,7 +198,7 @@ class Machine(_MachinePart):
 
     @property
     def newest(self) -> str:
-        """The date of the newest run, YYYY-MM-DD; "" where there is none."""
+        """The date of the newest run, YYYY-MM-DD, else empty."""
         return max((run.date for run in self.runs), default="")
 
     def own_runs(self) -> tuple[OwnRun, ...]:
@@ -266,9 +267,8 @@ def load(name: str) -> Machine:
 
 
 def save(machine: Machine) -> Path:
-    """Write a machine with its seal, readable by its owner alone; the old file stays until the new
-    one is whole. One that was edited by hand stays known as such. Raises AdvisorError where its
-    numbers contradict each other.
+    """Write a machine with its seal, readable by its owner alone, whole or not at all. One that was
+    edited by hand stays known as such. Raises AdvisorError where its numbers contradict each other.
     """
     import yaml  # start-up: only where a machine is named
 
@@ -304,9 +304,7 @@ def with_runs(machine: Machine, runs: Sequence[MachineRun]) -> Machine:
 
 
 class Before(NamedTuple):
-    """A cell that is measured again; `replaced`: by files that hold those of before, else both runs
-    count.
-    """
+    """A cell that is measured again, by files that replace those of before or count beside them."""
 
     old: MachineRun
     new: MachineRun
@@ -314,12 +312,16 @@ class Before(NamedTuple):
 
 
 def measured_before(machine: Machine, runs: Sequence[MachineRun]) -> tuple[Before, ...]:
-    """Which of these runs measure again what the machine has a gain of; not the same figures."""
+    """Which of these runs measure again what the machine has a gain of; those that it has already
+    say nothing new.
+    """
+    known = [(old.gains, old.inputs_sha256) for old in machine.runs]
     return tuple(
         Before(old, run, _replaces(run, old))
         for run in runs
+        if (run.gains, run.inputs_sha256) not in known
         for old in machine.runs
-        if old.gains.keys() & run.gains and old.gains != run.gains and _same_cell(run, old)
+        if old.gains.keys() & run.gains.keys() and _same_cell(run, old)
     )
 
 
