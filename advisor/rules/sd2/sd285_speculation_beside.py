@@ -1,0 +1,67 @@
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from advisor.domain.nouns import Case, Flag
+from advisor.rules import Hit, rule, when
+from advisor.rules.kit.case import flag, has_switch
+from advisor.rules.kit.data import rows, sources
+from advisor.rules.kit.releases import between, release
+
+ROWS = rows("compatibility", "speculation_beside")
+
+
+@rule(
+    severity="error",
+    engines="vllm sglang llama-server ik_llama.cpp",
+    sources=sources("compatibility", "speculation_beside"),
+)
+@when(speculative=True)
+def speculation_beside(case: Case) -> Iterator[Hit]:
+    """Speculation beside an option that the release refuses with it, or that takes its effect away.
+
+    Why: SGLang runs LoRA beside some algorithms alone, vLLM's adaptive verification not beside
+    LoRA; a drafter's keys and values do not reach the server that decodes; a server of embeddings
+    has nothing to draft; and experts in the machine's memory make each drafted token dear.
+    Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B
+        --speculative-algorithm EAGLE3 --speculative-draft-model-path AngelSlim/Qwen3-8B_eagle3
+        --enable-lora --lora-paths a=/x
+    Good (version=0.5.20): python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B
+        --speculative-algorithm EAGLE3 --speculative-draft-model-path AngelSlim/Qwen3-8B_eagle3
+        --enable-lora --lora-paths a=/x
+    """
+    for row in ROWS:
+        given = flag(case, *row["options"])
+        if given is None or not has_switch(case, *row["options"]) or not _applies(case, row, given):
+            continue
+        known = between(release(case), row["since"], row["until"])
+        bounded = row["since"] is not None or row["until"] is not None
+        if known is False:
+            continue
+        yield Hit(
+            row["text"],
+            flag=given,
+            severity="warning" if bounded and known is None else row.get("severity"),
+            fix=row["fix"],
+            sources=tuple(row["sources"]),
+            versions=_span(row) if bounded else "",
+        )
+
+
+def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
+    """Whether the engine, the method, the model and what stands beside the option are the row's."""
+    engine = "llama-server" if case.plan.engine == "ik_llama.cpp" else case.plan.engine
+    model = case.facts.model.id if case.facts.model is not None else ""
+    extra = {name for name, value in case.plan.extra if value != "false"}
+    return (
+        row["engine"] == engine
+        and case.plan.method not in row.get("but", ())
+        and case.plan.method in row.get("methods", (case.plan.method,))
+        and any(model.startswith(name) for name in row.get("models", ("",)))
+        and row.get("holds", "") in (given.value or "")
+        and ("beside" not in row or row["beside"] in extra or has_switch(case, row["beside"]))
+    )
+
+
+def _span(row: Mapping[str, Any]) -> str:
+    since, until = row["since"], row["until"]
+    return f"up to {until}" if since is None else f"from {since} on"
