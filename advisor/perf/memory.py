@@ -7,8 +7,6 @@ pipeline imbalance.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -20,9 +18,6 @@ from advisor.perf.sizes import shares
 from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
-
-if TYPE_CHECKING:
-    from advisor.perf.arrays import Requests, Tokens  # numpy costs more than judging a file
 
 SERVERS = kv_sizes.SERVERS
 VISION_GIB = sourced(
@@ -204,27 +199,22 @@ def max_requests(
     return None if found is None else max(int(found), 1)
 
 
-def room(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) -> float | None:
-    """The same count before it is rounded: below 1 where not even one request fits."""
+def room(
+    facts: Facts, plan: Plan, length: Length, made: MemoryBill | None = None
+) -> Length | None:
+    """The same count before it is rounded: below 1 where not even one request fits. An array for
+    many lengths, and for facts and plans of which a number is an array (N,).
+    """
     shape = facts.shape or facts.model
     if shape is None or facts.quant is None:
         return None
     left = free_gib(facts, plan) if made is None else left_gib(made)
     if left is None:
         return None
-    bytes_left = max(left, 0.0) * replica_gpus(facts, plan) * GIB
-    reserved = length if plan.engine in SERVERS else plan.max_model_len or length
-    return _requests(facts, plan, shape, bytes_left, float(reserved))
-
-
-def rooms(facts: Facts, plan: Plan, lengths: Tokens) -> Requests | None:
-    """`room` for many lengths of a request at once (N,), where requests share a pool."""
-    shape = facts.shape or facts.model
-    left = free_gib(facts, plan)
-    if shape is None or facts.quant is None or left is None:
-        return None
     free = greater(left, 0.0) * replica_gpus(facts, plan) * GIB
-    return _requests(facts, plan, shape, free, lengths)
+    paged = plan.engine in SERVERS or plan.max_model_len is None
+    reserved: Length = length if paged else plan.max_model_len  # type: ignore[assignment]
+    return _requests(facts, plan, shape, free, reserved)
 
 
 def free_gib(facts: Facts, plan: Plan) -> float | None:

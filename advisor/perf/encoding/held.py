@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -48,7 +49,7 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
     slots = points.max_num_seqs.copy()
     for rows, facts, plan in _plans(points, full, things, columns, counted, shares):
         for requests, arm in ((before, memory.without_drafts(plan)), (after, plan)):
-            fitting = memory.rooms(facts, arm, lengths[rows])
+            fitting = memory.room(facts, arm, lengths[rows])
             if fitting is not None and (fitting >= 1).any():  # else it was run otherwise
                 requests[rows] = np.where(fitting >= 1, np.floor(fitting), requests[rows])
         if traits(plan.engine).pool == "slots":  # reserved at the start: nobody waits for memory
@@ -88,7 +89,8 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
         if (short[rows] > 0).any() and device.moves_experts(facts, plan):
             for layers, arm in ((before, memory.without_drafts(plan)), (after, plan)):
                 gib = _over(facts, arm, reserved[rows])
-                layers[rows] = [host_memory.host_layers(facts, arm, float(part)) for part in gib]
+                each = (facts.model_copy(update={"gpus": n}) for n in full.gpus[rows].tolist())
+                layers[rows] = [*map(host_memory.host_layers, each, repeat(arm), gib.tolist())]
     base, spec = stated_layers(columns, count)
     base, spec = np.where(np.isnan(base), before, base), np.where(np.isnan(spec), after, spec)
     return Short(short, base, spec)
@@ -114,7 +116,7 @@ def _read_layers(text: str) -> tuple[float, float]:
 
 def _over(facts: Facts, plan: Plan, reserved: Floats) -> Floats:
     """GiB by which slots of so many tokens in all are too large, 0 where they fit (N,)."""
-    free, held = memory.free_gib(facts, plan), memory.rooms(facts, plan, reserved)
+    free, held = memory.free_gib(facts, plan), memory.room(facts, plan, reserved)
     if free is None or held is None:
         return np.zeros(len(reserved))
     return np.fmax(np.where(free > 0, free / np.fmax(held, 1e-9) - free, -free), 0.0)
@@ -128,8 +130,8 @@ def _plans(
     counted: Mask,
     shares: Floats,
 ) -> Iterator[tuple[Ints, Facts, Plan]]:
-    """The counted rows, together where all but tp and k agree, with their facts and their plan, in
-    which these two are arrays.
+    """The counted rows, together where all but GPUs, tp and k agree, with their facts and their
+    plan, in which these three are arrays.
     """
     version = read_words(columns, "engine_version", len(points))
     cache = read_words(columns, "kv_cache_dtype", len(points))
@@ -156,6 +158,7 @@ def _plans(
             model=model,
             shape=shape,
             quant=quant,
+            gpus=full.gpus[group],
             engine=engine,
             engine_version=version.of(i).strip() or None,
             drafters=knowledge.drafters(model) if model is not None else (),
