@@ -246,9 +246,8 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
         shape, plan
     )
     state = kv_sizes.state_bytes(shape, plan)
-    pool: Length = free
-    if kv_sizes.shares_context(plan):  # the other slots' own part
-        pool = pool - ((plan.max_num_seqs or 1) - 1) * (state + window)
+    others = (plan.max_num_seqs or 1) - 1 if kv_sizes.shares_context(plan) else 0
+    pool: Length = free - others * (state + window)  # the other slots' own part
     least: Length = greater(length, 1)
     one = least * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
     held: Length = pool / one

@@ -89,8 +89,8 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
         if (short[rows] > 0).any() and device.moves_experts(facts, plan):
             for layers, arm in ((before, memory.without_drafts(plan)), (after, plan)):
                 gib = _over(facts, arm, reserved[rows])
-                each = (facts.model_copy(update={"gpus": n}) for n in full.gpus[rows].tolist())
-                layers[rows] = [*map(host_memory.host_layers, each, repeat(arm), gib.tolist())]
+                on = (facts.model_copy(update={"gpus": n}) for n in full.gpus[rows].tolist())
+                layers[rows] = [*map(host_memory.host_layers, on, repeat(arm), gib.tolist())]
     base, spec = stated_layers(columns, count)
     base, spec = np.where(np.isnan(base), before, base), np.where(np.isnan(spec), after, spec)
     return Short(short, base, spec)

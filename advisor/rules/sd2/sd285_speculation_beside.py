@@ -4,7 +4,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Flag
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, has_switch
-from advisor.rules.kit.data import rows, sources
+from advisor.rules.kit.data import rows
 from advisor.rules.kit.releases import between, release
 
 ROWS = rows("compatibility", "speculation_beside")
@@ -13,7 +13,7 @@ ROWS = rows("compatibility", "speculation_beside")
 @rule(
     severity="error",
     engines="vllm sglang llama-server ik_llama.cpp",
-    sources=sources("compatibility", "speculation_beside"),
+    data="compatibility.speculation_beside",
 )
 @when(speculative=True)
 def speculation_beside(case: Case) -> Iterator[Hit]:

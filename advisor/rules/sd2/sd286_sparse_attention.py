@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import compute_arch
-from advisor.rules.kit.data import hardware_name, model_name, rows, sources
+from advisor.rules.kit.data import hardware_name, model_name, rows
 from advisor.rules.kit.releases import between, release
 
 
-@rule(severity="error", engines="vllm", sources=sources("chips", "sparse_attention"))
+@rule(severity="error", engines="vllm", data="chips.sparse_attention")
 @when(needs="hardware model")
 def sparse_attention_without_kernel(case: Case) -> Iterator[Hit]:
     """A model with sparse attention on an NVIDIA card that no released kernel serves.
