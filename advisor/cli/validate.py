@@ -67,7 +67,19 @@ def _check(options: dict[str, Any], **read: Any) -> Report:
     complete = bool(options["hw"] and options["concurrency"] and options["ctx"])
     estimates = options["form"] == "json"
     context = context_of(options)
-    return check_files(changes=complete, estimates=estimates, **context, **read)
+    return check_files(
+        changes=complete,
+        estimates=estimates,
+        project=not options["isolated"],
+        jobs=options["jobs"] or _cores(),
+        **context,
+        **read,
+    )
+
+
+def _cores() -> int:
+    """The processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def context_of(options: dict[str, Any]) -> dict[str, Any]:
@@ -89,7 +101,7 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
     from advisor.lint import fixes  # start-up: only for this option
     from advisor.lint.apply_fixes import apply_rounds  # start-up: only for this option
 
-    wanted = context_of(options)
+    wanted = {**context_of(options), "project": not options["isolated"]}
     changed: dict[str, str] = {}
     for read in report.reads:
         change = apply_rounds(
@@ -214,6 +226,10 @@ def _codes(
 )
 @click.option(
     "--skip-unrelated", is_flag=True, help="Do not fail on files that start no engine (for hooks)."
+)
+@click.option("--isolated", is_flag=True, help="Ignore [tool.advisor] and advisor.toml.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), help="Processes for many files; default: all cores."
 )
 @click.option("--verbose", is_flag=True, help="All sources, and the codes of rules not asked.")
 @click.option(

@@ -8,7 +8,7 @@ twenty services in the same words, or that what it misses stands elsewhere in th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -28,7 +28,8 @@ class Given(NamedTuple):
     ctx: int | None = None
     output_tokens: int | None = None
     workload: str | None = None
-    engine_version: str | None = None
+    # a release whatever the file says, or by engine for files that name none
+    engine_version: str | Mapping[str, str] | None = None
 
 
 class Change(NamedTuple):
@@ -172,20 +173,19 @@ class Report(NamedTuple):
         """Whether a part of a file was not judged, so that its silence is no pass."""
         return any(one.cut_short for one in self.files)
 
-    def clean(self, text: str) -> str:
-        """A text for output without the secrets of any of the files."""
-        return self.cleaner()(text)
-
     def cleaner(self) -> Callable[[str], str]:
-        """The function of `clean`, for many texts."""
+        """The function that takes the secrets of all files out of a text for output."""
         alone, every = len(self.reads) == 1, Redactor()
         for read in self.reads:
             every.values |= read.redactor.values
         return lambda text: every.clean(text, words=alone)
 
-    def printable(self, text: str) -> str:
-        """A text for one line of output: no secrets, nothing a terminal obeys, not too long."""
-        return printable(self.clean(text))
+    def printer(self) -> Callable[[str], str]:
+        """The function that makes a text fit for one line of output: no secrets, nothing that a
+        terminal obeys, not too long.
+        """
+        clean = self.cleaner()
+        return lambda text: printable(clean(text))
 
 
 def merge_reports(reports: Sequence[Report]) -> Report:

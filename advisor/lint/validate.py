@@ -19,6 +19,7 @@ from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
 from advisor.knowledge import heads
 from advisor.knowledge import store as knowledge
+from advisor.lint.project import Judging, with_settings
 from advisor.lint.report import (
     CheckedLaunch,
     Failure,
@@ -50,6 +51,7 @@ SUFFIXES = (
     ".bash",
 )
 MAX_FILES = 20_000
+LEAST_FILES = 48  # fewer are judged before a second process has begun
 
 
 def validate(
@@ -68,34 +70,42 @@ def validate(
     ignore: Sequence[str] | None = None,
     changes: bool = False,
     estimates: bool = True,
+    project: bool = False,
+    jobs: int = 1,
 ) -> Report:
     """Judge configurations: a path, several paths, "-" for standard input, or the text itself.
 
     hw, gpus, concurrency, ctx (prompt tokens per request), output_tokens and workload are what the
     file cannot say; `changes=True` also asks `recommend` what it would do instead, and
-    `estimates=False` leaves out what each launch is expected to do. Raises
+    `estimates=False` leaves out what each launch is expected to do. `project=True` follows
+    the settings of the files' projects, and `jobs` processes share many files. Raises
     AdvisorError for one file that cannot be read (of several, each unreadable one is reported in
     `files`) and for names that are not known.
     """
     given = Given(hw, gpus, concurrency, ctx, output_tokens, workload, engine_version)
     if text is None and isinstance(source, str) and source != "-" and _is_text(source):
         text = source
-    check = partial(
-        check_launch,
-        given=given,
-        select=select,
-        ignore=ignore,
-        changes=changes,
-        estimates=estimates,
-    )
+    asked = Judging(given, select, ignore)
+    check = partial(_check_path, asked=asked, changes=changes, estimates=estimates, project=project)
     if text is not None:
-        return check(read_text(text, name, version=engine_version))
+        return check(name, text=text)
     paths = [source] if isinstance(source, str | os.PathLike) else list(source or ())
     if not paths:
         raise AdvisorError("no file given: pass a path, or - for standard input")
     files = list(expand(os.fspath(path) for path in paths))
-    alone = len(files) == 1 and len(paths) == 1
-    return merge_reports([_read_and_check(path, alone, given, check) for path in files])
+    check = partial(check, alone=len(files) == 1 and len(paths) == 1)
+    return merge_reports(_map(check, files, jobs))
+
+
+def _map(check: Callable[[str], Report], files: Sequence[str], jobs: int) -> list[Report]:
+    """The reports in the order of the files; by several processes where that pays."""
+    if jobs < 2 or len(files) < LEAST_FILES or not hasattr(os, "fork"):
+        return list(map(check, files))
+    from concurrent.futures import ProcessPoolExecutor  # start-up: rarely asked
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+        return list(pool.map(check, files, chunksize=8))
 
 
 def _is_text(source: str) -> bool:
@@ -135,16 +145,26 @@ def read_one(path: str, given: Given) -> FileRead:
     return read_path(path, version=given.engine_version)
 
 
-def _read_and_check(
+def _check_path(
     path: str,
-    alone: bool,
-    given: Given,
-    check: Callable[[FileRead], Report],
+    asked: Judging,
+    changes: bool,
+    estimates: bool,
+    project: bool,
+    text: str | None = None,
+    alone: bool = False,
 ) -> Report:
-    read = fence(partial(read_one, path, given), alone)
+    """Read and judge one file, or a text of that name."""
+    if project:
+        asked = with_settings(asked, path)
+    version = asked.given.engine_version
+    if text is not None:
+        read: FileRead | str = read_text(text, path, version=version)
+    else:
+        read = fence(partial(read_one, path, asked.given), alone)
     if isinstance(read, str):
         return Report(files=(FileReport(path, error=read),))
-    return check(read)
+    return check_launch(read, *asked, changes=changes, estimates=estimates)
 
 
 def check_launch(

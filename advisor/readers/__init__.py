@@ -12,7 +12,7 @@ from advisor.domain.nouns import Launch
 from advisor.readers.dispatch import form_of, reader
 from advisor.readers.images import diffusion_note
 from advisor.readers.launches import LaunchMaker
-from advisor.readers.reading import Reading
+from advisor.readers.reading import Reading, Told
 from advisor.readers.secrets import Redactor
 from advisor.readers.source import SourceText, decode, open_source
 
@@ -32,17 +32,18 @@ class FileRead(NamedTuple):
     cut_short: bool = False  # a bound ended the reading: a part of the file was not judged
 
 
-def read_path(path: str, form: str | None = None, *, version: str | None = None) -> FileRead:
+def read_path(path: str, form: str | None = None, *, version: Told = None) -> FileRead:
     """Read a file. Raises AdvisorError where it cannot be read; a file without an engine has no
     launches.
 
-    `form` skips the detection; `version` is the engine's release, whatever the file says.
+    `form` skips the detection; `version` is the engine's release, whatever the file says, or the
+    releases by engine where it says none.
     """
     return read_source(open_source(path), form, version=version)
 
 
 def read_text(
-    text: str, name: str = "-", form: str | None = None, *, version: str | None = None
+    text: str, name: str = "-", form: str | None = None, *, version: Told = None
 ) -> FileRead:
     """Read a text, e.g. from standard input."""
     return read_source(
@@ -51,15 +52,13 @@ def read_text(
 
 
 def read_bytes(
-    data: bytes, name: str = "-", form: str | None = None, *, version: str | None = None
+    data: bytes, name: str = "-", form: str | None = None, *, version: Told = None
 ) -> FileRead:
     """Read bytes of unknown encoding."""
     return read_source(decode(data, name), form, version=version)
 
 
-def read_source(
-    source: SourceText, form: str | None = None, *, version: str | None = None
-) -> FileRead:
+def read_source(source: SourceText, form: str | None = None, *, version: Told = None) -> FileRead:
     """Read an opened text."""
     reading = Reading(source, version=version)
     try:

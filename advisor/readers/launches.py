@@ -4,6 +4,7 @@ file says around a command (release, container, model) is put to it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
@@ -270,10 +271,13 @@ class LaunchMaker:
             if image and ("${" in image or counts_for(image, found.engine))
             else None
         )
-        version = self.version or version_in(tag)
+        told = self.version if isinstance(self.version, str) else None
+        version = told or version_in(tag)
         if version is None or version in ("latest", "nightly", "main", "dev"):
             said, installed = self._version_in_text(found.engine)
             version, sure = (said, installed) if said else (version, True)
+        if version is None and isinstance(self.version, Mapping):
+            version = self.version.get(found.engine)
         return version, found.fork or (fork_of_image(image) if image else None), sure
 
     def _container(self, around: Surroundings | None) -> Container | None:

@@ -7,7 +7,7 @@ bound the work that a hostile file can cause.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import Slip, Span
@@ -25,6 +25,8 @@ from advisor.readers.syntax.mapped import Mapped, show
 if TYPE_CHECKING:
     from advisor.readers.syntax.scope import Scope
 
+# a release that outweighs what the file says, or releases by engine where it says none
+Told = str | Mapping[str, str] | None
 MAX_LAUNCHES = 500
 MAX_SLIPS = 500
 MAX_STEPS = 50_000
@@ -35,10 +37,10 @@ class Reading:
     """Collects what one file holds."""
 
     def __init__(
-        self, source: SourceText, redactor: Redactor | None = None, version: str | None = None
+        self, source: SourceText, redactor: Redactor | None = None, version: Told = None
     ) -> None:
         self.source = source
-        self.version = version  # told by the caller: outweighs what the file says
+        self.version = version  # told by the caller
         self.redactor = redactor or Redactor()
         if redactor is None:
             learn_from_text(self.redactor, source.text)

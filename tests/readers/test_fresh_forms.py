@@ -350,7 +350,7 @@ def test_one_files_words_stay_in_what_is_said_of_another(tmp_path) -> None:  # t
     (tmp_path / "a.env").write_text("MASTER_KEY=changed\n")
     (tmp_path / "changed.sh").write_text("vllm serve m --max-num-sqes 4\n")
     report = validate(str(tmp_path))
-    assert report.clean("a changed prompt") == "a changed prompt"
+    assert report.cleaner()("a changed prompt") == "a changed prompt"
 
 
 def test_shift_drops_as_many_as_it_says() -> None:

@@ -154,21 +154,20 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 def report_github(report: Report) -> str:
     """One `::error file=...` line a finding."""
+    show = report.printer()
     lines = [
-        f"::error file={_property(report.printable(one.file))}"
+        f"::error file={_property(show(one.file))}"
         + (f",line={one.line}" if one.line else "")
-        + f"::{_data(report.printable(one.text))}"
+        + f"::{_data(show(one.text))}"
         for one in report.failures
     ]
     for finding in report.findings:
-        where = (
-            f"file={_property(report.printable(finding.file or '-'))},line={max(1, finding.line)}"
-        )
+        where = f"file={_property(show(finding.file or '-'))},line={max(1, finding.line)}"
         if finding.column:
             where += f",col={finding.column}"
-        text = report.printable(finding.message)
+        text = show(finding.message)
         if finding.fix:
-            text += f"\nFix: {report.printable(finding.fix.text)}"
+            text += f"\nFix: {show(finding.fix.text)}"
         title = f"{finding.code} {finding.slug}".strip()
         lines.append(
             f"::{_COMMANDS[finding.severity]} {where},title={_property(title)}::{_data(text)}"

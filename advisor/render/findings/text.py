@@ -5,6 +5,7 @@ not be judged.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import Edit, Finding
@@ -31,23 +32,24 @@ def report_text(report: Report, color: bool = False, verbose: bool = False) -> s
     the rules that were not asked, and what shares a fix with another finding in full.
     """
     lines: list[str] = []
+    show = report.printer()
     for one in report.failures:
-        where = report.printable(one.file) + (f":{one.line}" if one.line else "")
+        where = show(one.file) + (f":{one.line}" if one.line else "")
         lines.append(
             f"{where}: {_paint(one.kind, 'error', color)}: "
-            f"{_without_name(report.printable(one.reason), report.printable(one.file))}"
+            f"{_without_name(show(one.reason), show(one.file))}"
         )
     reads = {read.source.name: read for read in report.reads}
     for finding, others, also in _by_fix(report, verbose):
-        lines += _finding(finding, report, color, reads.get(finding.file), verbose)
+        lines += _finding(finding, show, color, reads.get(finding.file), verbose)
         plain = [f"    also on {_lines(also)}"] if also else []
         plain += [f"    same fix: {one.severity} {one.code} {one.message}" for one in others]
-        lines += map(report.printable, plain)
+        lines += map(show, plain)
     if lines:
         lines.append("")
     plain = _launches(report) + skipped_lines(report, verbose)
     plain += [f"note: {one.file}: {note}" for one in report.files for note in one.notes]
-    lines += map(report.printable, [*plain, summary(report)])
+    lines += map(show, [*plain, summary(report)])
     return "\n".join(lines)
 
 
@@ -86,14 +88,18 @@ def _by_fix(report: Report, verbose: bool) -> list[tuple[Finding, list[Finding],
 
 
 def _finding(
-    finding: Finding, report: Report, color: bool, read: FileRead | None, verbose: bool
+    finding: Finding,
+    show: Callable[[str], str],
+    color: bool,
+    read: FileRead | None,
+    verbose: bool,
 ) -> list[str]:
     """The lines of one finding. Colour is put on what is fit to be shown, so that no other text
     can bring its own.
     """
     head = (
-        f"{report.printable(place(finding))}: {_paint(finding.severity, finding.severity, color)} "
-        f"{finding.code} {report.printable(finding.message)}"
+        f"{show(place(finding))}: {_paint(finding.severity, finding.severity, color)} "
+        f"{finding.code} {show(finding.message)}"
     )
     lines = []
     if finding.fix is not None:
@@ -107,7 +113,7 @@ def _finding(
     if sources:
         said = "; ".join(map(link, sources)) + (f" and {more} more" if more else "")
         lines.append(f"    source: {said}")
-    return [head, *_marked(finding, report, read), *map(report.printable, lines)]
+    return [head, *_marked(finding, show, read), *map(show, lines)]
 
 
 def link(source: str) -> str:
@@ -116,7 +122,7 @@ def link(source: str) -> str:
     return source if thread is None else f"https://github.com/{thread[1]}/issues/{thread[2]}"
 
 
-def _marked(finding: Finding, report: Report, read: FileRead | None) -> list[str]:
+def _marked(finding: Finding, show: Callable[[str], str], read: FileRead | None) -> list[str]:
     """The line of the file with a mark below the word; nothing where it cannot stand as it is."""
     line = read.source.line_text(finding.line).replace("\t", " ") if read is not None else ""
     at = finding.column - 1
@@ -124,9 +130,8 @@ def _marked(finding: Finding, report: Report, read: FileRead | None) -> list[str
     part = line[start : start + _WIDTH]
     if read is None or at < 0 or not part.isascii() or not part.isprintable():
         return []
-    clean = report.clean(line)
-    hidden = clean[: start + _WIDTH] != line[: start + _WIDTH]
-    if hidden or (clean == line and read.redactor.values and _SECRETIVE.search(part)):
+    near = line[max(0, start - _WIDTH) : start + 2 * _WIDTH]  # a secret may be cut off in the part
+    if show(near) != near or (read.redactor.values and _SECRETIVE.search(near)):
         return []
     lead = len(part) - len(part.lstrip())
     dots = "..." if start else ""

@@ -27,7 +27,7 @@ MOST_LINES = 5_000  # of a text that are shown with its findings
 def check_view(found: Checkup) -> dict[str, Any]:
     """What the sheet of a checked configuration shows; secrets are taken out of all of it."""
     report = found.report
-    clean = report.clean
+    clean = report.cleaner()
     (read,) = report.reads
     told = findings(report.findings)
     marks: dict[int, str] = {}

@@ -1,0 +1,119 @@
+"""A project's own settings: `[tool.advisor]` of a pyproject.toml, or an advisor.toml, the nearest
+one at or above a file, up to the folder that holds .git.
+
+Keys are those of the options of `advisor validate`; `[tool.advisor.per-path."GLOB"]` has the same
+keys for the files that match, relative to the settings. What the command line says wins; what is
+ignored adds up. `engine-version` is the release of files that name none, for one engine each.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+from advisor.domain.files import read_bytes_safely
+from advisor.domain.nouns import AdvisorError
+from advisor.domain.spelling import nearest_word
+from advisor.lint.report import Given
+
+MAX_BYTES, MAX_LEVELS = 1_000_000, 64
+_NUMBERS = ("gpus", "concurrency", "ctx", "output-tokens")
+_WORDS = ("hw", "workload")
+_CODES = ("select", "ignore")
+_VERSIONS, _PATHS = "engine-version", "per-path"
+_GIVEN = (*_NUMBERS, *_WORDS, _VERSIONS)
+_KEYS = (*_GIVEN, *_CODES, _PATHS)
+_ENGINES = ("vllm", "sglang", "llama-server", "ik_llama.cpp")
+
+
+class Judging(NamedTuple):
+    """What a file is judged by: what the caller tells, and which rules are asked."""
+
+    given: Given
+    select: Sequence[str] | None = None
+    ignore: Sequence[str] | None = None
+
+
+def with_settings(asked: Judging, path: str) -> Judging:
+    """What was asked, with the settings of the project that a file belongs to. Raises AdvisorError
+    for settings that cannot be read or hold a key or value that is none.
+    """
+    folder = Path(path).absolute().parent if path != "-" else Path.cwd()
+    for row in _rows(folder, Path(path).absolute()):
+        own = {name.replace("-", "_"): row[name] for name in _GIVEN if name in row}
+        told = {name: value for name, value in asked.given._asdict().items() if value is not None}
+        asked = Judging(
+            Given(**{**own, **told}),
+            asked.select or row.get("select"),
+            (*(asked.ignore or ()), *row.get("ignore", ())),
+        )
+    return asked
+
+
+def _rows(folder: Path, path: Path) -> Iterator[Mapping[str, Any]]:
+    """The settings for a file, those of its path before the general ones."""
+    for at in (folder, *folder.parents[:MAX_LEVELS]):
+        if (found := _read(at)) is not None:
+            name = PurePath(path).relative_to(at).as_posix()
+            paths = [row for glob, row in found.get(_PATHS, {}).items() if fnmatchcase(name, glob)]
+            yield from (*reversed(paths), found)
+            return
+        if (at / ".git").exists():
+            return
+
+
+@cache
+def _read(folder: Path) -> dict[str, Any] | None:
+    for name in ("advisor.toml", "pyproject.toml"):
+        path = folder / name
+        if not path.is_file():
+            continue
+        try:
+            data = tomllib.loads(read_bytes_safely(str(path), MAX_BYTES).decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            if name == "pyproject.toml":
+                continue  # another program's matter
+            raise AdvisorError(f"{path}: no TOML ({error})") from None
+        own = data if name == "advisor.toml" else data.get("tool", {}).get("advisor")
+        if own is not None:
+            return _checked(own, str(path))
+    return None
+
+
+def _checked(row: Any, where: str, inner: bool = False) -> dict[str, Any]:
+    """The settings, each of its type. Raises AdvisorError."""
+    if not isinstance(row, dict):
+        raise AdvisorError(f"{where}: the settings are a table of keys and values")
+    for key, value in row.items():
+        if key not in _KEYS or (inner and key == _PATHS):
+            near = nearest_word(key, _KEYS, "setting")
+            raise AdvisorError(f"{where}: no setting '{key}'" + (f"; '{near}'?" if near else ""))
+        if key == _PATHS and isinstance(value, dict):
+            for glob, settings in value.items():
+                _checked(settings, f"{where} ({glob})", True)
+        elif not _fits(key, value):
+            kind = (
+                "a whole number from 1 on" if key in _NUMBERS
+                else "a text" if key in _WORDS
+                else "a list of codes" if key in _CODES
+                else "a table of paths and their settings" if key == _PATHS
+                else f"a table of {', '.join(_ENGINES)} and their releases"
+            )  # fmt: skip
+            raise AdvisorError(f"{where}: {key} is {kind}")
+    return row
+
+
+def _fits(key: str, value: Any) -> bool:
+    if key in _NUMBERS:
+        return type(value) is int and 1 <= value <= 10_000_000
+    if key in _WORDS:
+        return isinstance(value, str)
+    if key in _CODES:
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, dict) and all(
+        engine in _ENGINES and isinstance(release, str) for engine, release in value.items()
+    )
