@@ -124,7 +124,12 @@ def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideA
     if found and found[0].displaces:
         method = found[0].candidate.plan.method
         priced = zip(beside, estimates[count:], strict=True)
-        taken = [judge(facts, plan, each) for plan, each in priced if plan.method == method]
+        known = found[0].candidate
+        taken = [
+            known if plan == known.plan else judge(facts, plan, each)
+            for plan, each in priced
+            if plan.method == method
+        ]
         candidates = (question.base, *taken)
     return candidates, answers._replace(rivals=found)
 
@@ -179,7 +184,9 @@ def advise(
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
     also = rivals.explain(facts, answers.rivals, best) if best is not None else None
-    why = (*reasons.explain(facts, verdict, answers), *((also,) if also is not None else ()))
+    why = reasons.explain(facts, verdict, answers)
+    if also is not None:
+        why = tuple(sorted((*why, also), key=lambda one: -one.weight))
     chosen = (
         *facts.defaults,
         *limits.limit_choices(memory.replica(facts, running.plan), running.plan),

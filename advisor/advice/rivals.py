@@ -4,8 +4,8 @@ where that is likely and was measured.
 The head stays the default. A published drafter of another method displaces it where its plan is
 faster with a probability of at least `SURE`, by the joint distribution of both, and where owners
 enough measured it faster than the head in this class: cards and models of the same architecture,
-and a load within a factor of two. Else it is named with the command that measures it. What it does
-not know: what a drafter's answers cost beside speed, and whether a user trusts its publisher.
+and a load within a factor of two, of four for prompts. Else it is named with the command that
+measures it. What it does not know: whether a user trusts a drafter's publisher.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from advisor.advice.plans import methods, propose
 from advisor.advice.wording import reason
 from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
 from advisor.domain.patterns import lazy_re
+from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.knowledge import drafters, evidence
 from advisor.knowledge import store as knowledge
@@ -132,8 +133,15 @@ def _same_class(facts: Facts, group: evidence.Pair) -> bool:
 
 
 def _near(facts: Facts, pair: evidence.Pair) -> bool:
-    asked, measured = facts.concurrency or 1, pair.get("concurrency")
-    return bool(measured) and asked / 2 <= float(measured or 0) <= 2 * asked
+    """Whether a run's requests and prompts are within a factor of the question's; a run that states
+    no prompt length is taken for one of the usual length.
+    """
+    prompt = pair.get("input_tokens") or pair.get("depth_tokens") or USUAL_PROMPT
+    sizes = (
+        (pair.get("concurrency"), facts.concurrency or 1, 2),
+        (prompt, facts.ctx_tokens or USUAL_PROMPT, 4),
+    )
+    return all(found and 1 / most <= found / asked <= most for found, asked, most in sizes)
 
 
 def _owner(source: str) -> str:
@@ -181,4 +189,4 @@ def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | 
         f"`advisor bench plan {options}`"
     )
     ahead = told[0].better > 0.5
-    return reason(text, "models/speedup.md", weight=1.1 if ahead else 0.4)
+    return reason(text, "models/speedup.md", weight=0.95 if ahead else 0.4)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from advisor import engines
 from advisor.advice import recommend as recommend_module
 from advisor.advice import rivals
 from advisor.advice.recommend import recommend
 from advisor.knowledge import drafters
+from advisor.lint.validate import validate
 
 BLOCKS = {"hardware": "rtx-pro-6000", "model": "qwen3.6-27b", "quant": "fp8", "engine": "vllm"}
 
@@ -129,3 +131,38 @@ def test_v4_pro_fits_eight_b200() -> None:
         assert one.launch_on is not None
     assert mxfp4.estimate is not None and mxfp4.estimate.memory is not None
     assert 95 < mxfp4.estimate.memory.weights_gib < 110
+
+
+@pytest.mark.parametrize(
+    ("engine", "text", "k", "drafter"),
+    [
+        (
+            "sglang",  # arg_groups/speculative_hook.py of 0.5.23: the verify window is one more
+            "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V4.1-Flash "
+            "--speculative-algorithm DSPARK --speculative-dspark-block-size 5",
+            5,
+            None,
+        ),
+        (
+            "llama-server",  # -hfd of llama.cpp common/arg.cpp
+            "llama-server -hf unsloth/Qwen3.8-27B-GGUF:Q4_K_M -hfd "
+            "incoai/Qwen3.8-27B-DFlash2-GGUF:Q4_K_M --spec-type draft-dflash --spec-draft-n-max 7",
+            7,
+            "incoai/Qwen3.8-27B-DFlash2-GGUF:Q4_K_M",
+        ),
+    ],
+)
+def test_words_of_drafters_are_read_and_written_back(
+    engine: str, text: str, k: int, drafter: str | None
+) -> None:
+    adapter = engines.get(engine)
+    (launch,) = validate(text + "\n").launches
+    plan = launch.plan
+    assert plan is not None and (plan.k, plan.draft_model) == (k, drafter)
+    written = adapter.to_launch(plan.model_copy(update={"engine_version": adapter.versions[-1]}))
+    flags = {flag.name: flag.value for flag in written.flags}
+    if drafter is None:
+        assert flags["--speculative-dspark-block-size"] == str(k)
+        assert "--speculative-num-draft-tokens" not in flags
+    else:
+        assert flags["--spec-draft-hf"] == drafter and "--spec-draft-model" not in flags
