@@ -111,7 +111,8 @@ def spec_flag(case: Case) -> Flag | None:
 
 def k_flag(case: Case) -> Flag | None:
     """The flag that sets the number of draft tokens, else the one that turns speculation on."""
-    names = ("--spec-tokens", "--speculative-num-steps", "--spec-draft-n-max")
+    block = "--speculative-dspark-block-size"
+    names = ("--spec-tokens", "--speculative-num-steps", "--spec-draft-n-max", block)
     return flag(case, *names) or spec_flag(case)
 
 

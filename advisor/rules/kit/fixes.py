@@ -305,6 +305,6 @@ def k_fix(case: Case, k: int, what: str) -> Fix:
             return Fix(text=what)
         tokens = set_fix(case, "--speculative-num-draft-tokens", str(k + 1), what)
         return joint_fix(what, set_fix(case, given, str(k), what), tokens)
-    if given.name in ("--spec-tokens", "--spec-draft-n-max"):
+    if given.name in ("--spec-tokens", "--spec-draft-n-max", "--speculative-dspark-block-size"):
         return set_fix(case, given, str(k), what)
     return json_fix(case, given, "num_speculative_tokens", str(k), what)
