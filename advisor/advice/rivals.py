@@ -165,12 +165,11 @@ def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | 
             "the head"
         )
         return reason(text, "models/speedup.md", weight=1.3)
-    told = list(rivals)
-    if not told:
+    if not rivals:
         return None
     here = decide.goal_interval(best.estimate, goal).p50
     parts = []
-    for rival in told:
+    for rival in rivals:
         plan = rival.candidate.plan
         drafter = drafters.of_plan(facts, plan)
         name = drafters.TITLES[plan.method] + (f" ({drafter.repository})" if drafter else "")
@@ -179,14 +178,14 @@ def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | 
         parts.append(
             f"{name} k={plan.k} {price:.2f}x, faster with {100 * rival.better:.0f} %, {seen}"
         )
-    first = told[0].candidate.plan.method
-    request = facts.request.model_copy(update={"method": first}) if facts.request else None
-    options = " ".join(resolve.as_options(request)) if request is not None else ""
+    assert facts.request is not None  # of a question
+    first = {"method": rivals[0].candidate.plan.method}
+    options = " ".join(resolve.as_options(facts.request.model_copy(update=first)))
     text = (
         f"Also published, beside {drafters.TITLES[best.plan.method]} at {here:.2f}x: "
         f"{'; '.join(parts)}. The model's own head stays the default until a drafter is likelier "
         f"than {100 * SURE:.0f} % to be faster and {OWNERS} owners measured it: "
         f"`advisor bench plan {options}`"
     )
-    ahead = told[0].better > 0.5
-    return reason(text, "models/speedup.md", weight=0.95 if ahead else 0.4)
+    weight = 0.95 if rivals[0].better > 0.5 else 0.4
+    return reason(text, "models/speedup.md", weight=weight)

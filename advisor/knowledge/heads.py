@@ -1,5 +1,5 @@
 """Whether a model has an MTP head: yes, no or not known; and what others measured of drafting for
-it, or its own file says, where this catalogue names no drafter.
+it.
 
 What it does not know: what the tensors of a checkpoint hold that nobody described.
 """
@@ -11,16 +11,12 @@ from statistics import median
 from typing import NamedTuple
 
 from advisor.domain.facts import LLM
-from advisor.domain.patterns import lazy_re
 from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.drafters import TITLES
 
 SPEEDS = ("output_tok_s", "request_tok_s", "tpot")  # what a pair is told by, best first
 SHOWN = 3  # sources of measured pairs that are named
-_DRAFTERS = lazy_re(r"\b(?:drafters?|EAGLE|DFlash|DSpark)\b")
-_REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")
-_SENTENCE = lazy_re(r"(?<=[.;])\s+")
 
 
 def _by_metric(pair: evidence.Pair) -> int:
@@ -93,13 +89,3 @@ def measurements(model: str, engine: str | None = None) -> tuple[Measured, ...]:
         for method, by_source in gains.items()
     ]
     return tuple(sorted(told, key=lambda one: (-one.pairs, one.method)))
-
-
-def drafter_note(model: LLM) -> str:
-    """What the model's file says of a drafter's repository that no launch here uses, or ""."""
-    said = (
-        part
-        for part in _SENTENCE.split(model.note)
-        if _DRAFTERS.search(part) and _REPOSITORY.search(part)
-    )
-    return " ".join(part.rstrip(".;") for part in said)

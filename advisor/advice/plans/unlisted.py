@@ -1,5 +1,5 @@
 """Speculation that this catalogue has no launch for, but that nobody has said to be impossible: a
-head that is there or may be, drafts that others measured, a drafter that the model's file names.
+head that is there or may be, drafts that others measured.
 
 Not in the catalogue is not the same as not there: such an answer is to measure, not off.
 """
@@ -25,7 +25,7 @@ def is_open(facts: Facts) -> bool:
             return True
     if any(asked in (None, d.method) and facts.engine in d.engines for d in facts.drafters):
         return False  # the same
-    return bool(_measurements(facts) or (asked != "mtp" and heads.drafter_note(model)))
+    return bool(_measurements(facts))
 
 
 def words(facts: Facts, model: LLM) -> str:
@@ -36,12 +36,9 @@ def words(facts: Facts, model: LLM) -> str:
     listed = drafters.refusal(facts, asked) or "no drafter of it is listed here"
     parts = [f"{title} was requested: {head or listed}" if asked else f"{head}, and {listed}"]
     known = _measurements(facts)
-    note = heads.drafter_note(model) if asked != "mtp" else ""
     if known:
         parts.append("others measured " + ", ".join(row.words for row in known))
-    if note:
-        parts.append(f"its file says: {note}")
-    if (known or note) and asked != "mtp":
+    if known and asked != "mtp":
         parts.append(f"a launch names a drafter with {_option(facts.engine)}")
     return "; ".join(parts)
 
