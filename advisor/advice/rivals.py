@@ -72,7 +72,7 @@ def compare(
 ) -> tuple[Rival, ...]:
     """The best allowed plan of each other method beside the head's candidates."""
     goal = facts.goal or "balanced"
-    heads = [c for c in own if c.estimate is not None and not decide.vetoes(c.findings)]
+    heads = [c for c in own if c.estimate is not None and _is_allowed(c)]
     if not heads:
         return ()
     head = max(heads, key=lambda c: decide.goal_interval(c.estimate, goal).p50)
@@ -81,13 +81,18 @@ def compare(
         priced = [(p, e) for p, e in zip(beside, estimates, strict=True) if p.method == method]
         priced.sort(key=lambda one: -decide.goal_interval(one[1], goal).p50)
         judged = (judge(facts, plan, estimate) for plan, estimate in priced)
-        best = next((c for c in judged if not decide.vetoes(c.findings)), None)
+        best = next((c for c in judged if _is_allowed(c)), None)
         if best is None:
             continue
         better = _chance(facts, best, head)
         owners = measured_faster(facts, method) if better > 0.5 else ()
         found.append(Rival(best, better, owners))
     return tuple(sorted(found, key=lambda rival: -rival.better))
+
+
+def _is_allowed(candidate: Candidate) -> bool:
+    within = candidate.plan.k <= decide.k_limit(candidate.findings)
+    return within and not decide.vetoes(candidate.findings)
 
 
 def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:

@@ -16,6 +16,8 @@ from advisor.knowledge import store as knowledge
 
 # written before the readers were looked at
 READ = """
+--hw h100 --method ngram
+--hw h100 --method DSpark
 --hw 2x3090
 --hw 8xh100
 --hw "4 x a100 80gb"
@@ -106,9 +108,7 @@ REFUSED = {
     '--hw h100 --quant "4-bit awq"': "did you mean int4 or awq-int4",
     "--hw h100 --goal latency": "is not one of 'throughput', 'tpot', 'ttft', 'balanced'",
     '--hw h100 --goal "tokens/s"': "is not one of 'throughput', 'tpot', 'ttft', 'balanced'",
-    "--hw h100 --method ngram": "ngram is priced by `advisor predict --rows` alone",
     "--hw h100 --method draft-model": "draft_model is priced by `advisor predict --rows` alone",
-    "--hw h100 --method dspark": "dspark is priced by `advisor predict --rows` alone",
     "--hw h100 --method medusa": "is not one of 'mtp', 'eagle', 'eagle3', 'dflash'",
     "--hw h100 --out-tokens 1k": "Did you mean '--output-tokens'?",
     "--hw h100 --gpus two": "'two' is not a whole number",
