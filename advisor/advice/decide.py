@@ -101,13 +101,12 @@ def _proven(facts: Facts, candidates: Sequence[Candidate], best: int) -> int:
     """The best plan, or one that the user's own A/B showed to win at this load where the best was
     never run there and is not surely better.
     """
-    goal: Goal = facts.goal or "balanced"
-    won = measured_here(facts, GOAL_METRICS[goal])
+    won = measured_here(facts, GOAL_METRICS[facts.goal or "balanced"])
     plans = [(candidate.plan.method, candidate.plan.k) for candidate in candidates]
     shown = [i for i in allowed_candidates(candidates) if won.get(plans[i])]
     if plans[best] in won or not shown:
         return best
-    spans = [goal_interval(candidate.estimate, goal) for candidate in candidates]
+    spans = [goal_interval(one.estimate, facts.goal or "balanced") for one in candidates]
     top = max(shown, key=lambda i: spans[i].p50)
     sd = float(np.hypot(*(np.log(spans[i].p90 / spans[i].p10) / (2 * Z10) for i in (best, top))))
     sure = cdf(float(np.log(spans[best].p50 / spans[top].p50)) / max(sd, 1e-6))

@@ -27,6 +27,7 @@ from advisor.advice.judge import (
     judge_plans,
     weigh,
 )
+from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import limits, methods, share, topology
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import (
@@ -237,8 +238,11 @@ def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
 def with_schedule(
     facts: Facts, candidates: Sequence[Candidate], best: Candidate, answers: SideAnswers
 ) -> Candidate:
-    """The same candidate with a k per batch size where that pays and no rule speaks against it."""
-    if not methods.takes_one(best.plan):
+    """The same candidate with a k per batch size where that pays and no rule speaks against it; as
+    it is where the user ran just this one.
+    """
+    plan = best.plan
+    if not methods.takes_one(plan) or (plan.method, plan.k) in measured_here(facts):
         return best
     allowed = decide.allowed_candidates(candidates)
     rivals = [candidates[i].plan for i in allowed if candidates[i].plan.method == best.plan.method]

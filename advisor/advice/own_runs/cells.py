@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Facts, OwnRun, Plan
 from advisor.domain.sourced import sourced
+from advisor.prediction.decision import ESTIMATED
 
 SAME_LOAD = sourced(0.1, "log ratio", "own choice: as of two repeats of one arm", "chosen")
 
@@ -19,7 +20,7 @@ def same_load(loads: Iterable[tuple[float | None, float | None]]) -> bool:
     return all(not a or not b or abs(math.log(a / b)) <= SAME_LOAD for a, b in loads)
 
 
-def measured_here(facts: Facts, metrics: Sequence[str]) -> dict[tuple[str, int], bool]:
+def measured_here(facts: Facts, metrics: Sequence[str] = ESTIMATED) -> dict[tuple[str, int], bool]:
     """Method and k of the own runs at this model, engine and load, and whether each gained beyond
     its noise in all of these metrics that it states.
     """

@@ -26,7 +26,6 @@ from advisor.advice.own_runs.setting import workload_of
 from advisor.advice.recommend import recommend
 from advisor.cli import own_runs as cli_own_runs
 from advisor.cli.app import cli, main
-from advisor.domain.facts import OwnRun
 from advisor.domain.normal import cdf
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.prediction import own_runs, utility
@@ -591,20 +590,6 @@ def test_the_acceptance_of_a_run_moves_the_tokens_per_step_of_the_answer() -> No
     )
     plain = tokens_of(recommend(hardware="gb10", machine=machine(1.3), **load))
     assert low < plain < high <= 3
-
-
-def test_an_own_run_as_a_row_has_its_acceptance_only_where_asked_for() -> None:
-    run = OwnRun(
-        hardware="gb10", model="qwen3.6-35b-a3b", engine="vllm", method="mtp", k=2,
-        accepted_length=2.4,
-    )  # fmt: skip
-    assert own_runs.as_row(run, "tpot", accepted=True)["acceptance_length"] == "2.4"
-    row = own_runs.as_row(run, "tpot")
-    assert (
-        row["speedup_metric"] == "tpot"
-        and row["k"] == "2"
-        and not any("accept" in name for name in row)
-    )
 
 
 @pytest.mark.parametrize("engine", ["vllm", "llama-server"])

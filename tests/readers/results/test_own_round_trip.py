@@ -1,0 +1,340 @@
+"""What an A/B measured comes back as the answer at its cell, whatever the run does not state."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+from collections.abc import Iterator
+from itertools import count, product
+from math import ceil, exp, log
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from advisor import readers
+from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.values import Point
+from advisor.advice.own_runs import machine as machines
+from advisor.advice.own_runs.calibration import add_runs
+from advisor.advice.own_runs.setting import plan_in
+from advisor.advice.recommend import check_request, recommend
+from advisor.advice.resolve import facts_for_request
+from advisor.cli.app import cli
+from advisor.domain.facts import OwnRun
+from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.prediction.own_cases import as_case
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
+
+REPEATS = 2
+NUMBER = count()
+LOADS = {
+    "vllm": ((1, 2048, 512), (4, 8192, 256), (16, 2048, 512), (64, 512, 512)),
+    "sglang": ((1, 512, 512), (8, 4096, 256), (32, 2048, 512)),
+    "llama-server": ((1, 2048, 512), (2, 8192, 256), (4, 1024, 512)),
+}
+MACHINES = {
+    "h100": ("vllm", "sglang"), "h200": ("vllm", "sglang"), "mi300x": ("vllm", "sglang"),
+    "gb10": ("vllm", "sglang", "llama-server"), "5090": ("vllm", "llama-server"),
+    "4090": ("llama-server",), "rtx-pro-6000": ("vllm", "sglang", "llama-server"),
+    "m4-max": ("llama-server",),
+}  # fmt: skip
+Case = tuple[str, str, tuple[int, int, int], float, float | None, bool, float]
+CASES: list[Case] = [
+    (name, engine, load, gain, spread, launched, level)
+    for name, engines in MACHINES.items()
+    for engine in engines
+    for load, gain, spread, launched, level in product(
+        LOADS[engine], (0.9, 1.25), (None, 0.0), (False, True), (0.8, 1.15)
+    )
+]
+random.Random(34).shuffle(CASES)
+QUICK = 32
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return tmp_path
+
+
+def asked(machine: str, engine: str, load: tuple[int, int, int], **more: object) -> Request:
+    streams, prompt, answer = load
+    fields = {"hardware": machine, "engine": engine, "concurrency": streams, "ctx_tokens": prompt,
+              "output_tokens": answer}  # fmt: skip
+    return check_request(fields | {k: v for k, v in more.items() if v is not None})
+
+
+def answers(request: Request, machine: machines.Machine | None = None) -> dict[int, Point]:
+    made = sweep(request, {"k": [1, 2, 3]}, machine=machine).loads[0]
+    return {point.k: point for point in made.points}
+
+
+def arm(request: Request, point: Point, level: float, gain: float = 1.0) -> list[BenchmarkRun]:
+    """Repeats of one arm, `level` times as fast as the arm without drafts is expected to be."""
+    speed, token, first = (
+        value * factor
+        for value, factor in (
+            (point.output_tok_s.baseline or 0.0, level * gain),
+            (point.tpot_ms.baseline or 0.0, 1 / (level * gain)),
+            (point.ttft_ms.baseline or 0.0, 1 / level),
+        )
+    )
+    drafts: dict[str, Any] = {"method": "none"}
+    if gain != 1.0:
+        drafts = {"method": "mtp", "k": 2, "acceptance": Acceptance(length=2.45)}
+    return [
+        BenchmarkRun(
+            file=f"{arm}.json", format="made", model="Qwen/Qwen3.6-35B-A3B", sha256=f"{arm:064x}",
+            engine=request.engine, concurrency=request.concurrency, requests=160,
+            input_tokens=request.ctx_tokens, output_tokens=request.output_tokens,
+            output_tok_s=speed, tpot_ms=Latency(mean=token), ttft_ms=Latency(mean=first), **drafts,
+        )
+        for arm in (next(NUMBER) for _ in range(REPEATS))
+    ]  # fmt: skip
+
+
+def calibrated(
+    request: Request, gain: float, level: float, plan: Plan | None = None, name: str = "own"
+) -> machines.Machine:
+    """A machine with one A/B of k = 2 at this load, of files that state no more than it."""
+    point = answers(request)[2]
+    stated = {"hardware": request.hardware, "model": request.model, "k": 2, "gpus": request.gpus}
+    off, on = arm(request, point, level), arm(request, point, level, gain)
+    return add_runs(name, off, on, [], stated, plan).machine
+
+
+def own_launch(request: Request) -> Plan:
+    """The plan of the launch that the advice prints, as a file of it is read."""
+    advice = recommend(request, what_if=False)
+    launch = advice.launch_on or advice.launch
+    return plan_in(readers.read_text(shlex.join(launch.argv), "run.sh"), "run.sh")
+
+
+def tolerance(machine: machines.Machine) -> float:
+    """The larger of 3 % and the half-width of the A/B's own 90 % interval, in log."""
+    return max(0.03, 1.645 * machine.runs[0].gains["output_tok_s"].sd)
+
+
+def check_cell(case: Case) -> None:
+    name, engine, load, gain, spread, launched, level = case
+    request = asked(name, engine, load, output_spread=spread)
+    machine = calibrated(request, gain, level, own_launch(request) if launched else None)
+    bare, own = answers(request), answers(request, machine)
+    measured = machine.runs[0].baseline
+    for metric, unit in (("output_tok_s", "output_tok_s"), ("tpot", "tpot_ms")):
+        answer = getattr(own[2], unit)
+        assert abs(log(answer.speedup.p50 / gain)) <= tolerance(machine), (case, metric)
+        assert abs(log(answer.baseline / measured[metric])) <= 0.03, (case, metric)
+    before, after = (rows[2].output_tok_s.speedup.p50 for rows in (bare, own))
+    beside = [request.model_copy(update={"ctx_tokens": round(1.1 * load[1])})]
+    if load[0] >= 10:
+        beside.append(request.model_copy(update={"concurrency": ceil(1.1 * load[0])}))
+    for near in beside:
+        plain = answers(near)[2].output_tok_s.speedup.p50 / before
+        moved = answers(near, machine)[2].output_tok_s.speedup.p50 / after
+        assert abs(log(moved / plain)) <= 0.05, (case, near.concurrency, near.ctx_tokens)
+
+
+@pytest.mark.parametrize("case", CASES[:QUICK], ids=str)
+def test_an_ab_comes_back_as_what_was_measured(case: Case) -> None:
+    check_cell(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES[QUICK:], ids=str)
+def test_every_ab_comes_back_as_what_was_measured(case: Case) -> None:
+    check_cell(case)
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_an_ab_of_several_cards_is_that_of_all_of_them(engine: str, gpus: int) -> None:
+    """Split in whatever way the answer has: replicas add up to what was measured."""
+    name, load = ("3090", (2, 4096, 256)) if engine == "llama-server" else ("h100", (64, 2048, 512))
+    request = asked(name, engine, load, gpus=gpus)
+    machine = calibrated(request, 1.25, 1.1)
+    answer = answers(request, machine)[2]
+    assert abs(log(answer.output_tok_s.speedup.p50 / 1.25)) <= tolerance(machine)
+    measured = machine.runs[0].baseline["output_tok_s"]
+    span = answer.output_tok_s.baseline_range
+    assert answer.output_tok_s.baseline == pytest.approx(measured, rel=0.01)
+    assert span is not None and log(span.p90 / span.p10) < 0.25, "as sure as a measurement"
+
+
+OTHERWISE: dict[str, Any] = {
+    "prefix_caching": True, "kv_cache_dtype": "fp8", "max_num_seqs": 48, "pp": 2,
+    "max_num_batched_tokens": 3072, "max_model_len": 65536, "memory_fraction": 0.5, "tp": 2,
+    "dp": 2, "attention_backend": "TRITON_ATTN", "mamba_strategy": "extra_buffer",
+    "async_scheduling": False, "draft_model": "org/draft", "extra": (("--enforce-eager", None),),
+}  # fmt: skip
+
+
+def case_of(**stated: Any) -> OwnRun:
+    return OwnRun(hardware="h100-sxm", model="qwen3.6-35b-a3b", engine="vllm", method="mtp", k=2,
+                  concurrency=32, **stated)  # fmt: skip
+
+
+@pytest.mark.parametrize("field", [f for f in Plan.model_fields if f not in machines.NOT_KEPT])
+def test_what_a_run_does_not_state_is_the_questions_and_what_it_states_its_own(field: str) -> None:
+    """Each field of a plan, so that one that is added later is thought of here."""
+    facts = facts_for_request(asked("h100", "vllm", (32, 2048, 512)))
+    question = Plan(engine="vllm", method="mtp", k=3, max_num_seqs=32)
+    value = ((1, 8, 2),) if field == "k_schedule" else OTHERWISE[field]
+    gpus = value if field in ("tp", "pp", "dp") else 1
+    there = facts.model_copy(update={"gpus": gpus})
+    asked_with = question.model_copy(update={field: value})
+    unstated = as_case(case_of(gpus=gpus), there, asked_with)[1]
+    own_k = field == "k_schedule"  # belongs to the k that ran
+    assert getattr(unstated, field) == (() if own_k else value)
+    stated = as_case(case_of(gpus=gpus, plan=((field, value),)), facts, question)[1]
+    assert getattr(stated, field) == value
+
+
+def test_what_a_launch_states_is_kept_and_nothing_of_its_owner() -> None:
+    request = asked("h100", "vllm", (16, 2048, 512))
+    words = (
+        "vllm serve /home/me/model --served-model-name mine --api-key sk-secret --port 8001 "
+        "--no-enable-prefix-caching --max-num-seqs 24 --kv-cache-dtype fp8 --enforce-eager "
+        "--chat-template /home/me/x.jinja --gpu-memory-utilization 0.8 --max-num-batched-tokens "
+        '4096 --speculative-config \'{"method":"mtp","num_speculative_tokens":2}\''
+    )
+    machine = calibrated(request, 1.25, 1.0, plan_in(readers.read_text(words, "a.sh"), "a.sh"))
+    assert machine.runs[0].plan == {
+        "prefix_caching": False, "max_num_seqs": 24, "kv_cache_dtype": "fp8",
+        "memory_fraction": 0.8, "max_num_batched_tokens": 4096,
+        "extra": (("--enforce-eager", None),),
+    }  # fmt: skip
+    assert machines.load("own").runs == machine.runs
+    text = machines.path_of("own").read_text()
+    assert not any(word in text for word in ("secret", "/home", "jinja", "mine", "8001"))
+
+
+@pytest.mark.parametrize("plan", ["{tp: 0}", "{nosuch: 1}", "{port: 80}", "{max_num_seqs: x}"])
+def test_a_plan_that_no_run_has_is_one_sentence(plan: str) -> None:
+    machine = calibrated(asked("h100", "vllm", (16, 2048, 512)), 1.25, 1.0)
+    path = machines.path_of(machine.name)
+    path.write_text(path.read_text().replace("  gains:", f"  plan: {plan}\n  gains:"))
+    with pytest.raises(AdvisorError, match="plan"):
+        machines.load(machine.name)
+
+
+def test_a_plan_that_ran_with_other_settings_says_so() -> None:
+    request = asked("gb10", "vllm", (16, 2048, 512))
+    launch = "vllm serve m --enable-prefix-caching --max-num-seqs 16"
+    machine = calibrated(request, 1.25, 1.0, plan_in(readers.read_text(launch, "a.sh"), "a.sh"))
+    said = recommend(request, machine=machine, what_if=False).reasons[0].text
+    assert "ran with prefix caching on, unlike this plan" in said
+    same = calibrated(request, 1.25, 1.0, own_launch(request), "same")
+    assert "unlike" not in recommend(request, machine=same, what_if=False).reasons[0].text
+
+
+def test_levels_of_two_loads_are_both_exact() -> None:
+    """The nearer run does not blur the one of the very load."""
+    low, high = (asked("h100", "vllm", (streams, 2048, 512)) for streams in (8, 16))
+    calibrated(low, 1.2, 0.75)
+    machine = calibrated(high, 1.2, 1.2)
+    for request, run in zip((low, high), machine.runs, strict=True):
+        answer = answers(request, machine)[2].output_tok_s
+        assert answer.baseline == pytest.approx(run.baseline["output_tok_s"], rel=0.02)
+
+
+def test_two_abs_of_one_cell_are_pooled() -> None:
+    request = asked("h100", "vllm", (16, 2048, 512))
+    calibrated(request, 1.3, 1.0)
+    machine = calibrated(request, 1.1, 1.0)
+    gain = answers(request, machine)[2].output_tok_s.speedup.p50
+    assert len(machine.runs) == 2 and gain == pytest.approx((1.3 * 1.1) ** 0.5, rel=0.015)
+
+
+@pytest.mark.parametrize(
+    ("name", "engine", "load"),
+    [("h100", "vllm", (16, 2048, 512)), ("mi300x", "vllm", (4, 8192, 256)),
+     ("h200", "sglang", (8, 4096, 256)), ("5090", "llama-server", (1, 2048, 512))],
+)  # fmt: skip
+def test_a_k_that_never_ran_does_not_go_before_one_that_won(
+    name: str, engine: str, load: tuple[int, int, int]
+) -> None:
+    """Unless it is surely better: k = 3 is expected to be a little faster than the k = 2 that ran,
+    with an interval three times as wide. Nor does a k for each batch size.
+    """
+    request = asked(name, engine, load)
+    machine = calibrated(request, 1.2, 1.0)
+    own = answers(request, machine)
+    assert own[3].gain.p50 > own[2].gain.p50, "else this tests nothing"
+    advice = recommend(request, machine=machine, what_if=False)
+    assert (advice.decision, advice.plan.k, advice.plan.k_schedule) == ("on", 2, ())
+
+
+def test_beyond_the_bandwidth_is_refused() -> None:
+    """By hand: at least 3 GB of the 35B's fp8 weights a token, 273 GB/s: below 91 tok/s."""
+    request = asked("gb10", "vllm", (1, 512, 256), quant="fp8")
+    point = answers(request)[2]
+    level = 125 / (point.output_tok_s.baseline or 1.0)
+    with pytest.raises(AdvisorError, match=r"125 tok/s at 1 requests, where [\d.]+ is what the b"):
+        add_runs("own", arm(request, point, level), [], [], {"hardware": "gb10"})
+    add_runs("own", arm(request, point, 70 / 125 * level), [], [], {"hardware": "gb10"})
+
+
+def write(path: Path, speed: float, token: float, drafts: bool = False) -> str:
+    """A result in the layout of `vllm bench serve --save-result`, 16 requests of 2048 + 512."""
+    made = json.loads((Path(__file__).parent / "files" / "vllm-serve-off.json").read_text())
+    made = {name: value for name, value in made.items() if not isinstance(value, list)} | {
+        "date": "20261120-100000", "num_prompts": 160, "completed": 160, "max_concurrency": 16,
+        "total_input_tokens": 2048 * 160, "total_output_tokens": 512 * 160,
+        "output_throughput": speed, "duration": 512 * 160 / speed, "mean_ttft_ms": 400.0,
+        "median_ttft_ms": 400.0, "mean_tpot_ms": token, "median_tpot_ms": token,
+    }  # fmt: skip
+    if drafts:
+        made |= {"spec_decode_acceptance_length": 2.45, "spec_decode_acceptance_rate": 72.5,
+                 "spec_decode_per_position_acceptance_rates": [0.85, 0.6]}  # fmt: skip
+    path.write_text(json.dumps(made))
+    return str(path)
+
+
+def call(*words: str) -> str:
+    made = CliRunner().invoke(cli, list(words))
+    assert made.exit_code == 0, made.output + str(made.exception)
+    return " ".join(made.output.split())
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[dict[str, str]]:
+    yield {
+        "off": write(tmp_path / "off.json", 2000, 7.2),
+        "off2": write(tmp_path / "off2.json", 2010, 7.18),
+        "on": write(tmp_path / "on.json", 2490, 5.78, True),
+        "on2": write(tmp_path / "on2.json", 2500, 5.77, True),
+    }
+
+
+@pytest.mark.parametrize("spread", [(), ("--output-spread", "0")])
+def test_the_command_line_gives_back_what_was_measured(
+    files: dict[str, str], spread: tuple[str, ...]
+) -> None:
+    setting = ("--hw", "h100", "--model", "qwen3.6-35b-a3b", "--engine", "vllm", "--quant", "fp8")
+    call("calibrate", files["off"], files["on"], "--off", files["off2"], "--on", files["on2"],
+         *setting, "--name", "m1")  # fmt: skip
+    said = call("recommend", "--machine", "m1", "--concurrency", "16", "--format", "json", *spread)
+    made = json.loads(said)
+    rate = made["estimate"]["output_tok_s"]
+    assert made["plan"]["k"] == 2 and rate["speedup"]["p50"] == pytest.approx(1.2444, rel=0.03)
+    assert rate["baseline"] == pytest.approx(2005, rel=0.03)
+
+
+def test_a_second_ab_says_what_becomes_of_the_first(files: dict[str, str], tmp_path: Path) -> None:
+    setting = ("--hw", "h100", "--model", "qwen3.6-35b-a3b", "--name", "m1")
+    assert "before" not in call("calibrate", files["off"], files["on"], *setting)
+    other = write(tmp_path / "noise.json", 2060, 7.0, True)
+    said = call("calibrate", files["off"], other, *setting)
+    assert "measured before (2026-11-20): 1.25x then, 1.03x now; both count" in said
+    assert "before" not in call("calibrate", files["off"], other, *setting), "the same files again"
+    more = ("--off", files["off2"])
+    said = call("calibrate", files["off"], files["on"], *more, *setting)
+    assert "1.25x then, 1.24x now; this replaces it" in said
+    assert len(machines.load("m1").runs) == 2
+    assert exp(machines.load("m1").runs[-1].gains["output_tok_s"].log) == pytest.approx(
+        2490 / (2000 * 2010) ** 0.5, rel=1e-3
+    )
