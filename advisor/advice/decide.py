@@ -31,6 +31,7 @@ from advisor.domain.nouns import (
     Finding,
     Goal,
     Interval,
+    Objective,
     Plan,
     Request,
 )
@@ -55,6 +56,7 @@ UNLISTED = "unlisted"  # where no launch is known for what may draft here
 UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
 UNPRICED = "unpriced"  # where the plan depends on what no estimate has in it
 LENGTHS = "lengths"  # where off depends on answers of one length, which nobody states
+EVEN = sourced(0.5, "probability", "an objective met with less is probably missed", "chosen")
 WAIT_WEIGHT = sourced(
     0.1, "share", "Policy: ten times as long a wait for the first token weighs a fifth", "chosen"
 )
@@ -235,6 +237,19 @@ def crowds(estimate: Estimate) -> bool:
     return estimate.terms.get("requests_verify", 1) < estimate.terms.get("requests_base", 1)
 
 
+def common_slots(
+    facts: Facts, decision: Decision, rule: str, estimate: Estimate | None
+) -> int | None:
+    """The requests at once of a replica that both runs are compared at, where TPOT decides for
+    speculation and fewer run with it: what a limit on requests gives is not its gain.
+    """
+    limit = facts.request.max_tpot_ms if facts.request is not None else None
+    by_tpot = facts.goal == "tpot" or (rule == "objective" and limit is not None)
+    if decision == "off" or not by_tpot or estimate is None or not crowds(estimate):
+        return None
+    return round(estimate.terms["requests_verify"])
+
+
 def _wait(estimate: Estimate | None, goal: Goal) -> float:
     """What the wait for a slot costs a balanced goal beside plans with which none waits, in log
     units: a share of the growth of the first token's time, which counts only where it comes of the
@@ -306,12 +321,37 @@ def _documented_k(candidates: Sequence[Candidate], eligible: Sequence[int]) -> i
     return next((i for i in eligible if wanted and candidates[i].plan.k == wanted[0]), None)
 
 
+def tells(estimate: Estimate | None, goal: Goal | None) -> bool:
+    """Whether sign or size of the goal's change is known: those of the first token's time often are
+    not.
+    """
+    return goal != "ttft" or estimate is None or estimate.ttft_ms.predictable
+
+
+def objective(
+    request: Request, estimate: Estimate | None, decision: Decision, *, drafts: bool
+) -> Objective | None:
+    """What becomes of the latency limits of the question; None where it has none. `drafts`: the
+    estimate is of a plan that speculates.
+    """
+    if request.max_tpot_ms is None and request.max_ttft_ms is None:
+        return None
+    on, off = (p_objective(request, estimate, run) for run in ("value", "baseline"))
+    return Objective(
+        max_tpot_ms=request.max_tpot_ms,
+        max_ttft_ms=request.max_ttft_ms,
+        met=((on if decision == "on" else off) or 0.0) >= EVEN,
+        chance=on if drafts else None,
+        chance_without=off,
+    )
+
+
 def meets(request: Request | None, estimate: Estimate | None, run: str = "value") -> bool:
     """Whether a run ("value": with speculation, "baseline": without) is more likely than not to
     keep to the latency objectives; none asked: yes.
     """
     probability = p_objective(request, estimate, run)
-    return probability is None or probability >= 0.5
+    return probability is None or probability >= EVEN
 
 
 def p_objective(request: Request | None, estimate: Estimate | None, run: str) -> float | None:

@@ -68,17 +68,14 @@ def recommend(
     answered.
     """
     request = request if request is not None else check_request(asked)
-    facts = with_own_runs(facts_for_request(request), machine)
     try:
-        question = candidate_plans(facts)
+        advice, question, candidates = answer(request, machine, what_if)
     except AdvisorError:
         from advisor.advice.plans import spread  # start-up: only where nothing fits
 
-        if (answer := spread.answer(request, facts)) is not None:
-            return answer
+        if (spilled := spread.answer(request, facts_for_request(request))) is not None:
+            return spilled
         raise
-    candidates, answers = judge_question(question)
-    advice = advise(request, question.facts, candidates, answers, what_if)
     if machine is None:
         return advice
     calibration = _calibration()
@@ -88,6 +85,34 @@ def recommend(
             "next_run": calibration.next_run(question.facts, candidates, advice.decision),
         }
     )
+
+
+class Answered(NamedTuple):
+    """An answer with the question and the candidates that it was chosen from."""
+
+    advice: Advice
+    question: PlanQuestion
+    candidates: tuple[Candidate, ...]
+
+
+def answer(request: Request, machine: Machine | None = None, what_if: bool = True) -> Answered:
+    """The same before what own runs add to it. Where TPOT decides both runs have as many requests
+    at once. Raises AdvisorError.
+    """
+    facts = with_own_runs(facts_for_request(request), machine)
+    question = candidate_plans(facts)
+    candidates, answers = judge_question(question)
+    advice = advise(request, question.facts, candidates, answers, what_if)
+    best, decision = advice.estimate, advice.decision
+    slots = decide.common_slots(question.facts, decision, advice.decided_by, best)
+    if slots is None:
+        return Answered(advice, question, candidates)
+    alike = answer(request.model_copy(update={"max_num_seqs": slots}), machine, what_if)
+    least, others = alike.advice.request.max_num_seqs or slots, alike.advice.reasons
+    if least < slots:  # its own sentence on the limit, from an answer that has one already
+        others = others[1:]
+    told = (reasons.one_limit(advice, least), *others)
+    return alike._replace(advice=alike.advice.model_copy(update={"reasons": told}))
 
 
 def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | None]:
@@ -214,7 +239,22 @@ def advise(
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,
         measure_with=resolve.ab_commands(request, facts, base.plan) if best is not None else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
+        objective=decide.objective(
+            request,
+            (best or _priced(facts, base)).estimate,
+            verdict.decision,
+            drafts=best is not None,
+        ),
     )
+
+
+def _priced(facts: Facts, base: Candidate) -> Candidate:
+    """The plan without speculation with what is expected of it, where a question has limits."""
+    if base.estimate is not None or facts.request is None:
+        return base
+    if facts.request.max_tpot_ms is None and facts.request.max_ttft_ms is None:
+        return base
+    return base.model_copy(update={"estimate": estimate_plans(facts, [base.plan])[0]})
 
 
 def _would_change(facts: Facts, verdict: decide.Verdict) -> tuple[str, ...]:
@@ -229,8 +269,10 @@ def request_slots(facts: Facts) -> int | None:
 
 
 def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
-    """The candidate's speed-up for the goal; None without a candidate."""
-    if best is None or best.estimate is None:
+    """The candidate's speed-up for the goal; None without a candidate, and where neither sign nor
+    size is known.
+    """
+    if best is None or best.estimate is None or not decide.tells(best.estimate, facts.goal):
         return None
     return decide.goal_interval(best.estimate, facts.goal or "balanced")
 

@@ -273,7 +273,8 @@ def as_options(request: Request) -> list[str]:
         if isinstance(value, bool):
             words.append(f"--{'' if value else 'no-'}{name}")
             continue
-        text = ",".join(f"{part:g}" for part in value) if isinstance(value, tuple) else f"{value}"
+        parts = value if isinstance(value, tuple) else (value,)
+        text = ",".join(f"{x:.12g}" if isinstance(x, float) else f"{x}" for x in parts)
         words += [f"--{_OPTIONS.get(name, name).replace('_', '-')}", shell_word(text)]
     return words
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from advisor.domain.nouns import LLM, Hardware, Interval, Reason
 
 
-def reason(text: str, *sources: str, weight: float) -> Reason:
+def reason(text: str, *sources: str, weight: float, brief: str = "", risk: bool = False) -> Reason:
     """A sentence with its sources; the heavier ones are printed first."""
-    return Reason(text=text, sources=sources, weight=weight)
+    return Reason(text=text, sources=sources, weight=weight, brief=brief, risk=risk)
 
 
 def name_of(noun: Hardware | LLM | None, otherwise: str) -> str:

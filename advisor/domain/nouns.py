@@ -256,6 +256,8 @@ class Reason(Frozen):
     sources: tuple[str, ...] = ()
     weight: float = 0.0  # for the order of printing, larger first
     restates_gain: bool = False  # repeats the expected gain, which a screen shows anyway
+    brief: str = ""  # the same in one line of a screen, where the text is longer
+    risk: bool = False  # speaks of what could go wrong, not of why the answer is what it is
 
 
 class Candidate(Frozen):
@@ -266,6 +268,21 @@ class Candidate(Frozen):
     findings: tuple[Finding, ...] = ()
     utility: float = 0.0
     regret: float = 0.0
+
+
+class Objective(Frozen):
+    """Limits of the mean latency that were asked for: the chance that the run with speculation and
+    the one without keep them, whether the run to start probably does, and the users that each
+    serves within them with 90 % (None: every load tried, or not counted).
+    """
+
+    max_tpot_ms: float | None
+    max_ttft_ms: float | None
+    met: bool
+    chance: float | None
+    chance_without: float | None
+    users: int | None = None
+    users_without: int | None = None
 
 
 class NextRun(Frozen):
@@ -306,4 +323,5 @@ class Advice(Frozen):
     measure_with: tuple[str, ...] = ()  # for `measure`: the exact commands of the A/B
     evidence_newest: str = ""
     settings: tuple[tuple[str, str], ...] = ()  # of the file to write, see render/deploy/settings
+    objective: Objective | None = None  # where one was asked for
     next_run: NextRun | None = None  # with own runs: what to measure next; None: it is settled

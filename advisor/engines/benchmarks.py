@@ -35,6 +35,11 @@ def own_prompts(engine: str) -> str:
     )
 
 
+def requests(concurrency: int) -> int:
+    """How many requests one run of the load sends."""
+    return max(4 * concurrency, 16)
+
+
 def command(
     plan: Plan,
     request: object,
@@ -54,7 +59,7 @@ def command(
     concurrency = int(getattr(request, "concurrency", None) or 1)
     prompt = int(getattr(request, "ctx_tokens", None) or 2048)
     output = int(getattr(request, "output_tokens", None) or 512)
-    count = prompts or max(4 * concurrency, 16)
+    count = prompts or requests(concurrency)
     port = plan.port or traits(plan.engine).default_port
     model = plan.served_model_name or plan.model or "MODEL"
     load = ["--dataset-name", "random", "--random-input-len", str(prompt)]

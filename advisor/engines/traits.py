@@ -72,8 +72,7 @@ _LLAMA = EngineTraits(
     caches=("huggingface", "llama.cpp"),
     image_starts=True,
     linked=(("--rpc", "{others}"),),
-    linked_note="On machine {machines}, before it, `rpc-server -H 0.0.0.0 -p 50052`; "
-    "MACHINE_N_IP are their addresses on the link",
+    linked_note="Before it, on machine {machines} at MACHINE_N_IP: rpc-server -H 0.0.0.0 -p 50052",
 )
 
 _TRAITS: dict[Engine, EngineTraits] = {
@@ -103,8 +102,8 @@ _TRAITS: dict[Engine, EngineTraits] = {
             ("--master-addr", "FIRST_MACHINE_IP"),
         ),
         linked_note="On machine {machines} the same with --node-rank {ranks} --headless; "
-        "FIRST_MACHINE_IP is the first one's address on the link; set on each VLLM_HOST_IP to its "
-        "own, NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to its interface",
+        "FIRST_MACHINE_IP is the first one's; set VLLM_HOST_IP, NCCL_SOCKET_IFNAME and "
+        "GLOO_SOCKET_IFNAME on each",
         linked_env=(
             "NCCL_SOCKET_IFNAME=INTERFACE",
             "GLOO_SOCKET_IFNAME=INTERFACE",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any, get_type_hints
 
+from advisor.advice.decide import tells
 from advisor.domain.nouns import (
     LIMITS,
     Advice,
@@ -18,6 +20,7 @@ from advisor.domain.nouns import (
     MemoryBill,
     MetricEstimate,
     NextRun,
+    Objective,
     Plan,
     Reason,
     Request,
@@ -64,9 +67,19 @@ Shape(
     about={
         "": "speedup above 1 means faster, for TPOT and TTFT as well; baseline is without "
         "speculation",
-        "predictable": "false: neither the sign nor the size of the change is known; do not act on "
-        "the median",
+        "predictable": "false: neither the sign nor the size of the change is known: no speed-up "
+        "and no value, only where it lies (value_range, p50 null)",
     },
+    values={
+        "speedup": lambda metric: metric.speedup if metric.predictable else None,
+        "value": lambda metric: metric.value if metric.predictable else None,
+        "value_range": lambda metric: (
+            metric.value_range
+            if metric.predictable or metric.value_range is None
+            else dict(metric.value_range) | {"p50": None}
+        ),
+    },
+    kinds={"speedup": or_null(schema_of(Interval))},
 )
 Shape(
     MemoryBill,
@@ -100,7 +113,25 @@ Shape(
     kinds={"code": CODE},
 )
 Shape(Candidate, "runner_up", "plan estimate regret findings")
-Shape(Reason, "reason", "text sources")
+Shape(
+    Reason,
+    "reason",
+    "text sources brief risk",
+    about={"brief": "the same in a line; may be empty", "risk": "of what could go wrong"},
+)
+Shape(
+    Objective,
+    "objective",
+    "max_tpot_ms max_ttft_ms met chance chance_without users users_without",
+    about={
+        "": "limits of the mean latency, which say nothing of its 99th percentile",
+        "met": "whether the run in `launch` probably keeps them",
+        "chance": "that the run with speculation keeps them; null: none can run",
+        "users": "served within them with 90 % with speculation; null: every load tried is, or "
+        "they were not counted",
+    },
+    kinds={"chance": SHARE, "chance_without": SHARE},
+)
 Shape(
     Evidence,
     "evidence",
@@ -135,6 +166,13 @@ def _drafter(advice: Advice) -> Drafter | None:
     return next((d for d in advice.facts.drafters if d.repository == wanted), None)
 
 
+def _estimate(advice: Advice, estimate: Estimate | None) -> Estimate | None:
+    """An estimate, without a chance of a gain whose sign is not known."""
+    if estimate is None or tells(estimate, advice.facts.goal):
+        return estimate
+    return estimate.model_copy(update={"p_gain": nan})
+
+
 def defaults(facts: Any) -> list[dict[str, str]]:
     """What was chosen for the user, and why."""
     return [{"field": name, "value": value, "why": why} for name, value, why in facts.defaults]
@@ -145,12 +183,14 @@ DEFAULTS = list_of(object_of(dict.fromkeys(("field", "value", "why"), _TEXT)))
 ANSWER = Shape(
     Advice,
     "recommend",
-    "request decision decided_by gain plan estimate candidate drafter findings reasons runners_up "
-    "evidence would_change defaults launch launch_off launch_on measure_with next_run facts",
+    "request decision decided_by objective gain plan estimate candidate drafter findings reasons "
+    "runners_up evidence would_change defaults launch launch_off launch_on measure_with next_run "
+    "facts",
     identity="urn:mtp-advisor:recommend:1",
     about={
         "decided_by": "the step that decided, e.g. estimate or rule",
-        "gain": "speed-up for the goal",
+        "objective": "of the question's latency limits; null where it has none",
+        "gain": "speed-up for the goal; null where it is not predictable, as is then p_gain",
         "plan": "what to run; without speculation: method none, k 0",
         "estimate": "describes the plan in `candidate`",
         "candidate": "the best speculative plan, null where none can run",
@@ -163,6 +203,11 @@ ANSWER = Shape(
     },
     values={
         "drafter": _drafter,
+        "estimate": lambda advice: _estimate(advice, advice.estimate),
+        "runners_up": lambda advice: [
+            one.model_copy(update={"estimate": _estimate(advice, one.estimate)})
+            for one in advice.runners_up
+        ],
         "facts": lambda _: facts_age(),
         "reasons": lambda advice: sorted(advice.reasons, key=lambda reason: -reason.weight),
         "evidence": lambda advice: {

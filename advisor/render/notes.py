@@ -118,9 +118,9 @@ def reach(advice: Advice) -> str:
     habits = traits(advice.plan.engine)
     host = advice.plan.host
     if host == LOOPBACK or (host is None and habits.listens_locally):
-        return "this machine only"
+        return "reachable from this machine only"
     key = f"set {habits.api_key_env}" if habits.api_key_env else "pass --api-key"
-    return f"every address, no API key: {key}"
+    return f"open to the network: {key}"
 
 
 def next_run_line(run: NextRun) -> str:
@@ -144,5 +144,5 @@ def goal_note(advice: Advice) -> str:
     if paid_share(estimate) < MUCH:
         return ""
     if crowds(estimate):
-        return " (by output tok/s: with speculation more requests wait)"
-    return " (by output tok/s rather than TPOT: the first token probably comes much later)"
+        return "; judged by output tok/s: with speculation more requests wait"
+    return "; judged by output tok/s, not TPOT: the first token probably comes much later"

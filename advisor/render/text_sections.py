@@ -63,6 +63,12 @@ def chance_words(gain: Interval, estimate: Estimate) -> str:
     needed = 100 * knowledge.threshold("decision_on_p_gain").value
     if 100 * chance < needed <= share:  # a chance that is not enough never reads as if it were
         return f"{100 * chance:.1f} %"
+    return share_words(chance)
+
+
+def share_words(chance: float) -> str:
+    """A probability in whole percent; nothing is certain."""
+    share = round(chance * 100)
     return "over 99 %" if share == 100 else "under 1 %" if share == 0 else f"{share} %"
 
 
@@ -83,7 +89,7 @@ def beyond(gain: Interval, estimate: Estimate) -> str:
     measured pairs move the odds of a gain and leave the size of it open.
     """
     if _bound_words(gain, estimate.p_gain):
-        return " (no benchmark near, so no more is claimed)"
+        return " (no benchmark near)"
     if estimate.p_gain > 0.9 and gain.p10 < 1:
         return " (similar benchmarks gained)"
     if estimate.p_gain < 0.1 and gain.p90 > 1:

@@ -45,6 +45,7 @@ MOST_MEASURED = sourced(
     "measured",
 )
 
+LONG_PROMPT = sourced(8192, "tokens", "seed000: its test with a P99 ITL of a second", "measured")
 PAGES_PER_GIB = sourced(262_144, "pages", "of 4 KiB each (Linux on x86-64)", "read")
 
 
@@ -82,10 +83,12 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
         f"{'blk.*.nextn' if gguf else 'mtp.* (or one more layer)'} among its "
         f"tensors; without them the server does not start, or no draft is accepted"
     )
+    brief = "the checkpoint may lack the MTP head: look for its tensors (--explain)"
     reported = None if gguf else unusable_head(row.repository)
     if reported is None or reported["severity"] == "info":
-        return reason(text, "knowledge/llms", weight=2.68)
-    return reason(f"{text}; reported: {reported['text']}", *reported["sources"], weight=2.68)
+        return reason(text, "knowledge/llms", weight=2.68, brief=brief, risk=True)
+    text += f"; reported: {reported['text']}"
+    return reason(text, *reported["sources"], weight=2.68, brief=brief, risk=True)
 
 
 def open_part(facts: Facts, plan: Plan) -> Reason | None:
@@ -95,7 +98,8 @@ def open_part(facts: Facts, plan: Plan) -> Reason | None:
     if plan.method == "none":
         return None
     if any(name == "--rpc" for name, _ in plan.extra):
-        return reason(_RPC, "gfx1200rpc", weight=2.69)
+        brief = "speculation over --rpc is not predicted: 0.77x to 1.26x was measured"
+        return reason(_RPC, "gfx1200rpc", weight=2.69, brief=brief, risk=True)
     bill = memory.bill(memory.replica(facts, plan), plan)
     if not device.nearly_fits(plan, bill):
         return None
@@ -104,7 +108,26 @@ def open_part(facts: Facts, plan: Plan) -> Reason | None:
         f"up to {device.BILL_ERROR_GIB:g} GiB over ran with their usual gain, and one further over "
         f"fell to 0.71x and 0.83x where 1.57x and 1.52x were expected"
     )
-    return reason(text, "corral9070xt", weight=2.69)
+    brief = "with speculation it may not fit, and then falls to 0.7x (--explain)"
+    return reason(text, "corral9070xt", weight=2.69, brief=brief, risk=True)
+
+
+def tails(facts: Facts, plan: Plan) -> Reason | None:
+    """That the slowest tokens are not predicted, and what was seen of them: a risk where several
+    long prompts share the steps.
+    """
+    if plan.method == "none":
+        return None
+    several, prompt = (facts.concurrency or 1) > 1, facts.ctx_tokens or 0
+    text = (
+        "P99 of TPOT and ITL is not predicted and can rise where the mean falls: a rejected draft "
+        "makes single steps longer (P99 TPOT +9.8 % beside TPOT -8.4 %, one stream), and so do "
+        "prompts that are computed between them (P99 ITL about 1 s at 4 x 8,192 tokens): compare "
+        "P99 of both runs"
+    )
+    brief = "P99 ITL is not predicted and was 1 s at 4 x 8k: compare it in the A/B"
+    long = several and prompt >= LONG_PROMPT
+    return reason(text, "seed000", weight=0.95 if long else 0.35, brief=brief, risk=long)
 
 
 def varied_lengths(facts: Facts) -> Facts | None:
@@ -169,7 +192,8 @@ def _beyond_all_runs(facts: Facts) -> Reason | None:
             f"{many:,} requests at once lie above all that were measured (at most "
             f"{most['concurrency']:,})"
         )
-    return reason("; ".join(notes), "knowledge/measurements", weight=2.65) if notes else None
+    text = "; ".join(notes)
+    return reason(text, "knowledge/measurements", weight=2.65, risk=True) if notes else None
 
 
 def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
@@ -191,7 +215,8 @@ def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
         f"kernel is started with more: ttm.pages_limit={int(allowed) * PAGES_PER_GIB} "
         f"({int(allowed)} GiB)"
     )
-    return reason(text, "rocm-strix-halo", weight=2.75)
+    brief = f"it needs {most:.0f} GiB: start the kernel with ttm.pages_limit (--explain)"
+    return reason(text, "rocm-strix-halo", weight=2.75, brief=brief, risk=True)
 
 
 def _idle(facts: Facts, base: Plan) -> Reason | None:
@@ -220,7 +245,7 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
     many = "request" if requests == 1 else "requests"
     idle = f"{spare} of the {base.dp} replicas {'has' if spare == 1 else 'have'} nothing to do"
     text = f"{idle} with {requests} {many} at once: {why}; {', or '.join(uses)}"
-    return reason(text, "knowledge/llms", weight=2.2)
+    return reason(text, "knowledge/llms", weight=2.2, brief=idle, risk=True)
 
 
 def _data_parallel_experts(facts: Facts, base: Plan) -> Reason | None:

@@ -31,7 +31,8 @@ def link_reason(facts: Facts, base: Plan) -> Reason | None:
         if not memory.bill(one, base.model_copy(update={"tp": 1})).fits:
             return None
         text = "Linked machines: the model fits on one of them, and --gpus 1 needs no network"
-        return reason(text, "knowledge/engines", weight=1.5)
+        brief = "the model fits on one of the machines: --gpus 1 needs no network"
+        return reason(text, "knowledge/engines", weight=1.5, brief=brief)
     if base.tp > 1:
         faster = alone(facts, base)
         return reason(faster, "physics core", weight=2.67) if faster else None
@@ -109,4 +110,7 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
             text += f". {faster}"
     else:
         text += ": start the launch on each and share out the requests" + _rest(facts, base)
-    return reason(text, "knowledge/engines", weight=2.66)
+    rest = _rest(facts, base) if over == 1 else ""
+    brief = f"{facts.gpus} GPUs are {count} machines: share out the requests{rest}"
+    weight, brief = 2.7 if rest else 2.66, brief if over == 1 else ""
+    return reason(text, "knowledge/engines", weight=weight, brief=brief, risk=True)

@@ -51,8 +51,27 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate, answers: Answers) -
             text = f"Nearest measurement{_elsewhere(facts, best.plan, row)}: "
             text += evidence_text(rows) + _against(facts, row, best)
         first = BEFORE_STEP if step else COVERS if covering else 1
-        reasons.append(reason(text, row.source, weight=first - 0.1 * i))
+        brief = _brief(facts, row, best)
+        reasons.append(reason(text, row.source, weight=first - 0.1 * i, brief=brief))
     return reasons
+
+
+def _brief(facts: Facts, row: Evidence, best: Candidate) -> str:
+    """A run in one line of a screen, beside what is expected of the same metric."""
+    away = _elsewhere(facts, best.plan, row).strip(" ()")
+    place = "measured here" if row.covers else f"nearest run ({away})" if away else "nearest run"
+    load = f"{row.concurrency or 1:g} x {row.input_tokens:g}" if row.input_tokens else ""
+    other = row.workload if row.covers and row.workload != facts.workload else None
+    k = f"k={row.k}" if row.covers and row.k not in (None, best.plan.k) else ""
+    at = ", ".join(part for part in (load, k, f"{other} text" if other else "") if part)
+    metric = "" if row.metric == "output_tok_s" else f" {METRIC_NAMES.get(row.metric, row.metric)}"
+    text = f"{place} {row.speedup:.2f}x{metric}{f' ({at})' if at else ''}"
+    if row.metric not in PRINTED or best.estimate is None:
+        return text
+    expected = getattr(best.estimate, PRINTED[row.metric])
+    if not expected.predictable:
+        return text
+    return f"{text}; {expected.speedup.p50:.2f}x expected{' with yours' if other else ''}"
 
 
 def _against(facts: Facts, row: Evidence, best: Candidate) -> str:

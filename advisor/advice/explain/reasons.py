@@ -14,27 +14,24 @@ from advisor.advice.decide import (
     effects,
     goal_interval,
     meets,
-    p_objective,
+    tells,
     vetoes,
 )
 from advisor.advice.explain import cached, caveats
 from advisor.advice.explain.difference import Answers, without_acceptance
 from advisor.advice.explain.measured import from_evidence
 from advisor.advice.explain.no_method import from_drafter, no_method
-from advisor.advice.judge import estimate_questions
 from advisor.advice.plans import placement
 from advisor.advice.wording import name_of, reason, span, whole_percent
-from advisor.domain.nouns import Candidate, Estimate, Facts, Finding, Goal, Plan, Reason
+from advisor.domain.nouns import Advice, Candidate, Estimate, Facts, Finding, Goal, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.prompt_cost import GRAPH_TOKENS
-from advisor.prediction import estimates
 
 PHYSICS = "physics core"
 SURE = sourced(0.995, "probability", "no chance is printed as a certainty", "chosen")
-_RESTATES_GAIN = ("unsure", "estimate", UNPRICED, LENGTHS, "unseen_head")
-FEWER = tuple(sorted({round(2 ** (step / 3)) for step in range(37)}))  # requests at once to try
+_RESTATES_GAIN = ("objective", "unsure", "estimate", UNPRICED, LENGTHS, "unseen_head")
 SAME_GAIN = sourced(
     0.05,
     "log ratio",
@@ -50,7 +47,7 @@ def explain(facts: Facts, verdict: Verdict, answers: Answers) -> tuple[Reason, .
     if verdict.best is None:
         known = ("knowledge/llms", "knowledge/drafters") if facts.drafters else ("knowledge/llms",)
         reasons = [reason(no_method(facts, base), *known, weight=1.0)]
-        layout = unseen = unpriced = None
+        layout = unseen = unpriced = tails = None
     else:
         best = verdict.candidates[verdict.best]
         reasons = [
@@ -60,14 +57,20 @@ def explain(facts: Facts, verdict: Verdict, answers: Answers) -> tuple[Reason, .
             *from_drafter(facts, best.plan),
             _from_other_k(facts, verdict, best, goal),
             _from_decision(facts, verdict, best, goal),
-            _from_objectives(facts, verdict, best),
-            _from_queue(facts, verdict, best),
             cached.alternative(facts, base, best),
         ]
         layout = placement.choice(answers.layouts)
         unseen = caveats.head(facts, best.plan) if verdict.decision != "off" else None
         unpriced = caveats.open_part(facts, best.plan) if verdict.rule == UNPRICED else None
-    reasons += [layout, _from_memory(facts, base), *caveats.around(facts, base), unseen, unpriced]
+        tails = caveats.tails(facts, best.plan) if verdict.decision != "off" else None
+    reasons += [
+        tails,
+        layout,
+        _from_memory(facts, base),
+        *caveats.around(facts, base),
+        unseen,
+        unpriced,
+    ]
     return tuple(sorted((r for r in reasons if r is not None), key=lambda r: -r.weight))
 
 
@@ -91,7 +94,8 @@ def _from_memory(facts: Facts, plan: Plan) -> Reason | None:
         f"The memory holds {bill.requests:,} of {asked:,} requests of "
         f"{bill.request_tokens or 0:,} tokens at once, without speculation: the others wait"
     )
-    return reason(text, "memory bill", weight=1.35)
+    brief = f"{bill.requests:,} of {asked:,} requests run at once, the others wait"
+    return reason(text, "memory bill", weight=1.35, brief=brief, risk=True)
 
 
 def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]:
@@ -138,7 +142,12 @@ def _from_step(facts: Facts, best: Candidate, varied: Estimate | None) -> Reason
         f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
         f"while decoding{_what_else(best, decoding)}{_varied_lengths(best, varied)}"
     )
-    return reason(text, PHYSICS, weight=2.7 if stated else 1.4)
+    drafts = f"{best.plan.k} draft{'s' if best.plan.k > 1 else ''}"
+    brief = (
+        f"a step with {drafts} costs {cycle / base:.2f} plain ones and yields {length.p50:.2f} "
+        "tokens"
+    )
+    return reason(text, PHYSICS, weight=2.7 if stated else 1.4, brief=brief)
 
 
 def _varied_lengths(best: Candidate, varied: Estimate | None) -> str:
@@ -208,9 +217,11 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         f"The expected change for the goal '{goal}' is {whole_percent(interval.p50)} "
         f"({span(interval)}, P(gain) {share} %)"
     )
+    if not tells(best.estimate, goal):
+        expected = "The change of the time to first token cannot be predicted here"
     texts = {
         "rule": ("A rule forbids speculation here", 0.8),
-        "objective": (_objective_text(facts, best) + _load_that_meets(facts, verdict, best), 3.0),
+        "objective": ("The latency objective decides: one run is clearly likelier to meet it", 3.0),
         "one_token": (
             "An answer of one token ends with the prompt: there is no step that "
             "speculation could shorten",
@@ -240,66 +251,20 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
     )
 
 
-def _from_objectives(facts: Facts, verdict: Verdict, best: Candidate) -> Reason | None:
-    """What the latency objectives do not decide, where they were asked for and do not: how likely
-    each run is to meet them.
+def one_limit(advice: Advice, slots: int) -> Reason:
+    """That both runs have as many requests at once as fit with speculation, and what `advice`
+    expects where only that one has.
     """
-    if verdict.rule == "objective" or not (text := _objective_text(facts, best)):
-        return None
-    neither = not any(meets(facts.request, best.estimate, run) for run in ("value", "baseline"))
-    why = "neither is likely to meet it" if neither else "the two hardly differ"
-    text += f": {why}, so it does not decide{_load_that_meets(facts, verdict, best)}"
-    return reason(text, "models/speedup.md", weight=2.8)
-
-
-def _from_queue(facts: Facts, verdict: Verdict, best: Candidate) -> Reason | None:
-    """What quicker tokens cost where fewer requests run for them, and the answer is on."""
-    estimate = best.estimate
-    if estimate is None or verdict.decision != "on" or estimate.output_tok_s.speedup.p50 >= 1:
-        return None
-    now, then = (round(estimate.terms[name]) for name in ("requests_base", "requests_verify"))
-    if now == then:
-        return None
-    limit = facts.request and facts.request.model_copy(update={"max_num_seqs": then})
-    (alike,) = estimates.estimate(facts.model_copy(update={"request": limit}), [best.plan])
+    assert advice.estimate is not None  # the gain of a plan that was estimated
+    now = round(advice.estimate.terms["requests_base"])
     text = (
-        f"Quicker tokens at a price: {then} instead of {now} requests run at once, the others wait "
-        f"longer, and output tok/s is {estimate.output_tok_s.speedup.p50:.2f}x; with {then} at "
-        f"once in both launches TPOT is {alike.tpot_ms.speedup.p50:.2f}x, the rest is that limit's"
+        f"With speculation {slots} instead of {now} requests run at once, the others wait. Both "
+        f"launches run {slots}, so that the gain is speculation's own: against {now} at once TPOT "
+        f"would be {advice.estimate.tpot_ms.speedup.p50:.2f}x, most of it by the limit, and output "
+        f"tok/s {advice.estimate.output_tok_s.speedup.p50:.2f}x"
     )
-    return reason(text, "memory bill", weight=2.9)
-
-
-def _objective_text(facts: Facts, best: Candidate) -> str:
-    on, off = (p_objective(facts.request, best.estimate, run) for run in ("value", "baseline"))
-    if on is None or off is None:
-        return ""
-    request = facts.request
-    if request is None:
-        return ""
-    limits = (("TPOT", request.max_tpot_ms), ("TTFT", request.max_ttft_ms))
-    asked = " and ".join(f"{name} of {limit:g} ms" for name, limit in limits if limit is not None)
-    return (
-        f"{asked} at most: met with a chance of {100 * on:.0f} % with speculation, "
-        f"{100 * off:.0f} % without"
-    )
-
-
-def _load_that_meets(facts: Facts, verdict: Verdict, best: Candidate) -> str:
-    """How many requests at once the run to start would keep the objectives with, where it probably
-    misses them with as many as were asked for.
-    """
-    run = "value" if verdict.decision == "on" else "baseline"
-    asked, request = facts.concurrency or 1, facts.request
-    if asked == 1 or meets(request, best.estimate, run):
-        return ""
-    loads = [n for n in FEWER if n < asked]
-    fewer = [facts.model_copy(update={"concurrency": n}) for n in loads]
-    written = zip(loads, estimate_questions([(f, (best.plan,), ()) for f in fewer]), strict=True)
-    met = [load for load, estimates in written if meets(request, estimates()[0], run)]
-    if not met:
-        return "; one request at a time would probably miss it too"
-    return f"; with about {max(met)} at once it would probably be met"
+    brief = f"both launches run {slots} requests at once; {now} would fit without speculation"
+    return reason(text, "memory bill", weight=2.9, brief=brief, risk=True)
 
 
 def strongest(findings: Sequence[Finding]) -> tuple[Finding, ...]:

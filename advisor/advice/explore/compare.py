@@ -16,8 +16,7 @@ from advisor import engines
 from advisor.advice import judge
 from advisor.advice.explore.values import Within
 from advisor.advice.explore.within import users_within
-from advisor.advice.recommend import advise, judge_question
-from advisor.advice.resolve import facts_for_request
+from advisor.advice.recommend import answer
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import (
     Advice,
@@ -126,22 +125,20 @@ def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
 
 def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | None) -> ComparedArm:
     try:
-        facts = facts_for_request(request)
-        question = judge.candidate_plans(facts)
-        advice = advise(request, question.facts, *judge_question(question))
+        advice, question, _ = answer(request)
     except UnknownFact:
         raise
     except AdvisorError as error:
         raise AdvisorError(f"{name}: {error}") from None
     estimate = advice.estimate
     if estimate is None:
-        estimate = judge.estimate_plans(facts, [question.base.plan])[0]
+        estimate = judge.estimate_plans(question.facts, [question.base.plan])[0]
     return ComparedArm(
         label=name,
         kind=kind,
         advice=advice,
         estimate=estimate,
-        memory=memory.bill(memory.replica(facts, advice.plan), advice.plan),
+        memory=memory.bill(memory.replica(advice.facts, advice.plan), advice.plan),
         codes=tuple(sorted({finding.code for finding in advice.findings})),
         within=users_within(request, limits) if limits else (),
     )
@@ -196,6 +193,9 @@ def _gain(a: ComparedArm, b: ComparedArm) -> list[str]:
     cost = [
         terms["cycle_ms"] / terms["base_step_ms"] for terms in (a.estimate.terms, b.estimate.terms)
     ]
+    same = a.advice.candidate.k == b.advice.candidate.k and abs(log(cost[1] / cost[0])) < ALIKE_STEP
+    if same and abs(log(right / left)) < ALIKE_STEP:
+        return [f"speculation is expected to gain as much with {b.label} as with {a.label}"]
     return [
         f"with speculation a cycle yields {right:.2f} tokens and costs {cost[1]:.2f} baseline "
         f"steps with {b.label} (k={b.advice.candidate.k}), {left:.2f} for {cost[0]:.2f} with "

@@ -63,6 +63,7 @@ def sweep(
     vary: Mapping[str, Sequence[Value]],
     *,
     machine: Machine | None = None,
+    one_limit: bool = True,
 ) -> Sweep:
     """Curves of gain against load, one for each k; one load for each combination of the varied
     fields, the last field varying fastest.
@@ -71,6 +72,7 @@ def sweep(
     are varied. `vary` holds values of fields of the request (`concurrency`, `ctx_tokens`, names of
     hardware, model, engine ...) and of `k`: without it the curves are those of the k that
     `recommend` weighs, with it decisions are among the given k. `machine` adds the user's own runs.
+    Without `one_limit` each run has the requests at once that fit, also where TPOT decides.
 
     Raises AdvisorError (UnknownFact for names) with one sentence where a field cannot be varied, or
     where no load at all can be served.
@@ -88,7 +90,7 @@ def sweep(
     loads = tuple(
         LoadPoint(setting=load.setting, request=load.request, refusal=load.refusal)
         if load.question is None
-        else _answer(load, load.question, next(estimates), grid.ks)
+        else _answer(load, load.question, next(estimates), grid, machine, one_limit)
         for load in asked
     )
     answered = zip(loads, asked, strict=True)
@@ -177,14 +179,24 @@ def _answer(
     load: _LoadQuestion,
     question: judge.PlanQuestion,
     estimates: Sequence[Estimate],
-    ks: tuple[int, ...] | None,
+    grid: Axes,
+    machine: Machine | None,
+    one_limit: bool,
 ) -> LoadPoint:
     facts = question.facts
     candidates = judge.judge_plans(question, estimates, judge.weigh)
     verdict = decide.decide(facts, candidates)
+    chosen = verdict.candidates[verdict.best].estimate if verdict.best is not None else None
+    slots = decide.common_slots(facts, verdict.decision, verdict.rule, chosen)
+    if slots is not None and one_limit:
+        request = load.request.model_copy(update={"max_num_seqs": slots})
+        again = _load_question(request, load.setting, grid, machine)
+        if again.question is not None:
+            estimates = _estimate_loads([again])[0]
+            return _answer(again, again.question, estimates, grid, machine, one_limit)
     best = verdict.candidates[verdict.best].plan if verdict.best is not None else None
     points = [_point(facts, candidates[0], candidate) for candidate in verdict.candidates[1:]]
-    if ks is None or 0 in ks:
+    if grid.ks is None or 0 in grid.ks:
         points.insert(0, _plain(facts, candidates[0].plan, estimates))
     return LoadPoint(
         setting=load.setting,
@@ -193,6 +205,15 @@ def _answer(
         rule=verdict.rule,
         best_method=best.method if best is not None else None,
         best_k=best.k if best is not None else None,
+        k_rules=_codes(
+            [
+                finding
+                for one in verdict.candidates
+                for finding in one.findings
+                if (finding.effect == "support" and best is not None and finding.k_best == best.k)
+                or (finding.effect == "k_max" and (finding.k_max or one.plan.k) < one.plan.k)
+            ]
+        ),
         run_k=best.k if best is not None and verdict.decision == "on" else 0,
         points=tuple(points),
         lacking=load.lacking,
@@ -220,6 +241,7 @@ def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
         forbidden_by=_codes(decide.vetoes(candidate.findings)),
         documented=_codes([f for f in candidate.findings if f.effect in ("loss", "caution")]),
         running=_count_running(facts, candidate.plan, estimate.terms.get("requests_verify")),
+        predictable=decide.tells(estimate, goal),
     )
 
 

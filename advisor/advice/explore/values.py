@@ -54,6 +54,7 @@ class Point(Frozen):
     forbidden_by: tuple[str, ...] = ()  # codes of rules that forbid this plan
     documented: tuple[str, ...] = ()  # codes of rules whose documented losses are in the gain
     running: int | None = None  # requests that run at once in all replicas, the others wait
+    predictable: bool = True  # False: neither sign nor size of the goal's change is known
 
 
 class LoadPoint(Frozen):
@@ -70,6 +71,7 @@ class LoadPoint(Frozen):
     rule: str = ""  # the deciding step: estimate, unsure, objective, rule, no_method, one_token
     best_method: Method | None = None
     best_k: int | None = None
+    k_rules: tuple[str, ...] = ()  # codes of rules that name this k, or limit others
     run_k: int = 0
     points: tuple[Point, ...] = ()
     lacking: tuple[tuple[int, str], ...] = ()  # (k, why) of an asked k that cannot run here

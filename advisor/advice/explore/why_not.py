@@ -146,6 +146,8 @@ def _not_on(load: LoadPoint, point: Point) -> str:
 
 
 def _gain_words(point: Point) -> str:
+    if not point.predictable:
+        return "not predictable for the goal ttft"
     chance = f", P(gain) {point.p_gain:.2f}" if point.p_gain is not None else ""
     return f"expected to gain {whole_percent(point.gain.p50)} ({span(point.gain)}){chance}"
 

@@ -64,7 +64,7 @@ def users_within(
     vary: dict[str, Any] = {"concurrency": series(1, MOST, 34)}
     if ks is not None:
         vary["k"] = sorted({0, *ks})
-    rough = sweep(asked, vary).loads
+    rough = sweep(asked, vary, one_limit=False).loads
     arms = {(p.method, p.k): None for load in rough for p in load.points}
     edges = {
         size
@@ -72,7 +72,9 @@ def users_within(
         for least in (LIKELY, SURE)
         for size in _between([_Try(load, method, k) for load in rough], least)
     }
-    fine = sweep(asked, vary | {"concurrency": sorted(edges)}).loads if edges else ()
+    fine = (
+        sweep(asked, vary | {"concurrency": sorted(edges)}, one_limit=False).loads if edges else ()
+    )
     loads = sorted((*rough, *fine), key=_size)
     return tuple(
         _within([_Try(load, method, k) for load in loads])

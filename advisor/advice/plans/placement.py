@@ -62,11 +62,13 @@ def choice(layouts: Sequence[Layout]) -> Reason | None:
     (best, met, top, _), (other, other_met, speed, _) = layouts[:2]
     less = whole_percent(speed / top).replace("-0 %", "+0 %")
     beside = ", which keeps fewer of the objectives" if other_met < met else ""
-    text = f"Layout: {_words(best)} by the estimate; next {_words(other)}, {less}{beside}"
+    text = (
+        f"Layout: {layout_words(best)} by the estimate; next {layout_words(other)}, {less}{beside}"
+    )
     return reason(text, "physics core", weight=1.3)
 
 
-def _words(plan: Plan) -> str:
+def layout_words(plan: Plan) -> str:
     """A layout in the field's short names."""
     sizes = (("TP", plan.tp), ("PP", plan.pp), ("DP", plan.dp))
     return " x ".join(f"{name} {size}" for name, size in sizes if size > 1 or name == "TP")

@@ -14,7 +14,15 @@ from advisor.advice.judge import judge
 from advisor.advice.plans import offload, propose
 from advisor.advice.plans.memory_relief import SAME_STEP, more_counts
 from advisor.advice.wording import name_of, reason
-from advisor.domain.nouns import Advice, AdvisorError, Facts, Plan, Quant, Request
+from advisor.domain.nouns import (
+    Advice,
+    AdvisorError,
+    Facts,
+    MetricEstimate,
+    Plan,
+    Quant,
+    Request,
+)
 from advisor.perf import memory
 from advisor.prediction import estimates
 
@@ -34,18 +42,20 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     except AdvisorError:
         return None
     drafted = offload.drafts(asked, plan)
+    tpot = estimates.estimate(asked, [drafted or plan])[0].tpot_ms
     adapter = engines.get(plan.engine)
     findings = judge(asked, plan, None).findings
     launch = adapter.render(adapter.to_launch(plan))
     text = (
         f"Nothing fits {name_of(asked.hardware, request.hardware)} whole"
         f"{_more(request, facts, spread.quant)}; "
-        f"{offload.words(spread)} does, at {_expectation(asked, plan, drafted)}; the bandwidth "
+        f"{offload.words(spread)} does, at {_expectation(tpot, drafted)}; the bandwidth "
         f"of the system memory sets the speed, and a machine with less memory cannot run it"
     )
+    brief = f"nothing fits whole; {offload.words(spread)} does"
     measured = (*offload.GAINS, *offload.EVEN, *offload.LOSSES)
     reasons = (
-        reason(text, *offload.SOURCES, weight=3.0),
+        reason(text, *offload.SOURCES, weight=3.0, brief=brief),
         reason(offload.measurement(drafted), *measured, weight=2.5),
     )
     return Advice(
@@ -55,6 +65,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
         plan=plan,
         candidate=drafted,
         plan_off=plan,
+        gain=tpot.speedup if drafted is not None else None,
         decided_by="spread" if drafted is not None else "no_method",
         findings=findings,
         plan_findings=findings,
@@ -93,9 +104,8 @@ def _free(request: Request, facts: Facts) -> bool:
     return engine and quant and request.engine_version is None
 
 
-def _expectation(facts: Facts, plan: Plan, drafted: Plan | None) -> str:
+def _expectation(tpot: MetricEstimate, drafted: Plan | None) -> str:
     """What one request gets without drafts, and with them."""
-    tpot = estimates.estimate(facts, [drafted or plan])[0].tpot_ms
     base = tpot.baseline_range
     assert base is not None  # every estimate has it
     middle, low, high = (f"{1e3 / ms:.0f}" for ms in (base.p50, base.p90, base.p10))

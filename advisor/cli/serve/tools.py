@@ -54,10 +54,10 @@ INSTRUCTIONS = (
     "`plan` how to serve several workloads on one machine, `validate` what is wrong with a launch "
     "command or compose file, `explain` what a rule code (SD201) means, and `ab` for the verdict "
     "on two benchmark runs. A speed-up above 1 is faster, for latencies too; intervals are p10 to "
-    "p90."
+    "p90; what is not predictable is null. Latency limits are answered first, in `objective`."
 )
 _LONG = ("candidate", "drafter", "runners_up", "evidence", "launch_off", "launch_on")
-_POINT = ("method", "k", "gain", "p_gain", "decision", "basis")
+_POINT = ("method", "k", "predictable", "gain", "p_gain", "decision", "basis")
 _FULL = Field(False, description="Everything that the command line's JSON has")
 
 

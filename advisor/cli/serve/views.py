@@ -16,16 +16,10 @@ from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import number
 from advisor.render.notes import placeholder
-from advisor.render.text import (
-    measured_ttft,
-    schedule_words,
-    strongest,
-    two_digits,
-)
-from advisor.render.text import (
-    release as label,
-)
+from advisor.render.text import levels, schedule_words
+from advisor.render.text import release as label
 from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, candidate_words
+from advisor.render.verdict import objective_words, strongest, times, ttft_pair, two_digits
 
 FORM_NAMES = {
     "flags": "Command",
@@ -110,9 +104,8 @@ def lead(advice: Advice) -> str:
     what = f"{number(gain.p50)} times the output tokens per second"
     chance = f"; {chance_words(estimate.p_gain)}" if isfinite(estimate.p_gain) else ""
     why = beyond(gain, estimate)
-    return (
-        f"{who}{what}, most likely between {number(gain.p10)} and {number(gain.p90)}{chance}{why}."
-    )
+    span = f"most likely between {number(gain.p10)} and {number(gain.p90)}"
+    return f"{objective_words(advice)} {who}{what}, {span}{chance}{why}.".strip()
 
 
 def chance_words(p: float) -> str:
@@ -150,7 +143,11 @@ def metrics(advice: Advice) -> list[dict[str, Any]]:
         return []
     made = [_metric(name, unit, getattr(advice.estimate, field)) for field, name, unit in _METRICS]
     if not advice.estimate.ttft_ms.predictable:
-        made[-1] |= {"words": f"not predictable{measured_ttft(advice)}", "tone": "untold"}
+        without, where = levels(advice.estimate.ttft_ms, " ms")
+        words = f"not predictable: {where} with, {without} without" if where else "not predictable"
+        pair = ttft_pair(advice)
+        seen = f"; measured here {times(pair.speedup)}, k={pair.k}" if pair is not None else ""
+        made[-1] |= {"words": words + seen, "tone": "untold", "levels": "", "levels_span": ""}
     return made
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Setting, Sweep, curves
 from advisor.domain.nouns import Evidence, Facts, Method
+from advisor.domain.sourced import sourced
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES
 
@@ -34,6 +35,9 @@ GOAL_NAMES = {
     "tpot": "TPOT",
     "ttft": "TTFT",
 }
+
+
+VISIBLE = sourced(1.01, "ratio", "of medians, from which on a table shows two", "chosen")
 
 
 class Curve(NamedTuple):
@@ -267,6 +271,36 @@ def _where_it_gains(crossed: Sequence[BreakEven]) -> str:
             start = ""
     spans += [f"from {start} on"] if start else []
     return f"gains {' and '.join(spans)}"
+
+
+def higher_medians(chart: Chart) -> list[str]:
+    """Where a k that is not recommended has the higher median, and why it is not, in sentences."""
+    spans: dict[tuple[int, int, str], list[tuple[float, float, float]]] = {}
+    for load in chart.loads:
+        best = load.point(load.best_k, load.best_method) if load.best_k else None
+        if best is None or not best.predictable:
+            continue
+        rivals = [p for p in load.points if not p.forbidden_by and p.running == best.running]
+        top = max(rivals, key=lambda point: point.gain.p50, default=best)
+        if top.gain.p50 < best.gain.p50 * VISIBLE:
+            continue
+        why = "it can lose more, and a loss weighs double"
+        if top.gain.p10 >= best.gain.p10 or top.utility > best.utility:
+            named = ", ".join(load.k_rules)
+            why = f"published sweeps name it or end there ({named})" if named else "it is surer"
+        at = float(dict(load.setting)[chart.axis])
+        pair = (100 * (top.gain.p50 - 1), 100 * (best.gain.p50 - 1))
+        spans.setdefault((best.k, top.k, why), []).append((at, *pair))
+    out = []
+    for (k, other, why), rows in spans.items():
+        at, more, gain = max(rows, key=lambda row: row[1] - row[2])
+        first, last = (number(side(row[0] for row in rows)) for side in (min, max))
+        where = f"{first} to {last}" if first != last else first
+        out.append(
+            f"k={k} is recommended where k={other} has a higher median ({where} {chart.x_label}; "
+            f"at {number(at)} {more:+.0f} % beside {gain:+.0f} %): {why}."
+        )
+    return out
 
 
 def documented_losses(chart: Chart) -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Point, Sweep, Within
+from advisor.domain.nouns import Interval
 from advisor.domain.printable import csv_cell
 from advisor.render.json_out import DEFAULTS, defaults
 from advisor.render.objects import SHARE, Shape, list_of, object_of, or_null, schema_of
@@ -28,16 +29,21 @@ _SETTING: dict[str, Any] = {
 Shape(
     Point,
     "point",
-    "method k gain p_gain utility decision output_tok_s tpot_ms ttft_ms accepted_length memory "
-    "basis forbidden_by documented plan",
+    "method k predictable gain p_gain utility decision output_tok_s tpot_ms ttft_ms "
+    "accepted_length memory basis forbidden_by documented plan",
     about={
-        "gain": "of the goal; above 1 is faster",
+        "predictable": "false: neither sign nor size of the goal's change is known",
+        "gain": "of the goal; above 1 is faster; null, with p_gain, where it is not predictable",
         "utility": "expected log gain, a loss weighing double: k is chosen by it",
         "decision": "this k alone against none",
         "forbidden_by": "rules that forbid this plan",
         "documented": "rules whose documented losses are in the gain",
     },
-    kinds={"p_gain": SHARE},
+    values={
+        "gain": lambda point: point.gain if point.predictable else None,
+        "p_gain": lambda point: point.p_gain if point.predictable else None,
+    },
+    kinds={"gain": or_null(schema_of(Interval)), "p_gain": SHARE},
 )
 _LACKING = object_of({"k": schema_of(int), "why": schema_of(str)})
 Shape(
@@ -141,16 +147,20 @@ def sweep_csv(found: Sweep) -> str:
 
 
 def _cells(point: Point, load: LoadPoint) -> Mapping[str, Any]:
-    gain = point.gain
+    gain = point.gain if point.predictable else Interval(p10=nan, p50=nan, p90=nan)
     return {
         "method": point.method,
         "k": point.k,
         "gain_p10": _short(gain.p10),
         "gain_p50": _short(gain.p50),
         "gain_p90": _short(gain.p90),
-        "p_gain": _short(point.p_gain),
+        "p_gain": _short(point.p_gain if point.predictable else None),
         "decision": point.decision,
-        **{name: _short(getattr(point, name).value) for name in METRICS},
+        **{
+            name: _short(metric.value if metric.predictable else None)
+            for name in METRICS
+            for metric in (getattr(point, name),)
+        },
         "ttft_predictable": str(point.ttft_ms.predictable).lower(),
         "basis": point.basis,
         "answer": load.decision,

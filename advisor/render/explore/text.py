@@ -21,6 +21,7 @@ from advisor.render.explore.chart import (
     charts,
     crossings,
     documented_losses,
+    higher_medians,
     setting_words,
     title,
 )
@@ -55,14 +56,14 @@ def sweep_text(
     """
     paper = Paper(width=max(width, MIN_WIDTH))
     lines: list[str] = []
+    if found.within:  # what was asked first
+        lines += [heading("Users within the objectives"), *within_lines(found.within, paper), ""]
     drawn = charts(found)
     if not drawn:
         lines += [heading(title(found)), "", *_table(found, found.loads, paper)]
     for count, chart in enumerate(drawn):
-        lines += [""] if lines else []
+        lines += [""] if count else []
         lines += _section(found, chart, paper, unicode, plot=count < MOST_CHARTS)
-    if found.within:
-        lines += ["", heading("Users within the objectives"), *within_lines(found.within, paper)]
     lines += _costs(found, rate or Rate())
     lines += _pairs(found, paper)
     return finish(lines, color=color, unicode=unicode) + "\n"
@@ -75,7 +76,7 @@ def _section(found: Sweep, chart: Chart, paper: Paper, unicode: bool, plot: bool
     if plot:
         lines += plot_lines(chart, paper.width, unicode)
     lines += ["", *_table(found, chart.loads, paper), ""]
-    for line in (*crossings(chart), *documented_losses(chart)):
+    for line in (*higher_medians(chart), *crossings(chart), *documented_losses(chart)):
         lines += paper.item(line)
     if chart.ranges is not None:
         lines += _ranges(chart.ranges, paper)
@@ -156,12 +157,12 @@ def _cells(load: LoadPoint) -> tuple[str, ...]:
             else ("", "")
         )
         return (load.decision or "", "none", "", "", "", *speeds)
+    chance = f"{point.p_gain:.2f}" if point.p_gain is not None else ""
+    gain = (_percent(point.gain.p50), _interval(point.gain), chance)
     return (
         load.decision or "",
         f"k={point.k}",
-        _percent(point.gain.p50),
-        _interval(point.gain),
-        f"{point.p_gain:.2f}" if point.p_gain is not None else "",
+        *(gain if point.predictable else ("?", "not predictable", "?")),
         f"{_speed(point.output_tok_s.baseline)} > {_speed(point.output_tok_s.value)}",
         f"{_speed(point.tpot_ms.baseline)} > {_speed(point.tpot_ms.value)}",
     )
@@ -204,7 +205,7 @@ def _ranges(ranges: KRanges, paper: Paper) -> list[str]:
     """The best k per load, or that one k is better."""
     lines = ["", heading("Best k per load")]
     if not ranges.pays:
-        return [*lines, *paper.item(f"one fixed k is better: {ranges.why}")]
+        return [*lines, *paper.item(f"one fixed k is enough: {ranges.why}")]
     told = ", ".join(
         f"{number(first)} to {number(last)}: {f'k={k}' if k else 'none'}"
         for first, last, k in ranges.rows

@@ -1,0 +1,213 @@
+"""The sentences of a first screen: how much and how sure, objectives, risks, the A/B.
+
+What it does not know: where they stand on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, floor, isfinite, log10
+
+from advisor.advice.decide import EVEN
+from advisor.domain.nouns import Advice, Estimate, Evidence, Reason
+from advisor.domain.question import USUAL_OUTPUT
+from advisor.domain.sourced import sourced
+from advisor.engines.benchmarks import requests
+from advisor.engines.traits import traits
+from advisor.knowledge import store as knowledge
+from advisor.render.layout import number
+from advisor.render.text_sections import NO_GAIN, beyond, chance_words, share_words
+
+AB_SEEDS = 2  # runs of each arm
+LONG_MS = 1e3  # from here on times are told in seconds
+LONGER = sourced(1.5, "ratio", "growth of TTFT that goes with the decision", "chosen")
+NEAR = sourced(
+    0.12, "probability", "a chance that other answers call enough: the reader compares", "chosen"
+)
+ROUNDED = 0.005  # what whole percent hide
+
+
+def verdict(advice: Advice) -> str:
+    """By how much, how sure, and what decided where that is not the estimate: one sentence."""
+    gain, estimate = advice.gain, advice.estimate
+    if advice.decided_by == "spread" and gain is not None:
+        lean = "gain" if gain.p50 > 1 else "loss"
+        return (
+            f"Likely a {lean}: {_percent(gain.p50)} in TPOT ({_percent(gain.p10)} to "
+            f"{_percent(gain.p90)}), experts in system memory: gains and losses were measured."
+        )
+    if estimate is None:
+        open_way = advice.decision == "measure"
+        return (
+            "This model may draft, but no launch for that is known here: no estimate."
+            if open_way
+            else NO_GAIN
+        )
+    goal = advice.facts.goal or advice.request.goal
+    if gain is None:
+        return _first_token(advice, estimate)
+    size = (
+        f"{_percent(gain.p50)} for the goal {goal} ({_percent(gain.p10)} to {_percent(gain.p90)})"
+    )
+    chance = f"{chance_words(gain, estimate)}{beyond(gain, estimate)}"
+    if advice.decision != "measure":
+        text = f"Expected {size}, chance of a gain {chance}"
+    elif estimate.p_gain >= EVEN:
+        text = f"Likely a gain, chance {chance}: {size}"
+    else:
+        text = f"Likely a loss, chance of a gain {chance}: {size}"
+    by_chance = advice.decided_by == "estimate" and not estimate.own_share  # those are off for less
+    if advice.decision == "off" and by_chance and gain.p50 > 1:
+        least = knowledge.threshold("decision_off_p_gain").value
+        return f"{text}: up to {100 * least:.0f} % it stays off, since a loss weighs twice a gain."
+    return f"{text}{_because(advice, estimate)}{_price(advice)}."
+
+
+def _first_token(advice: Advice, estimate: Estimate) -> str:
+    """Which way a goal leans whose change cannot be predicted: as it was measured here, else as the
+    tokens go.
+    """
+    if (row := ttft_pair(advice)) is not None:
+        lean = "gain" if row.speedup > 1 else "loss"
+        seen = times(row.speedup)
+        return f"Likely a {lean}: TTFT was measured {seen} here; it cannot be predicted for yours."
+    rate = estimate.output_tok_s.speedup.p50
+    return (
+        f"Likely a {'gain' if rate > 1 else 'loss'} in output tok/s ({_percent(rate)}); "
+        "TTFT cannot be predicted here."
+    )
+
+
+def _price(advice: Advice) -> str:
+    """What the first token pays where the answer is on."""
+    estimate = advice.estimate
+    if advice.decision != "on" or estimate is None or not estimate.ttft_ms.predictable:
+        return ""
+    longer = 1 / estimate.ttft_ms.speedup.p50
+    if longer < LONGER:
+        return ""
+    now, then = (round(estimate.terms.get(f"requests_{run}", 0)) for run in ("base", "verify"))
+    fewer = f" ({then} instead of {now} requests run at once)" if then < now else ""
+    return f"; the time to first token is {two_digits(longer)} times as long{fewer}"
+
+
+def _because(advice: Advice, estimate: Estimate) -> str:
+    """What decided where that is not the estimate, and the bound where the chance lies near it: a
+    setting that was measured to gain takes less than others.
+    """
+    least = knowledge.threshold("decision_on_p_gain").value
+    near = not estimate.own_share and least - NEAR <= estimate.p_gain < least + ROUNDED
+    if advice.decided_by == "estimate" and advice.decision == "on" and near:
+        return ", enough where a gain was measured" if estimate.p_gain < least else ""
+    if advice.decided_by == "unsure" and near:
+        return f"; without a benchmark of this setting it takes {100 * least:.0f} %"
+    if advice.decided_by == "objective" and advice.decision == "off":
+        return "; the latency objective decides"
+    return _BECAUSE.get(advice.decided_by, "")
+
+
+_BECAUSE = {
+    "rule": "; a rule forbids it nevertheless",
+    "one_token": "; an answer of one token has no step to shorten",
+    "lengths": "; more if the lengths of answers vary",
+    "unknown_hardware": "; this accelerator is unknown",
+}
+
+
+def objective_words(advice: Advice) -> str:
+    """Whether the latency limits are met, the chance with and without speculation, and how many
+    users each serves within them.
+    """
+    told = advice.objective
+    if told is None:
+        return ""
+    limits = (("TPOT", told.max_tpot_ms), ("TTFT", told.max_ttft_ms))
+    asked = ", ".join(
+        f"{name} {x:g} ms" if x < LONG_MS else f"{name} {x / LONG_MS:g} s"
+        for name, x in limits
+        if x is not None
+    )
+    arms = [(told.chance, told.users, "with"), (told.chance_without, told.users_without, "without")]
+    if advice.decision != "on":  # the run to start goes first
+        arms.reverse()
+    parts, counted = [], "at 90 %"
+    for chance, users, how in arms:
+        if chance is not None:
+            count = f" ({number(users)} users {counted}".rstrip() + ")" if users is not None else ""
+            parts.append(f"{share_words(chance)} {how}{count}")
+            counted = ""
+    return f"Objective {asked} {'met' if told.met else 'missed'}: {', '.join(parts)}."
+
+
+def risks(advice: Advice) -> list[str]:
+    """What could go wrong, the weightiest first, with the way back."""
+    told = [r.brief or r.text for r in strongest(advice.reasons) if r.risk][:1]
+    return told + ([acceptance] if (acceptance := _acceptance_risk(advice)) else [])
+
+
+def _acceptance_risk(advice: Advice) -> str:
+    """The acceptance at which the steps gain nothing, and what to do there; nothing where none
+    does.
+    """
+    plan, estimate, on = advice.candidate, advice.estimate, advice.launch_on
+    if plan is None or estimate is None or on is None or advice.decided_by in _NOT_BY_DRAFTS:
+        return ""
+    expected = estimate.accepted_length.p50
+    even = expected / estimate.tpot_ms.speedup.p50  # a step costs the same whatever is accepted
+    if not 1 < even < plan.k + 1:
+        return ""
+    level, now = f"{even:.2f} tokens a step", f"{expected:.2f} expected"
+    if traits(plan.engine).gguf:  # its log tells the share
+        level, now = (f"{100 * (x - 1) / plan.k:.0f} %" for x in (even, expected))
+        level, now = f"{level} of drafts", f"{now} expected"
+    if advice.decision == "off":
+        return f"a gain is missed if you accept over {level} ({now})" if even > expected else ""
+    flags = [w for w in on.argv if w.startswith("--spec") and w not in advice.launch_off.argv]
+    drop = flags[0] if len(flags) == 1 else f"--{flags[0].split('-')[2]}-*"
+    return f"watch acceptance: below {level}, drop {drop.partition('=')[0]}"
+
+
+_NOT_BY_DRAFTS = ("rule", "one_token")
+
+
+def ab_heading(advice: Advice) -> str:
+    """How long the A/B of the first screen takes, by the estimate."""
+    estimate, facts = advice.estimate, advice.facts
+    first = estimate.ttft_ms.baseline if estimate is not None else None
+    then = f" (then {advice.measure_with[1]})"
+    if estimate is None or first is None or not estimate.tpot_ms.value:
+        return f"A/B{then}"
+    users = facts.concurrency or 1
+    each = (estimate.tpot_ms.baseline or 0.0) + estimate.tpot_ms.value
+    rounds = AB_SEEDS * max(ceil(requests(users) / users), 1) + 1
+    minutes = rounds * (2 * first + each * (facts.output_tokens or USUAL_OUTPUT)) / 6e4
+    return f"A/B, about {max(round(minutes), 1)} min and two server starts{then}"
+
+
+def strongest(reasons: Sequence[Reason]) -> list[Reason]:
+    """Reasons, the weightiest first."""
+    return sorted(reasons, key=lambda r: -r.weight)
+
+
+def ttft_pair(advice: Advice) -> Evidence | None:
+    """What was measured of the first token where this load is covered."""
+    rows = [row for row in advice.facts.evidence if row.covers and row.metric == "ttft"]
+    k = advice.candidate.k if advice.candidate is not None else None
+    return min(rows, key=lambda row: row.k != k, default=None)
+
+
+def _percent(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.0f} %"
+
+
+def times(ratio: float) -> str:
+    """A speed-up as "1.24x"."""
+    return f"{number(ratio)}x"
+
+
+def two_digits(value: float) -> str:
+    """A number with two significant digits."""
+    if not isfinite(value) or value <= 0:
+        return number(value)
+    two = float(f"{value:.2g}")
+    return f"{two:,.{max(1 - floor(log10(two)), 0)}f}"

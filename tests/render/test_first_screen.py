@@ -1,0 +1,137 @@
+"""The first screen over drawn questions: every decision, goal and objective in 22 lines of 80."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+
+from advisor.advice.questions import advice_for
+from advisor.domain.nouns import Advice, AdvisorError
+from advisor.render.json_out import advice_json
+from advisor.render.layout import Paper
+from advisor.render.text import SCREEN_LINES, advice_text, first_screen, quiet_line
+
+DRAWN: dict[str, tuple[Any, ...]] = {
+    "hw": ("gb10", "h100", "rtx3090", "rtx5090", "mi300x", "apple-m4-max", "strix-halo", "h200"),
+    "model": ("qwen3.6-35b-a3b", "qwen3.6-27b", "gpt-oss-120b", "gemma-4-31b"),
+    "engine": (None, None, "sglang", "llama-server"),
+    "gpus": (1, 1, 2, 8),
+    "concurrency": (1, 4, 16, 64, 256),
+    "ctx_tokens": (512, 2048, 8192, 32_768),
+    "goal": ("balanced", "throughput", "tpot", "ttft"),
+    "max_tpot_ms": (None, None, 20.0, 50.0),
+    "max_ttft_ms": (None, None, None, 2000.0),
+}
+ALSO = (
+    {"hw": "gb10", "concurrency": 16},
+    {"hw": "gb10", "concurrency": 4, "ctx_tokens": 8192},
+    {"hw": "gb10", "concurrency": 4, "ctx_tokens": 16_384},
+    {"hw": "gb10", "gpus": 2, "model": "qwen3.8-flash-next"},
+    {"hw": "rtx4090", "model": "qwen3.8-flash-next"},
+)
+
+
+@cache
+def answers() -> tuple[Advice, ...]:
+    """Forty answers and those that were seen to be long."""
+    draw, told = random.Random(7), [advice_for(asked) for asked in ALSO]
+    while len(told) < 40 + len(ALSO):
+        asked = {name: draw.choice(values) for name, values in DRAWN.items()}
+        try:
+            told.append(advice_for(asked))
+        except AdvisorError:
+            continue
+    return tuple(told)
+
+
+def lines_of(advice: Advice, start: str) -> list[str]:
+    """The lines of a screen that start so."""
+    return [line for line in first_screen(advice, Paper(80)) if line.startswith(start)]
+
+
+def test_every_decision_goal_and_objective_was_drawn() -> None:
+    assert {a.decision for a in answers()} == {"on", "off", "measure"}
+    assert {a.request.goal for a in answers()} == {"balanced", "throughput", "tpot", "ttft"}
+    assert sum(a.objective is not None for a in answers()) >= 10
+
+
+def test_a_screen_has_22_lines() -> None:
+    tall = {len(advice_text(a).splitlines()): a.request for a in answers()}
+    assert {n: asked for n, asked in tall.items() if n > SCREEN_LINES} == {}
+    assert SCREEN_LINES <= 22
+
+
+def test_one_line_says_why_and_the_first_risk_has_a_way_back() -> None:
+    for advice in answers():
+        assert len(lines_of(advice, "Why: ")) == 1, advice.request
+        if advice.decision == "on" and not any(reason.risk for reason in advice.reasons):
+            text = " ".join("\n".join(first_screen(advice, Paper(80))).split())
+            assert re.search(r"Risk: watch acceptance: below [\d.]+ (tokens|% of drafts)", text)
+            flag = text.partition(", drop ")[2].split()[0].rstrip("*-")
+            assert any(word.startswith(flag) for word in advice.launch.argv)
+            assert not any(word.startswith(flag) for word in advice.launch_off.argv)
+
+
+def test_the_acceptance_to_watch_is_where_the_steps_gain_nothing() -> None:
+    """A cycle that costs c plain steps gains nothing at c tokens, and at what is expected what is
+    said.
+    """
+    for advice in answers():
+        found = re.search(
+            r"below ([\d.]+) tokens a step", "\n".join(first_screen(advice, Paper(80)))
+        )
+        if found is None or advice.estimate is None:
+            continue
+        expected, gain = advice.estimate.accepted_length.p50, advice.estimate.tpot_ms.speedup.p50
+        assert float(found[1]) * gain == pytest.approx(expected, rel=0.01)
+
+
+def test_measure_first_leans_and_holds_the_command() -> None:
+    for advice in answers():
+        if advice.decision == "measure" and advice.measure_with:
+            screen = "\n".join(first_screen(advice, Paper(80)))
+            assert "Likely a gain" in screen or "Likely a loss" in screen, screen
+            assert re.search(r"^A/B(, about \d+ min .*)? \(then advisor bench run", screen, re.M)
+            told = screen.replace(" \\\n   ", "")
+            assert advice.measure_with[0] in " ".join(told.split())
+
+
+def test_an_objective_is_the_second_line_and_a_field() -> None:
+    for advice in answers():
+        told = advice_json(advice)["objective"]
+        asked = advice.request.max_tpot_ms, advice.request.max_ttft_ms
+        assert (told is None) == (asked == (None, None))
+        if told is None:
+            continue
+        screen = first_screen(advice, Paper(80))
+        assert screen[1].startswith("Objective T"), screen
+        assert f" {'met' if told['met'] else 'missed'}: " in screen[1]
+        chance = told["chance"] if advice.decision == "on" else told["chance_without"]
+        assert told["met"] == (chance >= 0.5)
+        if advice.decision != "measure" or told["users_without"] is not None:
+            assert "users at 90 %" in " ".join(screen[1:4])
+
+
+def test_no_sign_where_it_is_not_predictable() -> None:
+    """Neither text, the quiet line nor JSON has a ratio of a time to first token of which neither
+    sign nor size is known, nor a chance of a gain in it.
+    """
+    for advice in answers():
+        if advice.estimate is None or advice.estimate.ttft_ms.predictable:
+            continue
+        row = lines_of(advice, "TTFT ")[0]
+        assert "not predictable" in row and not re.search(r"[\d.]+x", row)
+        told = json.loads(json.dumps(advice_json(advice)))
+        metric = told["estimate"]["ttft_ms"]
+        assert metric["speedup"] is None and metric["value"] is None
+        if metric["value_range"] is not None:
+            assert metric["value_range"]["p50"] is None
+            assert metric["value_range"]["p10"] < metric["value_range"]["p90"]
+        if advice.facts.goal == "ttft":
+            assert told["gain"] is None and told["estimate"]["p_gain"] is None
+            assert not re.search(r"[\d.]+x", quiet_line(advice))
