@@ -255,7 +255,6 @@ class Reason(Frozen):
     text: str
     sources: tuple[str, ...] = ()
     weight: float = 0.0  # for the order of printing, larger first
-    restates_gain: bool = False  # repeats the expected gain, which a screen shows anyway
     brief: str = ""  # the same in one line of a screen, where the text is longer
     risk: bool = False  # speaks of what could go wrong, not of why the answer is what it is
 

@@ -154,8 +154,9 @@ def _screen(
 
 def _why(advice: Advice, paper: Paper) -> list[str]:
     """The weightiest reason that the lines above do not say, with its source where that fits."""
-    reasons = strongest(advice.reasons)
-    told = next((r for r in reasons if not r.restates_gain and not r.risk), reasons[0])
+    told = next((r for r in strongest(advice.reasons) if not r.risk), None)
+    if told is None:
+        return []
     text = told.brief or told.text
     lines = paper.wrap(text, "Why: ")
     cited = paper.wrap(text + source_tag(told.sources[:1]), "Why: ")

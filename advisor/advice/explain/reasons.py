@@ -14,7 +14,6 @@ from advisor.advice.decide import (
     effects,
     goal_interval,
     meets,
-    tells,
     vetoes,
 )
 from advisor.advice.explain import cached, caveats
@@ -22,7 +21,7 @@ from advisor.advice.explain.difference import Answers, without_acceptance
 from advisor.advice.explain.measured import from_evidence
 from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.advice.plans import placement
-from advisor.advice.wording import name_of, reason, span, whole_percent
+from advisor.advice.wording import name_of, reason, whole_percent
 from advisor.domain.nouns import Advice, Candidate, Estimate, Facts, Finding, Goal, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
@@ -30,8 +29,6 @@ from advisor.perf import memory
 from advisor.perf.prompt_cost import GRAPH_TOKENS
 
 PHYSICS = "physics core"
-SURE = sourced(0.995, "probability", "no chance is printed as a certainty", "chosen")
-_RESTATES_GAIN = ("objective", "unsure", "estimate", UNPRICED, LENGTHS, "unseen_head")
 SAME_GAIN = sourced(
     0.05,
     "log ratio",
@@ -56,7 +53,7 @@ def explain(facts: Facts, verdict: Verdict, answers: Answers) -> tuple[Reason, .
             _from_step(facts, best, answers.of_lengths(best.plan)),
             *from_drafter(facts, best.plan),
             _from_other_k(facts, verdict, best, goal),
-            _from_decision(facts, verdict, best, goal),
+            _from_decision(verdict),
             cached.alternative(facts, base, best),
         ]
         layout = placement.choice(answers.layouts)
@@ -209,46 +206,21 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
     return reason(text, "models/speedup.md", *chose[0].sources, weight=1.2)
 
 
-def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
-    interval = goal_interval(best.estimate, goal)
-    chance = best.estimate.p_gain if best.estimate is not None else 0.5
-    share = ">99" if chance >= SURE else "<1" if chance <= 1 - SURE else f"{100 * chance:.0f}"
-    expected = (
-        f"The expected change for the goal '{goal}' is {whole_percent(interval.p50)} "
-        f"({span(interval)}, P(gain) {share} %)"
-    )
-    if not tells(best.estimate, goal):
-        expected = "The change of the time to first token cannot be predicted here"
-    texts = {
-        "rule": ("A rule forbids speculation here", 0.8),
-        "objective": ("The latency objective decides: one run is clearly likelier to meet it", 3.0),
-        "one_token": (
-            "An answer of one token ends with the prompt: there is no step that "
-            "speculation could shorten",
-            3.0,
-        ),
-        "unsure": (f"{expected}: too uncertain to choose without a benchmark", 1.5),
-        "estimate": (expected, 1.5),
-        UNPRICED: (f"{expected}, without what is not priced", 1.5),
-        LENGTHS: (
-            f"{expected} with answers of one length: --output-spread 0.5 says that they vary, "
-            "--output-spread 0 that they do not",
-            2.6,
-        ),
-        "unseen_head": (f"{expected}, if the checkpoint keeps the MTP head", 1.5),
-        "unknown_hardware": (
-            "This accelerator is unknown: the ratio is that of other "
-            "accelerators, and absolute speeds cannot be predicted",
-            3.0,
-        ),
-    }
-    text, weight = texts[verdict.rule]
-    return Reason(
-        text=text,
-        sources=("models/speedup.md",),
-        weight=weight,
-        restates_gain=verdict.rule in _RESTATES_GAIN,
-    )
+def _from_decision(verdict: Verdict) -> Reason | None:
+    """What decided, where that is neither a rule nor what the screen shows of the estimate."""
+    if verdict.rule == "one_token":
+        text = "An answer of one token ends with the prompt: speculation has no step to shorten"
+        return reason(text, "models/speedup.md", weight=3.0)
+    if verdict.rule == LENGTHS:
+        text = (
+            "This is for answers of one length: --output-spread 0.5 says that they vary, "
+            "--output-spread 0 that they do not"
+        )
+        return reason(text, "models/speedup.md", weight=2.6)
+    if verdict.rule == "unknown_hardware":
+        text = "This accelerator is unknown: the ratio is that of others, and no speed is predicted"
+        return reason(text, "models/speedup.md", weight=3.0)
+    return None
 
 
 def one_limit(advice: Advice, slots: int) -> Reason:

@@ -18,8 +18,8 @@ from advisor.render.layout import number
 from advisor.render.notes import placeholder
 from advisor.render.text import levels, schedule_words
 from advisor.render.text import release as label
-from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, candidate_words
-from advisor.render.verdict import objective_words, strongest, times, ttft_pair, two_digits
+from advisor.render.text_sections import METHOD_NAMES, candidate_words
+from advisor.render.verdict import objective_words, strongest, times, ttft_pair, two_digits, verdict
 
 FORM_NAMES = {
     "flags": "Command",
@@ -95,23 +95,8 @@ def headline(advice: Advice) -> str:
 
 
 def lead(advice: Advice) -> str:
-    """The gain in one line."""
-    estimate = advice.estimate
-    if estimate is None or advice.candidate is None:
-        return NO_GAIN
-    gain = estimate.output_tok_s.speedup
-    who = "" if advice.decision == "on" else f"With k = {advice.candidate.k} "
-    what = f"{number(gain.p50)} times the output tokens per second"
-    chance = f"; {chance_words(estimate.p_gain)}" if isfinite(estimate.p_gain) else ""
-    why = beyond(gain, estimate)
-    span = f"most likely between {number(gain.p10)} and {number(gain.p90)}"
-    return f"{objective_words(advice)} {who}{what}, {span}{chance}{why}.".strip()
-
-
-def chance_words(p: float) -> str:
-    """A probability of a gain, never told as certain."""
-    share = "over 99 %" if p > 0.995 else "under 1 %" if p < 0.005 else f"{p * 100:.0f} %"
-    return f"{share} likely a gain for this goal"
+    """Objective and gain, in the sentences of the first screen."""
+    return " ".join(filter(None, (objective_words(advice), verdict(advice))))
 
 
 def setting(advice: Advice) -> list[tuple[str, str]]:

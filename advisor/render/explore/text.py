@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import log2
 
 from advisor.advice.explore.values import KRanges, LoadPoint, Rate, Sweep
-from advisor.domain.nouns import Interval, LaunchText
+from advisor.domain.nouns import Evidence, Interval, LaunchText
 from advisor.render.explore.chart import (
     AXIS_NAMES,
     GOAL_NAMES,
@@ -243,10 +243,15 @@ def _pairs(found: Sweep, paper: Paper) -> list[str]:
     if not found.pairs:
         return ["", "No A/B run near these loads was published."]
     lines = ["", heading("A/B runs")]
+    runs: dict[str, list[Evidence]] = {}
     for row in found.pairs:
+        runs.setdefault(row.run_id, []).append(row)
+    for rows in runs.values():
+        row = rows[0]
         at = f"{number(row.concurrency)} requests" if row.concurrency else "load not stated"
+        at += f" of {number(row.input_tokens)} tokens" if row.input_tokens else ""
         k = f"k={row.k}" if row.k is not None else "k not stated"
-        what = f"{METRIC_NAMES.get(row.metric, row.metric)} {_percent(row.speedup)}"
+        gains = [f"{METRIC_NAMES.get(r.metric, r.metric)} {_percent(r.speedup)}" for r in rows]
         release = f", {row.engine} {row.engine_version}" if row.engine_version else ""
-        lines += paper.item(f"{at}, {k}: {what}{release}", (row.source,))
+        lines += paper.item(f"{at}, {k}: {', '.join(gains)}{release}", (row.source,))
     return lines
