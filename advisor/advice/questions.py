@@ -31,30 +31,7 @@ def advice_for(asked: Mapping[str, Any], what_if: bool = True) -> Advice:
     Without `what_if` it does not say what would change it. Raises AdvisorError in one sentence.
     """
     request, machine = question(asked)
-    advice = recommend.recommend(request, machine=machine, what_if=what_if)
-    if advice.objective is None or machine is not None or not what_if:
-        return advice
-    return _with_users(advice, request)
-
-
-def _with_users(advice: Advice, request: Request) -> Advice:
-    """The answer with the users that each run serves within the objectives of the question."""
-    from advisor.advice.explore.sweep import pin_choices  # start-up: only with objectives
-    from advisor.advice.explore.within import users_within
-
-    told = advice.objective
-    assert told is not None  # of a question with objectives
-    limits = {"max_tpot_ms": told.max_tpot_ms, "max_ttft_ms": told.max_ttft_ms}
-    k = advice.candidate.k if advice.candidate is not None else 0
-    request, _ = pin_choices(request)
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    sure = {one.k: one for one in users_within(request, given, (k,))}
-    counts = {
-        name: one.sure if one.sure is not None or one.sure_bound == "search" else 0
-        for name, arm in (("users_without", 0), ("users", k or None))
-        if arm is not None and (one := sure.get(arm)) is not None
-    }
-    return advice.model_copy(update={"objective": told.model_copy(update=counts)})
+    return recommend.recommend(request, machine=machine, what_if=what_if)
 
 
 def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:

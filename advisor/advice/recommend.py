@@ -108,11 +108,12 @@ def answer(request: Request, machine: Machine | None = None, what_if: bool = Tru
     if slots is None:
         return Answered(advice, question, candidates)
     alike = answer(request.model_copy(update={"max_num_seqs": slots}), machine, what_if)
-    least, others = alike.advice.request.max_num_seqs or slots, alike.advice.reasons
-    if least < slots:  # its own sentence on the limit, from an answer that has one already
+    limit, others = alike.question.facts.request, alike.advice.reasons
+    least = limit.max_num_seqs or slots if limit is not None else slots
+    if least < slots:  # without the sentence on a limit that was lowered once more
         others = others[1:]
-    told = (reasons.one_limit(advice, least), *others)
-    return alike._replace(advice=alike.advice.model_copy(update={"reasons": told}))
+    told = {"reasons": (reasons.one_limit(advice, least), *others), "request": request}
+    return alike._replace(advice=alike.advice.model_copy(update=told))
 
 
 def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | None]:

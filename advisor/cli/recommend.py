@@ -34,6 +34,10 @@ SCHEMA_NAMES = tuple(SCHEMAS)
 @question_options
 @machine_option
 @click.option(
+    "--users-within", "within", metavar="LIMITS", help="Objectives in one: tpot=50ms,ttft=2s."
+)
+@click.option("--price", metavar="X/h", help="Price of the machine, 2.10/h: adds cost per million.")
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", *FORMS]),
@@ -87,7 +91,7 @@ def recommend(
         raise click.UsageError(f"--set needs --out, or --format {', '.join(STARTS)}")
     if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
-    advice = advice_for(asked)
+    advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
     if settings:
         from advisor.render.deploy.settings import read_settings  # start-up: rarely asked
 
@@ -97,6 +101,21 @@ def recommend(
     else:
         written = FORMS[form].write_both(advice) if ab else render_form(advice, form, explain)
         write(quiet_line(advice, unicode=takes_unicode()) if quiet else written)
+
+
+def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any]) -> Advice:
+    """The answer with the users within its objectives, and with what tokens cost."""
+    if within is price is asked["max_tpot_ms"] is asked["max_ttft_ms"] is None:
+        return advice_for(asked)
+    from advisor.advice.explore import within as limits  # start-up: only with objectives
+    from advisor.advice.explore.values import Rate
+
+    advice = limits.with_users(advice_for(asked | limits.objectives(within) if within else asked))
+    if price is None or advice.estimate is None:
+        return advice
+    rate, speed = Rate(per_hour=limits.price(price)), advice.estimate.output_tok_s
+    costs = tuple(rate.cost(x) if x else None for x in (speed.baseline, speed.value))
+    return advice.model_copy(update={"cost_per_million": costs})
 
 
 def write_folder(advice: Advice, form: str | None, place: Path) -> None:

@@ -323,4 +323,6 @@ class Advice(Frozen):
     evidence_newest: str = ""
     settings: tuple[tuple[str, str], ...] = ()  # of the file to write, see render/deploy/settings
     objective: Objective | None = None  # where one was asked for
+    # of a million output tokens without speculation and with it; None: no price was told
+    cost_per_million: tuple[float | None, ...] | None = None
     next_run: NextRun | None = None  # with own runs: what to measure next; None: it is settled

@@ -199,9 +199,7 @@ def max_requests(
     return None if found is None else max(int(found), 1)
 
 
-def room(
-    facts: Facts, plan: Plan, length: Length, made: MemoryBill | None = None
-) -> Length | None:
+def room(facts: Facts, plan: Plan, length: Length, made: MemoryBill | None = None) -> Length | None:
     """The same count before it is rounded: below 1 where not even one request fits. An array for
     many lengths, and for facts and plans of which a number is an array (N,).
     """

@@ -183,13 +183,14 @@ DEFAULTS = list_of(object_of(dict.fromkeys(("field", "value", "why"), _TEXT)))
 ANSWER = Shape(
     Advice,
     "recommend",
-    "request decision decided_by objective gain plan estimate candidate drafter findings reasons "
-    "runners_up evidence would_change defaults launch launch_off launch_on measure_with next_run "
+    "request decision decided_by objective cost_per_million gain plan estimate candidate drafter "
+    "findings reasons runners_up evidence would_change defaults launch launch_off launch_on measure_with next_run "
     "facts",
     identity="urn:mtp-advisor:recommend:1",
     about={
         "decided_by": "the step that decided, e.g. estimate or rule",
         "objective": "of the question's latency limits; null where it has none",
+        "cost_per_million": "output tokens, without speculation and with it; null: no price",
         "gain": "speed-up for the goal; null where it is not predictable, as is then p_gain",
         "plan": "what to run; without speculation: method none, k 0",
         "estimate": "describes the plan in `candidate`",

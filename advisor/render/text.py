@@ -242,6 +242,11 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
             lines += paper.wrap(f"{name}: {gain}{f', {without} -> {value}' if value else ''}")
     else:
         lines = [f"{a:15}{b:23}{c:19} {d}".rstrip() for a, b, c, d in rows]
+    if advice.cost_per_million is not None:
+        cost = [number(x) if x is not None else "?" for x in advice.cost_per_million]
+        lines += paper.wrap(
+            f"Per million output tokens: {' without, '.join(cost)} with k = {plan.k}"
+        )
     if not estimate.ttft_ms.predictable and (row := ttft_pair(advice)) is not None:
         load = f"{number(row.concurrency or 1)} x {number(row.input_tokens or 0)} tokens"
         lines += paper.wrap(f"TTFT measured here: {times(row.speedup)} ({load}, k={row.k})", "  ")

@@ -14,7 +14,7 @@ import pytest
 from advisor import recommend
 from advisor.advice.decide import p_objective
 from advisor.advice.explain import measured
-from advisor.advice.explore.within import users_within
+from advisor.advice.explore.within import users_within, with_users
 from advisor.advice.questions import advice_for
 from advisor.domain.nouns import AdvisorError
 from advisor.render.text import advice_text
@@ -189,7 +189,7 @@ def test_only_a_run_of_this_setting_is_said_to_contradict_the_estimate() -> None
 @pytest.mark.parametrize("hardware", ["gb10", "apple-m4-max"])
 def test_objectives_come_with_the_users_that_a_sweep_counts(hardware: str) -> None:
     """And so many keep the objective where that is asked for."""
-    asked = advice_for({"hw": hardware, "concurrency": 64, "max_tpot_ms": 100.0})
+    asked = with_users(advice_for({"hw": hardware, "concurrency": 64, "max_tpot_ms": 100.0}))
     told = asked.objective
     assert told is not None and told.users is not None and told.users_without is not None
     assert asked.candidate is not None

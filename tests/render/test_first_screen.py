@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from advisor.advice.explore.within import with_users
 from advisor.advice.questions import advice_for
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.render.json_out import advice_json
@@ -39,11 +40,11 @@ ALSO = (
 @cache
 def answers() -> tuple[Advice, ...]:
     """Forty answers and those that were seen to be long."""
-    draw, told = random.Random(7), [advice_for(asked) for asked in ALSO]
+    draw, told = random.Random(7), [with_users(advice_for(asked)) for asked in ALSO]
     while len(told) < 40 + len(ALSO):
         asked = {name: draw.choice(values) for name, values in DRAWN.items()}
         try:
-            told.append(advice_for(asked))
+            told.append(with_users(advice_for(asked)))
         except AdvisorError:
             continue
     return tuple(told)

@@ -13,9 +13,9 @@ from typing import Any, cast
 from advisor.advice import decide
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.mix import milliseconds
-from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import Bound, LoadPoint, Within
-from advisor.domain.nouns import LIMITS, AdvisorError, Method, Request
+from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Method, Request
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
 
@@ -80,6 +80,26 @@ def users_within(
         _within([_Try(load, method, k) for load in loads])
         for method, k in sorted(arms, key=lambda arm: arm[1])
     )
+
+
+def with_users(advice: Advice) -> Advice:
+    """The answer with the users that each run serves within its objectives, as a sweep counts them;
+    as it is where it has none, or own runs, which a sweep of users does not know.
+    """
+    told = advice.objective
+    if told is None or advice.facts.own_runs:
+        return advice
+    limits = {"max_tpot_ms": told.max_tpot_ms, "max_ttft_ms": told.max_ttft_ms}
+    k = advice.candidate.k if advice.candidate is not None else 0
+    request, _ = pin_choices(advice.request)
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    arms = {one.k: one for one in users_within(request, given, (k,))}
+    counts = {
+        name: one.sure if one.sure is not None or one.sure_bound == "search" else 0
+        for name, arm in (("users_without", 0), ("users", k or None))
+        if arm is not None and (one := arms.get(arm)) is not None
+    }
+    return advice.model_copy(update={"objective": told.model_copy(update=counts)})
 
 
 def _size(load: LoadPoint) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Sweep
+from advisor.advice.explore.within import with_users
 from advisor.advice.questions import advice_for, no_mtp_answer
 from advisor.advice.questions import question as request_of
 from advisor.cli.serve.question import Question
@@ -64,11 +65,11 @@ def advice(question: Question, what_if: bool = True) -> Advice:
     if plain:
         raise AdvisorError(plain)
     if question.machine:  # its file may have changed
-        return advice_for(asked, what_if)
+        return with_users(advice_for(asked, what_if))
     if not what_if and (known := _advice.lookup(question)) is not None:
         return known
     kept = _advice if what_if else _quick
-    return kept.get(question, lambda: advice_for(asked, what_if))
+    return kept.get(question, lambda: with_users(advice_for(asked, what_if)))
 
 
 def curve(question: Question) -> Sweep:
