@@ -184,8 +184,8 @@ ANSWER = Shape(
     Advice,
     "recommend",
     "request decision decided_by objective cost_per_million gain plan estimate candidate drafter "
-    "findings reasons runners_up evidence would_change defaults launch launch_off launch_on measure_with next_run "
-    "facts",
+    "findings reasons runners_up evidence would_change defaults launch launch_off launch_on "
+    "measure_with next_run facts",
     identity="urn:mtp-advisor:recommend:1",
     about={
         "decided_by": "the step that decided, e.g. estimate or rule",

@@ -71,7 +71,7 @@ def _brief(facts: Facts, row: Evidence, best: Candidate) -> str:
     expected = getattr(best.estimate, PRINTED[row.metric])
     if not expected.predictable:
         return text
-    return f"{text}; {expected.speedup.p50:.2f}x expected{' with yours' if other else ''}"
+    return f"{text}; {expected.speedup.p50:.2f}x expected{' with yours' if other and not k else ''}"
 
 
 def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
