@@ -11,6 +11,7 @@ from advisor.lint.validate import validate
 STYLES = [
     *("__IMAGE_NAME__", "__value__", "@IMAGE_NAME@", "%IMAGE_NAME%", "<your-value>", "{{value}}"),
     *("${VALUE}", "$VALUE", "...", "\u2026", "REPLACE_ME", "YOUR_VALUE", "YOUR-ORG", "CHANGEME"),
+    *("FILL_IN", "PATH_TO_IT", "MODEL_HERE", "xxx", "tbd", "fixme", "$VALUE$"),
     *("change-me", "your-value", "MY_VALUE", "NAME", "[VALUE]", "{value}", "TODO", "XXX", "FIXME"),
 ]
 DOCKER = "docker run --gpus all --ipc=host {} vllm/vllm-openai:v0.25.1 Qwen/Qwen3-8B"
@@ -56,6 +57,18 @@ PLACES = {
         SERVE + """--speculative-config '{"method":"ngram","num_speculative_tokens":"PLACE"}'""",
         "few",
     ),
+    "method of JSON": (
+        "a.sh",
+        SERVE + """--speculative-config '{"method":"PLACE","num_speculative_tokens":2}'""",
+        "none-such",
+    ),
+    "method of YAML": (
+        "a.yaml",
+        "model: a/b\nmax-model-len: 1024\nspeculative-config: {method: 'PLACE', "
+        "num_speculative_tokens: 'PLACE'}\n",
+        "none-such",
+    ),
+    "type of a preset": ("a.ini", "[a]\nmodel = q.gguf\nspec-type = PLACE\n", "none-such"),
     "layers": ("a.sh", LLAMA + "-ngl PLACE", "many"),
     "context": ("a.sh", LLAMA + "-c PLACE", "long"),
     "cache type": ("a.sh", LLAMA + "-ctk PLACE", "tiny"),

@@ -26,6 +26,7 @@ from advisor.readers.syntax.mapped import (
     Mapped,
     join,
     literal,
+    show,
     synthetic,
 )
 from advisor.readers.syntax.placeholders import to_fill
@@ -143,10 +144,10 @@ def option_pairs(document: Node, reading: Reading) -> list[Pair]:
 
 def _json(node: Node, reading: Reading) -> Mapped:
     """A nested mapping as the JSON text that the command line would carry."""
-    whole = json.dumps(plain(node), ensure_ascii=False).replace(HOLE_OPEN, "?")
+    whole = json.dumps(plain(node), ensure_ascii=False)
     parts = _parts(node, reading)
-    if parts.text != whole:  # merged keys, or a deep one
-        return synthetic(whole, node.start)
+    if parts.text != whole or HOLE_OPEN in whole:  # merged keys, a deep one, a template's
+        return synthetic(show(whole), node.start)
     return parts
 
 

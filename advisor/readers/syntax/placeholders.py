@@ -24,13 +24,16 @@ _MARKS = (
     r"\[[A-Z][A-Z0-9_]{2,}\]",
     r"(?<![\w.])\.\.\.(?![\w.])",
     "\u2026",
+    r"<<[A-Za-z]\w*>>|#\{\w+\}|(?<![\w$])\$[A-Z]\w*\$(?!\w)",
+    r"(?<![\w.-])(?:[xX]{3,}|(?i:tbd|todo|fixme))(?![\w.-])",
+    r"(?<![A-Za-z])(?:FILL[_-](?:IN|ME)|PATH_TO_\w+|[A-Z]+_(?:NAME|HERE))(?![A-Za-z])",
     r"YOUR|PLACEHOLDER|TODO|FIXME|(?<![A-Za-z])(?:REPLACE|CHANGE|INSERT|PIN|TBD|XXX)(?![a-z])",
     r"(?<![A-Za-z])(?:[Yy]our[_-]\w|(?:change|replace)[_-]?me(?![a-z]))",
 )
 _LEFT_OPEN = lazy_re("|".join(_MARKS))
 _LIKELY = lazy_re(  # most words have none
     r"[<{]|[%$]\(|\.\.\.|__|@[A-Z]|%[A-Z]|\[[A-Z]|\u2026|YOUR|PLACE|TODO|FIXME|REPL|CHANGE|INSERT"
-    r"|PIN|TBD|XXX|our[_-]|me"
+    r"|PIN|TBD|XXX|our[_-]|me|FILL|PATH_|_NAME|_HERE|[xX]{3}|#\{|\$\w+\$|(?i:tbd|todo|fixme)"
 )
 _SIGN = lazy_re(r"[${<\ue000]|%[\w({]")
 _CAPITALS = lazy_re(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.spelling import is_only_near
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import is_release_pinned, json_fix, value_fix
@@ -50,6 +51,9 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         )
         return
     near = MEANT.get(method.lower()) or nearest(method, choices)
+    meant = slip(method, near) or method.lower() in MEANT
+    if to_fill(method, named=not meant):
+        return
     later = [one for one in catalogue(case).versions if method in _choices(catalogue(case), one)]
     said = f"vLLM has no speculative method '{method}'" + (
         f" before {later[0]}" if later else f"; use '{near}'" if near else ""
@@ -66,7 +70,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         fix=fix,
         versions="all catalogued releases",
         everywhere=not later,
-        slip=not later and (slip(method, near) or method.lower() in MEANT),
+        slip=not later and meant,
         sole=is_only_near(method, near, choices),
     )
 

@@ -6,6 +6,7 @@ from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
+from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags, model_text
 from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix, value_fix
@@ -90,6 +91,8 @@ def spec_type_too_new(case: Case) -> Iterator[Hit]:
             )
         elif since is None and word not in KNOWN and word not in RENAMED:
             near = nearest(word, sorted(KNOWN))
+            if to_fill(word, named=not slip(word, near)):
+                continue
             what = f"Use {near}." if near else "Use draft-mtp for a model with its own MTP head."
             yield Hit(
                 f"llama.cpp has no speculative type '{word}'; "
