@@ -129,9 +129,7 @@ _MODULE = lazy_re(r"(?:vllm|sglang)(?:\.[\w-]+)+(?<!\.py)")
 
 
 def _check_start(words: list[Mapped], first: int, reading: Reading) -> None:
-    """Say where the words before an engine's arguments start nothing: a misspelt command or module,
-    a module without -m.
-    """
+    """Say where the words before an engine's arguments start nothing."""
     word, text = words[first - 1], words[first - 1].text
     before = base_name(words[first - 2]) if first > 1 else ""
     if base_name(word) == "vllm":
@@ -174,9 +172,7 @@ _CONTAINER_CARE = frozenset(
 
 
 def _starts_nothing(words: list[Mapped], i: int) -> bool:
-    """An item of a list of prose, a cmdlet of PowerShell that is given a name, and `docker stats
-    llama-server`, `docker exec llama-server ls`, `kubectl logs pod -c llama-server -f`.
-    """
+    """A list item of prose, a cmdlet with a name, `docker stats llama-server`, `kubectl logs`."""
     if words[i].text in _BULLETS or CMDLET.fullmatch(words[i].text):
         return True
     if base_name(words[i]) in CLUSTER and all(word.text != "--" for word in words):
@@ -214,9 +210,7 @@ _LETTERS = lazy_re(r"[A-Za-z]+[,.:;]?")
 
 
 def _is_prose(engine: str, args: list[Mapped]) -> bool:
-    """Whether a sentence goes on behind the program's name: `ok "llama-server built and linked"`.
-    llama-server takes no word without a dash, the others a model's name.
-    """
+    """Whether a sentence goes on behind the program's name: `"llama-server built and linked"`."""
     taken = 2 if gguf_engine(engine) else 3
     return len(args) >= taken and all(_LETTERS.fullmatch(word.text) for word in args[:taken])
 

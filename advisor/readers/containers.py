@@ -98,9 +98,7 @@ def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
 
 
 def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int = 0) -> bool:
-    """Find what a container starts: entrypoint and arguments, else what its image is known to
-    start.
-    """
+    """Find what a container starts, else what its image is known to start."""
     around, env = ran.around, ran.env
     check_tag(around, reading)
     words = [*(ran.entrypoint or []), *ran.args]
@@ -219,9 +217,7 @@ def _inside(ran: ContainerRun) -> Scope:
 
 
 def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:
-    """Whether the first word is a program of its own (`sleep infinity`, `sh -c "hf download ..."`),
-    not an argument.
-    """
+    """Whether the first word is a program of its own (`sleep infinity`), not an argument."""
     name = base_name(first)
     if name in BYSTANDERS or name in SHELLS:
         return True
@@ -255,9 +251,7 @@ _SIGNS = {
 
 
 def engine_by_options(words: list[Mapped]) -> str | None:
-    """The engine whose own options these are: at least two of one engine's and of no other's
-    more.
-    """
+    """The engine with at least two of these as its own options, and no other with more."""
     names = {
         "--" + t[2:].replace("_", "-") if (t := w.text.split("=")[0]).startswith("--") else t
         for w in words
@@ -267,9 +261,7 @@ def engine_by_options(words: list[Mapped]) -> str | None:
 
 
 def _from_env(engine: str, env: Env, words: list[Mapped], worker: bool = False) -> list[Mapped]:
-    """Options that a wrapper image takes from its environment (EXTRA_ARGS, MODEL_ID, CONTEXT_LEN
-    ...); RunPod's worker takes every one.
-    """
+    """Options that an image takes from its environment (EXTRA_ARGS); RunPod's takes all."""
     made_words: list[Mapped] = []
     has_model = any(
         word.text.split("=")[0] in ("--model", "--model-path", "-m", "-hf", "--hf-repo")

@@ -191,9 +191,7 @@ def _by_content(text: str, first: str) -> str:
 
 
 def _only_assignments(text: str) -> bool:
-    """Whether every line is NAME=value, and none holds a command (`CMD="vllm serve ..."` is a
-    script's).
-    """
+    """Whether every line is NAME=value, and none holds a command."""
     lines = [
         line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
     ]

@@ -57,9 +57,7 @@ def docker_run(
 
 
 def _is_hole(word: Mapped) -> bool:
-    """An unset variable alone among the options, or the dots of options left out; an image in a
-    variable is told by its name.
-    """
+    """An unset variable, or dots, among the options; an image is told by its name."""
     hole = word.text.startswith(HOLE_OPEN) or word.text in ("...", "\u2026")
     return hole and not re.search(r"image|img|container", word.text, re.I)
 

@@ -27,9 +27,7 @@ _IK_ONLY = frozenset(_IK_OPTIONS.split())
 
 
 class EnvItem(NamedTuple):
-    """One variable of a process: its value (None: passed through from outside) and where its name
-    stands.
-    """
+    """A variable's value (None: from outside) and where its name stands."""
 
     value: Mapped | None
     at: int = -1
@@ -39,9 +37,7 @@ Env = dict[str, EnvItem]
 
 
 class Surroundings:
-    """What stands around a command: the image (`tag` where that is a field of its own) and its
-    container's settings.
-    """
+    """A command's image (`tag`: a field of its own) and its container's settings."""
 
     def __init__(
         self, image: Mapped | None = None, tag: Mapped | None = None, kind: str = "", name: str = ""
@@ -139,9 +135,7 @@ class EngineCommand:
 
 
 def is_ik(found: EngineCommand) -> bool:
-    """Whether the image says so, or it is no other fork's and the command has options that only
-    ik_llama.cpp knows.
-    """
+    """Whether the image says so, or the command has options of ik_llama.cpp alone."""
     image = found.around.image_text() if found.around is not None else ""
     if _IK_LLAMA.search(image.lower()):
         return True

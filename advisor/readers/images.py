@@ -77,9 +77,7 @@ def fork_of_values(flags: Iterable[Flag]) -> str | None:
 
 
 def counts_for(image: str, engine: str) -> bool:
-    """Whether the tag of an image can be the engine's release: not where the image is another
-    product that holds it.
-    """
+    """Whether an image's tag can be the engine's release: not another product's."""
     name = split_image(image.lower())[0]
     named = engine_of_image(name)
     return (
@@ -116,17 +114,13 @@ INSTALL = lazy_re(
 
 
 def image_comment(text: str) -> tuple[str, int] | None:
-    """An `# image: name:tag` comment, which scripts that run inside a container carry: the image
-    and its offset.
-    """
+    """The image of an `# image: name:tag` comment of a script, and its offset."""
     found = _COMMENT_IMAGE.search(text)
     return (found.group(1), found.start(1)) if found else None
 
 
 def version_in_text(text: str, engine: str) -> tuple[str | None, bool]:
-    """A version that the file names for the engine, and whether it installs it (else a comment or a
-    message says it).
-    """
+    """A version in the text, and whether it is installed (else only said)."""
     words = {"vllm": ("vllm",), "sglang": ("sglang",)}.get(
         engine, ("llama.cpp", "llamacpp", "llama-server")
     )
@@ -145,9 +139,7 @@ NAME = "sglang-diffusion"
 
 
 def diffusion_note(launch: Launch) -> str | None:
-    """What to say of a launch that starts the diffusion server; None for the language model
-    server.
-    """
+    """What to say of the diffusion server; None for the language model server."""
     other = traits(launch.engine).diffusion
     return answer(other) if other is not None and is_diffusion(launch) else None
 

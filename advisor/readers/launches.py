@@ -104,9 +104,7 @@ class LaunchMaker:
         return launch.model_copy(update=extra) if extra else launch
 
     def _named_model(self, launch: Launch, extra: dict[str, Any], notes: list[str]) -> None:
-        """A model that the command takes from outside, where the rest of the file (a message, a
-        comment) names just one.
-        """
+        """A model from outside, where the rest of the file names just one."""
         if len(self.found) > 1 or (
             launch.model and knowledge.llm_from_text(launch.model) is not None
         ):
@@ -122,9 +120,7 @@ class LaunchMaker:
             )
 
     def _models_in_text(self) -> dict[str, tuple[str, int]]:
-        """The known models that the file's text names, with the name and its offset; looked for
-        once a file.
-        """
+        """The known models in the file's text, with name and offset; found once a file."""
         if self.named is None:
             self.named = {}
             for said in _MODEL_NAME.finditer(self.source.text[:200_000]):
@@ -207,9 +203,7 @@ class LaunchMaker:
         return start, end
 
     def _is_open_end(self, found: EngineCommand, number: int, adapter: Adapter) -> bool:
-        """Whether a word that is nothing but an unset variable stands where options stand, not
-        where a value does.
-        """
+        """Whether an unset variable stands where options do, not where a value does."""
         text = found.words[number].text
         if not (text.startswith(HOLE_OPEN) and text.find(HOLE_CLOSE) == len(text) - 1):
             return False
@@ -261,9 +255,7 @@ class LaunchMaker:
         return self.said[engine]
 
     def _version(self, found: EngineCommand) -> tuple[str | None, str | None, bool]:
-        """Version text, fork, and whether the text fixes what runs (an image, an installation) or
-        only names it.
-        """
+        """Version text, fork, and whether the text fixes what runs or only names it."""
         sure = True
         image = found.around.image_text() if found.around else ""
         tag = (

@@ -56,9 +56,7 @@ _NAMESAKE = lazy_re(r"\.(?:sh|py|ps1|bat|cmd|js|service|log|json|ya?ml|conf|ini|
 
 
 def base_name(word: Mapped) -> str:
-    """The program's name without folder and `.exe`; of an unset variable its name (`$LLAMA_SERVER`
-    -> llama-server).
-    """
+    """The program's name without folder and `.exe`; of a variable its own name."""
     text = word.text
     if text.startswith(HOLE_OPEN) and text.endswith(HOLE_CLOSE):
         text = text[1:-1].lower().replace("_", "-")

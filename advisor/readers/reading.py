@@ -133,15 +133,11 @@ class Reading:
         return bool(reader("command")(words, self, env, **about))
 
     def shell(self, text: Mapped, scope: Scope | None = None, **about: Any) -> bool:
-        """Read a shell text; `about` as `syntax.shell.Shell` takes it. Whether it starts an
-        engine.
-        """
+        """Read a shell text (`about` as Shell takes it). Whether it starts an engine."""
         return bool(reader("shell")(text, self, scope, **about).run())
 
     def inside(self, text: Mapped, depth: int, name: str = "") -> None:
-        """Read a text that stands inside another file (a here-document, a ConfigMap's value, a code
-        block).
-        """
+        """Read a text inside another file (a here-document, a ConfigMap's value)."""
         reader("inside")(text, self, depth, name)
 
     def run_at(self, before: int, at: int) -> None:

@@ -238,9 +238,7 @@ class Redactor:
             self.values.add(value)
 
     def clean(self, text: str, words: bool = True) -> str:
-        """The text without secrets; without `words` those that are plain words stay, which a text
-        about another file has by chance.
-        """
+        """The text without secrets; without `words` plain words stay, met by chance."""
         for value in sorted(self.values, key=len, reverse=True):
             if value in text and (words or not value.isalpha()):
                 text = _replace(text, value)
@@ -277,9 +275,7 @@ _NAMED = lazy_re(r"""name:\s*["']?(\w+)["']?\s*\n\s*value:\s*["']?([^\s"'#]+)"""
 
 
 def learn_from_text(redactor: Redactor, text: str) -> None:
-    """Find `NAME=value` and `NAME: value` with a telling name anywhere in a text, for the lines
-    that a diff shows.
-    """
+    """Find `NAME=value` with a telling name anywhere, for the lines of a diff."""
     lines = text.split("\n")
     for number in _telling_lines(text.lower())[:MAX_LINES]:  # of YAML with its value on the next
         _learn(redactor, "\n".join(lines[number : number + 2])[:MAX_LINE], text)

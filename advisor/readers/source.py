@@ -23,9 +23,7 @@ _HOLES = lazy_re(f"[{HOLE_OPEN}{HOLE_CLOSE}]")
 
 
 class SourceText:
-    """One text with its name. `encoding` is what it must be written back in; `bom` stands before it
-    in the file.
-    """
+    """A text with its name, the encoding to write it back in, and its byte-order mark."""
 
     def __init__(
         self,
@@ -43,18 +41,14 @@ class SourceText:
         return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column, both from 1, of an offset; (0, 0) for an offset that is not in the
-        file.
-        """
+        """Line and column from 1; (0, 0) for an offset that is not in the file."""
         if offset < 0:
             return 0, 0
         line = bisect_right(self.starts, offset)
         return line, offset - self.starts[line - 1] + 1
 
     def line_text(self, line: int) -> str:
-        """The text of a line counted from 1, without its newline; "" for a line that is not
-        there.
-        """
+        """A line, counted from 1, without its newline; "" for one that is not there."""
         if not 1 <= line <= len(self.starts):
             return ""
         end = self.starts[line] if line < len(self.starts) else len(self.text)
@@ -62,9 +56,7 @@ class SourceText:
 
 
 def open_source(path: str) -> SourceText:
-    """Read a file. Raises AdvisorError for what is no regular file, too large, binary or not
-    readable.
-    """
+    """Read a file. Raises AdvisorError for no regular file, a large or binary one."""
     return decode(read_bytes_safely(path, MAX_BYTES), path)
 
 

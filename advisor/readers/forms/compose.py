@@ -73,9 +73,7 @@ def _read_service(key: Node, service: Node, services: Node, reading: Reading) ->
 
 
 def _words(node: Node | None, reading: Reading, scope: Scope) -> list[Mapped] | None:
-    """A command given as a list (one word an item) or as text (split by the shell's quoting
-    rules).
-    """
+    """A command as a list, or as text that the shell's rules split."""
     if node is None or node.is_null:
         return None
     if node.kind == "seq":

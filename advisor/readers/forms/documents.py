@@ -53,9 +53,7 @@ _OPTION = lazy_re(r"--?[A-Za-z]")
 
 
 def _is_named_only(found: EngineCommand) -> bool:
-    """Whether a block, such as a diagram or a list of files, names llama-server and nothing that it
-    is to do.
-    """
+    """Whether a block names llama-server and nothing that it is to do."""
     return (
         gguf_engine(found.engine)
         and not found.pairs
@@ -91,9 +89,7 @@ def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> N
 
 
 def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
-    """Read an inner text by a reader that takes whole files, then move what it found to its place
-    in this file.
-    """
+    """Read an inner text by a reader of files, and move what it found to its place here."""
     inner = Reading(SourceText(text.text, reading.source.name), reading.redactor)
     inner.steps = reading.steps
     try:

@@ -87,9 +87,7 @@ def read_llmkube(document: Node, documents: list[Node], reading: Reading) -> Non
 
 
 def _spec_args(spec: Node, reading: Reading) -> list[Mapped]:
-    """`args` beside a `command` of its own: passed on as they stand, after the engine's own
-    subcommand.
-    """
+    """`args` beside a `command`: passed on, after the engine's own subcommand."""
     words = words_of(spec.get("args"), reading) or []
     return words[1:] if words and words[0].text in ("serve", "vllm") else words
 
@@ -194,9 +192,7 @@ def option_words(key: Node, value: Node, engine: str, reading: Reading) -> list[
 
 
 def model_service(node: Node, document: Node, reading: Reading) -> list[Mapped]:
-    """What llm-d's chart adds to a container: the model of `modelArtifacts`, the parallelism of its
-    role.
-    """
+    """What llm-d's chart adds: the model of `modelArtifacts`, its role's parallelism."""
     words: list[Mapped] = []
     model = document.path("modelArtifacts.name") or document.path("modelArtifacts.uri")
     if model is not None and model.kind == "scalar":
@@ -213,9 +209,7 @@ def model_service(node: Node, document: Node, reading: Reading) -> list[Mapped]:
 
 
 def kserve_word(word: Mapped) -> Mapped:
-    """The words of KServe's own Hugging Face server for what vLLM calls --model and
-    --served-model-name.
-    """
+    """KServe's own words for vLLM's --model and --served-model-name."""
     for theirs, ours in (
         ("--model_id", "--model"),
         ("--model_dir", "--model"),

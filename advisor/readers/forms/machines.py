@@ -28,9 +28,7 @@ _IMAGE = lazy_re(r"(?:docker:)?([\w.-]+(?::\d+)?(?:/[\w.-]+)+(?:[:@][\w.:-]+)?)"
 
 
 def attach_machines(document: Node, reading: Reading) -> None:
-    """Give the servers of a document the GPUs and the image that it names beside them; nothing
-    where it names several.
-    """
+    """Give a document's servers the GPU and image beside them; nothing where there are several."""
     inside = [one for one in reading.found if document.start <= one.at <= document.end]
     if not inside:
         return

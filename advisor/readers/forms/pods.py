@@ -91,9 +91,7 @@ def words_of(node: Node | None, reading: Reading, env: Env | None = None) -> lis
 
 
 def mapping_words(node: Node, reading: Reading, fields: bool = False) -> list[Mapped]:
-    """Arguments as a mapping of option to value (some charts); `fields` of a class have
-    underscores.
-    """
+    """Arguments as a mapping (some charts); `fields` of a class have underscores."""
     words: list[Mapped] = []
     for key, value in node.entries():
         if value.kind != "scalar" or value.truth is False:
@@ -182,9 +180,7 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
 
 
 def _probe_budget(node: Node) -> tuple[float | None, str]:
-    """Seconds until a startup probe, or without one a liveness probe, kills the server; and which
-    of the two it is.
-    """
+    """Seconds until a startup (else liveness) probe kills the server, and which it is."""
     probes = node.get("probes", "probeOverrides")
     startup = node.get("startupProbe") or (probes.get("startup") if probes is not None else None)
     liveness = node.get("livenessProbe") or (probes.get("liveness") if probes is not None else None)

@@ -107,9 +107,7 @@ def preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
 
 
 def _are_options(pairs: list[Pair]) -> bool:
-    """Whether most of these keys are llama-server's: `model = ...` also stands in the settings of
-    other programs.
-    """
+    """Whether most of these keys are llama-server's: others have a `model = ...` too."""
     find = engines.get("llama-server").catalogue.find
     keys = [key.text for key, _ in pairs]
     known = sum(
@@ -119,9 +117,7 @@ def _are_options(pairs: list[Pair]) -> bool:
 
 
 def read_env_file(reading: Reading) -> None:
-    """A file of NAME=value lines that sets llama-server up by its LLAMA_ARG_* variables, or a
-    wrapper's arguments.
-    """
+    """NAME=value lines: llama-server's LLAMA_ARG_* variables, or a wrapper's arguments."""
     reading.form = "env"
     env: Env = {}
     for _, pairs in sections(

@@ -139,9 +139,7 @@ class Program(PythonValues):
                 self._env_item(node.args[0], node.args[1])
 
     def _partial(self, nodes: list[ast.AST]) -> set[int]:
-        """Ids of the texts that are only a part of a longer one. The tree is walked from above: a
-        sum before its pieces.
-        """
+        """Ids of the texts that are a part of a longer one."""
         partial: set[int] = set()
         for node in nodes:
             if isinstance(node, ast.Call) and (pattern := self.format_of(node)) is not None:

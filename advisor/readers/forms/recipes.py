@@ -67,9 +67,7 @@ def _read_script(text: Mapped, env: Env, reading: Reading, around: Surroundings 
 
 
 def _task(node: Node, reading: Reading) -> Surroundings:
-    """What a task asks for: `resources: {accelerators: H100:4}` of SkyPilot, `container: IMAGE` of
-    sparkrun and others.
-    """
+    """What a task asks for: `resources.accelerators` of SkyPilot, `container` of sparkrun."""
     around = Surroundings(kind="recipe")
     wanted = node.path("resources.accelerators")
     count = re.fullmatch(r"[\w-]+:(\d{1,3})", wanted.text) if wanted is not None else None
@@ -86,9 +84,7 @@ def _task(node: Node, reading: Reading) -> Surroundings:
 def _script_lines(
     key: Node, value: Node, env: Env, reading: Reading, around: Surroundings | None
 ) -> None:
-    """A list whose items are whole commands; one of single words is a container's, which has its
-    own reader.
-    """
+    """A list of whole commands; single words are a container's."""
     lines = [item for item in value.items if item.kind == "scalar" and item.text.strip()]
     if _ARGUMENTS.fullmatch(key.text) or not any(
         " " in line.text and ENGINE_TEXT.search(line.text) for line in lines

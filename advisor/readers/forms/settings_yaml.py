@@ -75,9 +75,7 @@ def engine_of_settings(document: Node, only: str = "") -> str | None:
 
 
 def _is_foreign(names: set[str], engine: str) -> bool:
-    """Whether the keys are names of a program's own that passes some of them on: several are no
-    option of the engine, and resemble none.
-    """
+    """Whether several keys are no option of the engine, and resemble none."""
     known = engines.get(engine).catalogue
     strange = [f"--{one}" for one in names if one and known.match(f"--{one}", None) is None]
     if len(strange) < 2:
@@ -207,9 +205,7 @@ def is_ray_serve(document: Node) -> bool:
 
 
 def read_workers(document: Node, reading: Reading) -> bool:
-    """Settings that stand under their engine's name (KAITO), or of each kind of worker under
-    `backend.<engine>_config` (srt-slurm); whether there are any.
-    """
+    """Settings under their engine's name (KAITO) or `backend.<engine>_config` (srt-slurm)."""
     backend, known = document.get("backend"), len(reading.found)
     for engine in ("vllm", "sglang"):
         for holder in (document.get(engine), document.path(f"backend.{engine}_config")):
@@ -295,9 +291,7 @@ def read_yaml(reading: Reading) -> None:
 
 
 def _is_schema(document: Node) -> bool:
-    """Whether a document says which keys a configuration may have (JSON Schema, a chart's
-    values.schema.json), instead of giving them values.
-    """
+    """Whether a document is a schema: it says which keys a configuration may have."""
     if document.kind != "map":
         return False
     schema, parts = document.get("$schema"), document.get("properties")

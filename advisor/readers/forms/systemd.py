@@ -82,9 +82,7 @@ def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[s
 
 
 def _words(value: Mapped, known: dict[str, Mapped]) -> list[Mapped]:
-    """systemd's splitting: quotes, `${X}` one word, `$X` as its own word several words, `%i`, `$$`,
-    `%%`.
-    """
+    """systemd's splitting: quotes, `$X` as a word several words, `%i`, `$$`, `%%`."""
     words: list[Mapped] = []
     for word in split_words(value, dollars=False):
         alone = re.fullmatch(r"\$([A-Za-z_]\w*)", word.text)
@@ -117,9 +115,7 @@ def _specifiers(value: Mapped, known: dict[str, Mapped]) -> Mapped:
 
 
 def _entries(text: str) -> list[tuple[str, str, Mapped]]:
-    """(section, key, value) with continued lines joined by one space; comments inside a
-    continuation are dropped.
-    """
+    """(section, key, value), continued lines joined by a space, comments dropped."""
     result: list[tuple[str, str, Mapped]] = []
     section, at = "", 0
     key: str | None = None

@@ -133,9 +133,7 @@ def _merge_scopes(shell: ShellState, scopes: list[Scope], at: int) -> Scope:
 
 
 def _longer(one: list[Mapped] | None, other: list[Mapped] | None) -> list[Mapped] | None:
-    """The positional parameters after a condition: a branch that says `set -- --option "$@"` adds
-    to them.
-    """
+    """The positional parameters after a condition with `set -- --option "$@"`."""
     mine, theirs = _texts(one), _texts(other)
     grown = len(theirs) > len(mine) and (
         theirs[len(theirs) - len(mine) :] == mine or theirs[: len(mine)] == mine

@@ -67,9 +67,7 @@ def options_behind(
 
 
 def options_after_blanks(command: Mapped, reading: Reading) -> CutOff | None:
-    """The options behind a line's backslash and blanks, where the command ends to the shell; None
-    if there are none.
-    """
+    """The options behind a backslash with blanks, where the command ends; else None."""
     loose = LOOSE_END.search(command.text) or _EMPTY.search(command.text)
     if loose is None:
         return None

@@ -43,9 +43,7 @@ class GrownLists:
         self.judged = 0
 
     def read(self, body: list[ast.stmt], lists: dict[str, ast.expr], depth: int = 0) -> None:
-        """Follow the statements of one body in order; `lists` holds which node a name stands
-        for.
-        """
+        """Follow a body's statements in order; `lists`: the node that a name stands for."""
         if depth > MAX_DEPTH:
             return
         for statement in body:
@@ -118,9 +116,7 @@ class GrownLists:
             lists.pop(name, None)
 
     def _add(self, name: str, value: ast.expr, lists: dict[str, ast.expr]) -> None:
-        """Only what can be read as more of the same: words to a list, a text to a text, keys to a
-        dictionary.
-        """
+        """More of the same alone: words to a list, text to a text, keys to a dictionary."""
         known, base = self.follow(value), lists.get(name)
         if base is None or known is base:
             return

@@ -26,9 +26,7 @@ _NOT_IN_A_NAME = lazy_re(
 
 
 class Mapped:
-    """`text` and, for each character, its offset in the file (-1: not literally there). Immutable
-    by convention.
-    """
+    """`text` and the offset of each character in the file (-1: not there). Never changed."""
 
     __slots__ = ("pos", "text")
 
@@ -90,16 +88,12 @@ def literal(text: str, start: int = 0) -> Mapped:
 
 
 def synthetic(text: str, at: int = -1) -> Mapped:
-    """Text that does not stand in the file; `at` is where its cause stands (for the line number
-    only).
-    """
+    """Text that is not in the file; `at` is its cause, for the line number only."""
     return Mapped(text, [at] + [-1] * (len(text) - 1) if text else [])
 
 
 def hole(name: str, at: int = -1) -> Mapped:
-    """A variable, or a command's output, whose value is not known: one atom, whatever stands in its
-    name.
-    """
+    """An unknown variable, or a command's output: one atom, whatever its name holds."""
     name = " ".join(_NOT_IN_A_NAME.sub("", name).split())
     return synthetic(f"{HOLE_OPEN}{name}{HOLE_CLOSE}", at)
 
@@ -145,9 +139,7 @@ MAX_TEXT = 100_000  # what the values of one text may come to; those beyond it a
 def replace_matches(
     text: Mapped, pattern: re.Pattern[str], value: Callable[[re.Match[str], int], Mapped | None]
 ) -> Mapped:
-    """The text with each match replaced by a value, which is asked for the match and its offset in
-    the file; None keeps it.
-    """
+    """The text with each match replaced by the value for it; None keeps the match."""
     parts: list[Mapped] = []
     done = size = 0
     for found in pattern.finditer(text.text):
@@ -161,9 +153,7 @@ def replace_matches(
 
 
 def placeholders_to_holes(text: Mapped) -> Mapped:
-    """A shell text whose placeholders (`<name>`, `{a name}`) and templates (`{{ name }}`) are
-    holes.
-    """
+    """A shell text whose placeholders (`<name>`) and templates (`{{ name }}`) are holes."""
     if "<" not in text.text and "{" not in text.text:
         return text
 
@@ -177,9 +167,7 @@ _FIELD = lazy_re(r"\{\{|\}\}|\{([A-Za-z_][\w.\[\]]*|\d*)(?:![rsa])?(?::[^{}\n]{0
 
 
 def fill_format(text: Mapped, values: list[Mapped], named: dict[str, Mapped]) -> Mapped:
-    """As Python's `str.format` fills a text: `{name}`, `{0}`, `{}`, and doubled braces for single
-    ones.
-    """
+    """As `str.format`: `{name}`, `{0}`, `{}`, and doubled braces for single ones."""
     left = iter(values)
 
     def value(found: re.Match[str], at: int) -> Mapped | None:

@@ -89,9 +89,7 @@ def parts_of_sum(node: ast.expr) -> set[int]:
 
 
 def path_parts(node: ast.expr) -> list[ast.expr]:
-    """What `root / "bin" / name` and `os.path.join(root, "bin")` put together; empty for anything
-    else.
-    """
+    """What `root / "bin" / name` and `os.path.join` put together; else empty."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         parts: list[ast.expr] = []
         while (
@@ -108,9 +106,7 @@ def path_parts(node: ast.expr) -> list[ast.expr]:
 
 
 def first_name(node: ast.AST) -> ast.Name | None:
-    """The name whose text this one continues with options: `cmd + " --port 1"`, `f"{cmd} --port
-    {port}"`.
-    """
+    """The name that this text continues with options: `cmd + " --port 1"`."""
     parts: list[ast.expr] = []
     if isinstance(node, ast.JoinedStr):
         parts = [
@@ -126,9 +122,7 @@ def first_name(node: ast.AST) -> ast.Name | None:
 
 
 def pieces(node: ast.AST) -> set[int]:
-    """Ids of the nodes that are only a part of this text: on their own they would be read as a
-    command cut short.
-    """
+    """Ids of the nodes that are a part of this text: no commands of their own."""
     found: set[int] = set()
     waiting: list[ast.AST] = [node]
     while waiting:

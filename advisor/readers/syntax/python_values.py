@@ -51,9 +51,7 @@ class PythonValues:
         self.work = 0
 
     def entries(self, node: ast.expr, depth: int = 0) -> dict[str, tuple[int, ast.expr]] | None:
-        """A dictionary's keys with their places and values, later additions included; None if the
-        file does not tell.
-        """
+        """A dictionary's keys and values, later ones too; None if the file does not tell."""
         node = self.follow(node)
         if not self.worth(10 * STEP) or depth > 8 or not is_dictionary(node):
             return None
@@ -115,9 +113,7 @@ class PythonValues:
         return verdict
 
     def text(self, node: ast.expr, depth: int = 0) -> Mapped:
-        """A value as the text that the command line would carry; what the file does not hold is a
-        hole.
-        """
+        """A value as the command line's text; what the file does not hold is a hole."""
         node = self.follow(node)
         if not self.worth(STEP):
             return hole("...", self.at(node))
@@ -272,9 +268,7 @@ class PythonValues:
 
 
 def foreign_names(nodes: Iterable[ast.AST], but: tuple[str, ...]) -> frozenset[str]:
-    """The names that a program imports from other libraries than these: `LLM` is also a class of
-    TensorRT-LLM and of PyTorch Geometric.
-    """
+    """The names imported from other libraries: `LLM` is a class of TensorRT-LLM too."""
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and not node.level:

@@ -150,9 +150,7 @@ def _has_hole(value: Value) -> bool:
 
 
 def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:
-    """Compose's own substitution: `$$`, `$NAME`, `${NAME}` with defaults. Quotes mean nothing
-    here.
-    """
+    """Compose's substitution: `$$`, `$NAME`, `${NAME}` with defaults; no quotes."""
     text = source.text
     if "$" not in text:
         return source
@@ -190,9 +188,7 @@ def _reference(
 
 
 def closing_index(text: str, start: int) -> int:
-    """Index of the brace, or parenthesis, that closes the one at `start`, quotes and nesting seen;
-    -1 if there is none.
-    """
+    """Index of the brace that closes the one at `start`, nesting seen; -1 without one."""
     opener = text[start]
     closer = {"{": "}", "(": ")"}[opener]
     depth, quote, i = 0, "", start

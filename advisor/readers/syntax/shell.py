@@ -61,9 +61,7 @@ def _parsable(text: str) -> bytes:
 
 
 def parse(text: str) -> Node:
-    """The root of the syntax tree, by tree-sitter's grammar of bash; its byte offsets are offsets
-    of characters in the text.
-    """
+    """The root of tree-sitter's tree of bash; its offsets are those of characters."""
     return _parser().parse(_parsable(text)).root_node
 
 
@@ -100,9 +98,7 @@ class Shell(ShellState):
         return len(self.reading.found) > before
 
     def _with_arguments(self, root: Node) -> None:
-        """A script that starts a server only when it is told to, `if [ "${1:-}" = --serve ]`: read
-        as if it were given words.
-        """
+        """A script that starts a server with `--serve` alone is read as if it had it."""
         self.scope = Scope(self.given, [hole(number) for number in "123"])
         self.scope.substitute = self.output_of
         self.functions, self.called = {}, set()
@@ -142,9 +138,7 @@ class Shell(ShellState):
         return ended
 
     def execute(self, words: list[Mapped], env: Env, at: int) -> bool:
-        """What one command does to our knowledge: builtins and functions here, all else may start
-        an engine.
-        """
+        """What a command does: builtins and functions here, others may start an engine."""
         if not words:
             return False
         first = words[0].text
@@ -197,9 +191,7 @@ class Shell(ShellState):
         return self.statement(body) if body is not None else False
 
     def _heredoc(self, node: Node) -> None:
-        """A configuration written out by the script (`cat > compose.yml <<EOF`) is read as a file
-        of its own.
-        """
+        """A file that the script writes (`cat > compose.yml <<EOF`) is read as such."""
         body = next((child for child in node.named_children if child.type == "heredoc_body"), None)
         if body is None or self.depth > 3:
             return

@@ -117,9 +117,7 @@ _IN_HERE_TEXT = lazy_re(r"\$(\([^()\n]*\))|\\([\\$`\n])")
 
 
 def output_of(body: Mapped, scope: Scope) -> Mapped | None:
-    """What `$(...)` prints, for echo and a here-document through cat; None if not
-    known.
-    """
+    """What `$(...)` prints, of echo and cat of a here-document; None if not known."""
     text = body.text.strip()
     if text.startswith("cat <<"):
         found = re.match(
@@ -138,9 +136,7 @@ def output_of(body: Mapped, scope: Scope) -> Mapped | None:
 
 
 def here_text(text: Mapped, scope: Scope) -> Mapped:
-    r"""An unquoted here-document: variables, `\\`, `\$` and joined lines; what a substitution
-    prints is not known.
-    """
+    """An unquoted here-document: variables, `\\`, `\\$`, joined lines; no substitution."""
     parts: list[Mapped] = []
     done = 0
     for found in _IN_HERE_TEXT.finditer(text.text):

@@ -30,9 +30,7 @@ MAX_HEADER = 200
 
 
 def without_templates(text: str) -> str:
-    """Lines that are only template are comments, or vanish in a block of text; expressions inside
-    values are holes.
-    """
+    """Template lines vanish or become comments; expressions inside values are holes."""
     text = _in_blocks(text)
     text = _JINJA_LINE.sub(_comment, text)
     text = _LINE.sub(_comment, text)
@@ -58,9 +56,7 @@ def _hole(found: re.Match[str]) -> str:
 
 
 def _in_blocks(text: str) -> str:
-    """Take the control lines out of `|` and `>` blocks: a comment there would end the command that
-    goes on below it.
-    """
+    """Take control lines out of `|` and `>` blocks: a comment would end the command."""
     lines = text.split("\n")
     breaks = ["\n"] * len(lines)  # what stands before each line
     alone = [bool(_LINE.fullmatch(line) or _JINJA_LINE.fullmatch(line)) for line in lines]
@@ -104,9 +100,7 @@ def _indent(line: str) -> int:
 
 
 def _indents_below(lines: list[str], alone: list[bool]) -> list[int]:
-    """For each line the indentation of the next one that has text of its own; -1 where there is
-    none.
-    """
+    """The indentation of the next line with text, for each line; -1 without one."""
     below = [-1] * len(lines)
     for number in range(len(lines) - 2, -1, -1):
         following = lines[number + 1]

@@ -46,16 +46,12 @@ MAX_UNCLOSED = 20  # each looked for its end through all of the text
 def split_words(
     source: Mapped, scope: Scope | None = None, *, dollars: bool = True
 ) -> list[Mapped]:
-    """All words of a command line (no operators known here). With `dollars=False` a `$` is an
-    ordinary character.
-    """
+    """All words of a command line, no operators; `dollars=False`: `$` is plain."""
     return _Lexer(source, scope or Scope(), dollars, splits=True).run()
 
 
 def expand_word(source: Mapped, scope: Scope) -> list[Mapped]:
-    """The fields that one shell word becomes: none (an empty unquoted variable), one, or several
-    (`"${ARGS[@]}"`).
-    """
+    """The fields of one word: none (an empty variable), one, or several (`"${A[@]}"`)."""
     if _PLAIN.fullmatch(source.text):
         return [source]
     return _Lexer(source, scope, True, splits=False).run()

@@ -36,9 +36,7 @@ class Node:
         self._own: dict[str, Node] | None = None  # the values of the mapping's own keys
 
     def get(self, *names: str) -> Node | None:
-        """The value of the first of these keys that the mapping has; merged mappings (`<<`) come
-        after its own keys.
-        """
+        """The value of the first of these keys; merged mappings (`<<`) come last."""
         for name in names:
             found = self._find(name, 0)
             if found is not None:
@@ -114,9 +112,7 @@ class Node:
 
 
 def compose_all(source: SourceText, text: str | None = None) -> list[Node]:
-    """The documents of a YAML text. Raises AdvisorError with the line if it is not valid, too deep
-    or too large.
-    """
+    """The documents of a YAML text. Raises AdvisorError with the line for a bad one."""
     text = source.text if text is None else text
     if "{{" in text or "{%" in text:
         text = without_templates(text)
@@ -212,9 +208,7 @@ def _attach(node: Node, stack: list[Node], keys: list[Node | None], documents: l
 
 
 def scalar(node: Node, source: SourceText) -> Mapped:
-    """A scalar's text with the place of each character; aliases point to where the anchor's text
-    stands.
-    """
+    """A scalar's text with each character's place; an alias points to its anchor."""
     value, raw = node.text, (node.parsed or source.text)[node.start : node.end]
     if HOLE_OPEN in value and len(value) < 300_000:
         return _with_hole(value, _align(value, raw, node.start, node.style))
@@ -235,9 +229,7 @@ def _with_hole(value: str, pos: list[int]) -> Mapped:
 
 
 def _align(value: str, raw: str, base: int, style: str | None) -> list[int]:
-    """Where each character of a folded, literal, quoted or multi-line scalar stands in the raw
-    text.
-    """
+    """Where each character of a folded, literal or quoted scalar stands."""
     i = 0
     if style in ("|", ">"):
         i = raw.find("\n") + 1
