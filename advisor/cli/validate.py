@@ -231,7 +231,7 @@ def _codes(
 @click.option(
     "--jobs", type=click.IntRange(1, 256), help="Processes for many files; default: all cores."
 )
-@click.option("--verbose", is_flag=True, help="All sources, and the codes of rules not asked.")
+@click.option("--verbose", is_flag=True, help="All sources, and the codes of skipped rules.")
 @click.option(
     "--color/--no-color",
     default=None,

@@ -45,9 +45,9 @@ def with_settings(asked: Judging, path: str) -> Judging:
     folder = Path(path).absolute().parent if path != "-" else Path.cwd()
     for row in _rows(folder, Path(path).absolute()):
         own = {name.replace("-", "_"): row[name] for name in _GIVEN if name in row}
-        told = {name: value for name, value in asked.given._asdict().items() if value is not None}
+        values = {name: value for name, value in asked.given._asdict().items() if value is not None}
         asked = Judging(
-            Given(**{**own, **told}),
+            Given(**{**own, **values}),
             asked.select or row.get("select"),
             (*(asked.ignore or ()), *row.get("ignore", ())),
         )
@@ -80,11 +80,11 @@ def _read(folder: Path) -> dict[str, Any] | None:
             raise AdvisorError(f"{path}: no TOML ({error})") from None
         own = data if name == "advisor.toml" else data.get("tool", {}).get("advisor")
         if own is not None:
-            return _checked(own, str(path))
+            return _check(own, str(path))
     return None
 
 
-def _checked(row: Any, where: str, inner: bool = False) -> dict[str, Any]:
+def _check(row: Any, where: str, inner: bool = False) -> dict[str, Any]:
     """The settings, each of its type. Raises AdvisorError."""
     if not isinstance(row, dict):
         raise AdvisorError(f"{where}: the settings are a table of keys and values")
@@ -94,7 +94,7 @@ def _checked(row: Any, where: str, inner: bool = False) -> dict[str, Any]:
             raise AdvisorError(f"{where}: no setting '{key}'" + (f"; '{near}'?" if near else ""))
         if key == _PATHS and isinstance(value, dict):
             for glob, settings in value.items():
-                _checked(settings, f"{where} ({glob})", True)
+                _check(settings, f"{where} ({glob})", True)
         elif not _fits(key, value):
             kind = (
                 "a whole number from 1 on" if key in _NUMBERS

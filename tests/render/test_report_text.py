@@ -40,7 +40,7 @@ def test_the_mark_is_there_and_a_secret_is_not() -> None:
 def test_what_was_not_asked_is_said_in_words_and_in_codes_where_they_are_wanted() -> None:
     report = validate(text="vllm serve Qwen/Qwen3-8B")
     short, long = (report_text(report, verbose=verbose) for verbose in (False, True))
-    assert "not asked: pass --hw, --concurrency, --ctx" in short
+    assert "skipped: pass --hw, --concurrency, --ctx" in short
     assert not re.search(r"SD\d{3}", short)
     for one in report.skipped:
         assert one.code in long

@@ -45,15 +45,15 @@ def _kinds(document: Node) -> Iterator[str]:
         if key is not None and values is not None and _KEY.fullmatch(key.text):
             operator = mapping.get("operator")
             if operator is None or operator.text == "In":
-                yield from _named(values.items)
+                yield from _kinds_in(values.items)
         for name, value in mapping.pairs:
             if name.kind == "scalar" and _KEY.fullmatch(name.text):
                 inner = value.get("name", "type", "product")
                 listed = [inner] if inner is not None else [one for one, _ in value.pairs]
-                yield from _named([value, *value.items, *listed])
+                yield from _kinds_in([value, *value.items, *listed])
 
 
-def _named(nodes: Iterable[Node]) -> Iterator[str]:
+def _kinds_in(nodes: Iterable[Node]) -> Iterator[str]:
     yield from (kind for one in nodes if one.kind == "scalar" and (kind := gpu_kind(one.text)))
 
 

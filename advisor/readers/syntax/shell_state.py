@@ -136,7 +136,7 @@ def output_of(body: Mapped, scope: Scope) -> Mapped | None:
 
 
 def here_text(text: Mapped, scope: Scope) -> Mapped:
-    """An unquoted here-document: variables, `\\`, `\\$`, joined lines; no substitution."""
+    """An unquoted here-document: variables, escapes, joined lines; no substitution."""
     parts: list[Mapped] = []
     done = 0
     for found in _IN_HERE_TEXT.finditer(text.text):

@@ -29,7 +29,7 @@ _THREAD = lazy_re(r"([\w.-]+/[\w.-]+)#(\d+)")
 
 def report_text(report: Report, color: bool = False, verbose: bool = False) -> str:
     """The whole report as text, without a trailing newline. `verbose`: all sources, the codes of
-    the rules that were not asked, and what shares a fix with another finding in full.
+    skipped rules, and what shares a fix with another finding in full.
     """
     lines: list[str] = []
     show = report.printer()
@@ -113,7 +113,7 @@ def _finding(
     if sources:
         said = "; ".join(map(link, sources)) + (f" and {more} more" if more else "")
         lines.append(f"    source: {said}")
-    return [head, *_marked(finding, show, read), *map(show, lines)]
+    return [head, *_source_line(finding, show, read), *map(show, lines)]
 
 
 def link(source: str) -> str:
@@ -122,7 +122,7 @@ def link(source: str) -> str:
     return source if thread is None else f"https://github.com/{thread[1]}/issues/{thread[2]}"
 
 
-def _marked(finding: Finding, show: Callable[[str], str], read: FileRead | None) -> list[str]:
+def _source_line(finding: Finding, show: Callable[[str], str], read: FileRead | None) -> list[str]:
     """The line of the file with a mark below the word; nothing where it cannot stand as it is."""
     line = read.source.line_text(finding.line).replace("\t", " ") if read is not None else ""
     at = finding.column - 1
@@ -193,24 +193,22 @@ _LACKS = {
 
 def skipped_lines(report: Report, verbose: bool = False) -> list[str]:
     """How many rules lacked an input: first what an option tells, then what only the file could."""
-    asked: dict[tuple[str, ...], set[str]] = {(): set()}
+    by_needs: dict[tuple[str, ...], set[str]] = {(): set()}
     options: set[str] = set()
     for one in report.skipped:
         lacking = tuple(name for name in one.needs if name not in _OPTIONS)
-        asked.setdefault(lacking, set()).add(one.code)
+        by_needs.setdefault(lacking, set()).add(one.code)
         if not lacking:
             options |= {_OPTIONS[name] for name in one.needs}
-    told = asked.pop(())
-    by_file = set().union(*asked.values()) - told
+    by_option = by_needs.pop(())
+    by_file = set().union(*by_needs.values()) - by_option
     lines = []
-    if told:
+    if by_option:
         wanted = ", ".join(option for option in _OPTIONS.values() if option in options)
-        lines.append(f"{_rules(told)} not asked: pass {wanted}{_codes(told, verbose)}")
+        lines.append(f"{_rules(by_option)} skipped: pass {wanted}{_codes(by_option, verbose)}")
     if by_file:
-        lacks = ", ".join(sorted({_LACKS.get(name, name) for needs in asked for name in needs}))
-        lines.append(
-            f"{_rules(by_file)} not asked: not in the file: {lacks}{_codes(by_file, verbose)}"
-        )
+        lacks = ", ".join(sorted({_LACKS.get(name, name) for needs in by_needs for name in needs}))
+        lines.append(f"{_rules(by_file)} skipped, not known: {lacks}{_codes(by_file, verbose)}")
     return lines
 
 

@@ -157,7 +157,7 @@ def possible(case: Case, without: Flag | None = None) -> tuple[str, ...]:
     if engine == "vllm" and case.plan.method != "none":
         words.add((_METHOD, case.plan.method))
     every = engines.get(engine).catalogue.versions
-    fits = _taking(engine, frozenset(words)) if len(words) <= _NEVER else every
+    fits = _releases_with(engine, frozenset(words)) if len(words) <= _NEVER else every
     tables = ("model_since", "mtp_since")[: 1 + (case.plan.method == "mtp")]
     for row in (first_release(model.id, engine, one) for one in tables if model is not None):
         if row is not None:
@@ -166,7 +166,7 @@ def possible(case: Case, without: Flag | None = None) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _taking(engine: str, words: frozenset[tuple[str, str]]) -> tuple[str, ...]:
+def _releases_with(engine: str, words: frozenset[tuple[str, str]]) -> tuple[str, ...]:
     known = engines.get(engine).catalogue
     fits = list(known.versions)
     for name, value in words:
