@@ -271,6 +271,8 @@ def unknown_key(
 ) -> Hit:
     """The hit of a key that a JSON option lacks; `ever`: another release has it."""
     near = nearest(key, keys)
+    if near is not None and nearest_word(key, [near], "option") is None and not slip(key, near):
+        near = None  # keys share words, as options do: enable_fusion is no enable_..._rope_fusion
     return Hit(
         f"{where} has no key '{key}'" + (f"; the nearest is '{near}'" if near else ""),
         flag=flag,

@@ -62,12 +62,14 @@ def gguf_without_mtp(case: Case) -> Iterator[Hit]:
         )
         return
     publisher = any(part in name for part in SPLIT["value"])
+    files = model.checkpoints if model is not None else ()
+    own = next((one.repository for one in files if "mtp-gguf" in one.repository.lower()), None)
     yield Hit(
         "draft-mtp needs a GGUF that keeps the MTP tensors; "
         + ("this one has none" if known is False else "the name of this file does not include MTP"),
         flag=flag(case, "--hf-repo", "--hf-file", "--model"),
         severity="error" if known is False else "warning" if publisher else "info",
-        fix="Use a GGUF with MTP in its name, for example unsloth/Qwen3.6-35B-A3B-MTP-GGUF.",
+        fix=f"Use a GGUF with MTP in its name{f', such as {own}' if own else ''}.",
     )
 
 
