@@ -27,7 +27,7 @@ from advisor.lab import bench_plan as plans
 from advisor.lab.load import Progress as ProgressOfLoad
 from advisor.readers import server as client
 from advisor.readers.results.formats import read_all
-from advisor.render.bench_script import bench_plan, bench_script
+from advisor.render.bench_script import bench_plan, bench_script, prompt_files
 from advisor.render.own_runs import ab_text
 
 T = TypeVar("T")
@@ -69,9 +69,15 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
     """
     advice = recommend(request_from(asked))
     made = bench_plan(advice, tuple(range(1, seeds + 1)))
-    for path in plans.write(made, bench_script(advice, made), out):
+    prompts = prompt_files(made)
+    script = bench_script(advice, made, own_text=bool(prompts))
+    for path in plans.write(made, script, prompts, out):
         say(str(path))
-    say(f"next: advisor bench run {out}, or {out / 'run.sh'} with the engine's own benchmark")
+    text = made.workload if prompts else "random"
+    say(
+        f"next: advisor bench run {out} ({made.workload} prompts), or {out / 'run.sh'} with the "
+        f"engine's own benchmark ({text} prompts)"
+    )
 
 
 @bench.command("run")

@@ -8,6 +8,8 @@ better than real ones.
 
 from __future__ import annotations
 
+import json
+
 from advisor.domain.nouns import LLM, Plan
 from advisor.domain.shell import shell_words
 from advisor.engines.traits import traits
@@ -49,12 +51,14 @@ def command(
     result: str | None = None,
     k: int | None = None,
     method: str | None = None,
+    data: str | None = None,
+    workload: str | None = None,
 ) -> str:
     """One command line; `request` needs concurrency, ctx_tokens and output_tokens (None: 1, 2048,
-    512).
+    512). `data` is a file of prompts (see `prompt_line`); random ones without it.
 
-    With `result` the client saves that file; vLLM's then also holds k and method, which its format
-    does not state by itself.
+    With `result` the client saves that file; vLLM's then also holds k, method and the kind of
+    prompts, which its format does not state by itself.
     """
     concurrency = int(getattr(request, "concurrency", None) or 1)
     prompt = int(getattr(request, "ctx_tokens", None) or 2048)
@@ -62,13 +66,21 @@ def command(
     count = prompts or requests(concurrency)
     port = plan.port or traits(plan.engine).default_port
     model = plan.served_model_name or plan.model or "MODEL"
-    load = ["--dataset-name", "random", "--random-input-len", str(prompt)]
-    load += ["--random-output-len", str(output), "--num-prompts", str(count)]
+    sglang = plan.engine == "sglang"
+    if data is None:
+        load = ["--dataset-name", "random", "--random-input-len", str(prompt)]
+        load += ["--random-output-len", str(output)]
+        load += ["--random-range-ratio", "1.0"] if sglang else []
+    else:
+        load = ["--dataset-name", "custom", "--dataset-path", data]
+        load += ["--sharegpt-output-len" if sglang else "--custom-output-len", str(output)]
+        load += ["--skip-chat-template"] if _skips_template(plan) else []
+    load += ["--num-prompts", str(count)]
     load += ["--max-concurrency", str(concurrency), "--seed", str(seed)]
-    if plan.engine == "sglang":
+    if sglang:
         words = ["python3", "-m", _sglang_module(plan.engine_version)]
         words += ["--backend", "sglang-oai-chat", "--host", "127.0.0.1"]
-        words += ["--port", str(port), "--model", model, *load, "--random-range-ratio", "1.0"]
+        words += ["--port", str(port), "--model", model, *load]
         return shell_words([*words, *(["--output-file", result] if result else [])])
     words = ["vllm", "bench", "serve", "--backend", "openai-chat"]
     words += ["--endpoint", "/v1/chat/completions"]
@@ -79,8 +91,27 @@ def command(
     if result:
         words += ["--save-result", "--save-detailed", "--result-filename", result]
         stated = [f"seed={seed}", *([f"method={method}"] if method else [])]
+        stated += [f"dataset_name={workload}"] if workload else []
         words += ["--metadata", *stated, *([f"k={k}"] if k is not None else [])]
     return shell_words(words)
+
+
+def prompt_line(engine: str, text: str) -> str:
+    """A prompt as a line of the file that the engine's client reads; sources: see `own_prompts`."""
+    if engine == "sglang":  # a conversation of one turn is passed over
+        turns = [{"role": "user", "content": text}, {"role": "assistant", "content": "."}]
+        return json.dumps({"conversations": turns})
+    return json.dumps({"prompt": text})
+
+
+def _skips_template(plan: Plan) -> bool:
+    """Whether the client has to be told that the server applies the template; older releases of
+    vLLM call the option otherwise, and the template is then applied twice.
+    """
+    if plan.engine == "sglang":
+        return False
+    old = plan.engine == "vllm" and plan.engine_version is not None
+    return not (old and parts(plan.engine_version or "") < parts("0.12"))
 
 
 def _sglang_module(version: str | None) -> str:

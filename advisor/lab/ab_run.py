@@ -69,7 +69,12 @@ def measure(
         if len(done) < plan.requests:
             label = f"{arm.name}, seed {seed}"
             tell(label, load.Progress(len(done), plan.requests, 0, "warm-up"))
-            _warm_up(url, plan, body, stall_s, key)
+            drafted = _warm_up(url, plan, body, stall_s, key)
+            if arm.name == "off" and (drafted or server.k or load.drafts_of(url, key)):
+                raise AdvisorError(
+                    "the server of the off run drafts: start it without speculation and run this "
+                    "again"
+                )
             shown = partial(tell, label)
             load.run(url, path, header, texts, body, stall_s=stall_s, tell=shown, key=key)
     return paths
@@ -87,10 +92,13 @@ def _prompts(plan: BenchPlan, folder: Path, count: int, seed: int) -> list[str]:
 
 def _warm_up(
     url: str, plan: BenchPlan, body: dict[str, Any], stall_s: float, key: str | None
-) -> None:
+) -> bool:
+    """Send the warm-up; whether an answer said that tokens were drafted."""
+    drafted = False
     for text in bench_plan.make_prompts(plan.warmup, plan.input_tokens, plan.workload, seed=-1):
         asked = {**body, "messages": [{"role": "user", "content": text}]}
-        client.stream(url, asked, stall_s * 5, key=key)
+        drafted |= bool(client.stream(url, asked, stall_s * 5, key=key).draft_tokens)
+    return drafted
 
 
 def run(

@@ -13,8 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -126,8 +127,10 @@ class BenchPlan(ResultModel):
     arms: tuple[Arm, ...] = Field(min_length=1, max_length=2)
 
 
-def write(plan: BenchPlan, script: str, folder: Path) -> list[Path]:
-    """Write plan and script. Raises AdvisorError where the folder holds another plan."""
+def write(plan: BenchPlan, script: str, prompts: Mapping[str, str], folder: Path) -> list[Path]:
+    """Write plan, script and its prompts by file name. Raises AdvisorError where the folder holds
+    another plan.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(
         plan.model_dump(mode="json", exclude_none=True), sort_keys=False, width=100
@@ -139,6 +142,8 @@ def write(plan: BenchPlan, script: str, folder: Path) -> list[Path]:
     run = folder / "run.sh"
     run.write_text(script, encoding="utf-8")
     run.chmod(0o755)
+    for name, lines in prompts.items():
+        (folder / name).write_text(lines, encoding="utf-8")
     return [made, run]
 
 
@@ -176,6 +181,11 @@ def passage(words: int, dice: random.Random) -> str:
 def make_prompts(count: int, input_tokens: int, workload: str, seed: int) -> list[str]:
     """Prompts of about `input_tokens` tokens; the same seed makes the same prompts."""
     dice = random.Random(f"{workload}:{seed}")
+    if workload == "random":  # a word of four letters is about two tokens
+        return [
+            " ".join("".join(dice.choices(ascii_lowercase, k=4)) for _ in range(input_tokens // 2))
+            for _ in range(count)
+        ]
     tasks = TASKS.get(workload) or tuple(task for rows in TASKS.values() for task in rows)
     words = max(0, round(input_tokens * WORDS_PER_TOKEN) - 15)
     out = []

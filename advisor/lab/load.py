@@ -104,6 +104,12 @@ def _counters(url: str, key: str | None) -> exposition.Scrape | None:
         return None
 
 
+def drafts_of(url: str, key: str | None) -> float:
+    """How many times the server has drafted since its start; 0 where it does not say."""
+    seen = _counters(url, key)
+    return seen.counters.get("drafts", 0.0) if seen else 0.0
+
+
 def _count(
     out: IO[str],
     before: exposition.Scrape | None,

@@ -9,8 +9,9 @@ from advisor.domain.shell import shell_word, shell_words
 from advisor.engines import benchmarks
 from advisor.engines.traits import traits
 from advisor.engines.writer import write_file
-from advisor.lab.bench_plan import Arm, BenchPlan
+from advisor.lab.bench_plan import MAX_PROMPTS_BYTES, Arm, BenchPlan, make_prompts
 
+BYTES_PER_TOKEN = 6  # of the built-in prompts, at most
 WARM = 2  # warm-up requests for each request in flight
 
 
@@ -60,15 +61,45 @@ def _arm(name: str, engine: str, launch: LaunchText, method: str = "none", k: in
     )
 
 
-def bench_script(advice: Advice, plan: BenchPlan) -> str:
+def prompt_files(plan: BenchPlan) -> dict[str, str]:
+    """The prompts of the warm-up and of each seed as files for the engine's own client; none for
+    random text, and where they would be too large.
+    """
+    size = plan.requests * plan.input_tokens * len(plan.seeds) * BYTES_PER_TOKEN
+    if plan.workload == "random" or size > MAX_PROMPTS_BYTES:
+        return {}
+    counts = {0: max(plan.warmup, 1)} | dict.fromkeys(plan.seeds, plan.requests)
+    return {
+        _prompts_of(seed): "".join(
+            f"{benchmarks.prompt_line(plan.engine, text)}\n"
+            for text in make_prompts(count, plan.input_tokens, plan.workload, seed)
+        )
+        for seed, count in counts.items()
+    }
+
+
+def _prompts_of(seed: int) -> str:
+    return f"prompts-seed{seed}.jsonl"
+
+
+def bench_script(advice: Advice, plan: BenchPlan, own_text: bool = False) -> str:
     """A bash script: each arm started, warmed up, measured for each seed, its counters and
-    versions kept.
+    versions kept. With `own_text` it sends the `prompt_files` beside it, else random prompts.
 
     Files are named arm-seedN.json and metrics-arm-seedN-before/after.prom; read them with `advisor
     ab`.
     """
+    word = plan.workload if own_text else "random"
+    text = (
+        f"{word} prompts of the files prompts-seedN.jsonl"
+        if own_text
+        else (
+            "random prompts, which draft unlike text: accepted length and gain are those of noise"
+        )
+    )
     lines = [
         "#!/usr/bin/env bash",
+        f"# Sends {text}.",
         "# Made by `advisor bench plan`. First the run without speculation; the engine's own "
         "benchmark; about",
         f"# {plan.requests} requests of {plan.input_tokens} prompt and {plan.output_tokens} "
@@ -95,18 +126,19 @@ def bench_script(advice: Advice, plan: BenchPlan) -> str:
         "|| true; } > versions.txt",
     ]
     for arm in plan.arms:
-        lines += _arm_lines(advice, plan, arm)
+        lines += _arm_lines(advice, plan, arm, word, own_text)
     first, *more = plan.seeds
     command = f"advisor ab off-seed{first}.json on-seed{first}.json"
     command += "".join(f" --off off-seed{seed}.json --on on-seed{seed}.json" for seed in more)
     question = (
         f" --hw {shell_word(plan.hardware)} --model {shell_word(plan.model)} --k {plan.arms[-1].k}"
+        f" --workload {word}"
     )
     lines += ["", f"echo {shell_word('next: ' + command + question)}"]
     return "\n".join(lines) + "\n"
 
 
-def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm) -> list[str]:
+def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm, word: str, own_text: bool) -> list[str]:
     env = "".join(f"{name}={shell_word(value)} " for name, value in arm.env.items())
     noun = advice.plan if arm.name == "off" or advice.candidate is None else advice.candidate
     lines = [
@@ -118,12 +150,14 @@ def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm) -> list[str]:
         f"ready {arm.name}",
         'curl -fsS "$url/version" >> versions.txt 2>/dev/null || true',
     ]
-    warm = benchmarks.command(noun, advice.facts, prompts=max(plan.warmup, 1), seed=0)
+    data = _prompts_of(0) if own_text else None
+    warm = benchmarks.command(noun, advice.facts, prompts=max(plan.warmup, 1), seed=0, data=data)
     lines.append(f"{warm} > /dev/null")
     for seed in plan.seeds:
         name = f"{arm.name}-seed{seed}"
         made = benchmarks.command(
-            noun, advice.facts, seed=seed, result=f"{name}.json", k=arm.k, method=arm.method
-        )
+            noun, advice.facts, seed=seed, result=f"{name}.json", k=arm.k, method=arm.method,
+            data=_prompts_of(seed) if own_text else None, workload=word,
+        )  # fmt: skip
         lines += [f"record metrics-{name}-before.prom", made, f"record metrics-{name}-after.prom"]
     return [*lines, "stop"]

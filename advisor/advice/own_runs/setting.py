@@ -108,7 +108,7 @@ def setting(
     word: Any = _first(on, "method") or "mtp"
     method: Any = given.pop("method", None) or launched or METHODS_BY_WORD.get(word, word)
     fields = {key: value for key, value in (stated | given).items() if value is not None}
-    missing = _resolve(fields, stated_version="engine_version" not in given)
+    missing = _resolve(fields, given)
     if missing or conflicts:
         return OwnSetting(None, method, k, tuple(missing), conflicts, goal)
     drafts: Any = method if method in get_args(DraftMethod) else None
@@ -131,8 +131,6 @@ def _named(given: dict[str, Any]) -> dict[str, Any]:
         name, count = split_count(given["hardware"])
         given |= {"hardware": knowledge.hardware(name).id}
         given |= {"gpus": given.get("gpus", count)} if count else {}
-    if "model" in given and knowledge.llm_from_text(given["model"]) is None:
-        knowledge.llm(given["model"])
     return given
 
 
@@ -149,8 +147,8 @@ def _conflicts(
     ):  # fmt: skip
         for run in on if name in ("k", "method") else (*on, *off):
             stated = getattr(run, name) or (_counted_k([run]) if name == "k" else None)
-            known = _known(name, stated)
-            if name in given and known not in (None, _known(name, given[name])):
+            known, wanted = _known(name, stated), _known(name, given.get(name))
+            if known and wanted and known != wanted:
                 is_k = " = " if name == "k" else " "
                 yield f"{option} {typed[name]} was given and {run.file} says {name}{is_k}{stated}"
                 break
@@ -194,7 +192,15 @@ def _first(runs: Sequence[BenchmarkRun], name: str) -> Any:
     return next((value for run in runs if (value := getattr(run, name)) is not None), None)
 
 
-def _resolve(fields: dict[str, Any], stated_version: bool) -> list[str]:
+def _model_word(given: Mapping[str, Any]) -> str:
+    try:
+        knowledge.llm(given["model"])
+    except AdvisorError as error:
+        return f"a known model ({error})"
+    return "the model by its name (--model NAME)"
+
+
+def _resolve(fields: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
     """Names as knowledge spells them, in place; what is missing or unknown."""
     missing = []
     if fields.get("engine") not in (None, *engines.ENGINES):
@@ -210,10 +216,10 @@ def _resolve(fields: dict[str, Any], stated_version: bool) -> list[str]:
             )
     model = knowledge.llm_from_text(str(fields.get("model") or ""))
     if model is None:
-        missing.append("the model (--model NAME)")
+        missing.append("the model (--model NAME)" if "model" not in given else _model_word(given))
     else:
         fields["model"] = model.id
-    if stated_version and fields.get("engine_version"):
+    if "engine_version" not in given and fields.get("engine_version"):
         # a release that a file states and no catalogue has: the newest known
         adapter = engines.get(fields["engine"]) if fields.get("engine") and not missing else None
         if adapter is None or fields["engine_version"] not in adapter.versions:

@@ -4,6 +4,7 @@ known.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -520,10 +521,35 @@ def test_bench_plan_writes_a_script_that_bash_accepts(engine: str, tmp_path: Pat
     assert subprocess.run(["bash", "-n", str(tmp_path / "run.sh")], check=False).returncode == 0
     assert script.index("speculation off") < script.index("speculation on")
     assert "metrics-on-seed2-after.prom" in script and "bench_serving" not in script
+    assert "--dataset-name random" not in script and "--workload mixed" in script
+    assert script.count("--dataset-path prompts-seed1.jsonl") == 2, "both runs send the same text"
+    rows = [json.loads(line) for line in (tmp_path / "prompts-seed1.jsonl").open()]
+    texts = [row.get("prompt") or row["conversations"][0]["content"] for row in rows]
+    assert texts == plans.make_prompts(16, 2048, "mixed", 1)
+    assert "mixed prompts" in made.output.split("next: ")[-1]
     plan = yaml.safe_load((tmp_path / "plan.yaml").read_text())
     assert [arm["name"] for arm in plan["arms"]] == ["off", "on"] and plan["arms"][1]["k"] > 0
     again = CliRunner().invoke(cli, [*words, "--ctx", "4096"])
     assert again.exit_code != 0 and "another plan" in str(again.exception)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_random_text_is_said_to_be_random(engine: str, tmp_path: Path) -> None:
+    words = ["--hw", "h100", "--engine", engine, "--workload", "random", "--out", str(tmp_path)]
+    made = CliRunner().invoke(cli, ["bench", "plan", *words])
+    assert made.exit_code == 0, made.output + str(made.exception)
+    script = (tmp_path / "run.sh").read_text()
+    assert "--dataset-name random" in script and "--workload random" in script
+    assert "# Sends random prompts, which draft unlike text" in script
+    assert not list(tmp_path.glob("prompts*"))
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_an_off_run_whose_server_drafts_is_refused_at_once(engine: str, tmp_path: Path) -> None:
+    with serve(**QUICK, k=2, rates=(0.75, 0.53), engine=engine) as url:
+        status, text = bench(tmp_path, url, "off")
+    assert status != 0 and "the server of the off run drafts" in text
+    assert len((tmp_path / "off-seed1.jsonl").read_text().splitlines()) <= 1
 
 
 def test_prompts_differ_between_requests_and_repeat_with_a_seed() -> None:

@@ -80,6 +80,8 @@ CASES = {
           DIAGNOSES),
     "model": (("off", "on", "--hw", "gb10", "--model", "qwen3.6-27b"),
               (f"--model qwen3.6-27b was given and on.json says model {MODEL}",), DIAGNOSES),
+    "no model": (("off", "on", "--hw", "gb10", "--model", "qwn3.6-27b"),
+                 ("did you mean qwen3.6-27b",), DIAGNOSES),
     "k of counts": (("off", "counts", *SETTING), ("mtp k=2", "normal here is"), ("instead of 1",)),
     "release": (("off", "on", "--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--engine",
                  "vllm@0.32.0"), ("on gb10, vllm, mtp k=2", "normal here is"), ("is none",)),
@@ -102,7 +104,6 @@ def test_a_mistake_has_its_sentence(
 ERRORS = {
     "hardware": (("off", "on", "--hw", "gb11"), "did you mean gb10"),
     "engine": (("off", "on", "--engine", "vlm"), "did you mean vllm"),
-    "model": (("off", "on", "--model", "qwn3.6-27b"), "did you mean qwen3.6-27b"),
     "two releases": (("off", "on", "--engine", "vllm@0.32.0", "--engine-version", "0.31.0"),
                      "given twice"),
     "both draft": (("on", "on-rate"), "both runs draft, on.json too"),
