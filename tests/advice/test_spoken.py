@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from advisor import recommend
-from advisor.advice.questions import request_from, split_count, split_engine, strip_size
+from advisor.advice.questions import request_from
+from advisor.advice.spoken import split_count, split_engine, strip_size
 from advisor.cli.app import cli
 from advisor.knowledge import store as knowledge
 

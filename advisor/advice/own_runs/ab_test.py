@@ -154,7 +154,7 @@ def _load(
         *_why_tokens(step),
         *_why_cycle(step, plan),
         *_why_short_drafts(on, plan),
-        *(_why_offered(max(rates)) if rates and setting.goal == "balanced" else ()),
+        *(_why_open_load(max(rates)) if rates and setting.goal == "balanced" else ()),
         *_why_metrics_differ(gains, offered=bool(rates)),
     )
     return LoadVerdict(
@@ -276,7 +276,7 @@ def _why_short_drafts(on: Sequence[BenchmarkRun], plan: Plan | None) -> Iterator
             return
 
 
-def _why_offered(rate: float) -> Iterator[str]:
+def _why_open_load(rate: float) -> Iterator[str]:
     yield (
         f"the load was offered at {rate:.4g} requests/s, not closed: that rate sets the "
         "throughput, so the verdict is by TPOT"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from advisor import engines, readers
-from advisor.advice.questions import split_count, split_engine
+from advisor.advice.spoken import id_of_driver_name, split_count, split_engine, strip_size
 from advisor.domain.nouns import (
     AdvisorError,
     DraftMethod,
@@ -88,7 +88,7 @@ def setting(
     `k`. Raises AdvisorError for an option whose name nobody knows.
     """
     runs = [*on, *off]
-    given = _named({key: value for key, value in asked.items() if value is not None})
+    given = _with_known_names({key: value for key, value in asked.items() if value is not None})
     conflicts = tuple(_conflicts(given, asked, off, on))
     goal: Goal = given.get("goal", "balanced")
     stated = {
@@ -116,7 +116,7 @@ def setting(
     return OwnSetting(request, method, k, goal=goal, stated=frozenset(fields), launch=launch)
 
 
-def _named(given: dict[str, Any]) -> dict[str, Any]:
+def _with_known_names(given: dict[str, Any]) -> dict[str, Any]:
     """The options with names that are known: "vllm@0.32.0", "2x3090". Raises UnknownFact."""
     if "engine" in given:
         engine, version = split_engine(given["engine"])
@@ -129,7 +129,7 @@ def _named(given: dict[str, Any]) -> dict[str, Any]:
         given |= {"engine_version": version} if version else {}
     if "hardware" in given:
         name, count = split_count(given["hardware"])
-        given |= {"hardware": knowledge.hardware(name).id}
+        given |= {"hardware": knowledge.hardware(id_of_driver_name(strip_size(name))).id}
         given |= {"gpus": given.get("gpus", count)} if count else {}
     return given
 
@@ -147,14 +147,14 @@ def _conflicts(
     ):  # fmt: skip
         for run in on if name in ("k", "method") else (*on, *off):
             stated = getattr(run, name) or (_counted_k([run]) if name == "k" else None)
-            known, wanted = _known(name, stated), _known(name, given.get(name))
+            known, wanted = _spelling(name, stated), _spelling(name, given.get(name))
             if known and wanted and known != wanted:
                 is_k = " = " if name == "k" else " "
                 yield f"{option} {typed[name]} was given and {run.file} says {name}{is_k}{stated}"
                 break
 
 
-def _known(name: str, value: Any) -> Any:
+def _spelling(name: str, value: Any) -> Any:
     """A value as knowledge spells it; None where it is not known."""
     if name == "model":
         model = knowledge.llm_from_text(str(value or ""))
@@ -175,8 +175,8 @@ def _counted_k(on: Sequence[BenchmarkRun]) -> int | None:
     """Drafted tokens over drafts, where all drafts were of one length."""
     for run in on:
         mean = run.acceptance.mean_draft() if run.acceptance else None
-        if mean and round(mean) and abs(mean - round(mean)) < 0.01:
-            return round(mean)
+        if mean and mean.is_integer():
+            return int(mean)
     return None
 
 
