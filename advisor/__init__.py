@@ -6,6 +6,13 @@ use.
 
 from __future__ import annotations
 
+import signal
+import sys
+
+if getattr(sys, "argv", [""])[0].replace("\\", "/").endswith(("/advisor", "/advisor.exe")):
+    # as a program, until `main` takes Ctrl-C itself: what is still importing ends without traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 from importlib import import_module
 from typing import Any
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 from io import StringIO
 
@@ -109,10 +110,22 @@ OWN_FILES = _names("recommend compose sweep plan compare why-not models bench")
 BRIEF = _names("recommend compose compare why-not validate explain rules hardware models")
 
 
+# the sections of the help
+GROUPS = {
+    "Decide": _names("recommend compose plan why-not"),
+    "Check": _names("validate explain rules"),
+    "Measure": _names("bench results ab calibrate share watch"),
+    "Explore": _names("sweep compare hardware models schema"),
+    "Serve": _names("serve page mcp"),
+    "Maintain": _names("knowledge data predict train evaluate"),
+}
+
+
 class Commands(LazyGroup):
     """The commands of `advisor`."""
 
     lazy = COMMANDS
+    groups = GROUPS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, None where there is none of that name."""
@@ -127,7 +140,8 @@ class Commands(LazyGroup):
         """Return the command to run. Raises UsageError with a suggestion for a misspelt name."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in COMMANDS:
-            near = nearest_word(name, COMMANDS, "command")
+            near = nearest_word(name, [*COMMANDS, "--version"], "command")
+            near = "--version" if name.lower() in ("version", "ver") else near
             hint = f" Did you mean '{near}'?" if near else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
@@ -148,6 +162,7 @@ def show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 @click.group(cls=Commands, context_settings={**HELP, "max_content_width": 100})
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     expose_value=False,
@@ -181,6 +196,8 @@ def main(argv: list[str] | None = None) -> None:
     interrupted.
     """
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         brief = argv is None and sys.argv[1:2] != [] and sys.argv[1] in BRIEF
         if brief:
             gc.set_threshold(100_000)  # what little a short command leaves goes with its process
@@ -192,13 +209,14 @@ def main(argv: list[str] | None = None) -> None:
             sys.exit(status)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough
         say("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
         text = StringIO()
         error.show(text)
-        say(text.getvalue(), err=True, end="")
+        say(f"{text.getvalue().rstrip()}{_nearest_choice(error)}", err=True)
         sys.exit(2)
     except AdvisorError as error:
         say(f"Error: {error}", err=True)
@@ -209,6 +227,16 @@ def main(argv: list[str] | None = None) -> None:
     except OSError as error:
         _report_os_error(error)
         sys.exit(2)
+
+
+def _nearest_choice(error: click.ClickException) -> str:
+    """Which of an option's values a misspelt one was meant for."""
+    kind = error.param.type if isinstance(error, click.BadParameter) and error.param else None
+    if not isinstance(kind, click.Choice):
+        return ""
+    value = error.message.partition("'")[2].partition("'")[0]
+    near = nearest_word(value.lower(), [str(choice) for choice in kind.choices], "value")
+    return f" Did you mean '{near}'?" if near else ""
 
 
 def _report_os_error(error: OSError) -> None:

@@ -6,7 +6,7 @@ Nothing that came from a file reaches the terminal as a control sequence.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -88,6 +88,7 @@ class LazyGroup(click.Group):
     """
 
     lazy: Mapping[str, Command] = {}
+    groups: Mapping[str, Collection[str]] = {}  # title -> commands; one section without any
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all command names, in the order of the help."""
@@ -104,12 +105,11 @@ class LazyGroup(click.Group):
                 command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 rows.append((name, command))
-        summarised = (len(name) for name, known in self.lazy.items() if known.summary)
-        limit = formatter.width - 6 - max(summarised, default=0)
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, command.get_short_help_str(limit)) for name, command in rows]
-            )
+        width = max((len(name) for name, _ in rows), default=0)
+        for title, names in (self.groups or {"Commands": [name for name, _ in rows]}).items():
+            lines = [(n.ljust(width), one.get_short_help_str(200)) for n, one in rows if n in names]
+            with formatter.section(title):
+                formatter.write_dl(lines)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, None where there is none of that name."""

@@ -16,7 +16,7 @@ from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
 from advisor.cli.base import Command, LazyGroup, say
-from advisor.cli.options import question_options
+from advisor.cli.options import Number, Tokens, question_options
 from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option
 from advisor.domain.files import read_bytes_safely
@@ -89,9 +89,9 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
 @click.option("--k", type=click.IntRange(0, 128), help="With --url: its draft tokens.")
 @click.option("--model", help="With --url and no plan: the model.")
 @click.option("--hw", help="With --url and no plan: the hardware.")
-@click.option("--concurrency", type=click.IntRange(1, 10_000), default=4, show_default=True)
-@click.option("--ctx", type=click.IntRange(1, 10_000_000), default=1024, show_default=True)
-@click.option("--output-tokens", type=click.IntRange(1, 1_000_000), default=256, show_default=True)
+@click.option("--concurrency", type=Number(1, 10_000, whole=True), default=4, show_default=True)
+@click.option("--ctx", type=Tokens(1, 10_000_000), default=1024, show_default=True)
+@click.option("--output-tokens", type=Tokens(1, 1_000_000), default=256, show_default=True)
 @click.option(
     "--requests",
     type=click.IntRange(1, 1_000_000),

@@ -21,6 +21,7 @@ from advisor.advice.explore.why_not import why_not as explain_why_not
 from advisor.advice.explore.within import objectives, users_within
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question, request_from
+from advisor.advice.spoken import split_count
 from advisor.cli.base import HELP, import_extra, say, write_files
 from advisor.cli.options import question_options
 from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
@@ -222,7 +223,7 @@ def compare(
         _files(names, form, asked)
         return
     if not asked.get("hw") and kind_of(names[0]) == "hardware":
-        asked["hw"] = names[0]  # each name is its own
+        asked["hw"] = split_count(names[0])[0]  # each name is its own
     limits = objectives(within) if within is not None else None
     found = compare_choices(request_from(asked), names, limits)
     rate = rate_of(price, watts)

@@ -180,13 +180,16 @@ def write(text: str) -> None:
     say(text, end="", color=wants_color())
 
 
+MIN_WIDTH = 30  # below it words no longer fit
+
+
 def page_width() -> int:
-    """The terminal's width, at most 100; 80 when piped."""
-    if not sys.stdout.isatty():
+    """The width of COLUMNS, else the terminal's, at most 100; 80 when piped without one."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         return 80
     from shutil import get_terminal_size
 
-    return min(get_terminal_size().columns, 100)
+    return max(min(get_terminal_size().columns, 100), MIN_WIDTH)
 
 
 def wants_color() -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from advisor.cli.base import HELP, say
-from advisor.cli.options import complete_names
+from advisor.cli.options import Number, Tokens, complete_names
 from advisor.domain.nouns import AdvisorError, Workload
 from advisor.domain.printable import json_text
 from advisor.lint.report import no_launch_message, with_unread
@@ -90,6 +90,11 @@ def context_of(options: dict[str, Any]) -> dict[str, Any]:
 
         found, gpus = detect()
         wanted = {"gpus": gpus, **wanted, "hw": found.id}
+    elif "hw" in wanted:
+        from advisor.advice.spoken import split_count  # start-up: only for this option
+
+        name, count = split_count(wanted["hw"])
+        wanted = ({"gpus": count} if count else {}) | wanted | {"hw": name}
     return wanted
 
 
@@ -207,12 +212,10 @@ def _codes(
     shell_complete=complete_names("hardware"),
     help="Hardware, as in `advisor hardware`; auto detects this machine.",
 )
-@click.option("--gpus", type=click.IntRange(1, 1024), help="Number of GPUs.")
-@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Concurrent requests.")
-@click.option("--ctx", type=click.IntRange(1, 10_000_000), help="Prompt tokens per request.")
-@click.option(
-    "--output-tokens", type=click.IntRange(1, 10_000_000), help="Output tokens per request."
-)
+@click.option("--gpus", type=Number(1, 1024, whole=True), help="Number of GPUs.")
+@click.option("--concurrency", type=Number(1, 100_000, whole=True), help="Concurrent requests.")
+@click.option("--ctx", type=Tokens(1, 10_000_000), help="Prompt tokens per request: 2048, 32k.")
+@click.option("--output-tokens", type=Tokens(1, 10_000_000), help="Output tokens per request.")
 @click.option("--workload", type=click.Choice(WORKLOADS))
 @click.option("--engine-version", help="Engine release; overrides the file's.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change; change nothing.")

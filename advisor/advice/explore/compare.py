@@ -17,6 +17,7 @@ from advisor.advice import judge
 from advisor.advice.explore.values import Within
 from advisor.advice.explore.within import users_within
 from advisor.advice.recommend import answer
+from advisor.advice.spoken import split_count
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import (
     Advice,
@@ -94,7 +95,7 @@ _FINDERS: tuple[tuple[Kind, Callable[[str], object]], ...] = (
 
 def kind_of(name: str) -> Kind:
     """What kind of name it is. Raises UnknownFact for none of ours."""
-    plain, at, _ = name.strip().partition("@")
+    plain, at, _ = split_count(name)[0].strip().partition("@")
     if engines.canonical(plain) is not None:
         return "engine"
     if at:
@@ -114,8 +115,9 @@ def kind_of(name: str) -> Kind:
 def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
     """What kind of name it is, and the question with it. Raises UnknownFact."""
     kind = kind_of(name)
-    plain, _, version = name.strip().partition("@")
-    change: dict[str, Any] = {kind: plain}
+    bare, count = split_count(name) if kind == "hardware" else (name, None)
+    plain, _, version = bare.strip().partition("@")
+    change: dict[str, Any] = {kind: plain} | ({"gpus": count} if count else {})
     if kind == "engine":
         change["engine_version"] = version or None
     if kind == "model":

@@ -277,18 +277,23 @@ def save(machine: Machine) -> Path:
     machine = machine.model_copy(update={"seal": seal})
 
     path = path_of(machine.name)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = "# Private: made by `advisor calibrate`; delete it to forget these runs.\n"
     text += yaml.safe_dump(
         machine.model_dump(mode="json", exclude_defaults=True), sort_keys=False, width=100
     )
     part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(
-        os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-    ) as out:
-        out.write(text)
-    part.replace(path)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(text)
+        part.replace(path)
+    except OSError as error:
+        raise AdvisorError(
+            f"cannot write the machine file {path} ({(error.strerror or '').lower()}): set "
+            "XDG_CONFIG_HOME to a folder that can be written"
+        ) from None
     return path
 
 

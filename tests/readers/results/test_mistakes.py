@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-
-from advisor.cli.app import main
+from cli_run import run
 
 MODEL = "Qwen/Qwen3.6-35B-A3B-FP8"
 SETTING = ("--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--engine", "vllm", "--quant", "fp8")
@@ -55,15 +54,10 @@ def files(tmp_path: Path) -> dict[str, str]:
     return paths | {"cut": str(tmp_path / "cut.json")}
 
 
-def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+def call(*words: str) -> tuple[int, str]:
     """Exit status, and all that was printed on one line."""
-    status = 0
-    try:
-        main(list(words))
-    except SystemExit as stop:
-        status = int(stop.code or 0)
-    printed = capsys.readouterr()
-    return status, " ".join((printed.out + printed.err).split())
+    done = run(*words)
+    return done.code, " ".join((done.out + done.err).split())
 
 
 DIAGNOSES = ("normal here is", "Check that", "next: k=")
@@ -91,11 +85,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_mistake_has_its_sentence(
-    name: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_has_its_sentence(name: str, files: dict[str, str]) -> None:
     words, wanted, unwanted = CASES[name]
-    status, text = call(capsys, "ab", *(files.get(word, word) for word in words))
+    status, text = call("ab", *(files.get(word, word) for word in words))
     assert status == 0
     assert not [part for part in wanted if part not in text], text
     assert not [part for part in unwanted if part in text], text
@@ -112,29 +104,24 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_what_cannot_be_is_refused_in_a_sentence(
-    name: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_is_refused_in_a_sentence(name: str, files: dict[str, str]) -> None:
     words, wanted = ERRORS[name]
-    status, text = call(capsys, "ab", *(files.get(word, word) for word in words))
+    status, text = call("ab", *(files.get(word, word) for word in words))
     assert status == 2 and text.startswith("Error:") and wanted in text
 
 
 def test_a_conflict_is_kept_out_of_a_machine(
     files: dict[str, str],
-    capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     pair = (files["off"], files["on"], *SETTING, "--k", "3")
-    status, text = call(capsys, "calibrate", *pair)
+    status, text = call("calibrate", *pair)
     assert status == 2 and "--k 3 was given and on.json says k = 2" in text
 
 
-def test_one_bad_file_hides_no_good_one(
-    files: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, text = call(capsys, "results", files["off"], files["cut"], files["on"])
+def test_one_bad_file_hides_no_good_one(files: dict[str, str]) -> None:
+    status, text = call("results", files["off"], files["cut"], files["on"])
     assert status == 2 and "cut off" in text
     assert "output 160.0 tok/s" in text and "output 199.0 tok/s" in text
