@@ -1,23 +1,43 @@
-"""The key of a server that a command asks: an option, or a variable of the environment."""
+"""The key of a server that a command asks: an option, a header, or the environment."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 import click
 
 from advisor.engines.traits import API_KEYS
 
 
-def _sendable(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    if value and not (value.isascii() and value.isprintable() and " " not in value):
+def _sendable(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    name, mark, word = (value or "").rpartition(": ")
+    is_header = option.name == "header"
+    if value and is_header and not (mark and name.replace("-", "").isalnum()):
+        raise click.BadParameter("is not NAME: VALUE")
+    word = word if is_header else value or ""
+    if value and not (value.isascii() and value.isprintable() and (is_header or " " not in word)):
         raise click.BadParameter("holds a character that no HTTP header can hold")
     return value
 
 
-key_option = click.option(
-    "--api-key",
-    metavar="KEY",
-    envvar=list(API_KEYS),
-    callback=_sendable,
-    help="Key of the server, sent to it alone and never shown  [default: of "
-    f"{', else '.join(API_KEYS)}]",
-)
+def key_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --api-key and --header; it takes either as `api_key`."""
+
+    @wraps(command)
+    def with_key(*args: Any, api_key: str | None, header: str | None, **options: Any) -> Any:
+        return command(*args, api_key=header or api_key, **options)
+
+    text = "Key of the server, sent to it alone and never shown  [default: of "
+    text += f"{', else '.join(API_KEYS)}]"
+    header = click.option(
+        "--header",
+        metavar="NAME:VALUE",
+        callback=_sendable,
+        help="Instead of a key: a header as a gateway asks for it, 'X-Api-Key: KEY'.",
+    )
+    key = click.option(
+        "--api-key", metavar="KEY", envvar=list(API_KEYS), callback=_sendable, help=text
+    )
+    return key(header(with_key))

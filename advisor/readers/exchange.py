@@ -11,6 +11,7 @@ import http.client
 import io
 import os
 import socket
+import ssl
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -89,11 +90,16 @@ def exchange(
     headers: Mapping[str, str] | None = None,
     opened: Callable[[HasFile], None] | None = None,
 ) -> Iterator[http.client.HTTPResponse]:
-    """Send a request (a POST where it has data) and yield the answer, whatever its status."""
+    """Send a request (a POST where it has data) and yield the answer, whatever its status. `key` is
+    a bearer key, or a whole header "NAME: VALUE".
+    """
     parts = urllib.parse.urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     method = "GET" if data is None else "POST"
-    sent = {**(headers or {}), **({"Authorization": f"Bearer {key}"} if key else {})}
+    name, _, value = (key or "").rpartition(": ")
+    sent = {**(headers or {})}
+    if key:
+        sent |= {name: value} if name else {"Authorization": f"Bearer {key}"}
     with contextlib.closing(kind(parts.netloc, timeout=limit.seconds)) as connection:
         connection.connect()
         if opened is not None:
@@ -109,9 +115,9 @@ def exchange(
 def check_status(url: str, status: int, key: str | None) -> None:
     """Raise Refused for a status that asks for a key or sends on to another address."""
     if status in (401, 403):
-        why = f"it does not take the key that was sent (--api-key, {', '.join(API_KEYS)})"
+        why = f"it does not take the key that was sent (--api-key, {', '.join(API_KEYS)}, --header)"
         if not key:
-            why = f"it asks for a key, set {API_KEYS[0]} or give --api-key"
+            why = f"it asks for a key, set {API_KEYS[0]}, or give --api-key or --header"
         raise Refused(f"{url} answers {status}: {why}")
     if 300 <= status < 400:
         raise Refused(
@@ -122,6 +128,8 @@ def check_status(url: str, status: int, key: str | None) -> None:
 
 def reason(error: Exception) -> str:
     """Why an exchange failed, in a few words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate: {error.verify_message}; SSL_CERT_FILE=CA.pem names a private CA"
     return excerpt(str(getattr(error, "strerror", None) or error) or type(error).__name__)
 
 

@@ -110,9 +110,10 @@ def _drafts(run: BenchmarkRun) -> str:
 def _latency(name: str, made: Latency | None) -> str:
     if made is None:
         return ""
-    middle = made.mean if made.mean is not None else made.p50
-    tail = f" (p99 {number(made.p99)})" if made.p99 is not None else ""
-    return f"{name} {number(middle)} ms{tail}"
+    shares = ((name, getattr(made, name)) for name in ("p50", "p90", "p99"))
+    tail = ", ".join(f"{name} {number(value)}" for name, value in shares if value is not None)
+    mean = f"{number(made.mean)} ms" if made.mean is not None else ""
+    return " ".join(filter(None, (name, mean, f"({tail})" if tail else "")))
 
 
 def _line(start: str, parts: Iterable[str], width: int) -> str:

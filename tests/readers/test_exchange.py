@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -26,6 +29,7 @@ from advisor.lab.bench import streams
 from advisor.readers import server as client
 from advisor.readers.exchange import BadAnswer, Refused, ServerGone
 
+ROOT = Path(__file__).parents[2]
 KEY = "sk-" + "Zq7" * 9
 MODELS = b'{"object": "list", "data": [{"id": "m", "owned_by": "vllm"}]}'
 
@@ -62,16 +66,19 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def serve(
     answer: Callable[[Handler], None],
+    secure: ssl.SSLContext | None = None,
 ) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
     """A server's address, and the (path, Authorization) of each request that it got."""
     seen: list[tuple[str, str | None]] = []
     kind = type("H", (Handler,), {"answer": answer, "seen": seen})
     server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
     server.daemon_threads = True
+    if secure is not None:
+        server.socket = secure.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
+        yield f"http{'s' if secure else ''}://127.0.0.1:{server.server_address[1]}", seen
     finally:
         server.shutdown()
         thread.join()
@@ -110,6 +117,51 @@ def test_a_key_reaches_the_named_server_and_is_never_shown(
     assert made.code == 0, made.err
     assert {key for _, key in seen} == {f"Bearer {KEY}"}
     assert KEY not in made.out + made.err
+
+
+@pytest.mark.parametrize("header", [f"X-Api-Key: {KEY}", f"Authorization: Basic {KEY}"])
+def test_a_header_of_a_gateway_is_sent_instead_of_a_key(header: str) -> None:
+    name, _, value = header.partition(": ")
+
+    def behind_a_gateway(handler: Handler) -> None:
+        if handler.headers.get(name) != value:
+            return handler.send(403)
+        text = MODELS if handler.path == "/v1/models" else b"vllm:generation_tokens_total 5\n"
+        return handler.send(200, text)
+
+    with serve(behind_a_gateway) as (url, _):
+        made = watch(url, "--header", header)
+        refused = watch(url, "--api-key", KEY)
+    assert made.code == 0, made.err
+    assert refused.code == 2 and "--header" in refused.err
+    assert KEY not in made.out + made.err + refused.err
+
+
+@pytest.mark.parametrize("header", ["geheim", "a b: c", "x: y\r\nz"])
+def test_a_header_that_is_none_is_refused_without_being_shown(header: str) -> None:
+    made = watch("http://127.0.0.1:9", "--header", header)
+    assert made.code == 2 and header not in made.err
+
+
+def test_a_private_ca_is_named_by_the_environment(tmp_path: Path) -> None:
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    words += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(
+        [*words, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    with serve(with_key, context) as (url, _):
+        refused = watch(url, "--api-key", KEY)
+        code = "from advisor.cli.app import main; main()"
+        words = [sys.executable, "-c", code, "watch", "--url", url, "--seconds", "0.2"]
+        done = subprocess.run(
+            [*words, "--api-key", KEY], check=False, capture_output=True, text=True,
+            env=os.environ | {"SSL_CERT_FILE": str(cert), "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    assert refused.code == 2 and "SSL_CERT_FILE=" in refused.err
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_server_that_asks_for_a_key_names_the_way_out() -> None:
