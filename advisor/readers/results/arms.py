@@ -85,12 +85,6 @@ class RunLoad(NamedTuple):
         )
 
 
-def load_of(run: BenchmarkRun) -> RunLoad:
-    """The load of a run."""
-    lengths = (run.input_tokens or 0.0, run.depth_tokens or 0.0, run.output_tokens or 0.0)
-    return RunLoad(round(run.concurrency or 0), run.request_rate or 0.0, lengths)
-
-
 def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
     """Runs that can be compared (with a throughput or a TPOT), by the load of the first of each.
 
@@ -102,7 +96,8 @@ def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
         if (why := no_run(run)) and not run.part:
             raise NothingMeasured(f"{run.file}: {why}: nothing was measured")
         if not why and (run.output_tok_s or run.value("tpot")):
-            load = load_of(run)
+            lengths = (run.input_tokens or 0.0, run.depth_tokens or 0.0, run.output_tokens or 0.0)
+            load = RunLoad(round(run.concurrency or 0), run.request_rate or 0.0, lengths)
             out.setdefault(_first_alike(load, out), []).append(run)
     return out
 
@@ -208,14 +203,11 @@ def unlike(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]
     """
     both = [(a, b) for a in off for b in on]
     paired = [(a, b) for a, b in both if a.seed is not None and a.seed == b.seed]
-    found = [text for a, b in paired or both for text in differences(a, b)]
-    return [*dict.fromkeys(found), *seed_differences(off, on)]
-
-
-def seed_differences(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
-    """Arms whose repeats used other seeds: other prompts, so another load."""
+    out = [text for a, b in paired or both for text in differences(a, b)]
     left, right = ({run.seed for run in arm if run.seed is not None} for arm in (off, on))
-    return [f"seeds {sorted(left)} and {sorted(right)}"] if left and right and left != right else []
+    if left and right and left != right:
+        out.append(f"seeds {sorted(left)} and {sorted(right)}")
+    return list(dict.fromkeys(out))
 
 
 def gain(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], metric: Metric) -> Gain | None:

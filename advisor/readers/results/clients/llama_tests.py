@@ -19,13 +19,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.readers.results.document import Document
-from advisor.readers.results.fields import FileLayout, Row, floats_at, list_at, number_at
+from advisor.readers.results.fields import FileLayout, Place, Row, floats_at, list_at, number_at
 from advisor.readers.results.run import BenchmarkRun, Latency
 from advisor.readers.results.tables import has_table, table_records, tables_under
 
 FORMAT = "llama-tests"
 _NONE: dict[str, Any] = {"method": "none", "k": 0}
 _PHASES = ("pp", "tg", "speed_pp", "speed_tg")
+_PHASE_FIELDS: dict[str, Place] = {  # the JSON's names, the table's
+    "input_tokens": ("pp", "PP"), "output_tokens": ("tg", "TG"),
+    "output_tok_s": ("speed_tg", "S_TG t/s"), "prompt_tok_s": ("speed_pp", "S_PP t/s"),
+}  # fmt: skip
 
 
 def _bench_finish(run: BenchmarkRun, row: Row) -> Row:
@@ -70,7 +74,11 @@ def _samples(row: Row) -> list[float]:
 
 
 def _phases_finish(run: BenchmarkRun, row: Row) -> Row:
-    speed, seconds, tokens = run.output_tok_s or None, number_at(row, "t_tg"), run.output_tokens
+    speed, seconds, tokens = (
+        run.output_tok_s or None,
+        number_at(row, ("t_tg", "T_TG s")),
+        run.output_tokens,
+    )
     sizes = f"pp{run.input_tokens or 0:.0f} tg{tokens or 0:.0f}"
     streams = run.concurrency or 1.0
     return _NONE | {
@@ -117,8 +125,8 @@ BATCHED = FileLayout(
     format="llama-batched-bench", client="llama-batched-bench", engine="llama-server",
     kind="offline", marks=(*_PHASES, "pl"), finish=_phases_finish,
     fields={
-        "concurrency": "pl", "requests": "pl", "input_tokens": "pp", "output_tokens": "tg",
-        "duration_s": "t", "output_tok_s": "speed_tg", "prompt_tok_s": "speed_pp",
+        "concurrency": ("pl", "B"), "requests": ("pl", "B"), "duration_s": ("t", "T s"),
+        **_PHASE_FIELDS,
     },
     notes=("output tok/s of the generation phase alone",),
 )  # fmt: skip
@@ -126,8 +134,7 @@ SWEEP = FileLayout(
     format="llama-sweep-bench", client="llama-sweep-bench", kind="offline",
     marks=(*_PHASES, "n_kv"), lacks=("pl",), finish=_phases_finish,
     fields={
-        "input_tokens": "pp", "output_tokens": "tg", "depth_tokens": "n_kv",
-        "output_tok_s": "speed_tg", "prompt_tok_s": "speed_pp",
+        "depth_tokens": ("n_kv", "N_KV"), **_PHASE_FIELDS,
     },
     notes=("output tok/s of the generation phase alone",),
 )  # fmt: skip
@@ -148,12 +155,7 @@ BENCHY = FileLayout(
 LAYOUTS = (BENCH, BATCHED, SWEEP, BENCHY)
 _CSV = {"n_prompt", "n_gen", "avg_ts"}
 _BENCHY_CSV = {"model", "test_name", "t_s_mean"}
-_PHASE_TABLES = (  # under the names of the JSON
-    (BATCHED, ("pp", "tg", "pl", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg", "t", "speed"),
-     re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)),
-    (SWEEP, ("pp", "tg", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg"),
-     re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)),
-)  # fmt: skip
+_PHASES_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|.*\|\s*T_PP s\s*\|.*$", re.M)
 _TABLE = re.compile(r"^[> ]*\|\s*model\s*\|(?!.*peak t/s).*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
 _BENCHY_TABLE = re.compile(r"^[> ]*\|\s*(?:model\s*\|\s*)?test\s*\|.*peak t/s.*\|\s*$", re.M)
 _TEST = re.compile(r"^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$")
@@ -165,7 +167,7 @@ _BUILD = re.compile(r"^[> ]*build: ([0-9a-f]+) \((\d+)\)", re.M)
 def matches(doc: Document) -> bool:
     """Whether the text holds a table of one of the four."""
     text = doc.text
-    heads = (_TABLE, _BENCHY_TABLE, *(head for *_, head in _PHASE_TABLES))
+    heads = (_TABLE, _BENCHY_TABLE, _PHASES_TABLE)
     return not doc.values and (
         has_table(text, _CSV)
         or has_table(text, _BENCHY_CSV)
@@ -176,8 +178,10 @@ def matches(doc: Document) -> bool:
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per test. A page of notes holds several tables, each of which is read."""
     text = doc.text
-    runs = [run for layout, names, head in _PHASE_TABLES if head.search(text)
-            for run in layout.runs(doc, _phase_rows(text, names))]  # fmt: skip
+    runs: list[BenchmarkRun] = []
+    for _, rows in tables_under(text, _PHASES_TABLE):
+        layout = BATCHED if rows and "B" in rows[0] else SWEEP
+        runs += layout.runs(doc, (row for row in rows if row["PP"].isdigit()))
     runs += BENCH.runs(doc, _markdown(text)) + BENCHY.runs(doc, _benchy_loads(text))
     records = (row for row in table_records(text, _CSV) if row.get("avg_ts"))
     return runs or BENCH.runs(doc, records)
@@ -195,14 +199,6 @@ def _markdown(text: str) -> Iterator[Row]:
                     "stddev_ts": speed[2], "model_type": row["model"],
                     "build_number": build[2] if build else None,
                 }  # fmt: skip
-
-
-def _phase_rows(text: str, names: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of numbers of the tables of both phases."""
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) == len(names) and cells[0].isdigit():
-            yield dict(zip(names, cells, strict=True))
 
 
 def _benchy_loads(text: str) -> list[dict[str, Any]]:
