@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from math import log
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -256,17 +256,11 @@ def _of_all(estimate: Estimate, replicas: float) -> Estimate:
     sees stays.
     """
     rate = estimate.output_tok_s
-    if replicas == 1 or rate.baseline is None or rate.value is None:
+    if replicas == 1 or rate.baseline is None or rate.baseline_range is None:
         return estimate
-    update: dict[str, Any] = {
-        name: replicas * getattr(rate, name) for name in ("baseline", "value")
-    }
-    for name in ("baseline_range", "value_range"):
-        span = getattr(rate, name)
-        update[name] = span and Interval(
-            p10=replicas * span.p10, p50=replicas * span.p50, p90=replicas * span.p90
-        )
-    return estimate.model_copy(update={"output_tok_s": rate.model_copy(update=update)})
+    plain = float(np.log(rate.baseline_range.p90 / rate.baseline_range.p10)) / (2 * Z10)
+    whole = estimates.with_levels(rate.speedup, replicas * rate.baseline, plain)
+    return estimate.model_copy(update={"output_tok_s": whole})
 
 
 def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,26 +73,19 @@ class Calibrated(NamedTuple):
     told: Floats  # share of the variance of the output tok/s gain that the own runs explain
 
 
-def with_own_runs(
-    own: RunCases, asked: Priced, ran: Priced, stated: Mapping[str, Floats], model: Model
-) -> Calibrated:
+def with_own_runs(own: RunCases, priced: Priced, model: Model) -> Calibrated:
     """The predictions of one machine once its own runs are known: shifted, and narrower near them.
-
-    `ran` are the own runs as computed (`RunCases.points`); `stated` the log gains of the same by
-    metric with the acceptance that they state.
+    `priced`: the N cases and then `own.points`.
     """
-    count = len(asked.points)
-    found = {name: one.take(np.arange(count)) for name, one in asked.found.items()}
-    tokens, told = np.zeros(count), np.zeros(count)
-    levels = {name: Level(*(np.zeros(count) for _ in Level._fields)) for name in ESTIMATED}
+    asked = priced.take(slice(0, len(own.context)))
+    found, tokens, told = dict(asked.found), np.zeros(len(own.context)), np.zeros(len(own.context))
+    levels = {name: Level(*np.zeros((3, len(tokens)))) for name in ESTIMATED}
     for context in range(int(own.context.max()) + 1):
-        rows, runs = np.flatnonzero(own.context == context), own.of(context)
-        here, there = asked.take(rows), ran.take(runs)
-        seen = observed(own, there, {name: log[runs] for name, log in stated.items()})
+        rows = np.flatnonzero(own.context == context)
+        here, seen = asked.take(rows), observed(own, priced, context)
         for name in ESTIMATED:
-            for column, part in zip(
-                levels[name], _level(own, name, here, there, runs), strict=True
-            ):
+            level = _level(own, name, here, priced.take(own.ran(context)), context)
+            for column, part in zip(levels[name], level, strict=True):
                 column[rows] = part
             if seen is None:
                 continue
@@ -106,26 +99,30 @@ def with_own_runs(
     return Calibrated(found, measured, levels, tokens, told)
 
 
-def observed(own: RunCases, ran: Priced, stated: Mapping[str, Floats]) -> Observations | None:
-    """What own runs say of the model's misses: each gain as a whole, and the part of it that their
-    own acceptance explains. None where no run has a gain that can be predicted.
+def observed(own: RunCases, priced: Priced, context: int) -> Observations | None:
+    """What own runs say of the model's misses in one context: each gain as a whole, and the part of
+    it that their own acceptance explains. None where no run has a gain that can be predicted.
     """
+    ran, stated = priced.take(own.ran(context)), priced.take(own.stated(context))
     parts = []
     for name in ESTIMATED:
-        gains = [next((gain[1:] for gain in run.gains if gain[0] == name), (np.nan, np.nan))
-                 for run in own.runs]  # fmt: skip
-        (log, noise), found, places = np.array(gains).T, ran.found[name], ran.places(name)
+        log, noise = _measured([run.gains for run in own.runs], name)
+        found, places = ran.found[name], ran.places(name)
         known = np.array([bool(run.accepted_length) for run in own.runs]) & (name != "ttft")
-        accepted = np.where(known, stated[name] - found.mean, np.nan)
+        accepted = np.where(known, stated.found[name].mean - found.mean, np.nan)
         usable = (found.sd > 0) & np.isfinite(log - found.mean)
         rows = np.flatnonzero(usable & np.isfinite(places.where).all(axis=1))
-        noise = np.maximum(noise, LEAST_NOISE)
-        columns = (log - found.mean, noise, accepted)
+        columns = (log - found.mean, np.maximum(noise, LEAST_NOISE), accepted)
         parts.append((*places.take(rows), *(column[rows] for column in columns)))
-    where, left_open, sd, total, noise, accepted = map(np.concatenate, zip(*parts, strict=True))
-    if not len(total):
-        return None
-    return Observations(Places(where, left_open, sd), total, noise, accepted)
+    where, left_open, sd, *rest = map(np.concatenate, zip(*parts, strict=True))
+    return Observations(Places(where, left_open, sd), *rest) if len(where) else None
+
+
+def _measured(rows: Sequence[Sequence[tuple[str, float, float]]], name: str) -> Floats:
+    """Value and sd of one metric in each row, NaN where it has none (2, M)."""
+    nothing = (np.nan, np.nan)
+    return np.array([next((part[1:] for part in row if part[0] == name), nothing)
+                     for row in rows]).T  # fmt: skip
 
 
 def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
@@ -155,14 +152,12 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     )
 
 
-def _level(own: RunCases, name: str, here: Priced, ran: Priced, runs: slice) -> Level:
+def _level(own: RunCases, name: str, here: Priced, ran: Priced, context: int) -> Level:
     """Measured over computed baselines of own plain runs, the nearest and surest most: exact but
     for its noise where one was run.
     """
-    known = [next((part[1:] for part in run.baseline if part[0] == name), (np.nan, np.nan))
-             for run in own.runs]  # fmt: skip
-    values, noise = np.array(known).T
-    shared = own.busy[runs] if name == "output_tok_s" else 1.0
+    values, noise = _measured([run.baseline for run in own.runs], name)
+    shared = own.busy[context] if name == "output_tok_s" else 1.0
     log = np.log(values / shared / ran.baselines[name])
     rows = np.flatnonzero(np.isfinite(log))
     noise = np.maximum(noise[rows], own_runs.LEAST_SD)

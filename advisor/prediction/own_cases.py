@@ -32,24 +32,23 @@ _NOT_ASKED = ("request", "checkpoint", "evidence", "own_runs", "defaults", "conc
 
 
 class RunCases(NamedTuple):
-    """Own runs as the cases of a question see them: M runs in each of C contexts, which differ in
-    what some run does not state.
+    """Own runs as N cases see them: M runs in each of C contexts, which differ in what some run
+    does not state.
     """
 
     runs: tuple[OwnRun, ...]
-    points: arrays.Points  # (C * M,), without a stated acceptance
-    busy: Floats  # batches that shared what a run measured (C * M,)
+    points: arrays.Points  # (2 * C * M,), then the same with the acceptance that the runs state
+    busy: Floats  # batches that shared what a run measured (C, M)
     context: Ints  # of each case (N,)
 
-    def told(self) -> arrays.Points:
-        """The points with the acceptance that the runs state (C * M,)."""
-        lengths = [np.nan if run.accepted_length is None else run.accepted_length
-                   for run in self.runs]  # fmt: skip
-        return self.points.replace(given_length=np.resize(lengths, len(self.points)))
+    def ran(self, context: int) -> slice:
+        """Where the runs of a context stand in what is computed of the cases and `points`."""
+        start = len(self.context) + context * len(self.runs)
+        return slice(start, start + len(self.runs))
 
-    def of(self, context: int) -> slice:
-        """The runs of one context."""
-        return slice(context * len(self.runs), (context + 1) * len(self.runs))
+    def stated(self, context: int) -> slice:
+        """Where they stand with their acceptance."""
+        return self.ran(context + len(self.busy))
 
 
 def of_cases(cases: Sequence[tuple[Facts, Plan]]) -> RunCases | None:
@@ -62,7 +61,10 @@ def of_cases(cases: Sequence[tuple[Facts, Plan]]) -> RunCases | None:
     first = np.unique(context, return_index=True)[1]
     steps = [as_case(run, *cases[i]) for i in first for run in runs]
     points = from_questions([(facts, [plan]) for facts, plan, _ in steps])
-    return RunCases(runs, points, np.array([batches for *_, batches in steps]), context)
+    lengths = [np.nan if run.accepted_length is None else run.accepted_length for run in runs]
+    stated = points.replace(given_length=np.resize(lengths, len(points)))
+    shared = np.array([batches for *_, batches in steps]).reshape(len(first), len(runs))
+    return RunCases(runs, arrays.concat([points, stated]), shared, context)
 
 
 def _context(facts: Facts, plan: Plan) -> Hashable:

@@ -198,13 +198,12 @@ def as_one_story(
     found.
     """
     count = len(points)
-    parts = [points, *((own.points, own.told()) if own is not None else ())]
-    first = sum(map(len, parts))
+    parts = [points, *((own.points,) if own is not None else ())]
+    priced = slice(0, sum(map(len, parts)))
     parts += [beside] if beside is not None else []
     whole = arrays.concat(parts) if len(parts) > 1 else points
     every, full, belief, decoding = all_metrics(whole, model)
-    others = medians(every, belief, decoding, first, len(whole))
-    priced = slice(0, count + (len(own.points) if own is not None else 0))
+    others = medians(every, belief, decoding, priced.stop, len(whole))
     full, belief = full.take(priced), belief.take(priced)
     found = {name: _part(one, 0, priced.stop) for name, one in every.items()}
     base = schedule.replay(full, model.speeds, belief.tau, "base")
@@ -218,11 +217,8 @@ def as_one_story(
     more, told = np.zeros(count), np.zeros(count)
     levels: Mapping[str, calibrated.Level] = {}
     if own is not None:
-        both = Priced(whole.take(priced), full, found, baselines)
-        ran = slice(count, priced.stop)
-        stated = {name: one.mean[priced.stop : first] for name, one in every.items()}
-        rows = slice(0, count)
-        made = calibrated.with_own_runs(own, both.take(rows), both.take(ran), stated, model)
+        computed = Priced(whole.take(priced), full, found, baselines)
+        made, rows = calibrated.with_own_runs(own, computed, model), slice(0, count)
         found, baselines, more, told = made.found, made.baselines, made.tokens, made.told
         levels, full, belief = made.levels, full.take(rows), belief.take(rows)
         terms = {name: term[rows] for name, term in terms.items()}
@@ -245,17 +241,11 @@ def expected_moves(
     metric (N, N): entry (i, j) is the standard deviation of the move of point i by an A/B of point
     j, with its sign.
     """
-    count = len(points)
-    if own is None:
-        every, full, _, _ = all_metrics(points, model)
-        return own_runs.expected_moves(Priced(points, full, every, {}).places(metric), None)
-    rows, ran = own.of(0), slice(count, count + len(own.points))
-    whole = arrays.concat([points, own.points, own.told()])
+    whole = arrays.concat([points, *((own.points,) if own is not None else ())])
     every, full, _, _ = all_metrics(whole, model)
-    stated = {name: one.mean[ran.stop :][rows] for name, one in every.items()}
-    both = Priced(whole, full, every, {})
-    seen = calibrated.observed(own, both.take(ran).take(rows), stated)
-    return own_runs.expected_moves(both.take(slice(0, count)).places(metric), seen)
+    computed = Priced(whole, full, every, {})
+    seen = calibrated.observed(own, computed, 0) if own is not None else None
+    return own_runs.expected_moves(computed.take(slice(0, len(points))).places(metric), seen)
 
 
 def all_metrics(

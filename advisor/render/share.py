@@ -17,9 +17,8 @@ _TABLE = (
     "spec_method k concurrency input_tokens output_tokens workload output_tok_s ttft_ms tpot_ms "
     "acceptance_length use use_why notes"
 )
-# columns of the same names as the fields of a plan
-PLAN_COLUMNS = ("prefix_caching", "max_num_seqs", "max_num_batched_tokens", "kv_cache_dtype",
-                "memory_fraction", "max_model_len")  # fmt: skip
+_PLAN = "prefix_caching max_num_seqs max_num_batched_tokens kv_cache_dtype"
+PLAN_COLUMNS = tuple(_PLAN.split())  # of the same names as the fields of a plan
 COLUMNS = (*_TABLE.split(), "output_spread", "temperature", *PLAN_COLUMNS)
 _COLUMN_OF = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 
