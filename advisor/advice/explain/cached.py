@@ -22,25 +22,21 @@ def alternative(facts: Facts, base: Plan, best: Candidate) -> Reason | None:
     """What to change in the launch with drafts, what is expected of it, and what speaks against it;
     None where the cache is on with drafts too, pays for nobody, or nobody asked.
     """
-    goal = facts.goal or "balanced"
-    asked = facts.prefix_share or goal == "ttft"
-    if best.plan.method != "mtp" or best.plan.prefix_caching or not base.prefix_caching:
+    goal, plan = facts.goal or "balanced", best.plan
+    gives_up = plan.method == "mtp" and base.prefix_caching and not plan.prefix_caching
+    if not gives_up or not (facts.prefix_share or goal == "ttft"):
         return None
-    if not asked:
-        return None
-    adapter = engines.get(best.plan.engine)
-    keeps = best.plan.model_copy(update={"prefix_caching": True, "k_schedule": ()})
-    now, then = (
-        adapter.units(adapter.to_launch(plan))
-        for plan in (best.plan.model_copy(update={"k_schedule": ()}), keeps)
-    )
-    added = " ".join(shell_words(unit) for unit in then if unit not in now)
-    gone = " ".join(shell_words(unit) for unit in now if unit not in then)
-    text = f"Drafts and prefix cache together: {added or 'nothing'} in place of {gone}"
+    adapter = engines.get(plan.engine)
+    keeps = plan.model_copy(update={"prefix_caching": True})
+    now, then = (adapter.units(adapter.to_launch(one)) for one in (plan, keeps))
+    added = [shell_words(unit) for unit in then if unit not in now]
+    gone = [shell_words(unit) for unit in now if unit not in then]
+    text = "Drafts and prefix cache together: "
+    text += f"{' '.join(added) or 'nothing'} in place of {' '.join(gone)}"
     if facts.prefix_share:
         gain = goal_interval(estimate_plans(facts, [keeps])[0], goal)
         text += f", {whole_percent(gain.p50)} expected ({span(gain)})"
-    if not traits(best.plan.engine).states_in_pool:
+    if not traits(plan.engine).states_in_pool:
         return reason(f"{text}; compare answers on repeated prompts", "own", weight=2.6)
     text += "; not the answer here, as answers on cache hits can be wrong and no fix is known"
     return reason(text, *get_defect(DEFECT).sources[:2], weight=2.6)

@@ -18,7 +18,6 @@ import json
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from advisor import engines
@@ -29,7 +28,6 @@ from advisor.render.deploy import serving
 from advisor.render.deploy.k8s import resource, typed_value
 from advisor.render.deploy.quoting import Block, NotedValue, comment, document
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.settings import setting
 
 _PORT = "${PORT}"  # llama-swap gives each model one
 BUILDER = "ray.serve.llm:build_openai_app"
@@ -135,10 +133,7 @@ def _ray_releases() -> list[dict[str, str]]:
 
 
 def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any], Server]:
-    plan = _one_replica(advice.plan)
-    port = int(setting(advice, "port", "0")) or plan.port
-    server = serving.server_of(advice, plan.model_copy(update={"port": port}), suffix)
-    server = replace(server, address=setting(advice, "host", LOCAL))
+    server = serving.server(advice, _one_replica(advice.plan), suffix=suffix)
     replicas = advice.plan.dp
     model: dict[str, Any] = {
         "model_loading_config": {

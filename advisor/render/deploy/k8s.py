@@ -54,14 +54,14 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     if METRICS_FLAG.get(server.plan.engine) is None:  # others count only where they are told to
         port = str(server.port)
         template["annotations"] = {"prometheus.io/scrape": "true", "prometheus.io/port": port}
-    gpu = RESOURCES[server.vendor]
+    gpu, labels = RESOURCES[server.vendor], _LABELS.get(server.vendor)
     pod = {
         "enableServiceLinks": NotedValue(
             False, "else a Service named vllm sets VLLM_PORT to an address, and the engine stops"
         ),
         "automountServiceAccountToken": False,
         "tolerations": [{"key": gpu, "operator": "Exists", "effect": "NoSchedule"}],
-        **_node(server),
+        **({"nodeSelector": NotedValue(labels, _PRODUCT)} if labels else {}),
         "containers": [_container(server)],
         "volumes": _volumes(server),
     }
@@ -78,8 +78,9 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     title.append(serving.key_note(server.plan.engine, "every pod of the cluster"))
     parts: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = []
     if not server.claim:
-        name = _meta(server, _claim_name(server))
-        parts.append(("PersistentVolumeClaim", name, "spec", claim(advice)))
+        parts.append(
+            ("PersistentVolumeClaim", _meta(server, f"{server.name}-cache"), "spec", claim(advice))
+        )
     if server.files:
         parts.append(("ConfigMap", meta, "data", dict(server.files)))
     parts += [("Deployment", meta, "spec", deployment), ("Service", meta, "spec", service)]
@@ -88,16 +89,6 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
 
 def _meta(server: Server, name: str) -> dict[str, Any]:
     return {"name": name} | ({"namespace": server.namespace} if server.namespace else {})
-
-
-def _claim_name(server: Server) -> str:
-    return server.claim or f"{server.name}-cache"
-
-
-def _node(server: Server) -> dict[str, Any]:
-    """The nodes that it may run on, where their label is known."""
-    labels = _LABELS.get(server.vendor)
-    return {"nodeSelector": NotedValue(labels, _PRODUCT)} if labels else {}
 
 
 def resource(
@@ -149,6 +140,9 @@ def _probe(server: Server) -> dict[str, Any]:
 def _container(server: Server) -> dict[str, Any]:
     words = server.noted_words(_escape)
     command = {} if server.traits.image_starts else {"command": list(server.program)}
+    safe: dict[str, Any] = {"allowPrivilegeEscalation": False}
+    if server.vendor != "amd":  # ROCm needs more system calls
+        safe["seccompProfile"] = {"type": "RuntimeDefault"}
     return {
         "name": server.name,
         "image": NotedValue(server.image, notes.IMAGE),
@@ -163,7 +157,7 @@ def _container(server: Server) -> dict[str, Any]:
             "requests": {"cpu": _CPUS, "memory": f"{_MEMORY_EXTRA_GIB + int(server.shm[:-2])}Gi"},
             "limits": {RESOURCES[server.vendor]: server.gpus},
         },
-        "securityContext": NotedValue(_security(server), "the image runs as root"),
+        "securityContext": NotedValue(safe, "the image runs as root"),
         "startupProbe": NotedValue(startup_probe(server), notes.STARTUP),
         "readinessProbe": _probe(server),
         "livenessProbe": NotedValue(
@@ -181,17 +175,12 @@ def _container(server: Server) -> dict[str, Any]:
     }
 
 
-def _security(server: Server) -> dict[str, Any]:
-    """No new rights, and the container runtime's own list of system calls; ROCm needs more."""
-    calls = {} if server.vendor == "amd" else {"seccompProfile": {"type": "RuntimeDefault"}}
-    return {"allowPrivilegeEscalation": False, **calls}
-
-
 def _volumes(server: Server) -> list[Any]:
     shm = {"medium": "Memory", "sizeLimit": f"{server.shm[:-2]}Gi"}
+    cache = {"claimName": server.claim or f"{server.name}-cache"}
     files = [{"name": "files", "configMap": {"name": server.name}}] if server.files else []
     return [
-        {"name": "cache", "persistentVolumeClaim": {"claimName": _claim_name(server)}},
+        {"name": "cache", "persistentVolumeClaim": cache},
         NotedValue({"name": "shm", "emptyDir": shm}, notes.SHM),
         *files,
         *own_volume(server),
