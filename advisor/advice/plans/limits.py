@@ -152,9 +152,7 @@ def cap_slots(facts: Facts, plan: Plan) -> Plan:
 def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     """The plan with the longest usual context that costs nothing: every one of `arms` (the plan
     itself, which is the first) still holds `FREE` such requests, or its slots where they are
-    reserved. For the shortest usual context the arms with drafts need hold the load only: states
-    of many draft tokens would leave every arm with slots that end a chat after a turn. No length is
-    made up for a model whose own context is not known here.
+    reserved. No length is made up for a model whose own context is not known here.
     """
     if facts.request is not None and facts.request.max_model_len is not None:
         return plan
@@ -163,24 +161,18 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     small = gb is not None and gb.value <= SMALL_GB
     most = min(top or LENGTHS[0], SMALL_LENGTH if small else LENGTHS[0])
     reserved = traits(plan.engine).pool == "slots"
+    if shares_context(plan):  # more slots come after the context
+        arms = [arm.model_copy(update={"max_num_seqs": 1}) for arm in arms]
     if reserved and any(arm.method == "mtp" for arm in arms) and _drafts_by_total(facts):
-        parts = 1 if shares_context(plan) else plan.max_num_seqs or 1
-        most = min(most, (top or LENGTHS[0]) // max(parts, 1))
+        most = min(most, (top or LENGTHS[0]) // max(arms[0].max_num_seqs or 1, 1))
     if top is None and reserved:
         return plan
     for length in LENGTHS if top is not None else LENGTHS[:1]:
         if not (plan.max_model_len or 0) < length <= most:
             continue
-        alone = {"max_num_seqs": 1} if shares_context(plan) else {}  # more slots come after it
-        longer = [arm.model_copy(update={"max_model_len": length, **alone}) for arm in arms]
+        longer = [arm.model_copy(update={"max_model_len": length}) for arm in arms]
         rooms = [memory.room(facts, arm, length) for arm in longer]
-        least = [
-            FREE if not reserved else 1.0 if shares_context(arm) else float(arm.max_num_seqs or 1)
-            for arm in arms
-        ]
-        if reserved and length == LENGTHS[-1] and not alone:
-            load = ceil((facts.concurrency or 1) / plan.dp)
-            least = [least[0], *(min(n, load) for n in least[1:])]
+        least = [float(arm.max_num_seqs or 1) if reserved else FREE for arm in arms]
         if all(r is not None and r >= n for r, n in zip(rooms, least, strict=True)):
             longest = plan.model_copy(update={"max_model_len": length})
             return cap_slots(facts, longest) if top else _own_length(plan)
