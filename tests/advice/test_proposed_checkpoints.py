@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from advisor import validate
 from advisor.advice import recommend as recommend_module
 from advisor.advice import resolve
 from advisor.advice.decide import after_a_look
@@ -432,3 +433,25 @@ def test_many_users_are_told_how_many_gpus_they_need() -> None:
     with pytest.raises(AdvisorError, match=r"does not fit .* with vllm.*what fits: --gpus 16$"):
         recommend(**asked, concurrency=128)
     assert recommend(**asked, concurrency=2).plan.engine == "llama-server"
+
+
+@pytest.mark.parametrize(
+    ("hardware", "model", "layers", "file_gb", "token_bytes", "card_gb"),
+    [
+        # sizes of the GGUF files as published; keys and values in 16 bits from config.json
+        ("rtx3060", "qwen3-32b", 64, 19.76, 2 * 2 * 8 * 128 * 64, 12.3),
+        ("rtx4090", "llama-3.3-70b", 80, 42.52, 2 * 2 * 8 * 128 * 80, 24.5),
+        ("rtx5090", "llama-3.3-70b", 80, 42.52, 2 * 2 * 8 * 128 * 80, 33.7),
+    ],
+)
+def test_layers_of_a_dense_model_leave_a_card_that_is_too_small(
+    hardware: str, model: str, layers: int, file_gb: float, token_bytes: int, card_gb: float
+) -> None:
+    with pytest.raises(AdvisorError, match="GiB of layers in system memory") as refusal:
+        recommend(hardware=hardware, model=model, engine="vllm", quant="fp8")
+    command = str(refusal.value).partition("layers in system memory: ")[2]
+    told = {name: int(n) for name, n in re.findall(r"(--[a-z-]+) (\d+)", command)}
+    each = (file_gb + told["--ctx-size"] * token_bytes / 1e9) / (layers + 1)
+    assert 0.75 * card_gb < told["--gpu-layers"] * each < card_gb - 0.8  # buffers beside them
+    report = validate(None, text=command, name="start.sh", hw=hardware)
+    assert not [one for one in report.findings if one.severity == "error"]

@@ -61,13 +61,13 @@ def shortfall(facts: Facts, plan: Plan, bill: MemoryBill) -> str:
         else (f"; choose a smaller model{more}")
     )
     # what is short may be the room for requests
-    spread = offload.offload(facts) if plan.method == "none" and not fewer else None
-    if spread is None:
-        return text
-    return (
-        f"{text}; or, at a speed that is not estimated here, llama-server at "
-        f"{offload.words(spread)}: {' '.join(spread.launch.argv)}"
-    )
+    whole = plan.method != "none" or bool(fewer)
+    spread = offload.offload(facts) if not whole else None
+    split = offload.some_layers(facts) if not whole else None
+    if spread is not None:
+        split = f"{offload.words(spread)}: {' '.join(spread.launch.argv)}"
+    slow = "; or, at a speed that is not estimated here, llama-server at "
+    return text + slow + split if split is not None else text
 
 
 def _fewer_tokens(facts: Facts, plain: Plan) -> Iterator[str]:

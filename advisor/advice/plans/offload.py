@@ -9,6 +9,7 @@ has.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import NamedTuple
 
 from advisor import engines
@@ -98,6 +99,31 @@ def offload(facts: Facts) -> Offload | None:
             if spread.layers >= spread.of or _holds_drafts(asked, spread.plan):
                 return spread
         return _make_offload(shape, quant, plan, shape.moe_layers or 0, per_layer)
+    return None
+
+
+def some_layers(facts: Facts) -> str | None:
+    """llama-server with layers of a dense model in system memory, as many as have to leave the card
+    at four bits; None where nothing has to, or where it would not help.
+    """
+    shape = facts.shape or facts.model
+    if shape is None or not shape.layers or shape.moe_layers or not _has_own_memory(facts):
+        return None
+    for quant in _quants(facts):
+        release = {"engine": "llama-server", "engine_version": _version(facts)}
+        asked = facts.model_copy(update={"quant": quant, **release})
+        plan = _plan(asked)
+        bill = memory.bill(asked, plan) if plan is not None else None
+        if plan is None or bill is None or not bill.short_gib or facts.gpus != 1:
+            return None
+        each = (bill.weights_gib + (bill.kv_gib or 0.0)) / (shape.layers + 1)  # and the output
+        stay = shape.layers - ceil(bill.short_gib / each) - int(SPARE_LAYERS)
+        if stay > 0:
+            adapter, option = engines.get("llama-server"), ("--gpu-layers", str(stay))
+            spread = plan.model_copy(update={"extra": (*plan.extra, option)})
+            text = " ".join(adapter.render(adapter.to_launch(spread)).argv)
+            away = each * (shape.layers - stay)
+            return f"{quant.id} with {away:.1f} GiB of layers in system memory: {text}"
     return None
 
 
