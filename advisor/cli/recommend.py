@@ -16,6 +16,7 @@ from advisor.cli.base import HELP, say, write_files
 from advisor.cli.options import question_options
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
+from advisor.render.deploy.settings import KEYS, read_settings
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.notes import placeholder, reach
 from advisor.render.objects import text_of
@@ -58,21 +59,9 @@ SCHEMA_NAMES = tuple(SCHEMAS)
     type=click.Path(file_okay=False, path_type=Path),
     help="Write the launch, the A/B script, the rollback and the reasons to a folder.",
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Of the file: image, claim, namespace, host or port.",
-)
+@click.option("--set", multiple=True, metavar="KEY=VALUE", help=f"Of the file: {', '.join(KEYS)}.")
 def recommend(
-    form: str,
-    explain: bool,
-    quiet: bool,
-    ab: bool,
-    folder: Path | None,
-    settings: tuple[str, ...],
-    **asked: Any,
+    form: str, explain: bool, quiet: bool, ab: bool, folder: Path | None, **asked: Any
 ) -> None:
     """Recommend speculative decoding on or off, with k, expected gain, reasons and launch command.
 
@@ -87,15 +76,13 @@ def recommend(
         raise click.UsageError(
             "--out needs a form that starts a server, and writes both runs itself"
         )
+    settings = read_settings(asked.pop("set"))
     if settings and folder is None and form not in STARTS:
         raise click.UsageError(f"--set needs --out, or --format {', '.join(STARTS)}")
     if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
     advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
-    if settings:
-        from advisor.render.deploy.settings import read_settings  # start-up: rarely asked
-
-        advice = advice.model_copy(update={"settings": read_settings(settings)})
+    advice = advice.model_copy(update={"settings": settings})
     if folder is not None:
         write_folder(advice, None if form == "text" else form, folder)
     else:
