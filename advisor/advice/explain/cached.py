@@ -23,8 +23,8 @@ def alternative(facts: Facts, base: Plan, best: Candidate) -> Reason | None:
     None where the cache is on with drafts too, pays for nobody, or nobody asked.
     """
     goal, plan = facts.goal or "balanced", best.plan
-    gives_up = plan.method == "mtp" and base.prefix_caching and not plan.prefix_caching
-    if not gives_up or not (facts.prefix_share or goal == "ttft"):
+    hybrid, asked = facts.model and facts.model.is_hybrid, facts.prefix_share or goal == "ttft"
+    if not (hybrid and asked and base.prefix_caching) or plan.prefix_caching:
         return None
     adapter = engines.get(plan.engine)
     keeps = plan.model_copy(update={"prefix_caching": True})

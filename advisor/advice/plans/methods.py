@@ -289,14 +289,13 @@ def with_caching(facts: Facts, plan: Plan) -> Plan:
 
 def caching_beside(facts: Facts, base: Plan, method: Method) -> bool | None:
     """The same of a method's plan beside `base`: off with a drafter that its publisher serves so,
-    and with MTP on a hybrid, unless prompts share a part and the engine keeps states apart: in
-    vLLM's pages hits lose one and can answer wrongly (vllm#38182, #43559).
+    and on a hybrid, unless prompts share a part and the engine keeps states apart: in vLLM's pages
+    hits lose one and can answer wrongly (vllm#38182, #43559).
     """
     own = drafter(facts, method)
     without = own is not None and own.prefix_caching is False
-    if method == "mtp" and _is_hybrid(facts):
-        without = habits(facts).states_in_pool or not facts.prefix_share
-    return base.prefix_caching and not without
+    pages = habits(facts).states_in_pool or not facts.prefix_share
+    return base.prefix_caching and not (without or (_is_hybrid(facts) and pages))
 
 
 def _is_hybrid(facts: Facts) -> bool:
