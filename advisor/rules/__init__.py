@@ -24,9 +24,7 @@ __all__ = [
 
 
 def explain(code: str) -> str:
-    """The text of one rule: what, why, bad, good, sources. Raises UnknownFact naming the nearest
-    code.
-    """
+    """The text of one rule. Raises UnknownFact naming the nearest code."""
     from advisor.rules.texts import explanation  # start-up: only to explain
 
     return explanation(get_rule(code))

@@ -75,9 +75,7 @@ def _check_rows(
 
 
 def speaks(row: RuleRow, case: Case, given: frozenset[str]) -> bool:
-    """Whether a rule may say something of a case, as far as its row tells; `given` are the names of
-    the launch's options, up to a dot.
-    """
+    """Whether a rule may speak, by its row; `given`: the launch's options, up to a dot."""
     if row.options and given.isdisjoint(row.options):
         return False
     if row.methods and case.plan.method not in row.methods:
@@ -89,9 +87,7 @@ _part = cache(attrgetter)
 
 
 def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[RuleRow]:
-    """The rows that --select and --ignore leave. Raises UnknownFact for a code that does not
-    exist.
-    """
+    """The rules that --select and --ignore leave. Raises UnknownFact for other codes."""
     for name in (*(select or ()), *(ignore or ())):
         if not any(_is_named(row, name) for row in index()):
             get_rule(name)
@@ -108,9 +104,7 @@ def _is_named(row: RuleRow, name: str) -> bool:
 
 
 def _kind(case: Case) -> tuple[str, str, bool, frozenset[str]]:
-    """What tells which rules can speak on a case: engine, method, whether the launch is ours, and
-    the inputs that are not known.
-    """
+    """Engine, method, whether the launch is ours, and the inputs that are not known."""
     lacking = frozenset(name for name in _inputs() if not has(case, name))
     return case.plan.engine, case.plan.method, case.launch.emitted, lacking
 
@@ -161,9 +155,7 @@ def has(case: Case, name: str) -> bool:
 
 
 def is_version_pinned(case: Case) -> bool:
-    """Whether the engine's release is fixed: always for a plan of ours, for a file only if it pins
-    a catalogued one.
-    """
+    """Whether the release is fixed: for a file only if it pins a catalogued one."""
     if case.launch.emitted:
         return case.plan.engine_version is not None
     return case.launch.version_pinned and case.launch.fork is None

@@ -53,9 +53,7 @@ class Hit(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """Yielded by a rule that found its subject but lacks an input to judge it: reported as skipped,
-    never as passed.
-    """
+    """Yielded by a rule that lacks an input: reported as skipped, never as passed."""
 
     needs: tuple[str, ...]
 
@@ -85,9 +83,7 @@ class Example(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A declared rule: what it asks for, where its claim comes from, and the function that
-    judges.
-    """
+    """A declared rule: what it asks for, its sources, and the function that judges."""
 
     code: str
     slug: str

@@ -51,9 +51,7 @@ def value(case: Case, *names: str) -> str | None:
 
 
 def open_value(case: Case, *names: str) -> bool:
-    """Whether the launch gives one of these options a value that only a variable knows: set, but
-    not a noun of the plan.
-    """
+    """Whether one of these options has a value that only a variable knows."""
     found = flag(case, *names)
     return found is not None and found.unresolved
 
@@ -65,9 +63,7 @@ def has_switch(case: Case, *names: str) -> bool:
 
 
 def unread(case: Case) -> bool:
-    """Whether more flags may come from what was not read: a variable without a value, an image
-    that adds its own.
-    """
+    """Whether more flags may come from a variable, or an image that adds its own."""
     launch = case.launch
     return (
         launch.image_adds_options
@@ -77,9 +73,7 @@ def unread(case: Case) -> bool:
 
 
 def integer(text: str | None) -> int | None:
-    """A whole number as engines write it: 8192, 128k (x 1000), 128K (x 1024); None if it is
-    none, or more than 64 bits hold.
-    """
+    """A whole number: 8192, 128k (x 1000), 128K (x 1024); None beyond 64 bits too."""
     match = re.fullmatch(r"\s*(-?\d{1,20}(?:\.\d{1,20})?)([kKmMgG]?)\s*", text or "")
     if match is None:
         return None
@@ -125,18 +119,14 @@ def env_line(launch: Launch | None, name: str) -> int:
 
 
 def is_hybrid(case: Case) -> bool | None:
-    """Whether the model has recurrent layers: by its shape, else by its name; None where neither
-    tells.
-    """
+    """Whether the model has recurrent layers, by shape or name; None where neither tells."""
     if case.facts.model is not None:
         return case.facts.model.is_hybrid
     return names.hybrid(model_text(case)) or None
 
 
 def k_words(plan: Plan) -> str:
-    """The text " k=2" for messages; nothing where the number of draft tokens is not known (a
-    variable, the engine's own choice).
-    """
+    """The text " k=2" for messages; nothing where the number is not known."""
     return f" k={plan.k}" if plan.k else ""
 
 
@@ -146,9 +136,7 @@ def speculates(plan: Plan) -> bool:
 
 
 def model_text(case: Case, made: bool = True) -> str:
-    """Every name under which the file calls the model, for markers in names; `made`: with the
-    quantisation that is made at load.
-    """
+    """All names of the model in the file; `made`: with the quantisation made at load."""
     texts = [case.plan.model or "", case.launch.model or ""]
     names = (
         "--model",
@@ -178,9 +166,7 @@ def fp8_kv(case: Case) -> bool:
 
 
 def on_rocm(case: Case) -> bool | None:
-    """Whether the server runs on ROCm: by the hardware, else by the image's name; None where
-    neither tells.
-    """
+    """Whether the server runs on ROCm; None where neither hardware nor image tells."""
     if case.facts.hardware is not None:
         return case.facts.hardware.vendor == "amd"
     container = case.launch.container
@@ -216,8 +202,6 @@ _WHOLE = ("docker-run", "docker-create", "compose", "kubernetes", "quadlet")
 
 
 def has_stock_image(container: Container) -> bool:
-    """Whether a form that tells all of a container runs an engine's published image in it by its
-    tag: what somebody chose by a digest may hold more.
-    """
+    """Whether a form that tells all runs a published image by its tag, not a digest."""
     image = container.image or ""
     return container.kind in _WHOLE and is_official(image) and "@" not in image

@@ -104,9 +104,7 @@ def _same_device(one: Launch, other: Launch) -> bool:
 
 
 def _used_devices(launch: Launch, outer: Sequence[str] | None) -> set[str]:
-    """The devices that the server works on: its share of those that its process sees, which are
-    those of its container.
-    """
+    """The devices that the server works on: its share of those that it sees."""
     seen = _inner(launch)
     if (
         seen is not None
@@ -133,9 +131,7 @@ def names_device(launch: Launch) -> bool:
 
 
 def _inner(launch: Launch) -> list[str] | None:
-    """The devices that the process is told to see: numbers, names or variables; None where it sees
-    all.
-    """
+    """The devices that the process sees: numbers, names or variables; None for all."""
     return _parse_list(
         next((value for name in _PROCESS_DEVICES if (value := launch.env_value(name))), None)
     )

@@ -16,9 +16,7 @@ from advisor.rules.kit.case import flag, k_flag, spec_flag
 
 
 def is_shared(case: Case, place: Span | None, alike: bool = True) -> bool:
-    """Whether another launch of the file stands on the same characters (with `alike`: one of
-    another release).
-    """
+    """Whether another launch (with `alike`: of another release) has these characters."""
     if place is None:
         return False
     own = (case.launch.engine, case.launch.engine_version, case.launch.fork)
@@ -97,9 +95,7 @@ def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what:
 
 
 def _has_option(launch: Launch, name: str) -> bool:
-    """Whether the launch has an option; `name` may be the off form of a switch, which sets the same
-    one.
-    """
+    """Whether the launch has an option; `name` may be the off form of a switch."""
     option = engines.get(launch.engine).catalogue.find(name, None)
     return launch.flag(name) is not None or (
         option is not None and launch.flag(option.name) is not None
@@ -107,9 +103,7 @@ def _has_option(launch: Launch, name: str) -> bool:
 
 
 def addition(file: str, beside: Flag | None, name: str, value: str | None) -> Edit | None:
-    """The edit that puts an option before another one; None where the form of that one takes none
-    without guessing.
-    """
+    """The edit that puts an option before another one; None where that is a guess."""
     if beside is None or beside.span is None or beside.unresolved:
         return None
     key = name.removeprefix("--")
@@ -163,9 +157,7 @@ _END = r"(?=\s*[,}])"
 def json_fix(
     case: Case, found: Flag | None, key: str, value: str, what: str, *, safe: bool = False
 ) -> Fix:
-    """Replace the value of a key (`value` as JSON), the key's text and everything around it
-    kept.
-    """
+    """Replace the value of a key (`value` as JSON), and nothing around it."""
     dotted = _dotted_flag(case, found, key)
     if dotted is not None:
         return set_fix(case, dotted, value.strip('"'), what, safe=safe)
@@ -214,9 +206,7 @@ def _dotted_flag(case: Case, found: Flag | None, key: str) -> Flag | None:
 
 
 def _in_json(found: Flag | None, pattern: str) -> Span | None:
-    """The place in the file of a pattern's group in a flag's value, if the value stands there as
-    read, or as a mapping of the file, and matches once.
-    """
+    """The place in the file of a pattern's group in a flag's value, if it is there once."""
     if found is None or not found.value:
         return None
     matches = list(re.finditer(pattern, found.value))

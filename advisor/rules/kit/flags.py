@@ -51,9 +51,7 @@ def catalogued_version(case: Case) -> str | None:
 
 
 def lookup_spelling(found: Flag) -> str:
-    """The spelling to look up: as written on a command line, as a long flag for keys, canonical for
-    environment variables.
-    """
+    """The spelling to look up: as on a command line, canonical for variables."""
     if found.raw.startswith("-"):
         return found.raw.replace("_", "-")
     return (
@@ -99,9 +97,7 @@ def _look_up(engine: str, version: str | None, name: str, taken: bool) -> Standi
 
 
 def find_removal(case: Case, found: Flag) -> Removal | None:
-    """The removal that hits this flag at the case's release; where no release is known, any
-    removal.
-    """
+    """The removal that hits this flag at the case's release, or any without one."""
     return _find_removal(case.plan.engine, catalogued_version(case), lookup_spelling(found))
 
 
@@ -144,9 +140,7 @@ def _owners(own: str, name: str) -> tuple[str, ...]:
 
 
 class SpecConfig(NamedTuple):
-    """The JSON of --speculative-config as read: `data` is None where it is broken or holds a
-    variable.
-    """
+    """The JSON of --speculative-config; `data` is None where it is broken."""
 
     flag: Flag
     data: dict[str, Any] | None
@@ -157,9 +151,7 @@ _read: tuple[Launch | None, SpecConfig | None] = (None, None)
 
 
 def spec_config(case: Case) -> SpecConfig | None:
-    """The launch's --speculative-config, or None where there is none or it cannot be read for a
-    variable.
-    """
+    """The launch's --speculative-config; None without one, or with a variable in it."""
     global _read  # noqa: PLW0603 - one slot: a dozen rules ask for that of the same launch in a row
     if _read[0] is not case.launch:
         _read = (case.launch, _read_config(case))
@@ -190,9 +182,7 @@ def _read_config(case: Case) -> SpecConfig | None:
 
 
 def _dotted_config(case: Case) -> SpecConfig | None:
-    """--speculative-config.key value: the keys together; None where there are none or one holds a
-    variable.
-    """
+    """--speculative-config.key value: the keys together; None with a variable."""
     prefix = "--speculative-config."
     parts = [found for found in flags(case) if found.name.startswith(prefix)]
     if not parts or any(found.unresolved for found in parts):
@@ -203,16 +193,12 @@ def _dotted_config(case: Case) -> SpecConfig | None:
 
 
 def spec_keys(case: Case) -> tuple[str, ...]:
-    """The keys that --speculative-config takes at the case's release (at any release where none is
-    known).
-    """
+    """The keys that --speculative-config takes at the case's release, or at any."""
     known = catalogue(case)
     return known.json_fields("SpeculativeConfig", catalogued_version(case))
 
 
 def spec_choices(case: Case, key: str) -> tuple[str, ...]:
-    """The values that a key of --speculative-config takes at the case's release; empty where it
-    takes any.
-    """
+    """The values of a key of --speculative-config; empty where it takes any."""
     row = catalogue(case).json_field("SpeculativeConfig", key, catalogued_version(case)) or {}
     return tuple(str(choice) for choice in row.get("choices") or ())

@@ -38,16 +38,12 @@ _NOTHING = lazy_re(r"[:\[,]\s*[,}\]]")
 
 
 def has_empty_values(found: Flag) -> bool:
-    """Whether values are missing in a text put together from variables: the reading does not know
-    what they hold.
-    """
+    """Whether a text put together from variables lacks values."""
     return found.value_span is None and _NOTHING.search(found.value or "") is not None
 
 
 def mend(text: str) -> str | None:
-    """The text with the one slip mended that makes it a JSON object: quotes, commas, brackets,
-    Python's words. None where no single one does.
-    """
+    """The text as a JSON object with one slip mended; None where no single one does."""
     if len(text) > _LONGEST:
         return None
     return next((one for one in _tries(text) if _is_object(one)), None)

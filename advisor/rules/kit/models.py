@@ -87,9 +87,7 @@ def _occurs(pattern: str, name: str) -> bool:
 
 
 def names_itself(model: LLM, text: str) -> bool | None:
-    """Whether a name is that of the published model, whatever its quantisation: False for a
-    fine-tune, None for one that says another length.
-    """
+    """Whether a name is the published model's; None for one of another length."""
     name = base_name(text)
     if any(one.repository.lower() == text.lower() for one in model.checkpoints):
         return True
@@ -103,9 +101,7 @@ def names_itself(model: LLM, text: str) -> bool | None:
 
 
 def unusable_head(text: str) -> Row | None:
-    """What is reported of the MTP head of a checkpoint of this name (`text`, `severity`,
-    `sources`); None where nothing is.
-    """
+    """The report on the MTP head of a checkpoint of this name, if there is one."""
     name = text.lower()
     if "mtp" in name.replace('"method":"mtp"', ""):
         return None

@@ -34,9 +34,7 @@ SPOKEN = {
 
 
 def wrong_type(kind: str, value: Any) -> str | None:
-    """What a field of this type takes, where the value is none of it; None where it is, or where
-    the type is one that this does not know.
-    """
+    """What a field of this type takes, where it is known and the value is none of it."""
     if found := _NONE.match(kind):
         kind = f"{found[1]} | None"
     kinds = alternatives(kind, "[(", "])")
@@ -206,18 +204,14 @@ def likely_number(kind: str, text: str) -> str | None:
 
 
 def leading_digits(text: str) -> str | None:
-    """What a C++ parser keeps of a number with letters behind it: `64k` is 64. None for another
-    text.
-    """
+    """What a C++ parser keeps of a number with letters behind it: `64k` is 64."""
     found = _CUT.match(text.strip())
     return found[1] if found is not None else None
 
 
 @lru_cache(maxsize=1024)
 def limits(engine: str, name: str, version: str | None) -> tuple[str, ...]:
-    """The limits of an option's number: those of the configuration class's field of that name, or
-    those that hold for every engine.
-    """
+    """The limits of an option's number, by its class's field or for every engine."""
     listed = table("compatibility")["ranges"]
     row = listed.get(engine, {}).get(name) or listed["all"].get(name)
     if row is not None:

@@ -61,9 +61,7 @@ def _within(value: float | None, limits: list[float | None]) -> bool:
 
 
 def is_sparse_moe(case: Case) -> bool | None:
-    """A mixture of experts with few active parameters (the A3B class); None where the model is not
-    known.
-    """
+    """Whether few parameters are active (A3B); None where the model is not known."""
     model = case.facts.model
     if model is None:
         return None
@@ -88,9 +86,7 @@ def streams(case: Case) -> int | None:
 
 
 def concurrent_requests(case: Case) -> int | None:
-    """Requests that have a slot in one replica at once, as the regimes count them: the others wait.
-    None where the load is not known.
-    """
+    """Requests that have a slot in a replica; None where the load is not known."""
     asked = streams(case)
     return None if asked is None else min(asked, case.plan.max_num_seqs or asked)
 
@@ -123,9 +119,7 @@ _RANGED: dict[str, Callable[[Case], Any]] = {
 
 
 def for_advice(case: Case) -> bool:
-    """Whether a recommendation is asked for: what speaks of the estimate only is noise for a file
-    that runs already.
-    """
+    """Whether a recommendation is asked for, of which a file needs no estimate."""
     return case.facts.request is not None
 
 
@@ -155,9 +149,7 @@ def leaves_no_pool(found: MemoryBill) -> bool:
 
 
 def unknown_sizes(case: Case) -> tuple[str, ...]:
-    """The options that decide how much memory there is and whose value only a variable knows, or
-    whose number no server starts with.
-    """
+    """The options of memory whose value only a variable knows, or no server takes."""
     wrong = engines.get(case.plan.engine).not_taken(case.launch, case.plan)
     if not wrong and not any(found.unresolved for found in case.launch.flags):
         return ()

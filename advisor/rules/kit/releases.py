@@ -95,9 +95,7 @@ def _build(case: Case) -> Release | None:
 
 
 def build_order(version: str | None) -> Release | None:
-    """The place of a catalogued llama.cpp version (b9445, 63d93d173, 0.5.0) among the build
-    numbers; None if unknown.
-    """
+    """A llama.cpp version (b9445, 63d93d173, 0.5.0) among the builds; None if unknown."""
     found = parse_release(version)
     if version is None or (found is not None and len(found) == 2):
         return found
@@ -129,9 +127,7 @@ def version_label(case: Case) -> str:
 
 
 def prefix_caching_on(case: Case) -> bool | None:
-    """Whether vLLM caches prefixes of this hybrid: as told, else the release's default; None where
-    neither is known.
-    """
+    """Whether vLLM caches prefixes of this hybrid; None where it is not known."""
     if case.plan.prefix_caching is not None:
         return case.plan.prefix_caching
     if open_value(case, "--enable-prefix-caching"):

@@ -64,9 +64,7 @@ SAME = ("fp16", "bf16", "float16", "bfloat16", "multiprocessing", "yes", "no")
 
 
 class AllowedValues(NamedTuple):
-    """The values that a release takes, and those that any release takes which takes the launch's
-    other options.
-    """
+    """Values that a release takes, and that any takes which fits the other options."""
 
     here: tuple[str, ...]
     ever: frozenset[str]  # lower case
@@ -124,9 +122,7 @@ def is_accepted(case: Case, found: Flag) -> bool:
 
 
 def matches_choice(word: str, choices: Sequence[str], name: str = "") -> bool:
-    """vLLM and llama.cpp fold case and truth words for some options; a difference in case alone is
-    not reported.
-    """
+    """Whether a value is a choice; case and truth words are folded."""
     low = word.lower()
     if (name in OPEN and "." in word) or low in ALSO.get(name, ()):
         return True
@@ -144,9 +140,7 @@ def _fold(choices: tuple[str, ...]) -> tuple[frozenset[str], bool]:
 
 
 def nearest(word: str, choices: Sequence[str]) -> str | None:
-    """The choice that a wrong word most likely meant: the same but for separators, one that it
-    begins, else the most similar.
-    """
+    """The choice that a wrong word most likely meant."""
     if re.fullmatch(r"[0-9]{1,18}", word) and all(choice.isdigit() for choice in choices):
         # room for as much
         return min((one for one in choices if int(one) >= int(word)), key=int, default=None)

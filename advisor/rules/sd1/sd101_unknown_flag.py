@@ -192,9 +192,7 @@ def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
 
 
 def underscore_hit(case: Case, found: Flag) -> Hit:
-    """Underscores in a preset's key, or in an option of a parser that compares them as they stand:
-    the server stops.
-    """
+    """Underscores where a parser compares as it stands: the server stops."""
     key = found.raw.replace("_", "-")
     place = at(found.span.start, len(key)) if found.span is not None else None
     where = f"{case.plan.engine} has no option {found.raw}"
@@ -239,9 +237,7 @@ def mend(case: Case, found: Flag, near: str | None, misspelt: bool) -> Fix:
 
 
 def nearest_option(case: Case, word: str) -> str | None:
-    """The nearest option, never the one that says the opposite: of `--no-disable-x` that is
-    `--enable-x`.
-    """
+    """The nearest option, never the one that says the opposite."""
     known, version = catalogue(case), catalogued_version(case)
     mixed = {word[0] + "".join(turn) for turn in permutations(word[1:])} if len(word) < 6 else ()
     turned = [one for one in sorted(mixed) if one != word and known.find(one, version) is not None]
@@ -255,9 +251,7 @@ def nearest_option(case: Case, word: str) -> str | None:
 
 
 def close(word: str, near: str) -> bool:
-    """Whether two options share more than the word that they begin with: not `--enable-beta-spec`
-    and `--enable-trace`.
-    """
+    """Whether two options share more than the word that they begin with."""
     from difflib import SequenceMatcher
 
     return (

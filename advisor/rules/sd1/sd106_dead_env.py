@@ -52,9 +52,7 @@ def instead(row: dict[str, Any]) -> str:
 
 
 def dead_fix(case: Case, name: str, row: dict[str, Any]) -> Fix:
-    """Safe where the variable says nothing; a flag in its place gives it an effect that it does not
-    have today.
-    """
+    """Safe where nothing takes its place: a flag has an effect that it has not."""
     use = row.get("flag")
     if release(case) is None:
         return Fix(text=f"Remove {name}; {instead(row)}.")

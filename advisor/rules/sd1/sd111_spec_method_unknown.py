@@ -76,9 +76,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
 
 
 def first_without(case: Case, method: str) -> str | None:
-    """The first catalogued release without a method that an earlier one takes; None where none ever
-    took it.
-    """
+    """The first release that dropped a method; None where none had it."""
     known = catalogue(case)
     takes = [method in _choices(known, version) for version in known.versions]
     if True not in takes or takes[-1]:
@@ -87,9 +85,7 @@ def first_without(case: Case, method: str) -> str | None:
 
 
 def _choices(known: Catalogue, version: str) -> tuple[str, ...]:
-    """The methods of the configuration class and of the shorthand, of which either can be
-    shorter.
-    """
+    """The methods of the configuration class and of the shorthand."""
     row = known.json_field("SpeculativeConfig", "method", version) or {}
     short = known.option("--spec-method", version)
     return (*(row.get("choices") or ()), *((short.choices or ()) if short is not None else ()))
@@ -108,7 +104,5 @@ def method_flag(case: Case) -> tuple[Flag | None, str | None]:
 
 
 def is_suffix_decoding(case: Case) -> bool:
-    """Whether n-gram stands for vLLM's suffix decoding: its drafts are as long as the tree's counts
-    tell, so what was measured of n-gram lookup, and its two lengths, say nothing of it.
-    """
+    """Whether n-gram stands for suffix decoding, which is another thing."""
     return (method_flag(case)[1] or "").lower() == "suffix"

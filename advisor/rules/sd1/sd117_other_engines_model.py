@@ -45,9 +45,7 @@ _ENDING = lazy_re(r"(.*\.)(guff|ggfu|gguuf|ggfu|gufg|gguf[f.]|ggf|gguf_)", re.I)
 
 
 def no_name(case: Case, place: Flag | None) -> Hit | None:
-    """Return a hit for an address in the place of a repository, a file with a misspelt ending, a
-    known model without its owner.
-    """
+    """The hit of an address, a misspelt ending, or a name that is nearly known."""
     given = (place.value if place is not None else None) or case.launch.model or ""
     meant = said = None
     stops: Severity | None = None
@@ -86,9 +84,7 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
 
 
 def no_gguf(case: Case) -> Hit | None:
-    """A file in the place of a quantisation, an owner who publishes no GGUF under that name, a file
-    of another format, the model itself as its projector.
-    """
+    """The hit of what is no GGUF, or not in the form that its option takes."""
     repo, model = flag(case, "--hf-repo"), flag(case, "--model")
     given = repo.value or "" if repo is not None and not repo.unresolved else ""
     if repo is not None and (found := _FILE.fullmatch(given)) is not None:
@@ -145,9 +141,7 @@ def no_gguf(case: Case) -> Hit | None:
 
 @lru_cache(maxsize=256)
 def near_owner(given: str) -> str | None:
-    """The owner of a known repository of that name whose own name begins with the given one, or the
-    other way round: MiniMaxAI for MiniMax.
-    """
+    """The owner of a known repository whose name is longer: MiniMaxAI."""
     owner, slash, name = given.partition("/")
     known: dict[str, Any] = knowledge.index()["repositories"]
     if not slash or "/" in name or len(owner) < 4 or given.lower() in known:
@@ -195,9 +189,7 @@ def _misspelt(word: str, other: str) -> bool:
 
 @lru_cache(maxsize=256)
 def family(path: str) -> str | None:
-    """The family whose name a file carries, where it is one alone: a model and its projector are of
-    one family.
-    """
+    """The family whose name a file carries, where it is one alone."""
     name = path.replace("\\", "/").rsplit("/", 1)[-1].lower()
     said = {one for one, words in FAMILIES.items() if any(word in name for word in words)}
     return said.pop() if len(said) == 1 else None

@@ -70,9 +70,7 @@ def together(case: Case, earlier: Flag, later: Flag) -> Fix:
 
 
 def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
-    """Whether what a macro or a list above the command sets is set anew in the command: what it is
-    there for.
-    """
+    """Whether the command sets anew what a macro or a list above it sets."""
     if case.launch.form != "llama-swap":
         return 0 < earlier.line < case.launch.line <= later.line
     given = [one.line for one in flags(case)]

@@ -91,9 +91,7 @@ def json_option(case: Case) -> Iterator[Hit]:
 
 
 def takes_object(case: Case, found: Flag) -> bool:
-    """Whether the value must be a JSON object; a number is vLLM's old optimisation level, and a
-    word can be a file or a class.
-    """
+    """Whether the value must be a JSON object, and is no level, file or class."""
     value = (found.value or "").strip()
     if "." in found.name or not value:
         return False

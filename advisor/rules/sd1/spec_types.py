@@ -162,9 +162,7 @@ def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
 
 
 def drafts_alone(case: Case) -> bool:
-    """Whether a draft model alone starts speculation, as it did in older builds; so it may be where
-    a file says nothing of the build and gives options of that time.
-    """
+    """Whether a draft model alone starts speculation, as in older builds."""
     version = case.launch.engine_version
     known = catalogue(case)
     return bool(known.behaviour("draft_model_alone_drafts", version)) or (

@@ -164,9 +164,7 @@ def apart(case: Case) -> Fix:
 
 
 def join_by_equals(case: Case, word: str) -> str:
-    """OPTION=VALUE where the launch writes its other options so and the engine reads it; else as it
-    is, to be split.
-    """
+    """OPTION=VALUE where the launch writes its options so; else as it is."""
     if not is_gguf(case) and any(
         one.origin == "cli"
         and one.span is not None

@@ -170,9 +170,7 @@ def probe_budget(case: Case) -> Iterator[Hit]:
 
 
 def weight(case: Case, budget: float) -> Severity:
-    """An error where the weights alone cannot be read in the time; little where most servers start
-    within it.
-    """
+    """An error where the weights cannot be read in the time; little where most start."""
     if budget >= BUDGET["short"] or _SMALL.search(case.launch.model or ""):
         return "info"
     if budget <= LEAST["process_s"] and compiles(case):

@@ -165,9 +165,7 @@ def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
 
 
 def total_ctx(case: Case) -> int | None:
-    """Tokens over all slots: --ctx-size as written, else what the plan comes to; None where it is
-    left to the model.
-    """
+    """Tokens over all slots; None where they are left to the model."""
     place = flag(case, "--ctx-size")
     if place is not None:
         return None if place.unresolved else integer(place.value)

@@ -66,9 +66,7 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
 
 
 def more_devices(case: Case, ranks: int, what: str) -> Fix:
-    """As many devices as ranks, where the container's number or list stands in the file: half the
-    parallelism on half the GPUs could lack the memory.
-    """
+    """As many devices as ranks, where their number or list is in the file."""
     container = case.launch.container
     if container is None or container.devices is None or container.gpus is None or ranks > 16:
         return Fix(text=what)

@@ -38,9 +38,7 @@ def chip_below_engine(case: Case) -> Iterator[Hit]:
 
 
 def no_speculation(case: Case, arch: str) -> Hit | None:
-    """A backend without a path for speculation: what it does with the flags was not read, so it is
-    no error.
-    """
+    """A backend without a path for speculation, which need not stop."""
     for row in rows("chips", "no_speculation"):
         if row["engine"] == case.plan.engine and arch in row["archs"] and speculates(case.plan):
             return Hit(
@@ -55,9 +53,7 @@ def no_speculation(case: Case, arch: str) -> Hit | None:
 
 
 def below_capability(case: Case, arch: str) -> Hit | None:
-    """The lowest demand that the chip misses; a demand of some releases only is a warning where the
-    release is not known.
-    """
+    """The lowest demand of capability that the chip misses."""
     digits = re.match(r"sm_(\d+)", arch)
     chip = int(digits[1]) if digits else 1000
     for row in rows("chips", "least_capability"):
@@ -83,9 +79,7 @@ def below_capability(case: Case, arch: str) -> Hit | None:
 
 
 def not_built(case: Case, arch: str) -> Hit | None:
-    """An AMD architecture outside the released builds: certain for their images, elsewhere the user
-    may have built it.
-    """
+    """An AMD architecture outside the released builds."""
     for row in rows("chips", "rocm_not_built"):
         if row["engine"] != case.plan.engine or arch not in row["archs"]:
             continue

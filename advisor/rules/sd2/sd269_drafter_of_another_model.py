@@ -137,9 +137,7 @@ def its_own(case: Case, instead: str | None) -> Fix:
 
 
 def severity(model: LLM, target: LLM | None) -> Severity | None:
-    """An error where the hidden states have another width or the vocabulary another size, which
-    shows while loading.
-    """
+    """An error where another width or vocabulary shows while loading."""
     if target is None:
         return None
     pairs = ((target.hidden, model.hidden), (target.vocab, model.vocab))

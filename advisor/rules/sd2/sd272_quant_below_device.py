@@ -72,9 +72,7 @@ def of_type(case: Case) -> Iterator[Hit]:
 
 
 def of_experts(case: Case) -> Iterator[Hit]:
-    """bfloat16 asked for with GPTQ experts in SGLang, whose scales are float16: the server stops in
-    its first pass.
-    """
+    """bfloat16 with GPTQ experts in SGLang, whose scales are float16."""
     asked, model = flag(case, "--dtype"), case.facts.model
     if asked is None or asked.value != "bfloat16" or case.plan.engine != "sglang":
         return

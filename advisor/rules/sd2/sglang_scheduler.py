@@ -129,9 +129,7 @@ def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
 
 
 def strategy(case: Case) -> str:
-    """The state slots in force: as told; for a plan of ours also what the emitter adds where the
-    release needs it.
-    """
+    """The state slots in force, with what the emitter adds to a plan of ours."""
     told = case.plan.mamba_strategy or ""
     ours = (
         case.launch.emitted

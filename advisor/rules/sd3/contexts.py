@@ -62,9 +62,7 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
 
 
 def _slots_beyond(case: Case, found: MemoryBill) -> Iterator[Hit]:
-    """Slots of llama-server beyond what its bills were seen to be wrong by, with all layers on the
-    device.
-    """
+    """Slots of llama-server beyond the error of its bills, with all layers there."""
     short, layers = found.short_gib or 0.0, integer(value(case, "--gpu-layers"))
     partial = layers is not None and layers < ALL_LAYERS
     moved = flag(case, "--cpu-moe", "--n-cpu-moe", "--override-tensor", "--kv-offload") is not None
@@ -87,9 +85,7 @@ def _slots_beyond(case: Case, found: MemoryBill) -> Iterator[Hit]:
 
 
 def _at_best(found: MemoryBill) -> float:
-    """Tokens of the pool if the engine needed hardly any buffers: beyond this the request fits
-    under no assumption.
-    """
+    """Tokens of the pool if the engine needed hardly any buffers."""
     room = (found.available_gib or 0.0) - found.weights_gib - found.spec_gib
     if not found.kv_gib or not found.kv_tokens:
         return 0.0

@@ -83,9 +83,7 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
 
 
 def _long(case: Case) -> bool:
-    """Whether the context is long: as told, or the model's own where nothing is; a variable could
-    be anything.
-    """
+    """Whether the context, as told or the model's own, is long."""
     length = case.plan.max_model_len
     if length is None:
         return not open_value(case, "--max-model-len")
@@ -93,9 +91,7 @@ def _long(case: Case) -> bool:
 
 
 def _blocks(case: Case) -> int | None:
-    """Sequences whose states fit all the memory that is left for KV and state; None where it is not
-    known.
-    """
+    """Sequences whose states fit the memory left for KV and state; None if unknown."""
     shape, found = case.facts.shape, bill(case)
     if shape is None or found is None or not shape.state_mb_per_seq or not found.kv_gib:
         return None

@@ -143,9 +143,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
 
 
 def _rereads(case: Case) -> bool:
-    """Whether the weights are of a type that Metal reads anew for each of 2 or 3 tokens; unknown
-    counts as no.
-    """
+    """Whether Metal reads weights of this type anew for each of 2 or 3 tokens."""
     quant = case.facts.quant
     return quant is not None and bool(re.search(r"q\d_k", quant.id))
 

@@ -53,9 +53,7 @@ def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
 
 
 def _used_rates(quant: Quant) -> tuple[str, ...]:
-    """The rates that decide for this quantisation: bandwidth, and the tensor rate that its matrices
-    run at.
-    """
+    """The rates that decide: bandwidth, and that of the matrices."""
     rate = next(
         (name for family, name in _USED.items() if quant.family.startswith(family)), "bf16_tflops"
     )
