@@ -1,8 +1,8 @@
 """What a rule is, and how rules are found.
 
-A rule is one function under `@rule(...)` in sd1 to sd5; its name is the slug. The code is declared,
-or comes from the name of a file with one rule, `sdNNN_slug.py`. `_index.py` (generated) lists what
-each rule asks for, so that `check` imports only the rules that can speak on a case.
+A rule is one function under `@rule(...)` in sd1 to sd5; its name is the slug. `_index.py`
+(generated) lists what each rule asks for, so that `check` imports only the rules that can speak on
+a case.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def when(
 
 
 def rule(
-    code: str = "",
-    severity: Severity = "warning",
+    code: str,
+    severity: Severity,
     engines: Names = (),
     *,
     data: Names = (),
@@ -157,7 +157,7 @@ def rule(
     versioned: bool = False,
     decides: bool | None = None,
 ) -> Callable[[Check], Rule]:
-    """Declare the function below as a rule; without a code it is that of the file's name.
+    """Declare the function below as a rule.
 
     engines: the only engines, or groups of them, it speaks on (empty: all). versioned: at most a
     warning where the file pins no catalogued release, unless the hit holds for all of them
@@ -170,27 +170,25 @@ def rule(
 
     def declare(function: Check) -> Rule:
         module = function.__module__.removeprefix("advisor.rules.")
-        match = re.search(r"\.(sd\d{3})_\w+$", module)
-        own = code or (match[1].upper() if match else "")
         slug, doc = function.__name__.replace("_", "-"), function.__doc__ or ""
-        if not re.fullmatch(r"SD\d{3}", own):
+        if not re.fullmatch(r"SD\d{3}", code):
             raise AdvisorError(f"the rule {slug} in {module} names no code of the form SDNNN")
-        if own in DECLARED and DECLARED[own].slug != slug:
+        if code in DECLARED and DECLARED[code].slug != slug:
             raise AdvisorError(
-                f"{own} is used by '{DECLARED[own].slug}' and '{slug}': codes are never shared"
+                f"{code} is used by '{DECLARED[code].slug}' and '{slug}': codes are never shared"
             )
         rows = names(data) or ((f"defects.{defect}",) if defect else ())
         sources = (*_doc_sources(doc), *data_sources(*rows))
         if not sources:
-            raise AdvisorError(f"{own} has no source: name where its claim comes from")
+            raise AdvisorError(f"{code} has no source: name where its claim comes from")
         asked = ASKED.get(function, When())
         decisive = severity == "error" if decides is None else decides
         speaks_on = tuple(one for word in names(engines) for one in GROUPS.get(word, (word,)))
-        plain = (own, slug, severity, speaks_on, asked.needs, asked.speculative)
+        plain = (code, slug, severity, speaks_on, asked.needs, asked.speculative)
         row = RuleRow(*plain, module, *asked[:3], decisive)
         pinned = versioned or bool(defect)
-        DECLARED[own] = Rule(*plain, sources, pinned, defect, row, function, doc)
-        return DECLARED[own]
+        DECLARED[code] = Rule(*plain, sources, pinned, defect, row, function, doc)
+        return DECLARED[code]
 
     return declare
 

@@ -15,7 +15,7 @@ from advisor.lint.validate import understand
 from advisor.readers import read_text
 from advisor.rules import registry
 from advisor.rules.kit import case as options
-from advisor.rules.kit import data, devices, fixes, flags, policy, releases
+from advisor.rules.kit import devices, fixes, flags, policy, releases
 from tests.rulebook.test_kit_json import apply, case_of
 
 # ---------------------------------------------------------------- devices
@@ -411,11 +411,11 @@ def test_rows_fit_a_case_by_their_filters(row: dict[str, Any], fits: bool) -> No
 
 def test_words_of_messages() -> None:
     assert policy.percent(1.24) == "+24.0 %" and policy.percent(0.9) == "-10.0 %"
-    assert data.hardware_name(judge("vllm serve m\n")) == "this hardware"
-    assert data.model_name(judge("vllm serve m\n")) == "this model"
+    assert options.hardware_name(judge("vllm serve m\n")) == "this hardware"
+    assert options.model_name(judge("vllm serve m\n")) == "this model"
     case = judge(f"{SERVE}\n", hw="gb10")
-    assert data.hardware_name(case) == knowledge.hardware("gb10").name
-    assert "35B" in data.model_name(case)
+    assert options.hardware_name(case) == knowledge.hardware("gb10").name
+    assert "35B" in options.model_name(case)
 
 
 # ---------------------------------------------------------------- places of edits

@@ -7,10 +7,13 @@ knowledge/rules/*.json and in the engine catalogues.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from advisor.domain.nouns import Case, Container, Fix, Flag, Launch, Plan, Severity
 from advisor.engines import names
 from advisor.engines.images import is_official
+from advisor.knowledge.rule_data import table
 from advisor.rules.registry import GGUF_ENGINES, Hit
 
 
@@ -205,3 +208,23 @@ def has_stock_image(container: Container) -> bool:
     """Whether a form that tells all runs a published image by its tag, not a digest."""
     image = container.image or ""
     return container.kind in _WHOLE and is_official(image) and "@" not in image
+
+
+# ---------------------------------------------------------------- data and names for messages
+
+
+def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:
+    """A list of rows of knowledge/rules/<name>.json, each with its own sources."""
+    return tuple(table(name)[key])
+
+
+def hardware_name(case: Case) -> str:
+    """Return the hardware's name for a message."""
+    hw = case.facts.hardware
+    return (hw.name or hw.id) if hw else "this hardware"
+
+
+def model_name(case: Case) -> str:
+    """Return the model's name for a message."""
+    model = case.facts.model
+    return (model.name or model.id) if model else "this model"

@@ -208,15 +208,21 @@ def _longer(one: str, other: str) -> bool:
     """Whether one is the other with its words in full: `flash-attention` for `flash-attn`."""
     words, shorter = re.split("[-_]", one), re.split("[-_]", other)
     return len(words) == len(shorter) and all(
-        word == short or (len(short) > 2 and word[:1] == short[:1] and _within(short, word))
+        word == short or (len(short) > 2 and word[:1] == short[:1] and is_within(short, word))
         for word, short in zip(words, shorter, strict=True)
     )
 
 
-def _within(short: str, word: str) -> bool:
+def is_within(short: str, word: str) -> bool:
     """Whether the letters of one stand in the other in their order."""
     rest = iter(word)
     return all(letter in rest for letter in short)
+
+
+def word_apart(words: Sequence[str], other: Sequence[str]) -> tuple[str, str] | None:
+    """The one pair of words in which two names of as many words differ."""
+    pairs = [pair for pair in zip(words, other, strict=False) if pair[0] != pair[1]]
+    return pairs[0] if len(words) == len(other) and len(pairs) == 1 else None
 
 
 def spelling(case: Case, name: str) -> str:

@@ -10,13 +10,8 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags, has_switch, model_text, unread
-from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix
-from advisor.rules.kit.flags import (
-    catalogue,
-    lookup_spelling,
-    option_at_release,
-    owners,
-)
+from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix, set_fix
+from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.releases import is_newest, possible, release
 from advisor.rules.kit.values import spelling
 
@@ -296,3 +291,29 @@ def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
         text = f"--host {stray.value}"
         return replace_fix(case, stray, text, "Write --host before it.")
     return replace_fix(case, stray, "", f"Remove '{stray.value}'.")
+
+
+FILES = ("--model", "--hf-file", "--spec-draft-model")
+_PART = lazy_re(r"(.*-)(\d{5})(-of-\d{5}\.gguf)")
+
+
+@rule("SD139", "error", "gguf")
+def split_part(case: Case) -> Iterator[Hit]:
+    """A later part of a split GGUF given as the model.
+
+    Why: another part than the first stops llama.cpp with an illegal split file index.
+    Bad: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00002-of-00002.gguf -ngl 99
+    Good: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00001-of-00002.gguf -ngl 99
+    Sources: ggml-org/llama.cpp#6187; lemonade-sdk/lemonade#499
+    """
+    for name in FILES:
+        found = flag(case, name)
+        part = _PART.fullmatch(found.value or "") if found is not None else None
+        if found is None or found.unresolved or part is None or part[2] == "00001":
+            continue
+        first = f"{part[1]}00001{part[3]}"
+        yield Hit(
+            f"{found.raw} names part {int(part[2])} of a split GGUF, which is opened by its first",
+            flag=found,
+            fix=set_fix(case, found, first, f"Write {first.rsplit('/', 1)[-1]}."),
+        )

@@ -47,7 +47,7 @@ _SHORT = lazy_re(r"-[A-Za-z]")  # a build's own, as often as a slip
 _LEAD = lazy_re(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
 
-@rule(severity="error", engines="catalogued ik_llama.cpp", versioned=True)
+@rule("SD101", "error", "catalogued ik_llama.cpp", versioned=True)
 def unknown_flag(case: Case) -> Iterator[Hit]:
     """A flag that no catalogued release of the engine knows.
 

@@ -48,7 +48,7 @@ TRUE_WORDS = frozenset(("on", "off", "true"))
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
 
-@rule(severity="error", engines="catalogued ik_llama.cpp", versioned=True)
+@rule("SD107", "error", "catalogued ik_llama.cpp", versioned=True)
 def value_not_accepted(case: Case) -> Iterator[Hit]:
     """A value that the option does not take at this release.
 

@@ -254,7 +254,7 @@ def repositories() -> Container[str]:
     return known
 
 
-@rule(severity="error")
+@rule("SD117", "error")
 def other_engines_model(case: Case) -> Iterator[Hit]:
     """A model file of another engine: a GGUF under vLLM or SGLang, or a safetensors repository
     under llama-server.

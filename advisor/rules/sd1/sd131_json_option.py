@@ -52,7 +52,7 @@ PARTS = {"pass_config": "PassConfig", "eplb_config": "EPLBConfig"}
 TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
 
 
-@rule(severity="error", engines="catalogued", versioned=True)
+@rule("SD131", "error", "catalogued", versioned=True)
 def json_option(case: Case) -> Iterator[Hit]:
     """An option that takes JSON, with broken JSON in it, or a key or value that its class lacks.
 

@@ -13,7 +13,7 @@ from advisor.rules.kit.case import calls_tools, flag, k_flag, spec_flag, unread
 from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import headless
-from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
+from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
 
 @rule("SD244", "warning", "llama-server", data="defects.llama-spec-chain")

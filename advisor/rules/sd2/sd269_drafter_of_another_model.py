@@ -4,8 +4,7 @@ from advisor.domain.nouns import LLM, Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, spec_flag
-from advisor.rules.kit.data import model_name
+from advisor.rules.kit.case import flag, model_name, spec_flag
 from advisor.rules.kit.fixes import json_fix, set_fix
 from advisor.rules.kit.models import target_of
 
@@ -16,7 +15,7 @@ _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")  # and no path
 OWN = "Use a drafter of this very model, or no speculation."
 
 
-@rule(severity="warning", engines="vllm sglang", decides=True)
+@rule("SD269", "warning", "vllm sglang", decides=True)
 @when(methods="eagle eagle3 dflash dspark", parts="plan.draft_model", needs="model")
 def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     """A published EAGLE or DFlash drafter beside a model that it was not trained for.

@@ -12,7 +12,7 @@ BLACKWELL = table("compatibility")["blackwell_backends"]
 PAIRS = table("compatibility")["option_pairs"]
 
 
-@rule(severity="error", engines="catalogued", data="compatibility.option_pairs")
+@rule("SD279", "error", "catalogued", data="compatibility.option_pairs")
 def options_at_odds(case: Case) -> Iterator[Hit]:
     """Two options of which one refuses the other, does nothing beside it, or needs it.
 

@@ -19,7 +19,7 @@ _SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
 OPTIONS = {"amd": "--device /dev/kfd --device /dev/dri", "dri": "--device /dev/dri"}
 
 
-@rule(severity="error", engines="catalogued", data="compatibility.image_devices")
+@rule("SD280", "error", "catalogued", data="compatibility.image_devices")
 @when(parts="launch.container", needs="file")
 def container_without_gpu(case: Case) -> Iterator[Hit]:
     r"""A container that gets no device of the kind that its image is built for.

@@ -11,13 +11,14 @@ from advisor.rules.kit.case import (
     flag,
     flags,
     fp8_kv,
+    hardware_name,
     has_switch,
     integer,
     is_gguf,
+    model_name,
     open_value,
     value,
 )
-from advisor.rules.kit.data import hardware_name, model_name
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.models import names_itself
 from advisor.rules.kit.policy import bill, leaves_no_pool, unknown_sizes

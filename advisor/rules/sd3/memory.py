@@ -5,8 +5,17 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Lacking, rule, when
-from advisor.rules.kit.case import flag, fp8_kv, is_gguf, is_hybrid, spec_flag, speculates, unread
-from advisor.rules.kit.data import hardware_name, model_name
+from advisor.rules.kit.case import (
+    flag,
+    fp8_kv,
+    hardware_name,
+    is_gguf,
+    is_hybrid,
+    model_name,
+    spec_flag,
+    speculates,
+    unread,
+)
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.policy import bill, demand_tokens, leaves_no_pool, streams, unknown_sizes
 

@@ -11,11 +11,11 @@ from advisor.rules.kit.case import (
     is_gguf,
     is_hybrid,
     k_words,
+    model_name,
     open_value,
     spec_flag,
     speculates,
 )
-from advisor.rules.kit.data import model_name
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
 from advisor.rules.kit.policy import bill, streams
 from advisor.rules.kit.releases import within

@@ -6,8 +6,17 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, has_switch, is_hybrid, k_flag, open_value, spec_flag
-from advisor.rules.kit.data import hardware_name, model_name, rows
+from advisor.rules.kit.case import (
+    flag,
+    hardware_name,
+    has_switch,
+    is_hybrid,
+    k_flag,
+    model_name,
+    open_value,
+    rows,
+    spec_flag,
+)
 from advisor.rules.kit.policy import (
     concurrent_requests,
     for_advice,

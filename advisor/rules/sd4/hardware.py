@@ -7,8 +7,7 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, k_flag, spec_flag
-from advisor.rules.kit.data import hardware_name
+from advisor.rules.kit.case import flag, hardware_name, k_flag, spec_flag
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import bill, concurrent_requests, is_sparse_moe, regime
 

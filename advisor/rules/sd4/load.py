@@ -6,8 +6,16 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, is_gguf, is_hybrid, k_flag, open_value, spec_flag
-from advisor.rules.kit.data import hardware_name, rows
+from advisor.rules.kit.case import (
+    flag,
+    hardware_name,
+    is_gguf,
+    is_hybrid,
+    k_flag,
+    open_value,
+    rows,
+    spec_flag,
+)
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import concurrent_requests, matches, regime, streams
 from advisor.rules.kit.releases import between, release, version_label

@@ -7,8 +7,7 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, fp8_kv, k_flag, open_value, spec_flag
-from advisor.rules.kit.data import hardware_name, rows
+from advisor.rules.kit.case import flag, fp8_kv, hardware_name, k_flag, open_value, rows, spec_flag
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import concurrent_requests, matches, regime, setting_of, streams
 

@@ -25,7 +25,7 @@ DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing mor
 SLOTS = 256  # without --max-num-seqs; more changes no size below the largest
 
 
-@rule(severity="warning", engines="vllm", decides=True, data="regime.graph_tokens")
+@rule("SD425", "warning", "vllm", decides=True, data="regime.graph_tokens")
 @when(speculative=True, needs="concurrency")
 def step_beyond_graphs(case: Case) -> Iterator[Hit]:
     """Verify steps that find no full CUDA graph: larger than the largest, or between two.

@@ -10,7 +10,7 @@ from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, is_hybrid, k_flag, spec_flag
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
 from advisor.rules.kit.policy import is_sparse_moe, matches, regime
-from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
+from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
 
 @rule("SD403", "info", "vllm", data="regime.prefix_share_low regime.prefix_cost_points")

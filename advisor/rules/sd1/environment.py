@@ -1,3 +1,5 @@
+"""Environment variables."""
+
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -7,16 +9,78 @@ from advisor import engines
 from advisor.domain.nouns import Case, EnvVar, Fix
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import nearest_word
+from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag
-from advisor.rules.kit.fixes import rename_env_fix, span_fix
+from advisor.rules.kit.case import env_line, flag
+from advisor.rules.kit.fixes import (
+    add_fix,
+    drop_env_fix,
+    env_var,
+    is_release_pinned,
+    rename_env_fix,
+    span_fix,
+)
 from advisor.rules.kit.flags import catalogue, catalogued_version
-from advisor.rules.kit.values import nearest
+from advisor.rules.kit.releases import release
+from advisor.rules.kit.values import is_within, nearest, word_apart
+
+DEAD = table("compatibility")["dead_env"]
+
+
+@rule("SD106", "warning", "vllm sglang", versioned=True)
+def dead_env(case: Case) -> Iterator[Hit]:
+    """An environment variable that the release no longer reads.
+
+    Why: the setting is silently ignored; a benchmark then compares two equal servers.
+    Bad (version=0.25.1):
+        export VLLM_ATTENTION_BACKEND=FLASH_ATTN
+        vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend FLASH_ATTN
+    Sources: vllm 0.19.1 vllm/envs.py; sglang 0.5.14 to 0.5.23 environ.py
+    """
+    if case.launch.emitted:
+        return
+    at = release(case)
+    for name, row in DEAD[case.plan.engine].items():
+        since = parse_release(row["since"])
+        early = at is not None and since is not None and at < since
+        if case.launch.env_value(name) is not None and not early:
+            instead = f"use {row['use']}" if "flag" in row else row["use"].removeprefix("nothing: ")
+            yield Hit(
+                f"{name} has no effect from {case.plan.engine} {row['since']} on; {instead}",
+                flag=name,
+                line=env_line(case.launch, name),
+                fix=dead_fix(case, name, row.get("flag"), instead),
+                severity="info" if case.plan.engine == "sglang" else None,  # nothing is lost
+                sources=tuple(row["sources"]),
+                versions=f"{row['since']} and later",
+            )
+
+
+def dead_fix(case: Case, name: str, use: str | None, instead: str) -> Fix:
+    """Safe where nothing takes its place: a flag has an effect that it has not."""
+    pinned = is_release_pinned(case)
+    if release(case) is None:
+        return Fix(text=f"Remove {name}; {instead}.")
+    if use is None:
+        return drop_env_fix(case, name, f"Remove {name}.", safe=pinned)
+    if case.launch.flag(use) is not None:
+        return drop_env_fix(case, name, f"Remove {name}: {use} is set.", safe=pinned)
+    var = env_var(case, name)
+    value = (var.value if var is not None and not var.unresolved else None) or ""
+    what = f"Remove {name}; write {use} {value or '...'}."
+    if not re.fullmatch(r"[\w.-]+", value):
+        return Fix(text=what)
+    words = (one for one in case.launch.flags if one.span and one.raw and one.origin == "cli")
+    beside = next((one for one in words if not one.unresolved), None)
+    return drop_env_fix(
+        case, name, what, safe=False, instead=add_fix(case, beside, use, value, what)
+    )
+
 
 PREFIXES = {"vllm": ("VLLM_",), "sglang": ("SGLANG_", "SGL_"), "llama-server": ("LLAMA_",)}
-DEAD = table("compatibility")["dead_env"]  # SD106
 AROUND = table("compatibility")["variables"]  # of the libraries below the engines
 KNOWN: tuple[str, ...] = tuple(name for row in AROUND.values() for name in row["value"])
 # of libraries: words and numbers; another value is passed over
@@ -39,7 +103,7 @@ _DEVICES = lazy_re(rf"\s*{_DEVICE}(?:\s*,\s*{_DEVICE})*\s*,?\s*")
 _SPLIT = lazy_re(r"[;,|:\s]+")
 
 
-@rule(severity="warning", engines="catalogued", decides=True, data="compatibility.variables")
+@rule("SD135", "warning", "catalogued", decides=True, data="compatibility.variables")
 def env_misspelt(case: Case) -> Iterator[Hit]:
     """An environment variable that nothing reads, but for a slip of spelling, or whose value is
     none that is read.
@@ -109,9 +173,8 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
         return own
     words = name.split("_")
     for one in known:
-        other = one.split("_")
-        differ = [pair for pair in zip(words, other, strict=False) if pair[0] != pair[1]]
-        if len(words) == len(other) and len(differ) == 1 and is_short_for(*differ[0]):
+        pair = word_apart(words, one.split("_"))
+        if pair is not None and is_short_for(*pair):
             return one
     plain = {one.replace("_", ""): one for one in known}
     if (same := plain.get(name.replace("_", ""))) is not None:
@@ -121,54 +184,41 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
         return mixed[0]
     if name.startswith("LLAMA_") and (full := f"LLAMA_ARG_{name[6:]}") in known:
         return full
-    return nearest_word(name, known, "variable") or a_word_apart(words, known)
+    return nearest_word(name, known, "variable") or a_word_more(words, known)
 
 
-def a_word_apart(words: list[str], known: tuple[str, ...]) -> str | None:
+def a_word_more(words: list[str], known: tuple[str, ...]) -> str | None:
     """The one variable that has all words of a name in their order and one more, or all but one."""
-    if len(words) < 4:
-        return None
-    found = set()
-    for one in known:
-        other = one.split("_")
-        short, long = sorted((words, other), key=len)
-        if len(long) == len(short) + 1 and any(
-            long[:at] + long[at + 1 :] == short for at in range(1, len(long))
-        ):
-            found.add(one)
-    return found.pop() if len(found) == 1 else None
+    near = []
+    for one in known if len(words) > 3 else ():
+        short, long = sorted((words, one.split("_")), key=len)
+        cut = (long[:place] + long[place + 1 :] for place in range(1, len(long)))
+        if len(long) == len(short) + 1 and short in cut:
+            near.append(one)
+    return near[0] if len(near) == 1 else None
 
 
 def variable_of(word: str, known: tuple[str, ...]) -> str | None:
     """The variable of the option that a name speaks of: LLAMA_ARG_NGL of -ngl."""
-    option = None
-    for lead in ("--", "-"):
-        option = option or engines.get("llama-server").catalogue.find(
-            lead + word.lower().replace("_", "-"), None
-        )
-    env_name = option.env if option is not None else None
-    return env_name if env_name in known else None
+    find, name = engines.get("llama-server").catalogue.find, word.lower().replace("_", "-")
+    option = find(f"--{name}", None) or find(f"-{name}", None)
+    return option.env if option is not None and option.env in known else None
 
 
 @lru_cache(maxsize=1024)
 def likely_around(name: str) -> str | None:
     """The variable of a library that differs by a letter or two."""
-    words = name.split("_")
     for one in KNOWN:
-        other = one.split("_")
-        differ = [pair for pair in zip(words, other, strict=False) if pair[0] != pair[1]]
-        if len(words) == len(other) and len(differ) == 1:
-            given, meant = differ[0]
-            if nearest_word(given, [meant], "word of a variable") is not None:
-                return one
+        pair = word_apart(name.split("_"), one.split("_"))
+        if pair and nearest_word(pair[0], [pair[1]], "word of a variable") is not None:
+            return one
     return nearest_word(name, KNOWN, "library's variable", lambda one: one.replace("_", ""))
 
 
 def is_short_for(one: str, other: str) -> bool:
     """Whether one word is the other cut short: the letters of one stand in the other, in order."""
     short, long = sorted((one, other), key=len)
-    rest = iter(long)
-    return len(short) > 2 and short[0] == long[0] and all(letter in rest for letter in short)
+    return len(short) > 2 and short[0] == long[0] and is_within(short, long)
 
 
 def bad_value(case: Case, var: EnvVar) -> Hit | None:
@@ -191,12 +241,8 @@ def bad_value(case: Case, var: EnvVar) -> Hit | None:
         stops = case.launch.fork is None  # another build may have more of them
         return hit(case, var, f"it takes {', '.join(words)}", near, stops=stops)
     plain = kind.removesuffix(" | None").removeprefix("Env").lower()
-    patterns = {"int": _INT, "float": _FLOAT}
-    if case.plan.engine == "sglang":
-        patterns["bool"] = _WIDE_TRUTH
-    else:
-        patterns["bool"] = _TRUTH
-    pattern = patterns.get(plain)
+    truth = _WIDE_TRUTH if case.plan.engine == "sglang" else _TRUTH
+    pattern = {"int": _INT, "float": _FLOAT, "bool": truth}.get(plain)
     if pattern is None or not value or pattern.fullmatch(value.strip()):
         return None
     if plain == "bool" and _INT.fullmatch(value):
@@ -211,20 +257,19 @@ def bad_value(case: Case, var: EnvVar) -> Hit | None:
 def bad_word(case: Case, var: EnvVar, value: str) -> Hit | None:
     """The hit of a value that a library below the engines passes over."""
     row = VALUES.get(var.name)
-    if row is not None:
-        words = row["value"]
-        known = {word.lower() for word in words}
-        given = [one.strip() for one in value.split(",")]
-        if not value or all(one.lower() in known for one in given):
+    if row is None:
+        if not value or re.fullmatch(r"-?\d+(?:,\d+)*", value.strip()):
             return None
-        said = f"it takes {', '.join(words)}"
-        right = [one if one.lower() in known else nearest(one, words) for one in given]
-        meant = ",".join(one for one in right if one) if all(right) else None
-        return hit(case, var, said, meant, stops="stops" in row)
-    if not value or re.fullmatch(r"-?\d+(?:,\d+)*", value.strip()):
+        number = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
+        return hit(case, var, "it takes a number", number.get(value.lower()), stops=False)
+    words = row["value"]
+    known = {word.lower() for word in words}
+    given = [one.strip() for one in value.split(",")]
+    if not value or all(one.lower() in known for one in given):
         return None
-    number = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
-    return hit(case, var, "it takes a number", number.get(value.lower()), stops=False)
+    right = [one if one.lower() in known else nearest(one, words) for one in given]
+    meant = ",".join(one for one in right if one) if all(right) else None
+    return hit(case, var, f"it takes {', '.join(words)}", meant, stops="stops" in row)
 
 
 def _is_for_cpu(case: Case) -> bool:

@@ -1,3 +1,5 @@
+"""What stands around a command: keys, and the ports by which a server is reached."""
+
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Port
@@ -6,13 +8,49 @@ from advisor.rules import Hit, rule
 from advisor.rules.kit.case import env, flag, flags
 from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
 
+
+@rule("SD136", "error")
+def form_slip(case: Case) -> Iterator[Hit]:
+    """A key or an argument that the tool which reads the file refuses.
+
+    Why: docker compose and Kubernetes refuse the file; systemd passes over the key.
+    Bad:
+        services:
+          vllm:
+            image: vllm/vllm-openai:v0.25.1
+            comand: --model Qwen/Qwen3-8B
+    Good:
+        services:
+          vllm:
+            image: vllm/vllm-openai:v0.25.1
+            command: --model Qwen/Qwen3-8B
+    Sources: compose-spec/compose-spec schema/compose-spec.json; rancher/rancher#4600;
+        sgl-project/sglang#1567;
+        https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation;
+        mostlygeek/llama-swap LoadConfigFromReader (proxy uses ${PORT} but cmd does not);
+        https://dstack.ai/docs/reference/dstack.yml/service (port)
+    """
+    for slip in case.launch.slips:
+        written = " ".join(slip.text.split())
+        yield Hit(
+            slip.message,
+            line=slip.line,
+            severity=None if slip.stops else "warning",
+            fix=span_fix(
+                case, slip.span, slip.text, f"Write {written}." if written else "Leave it out."
+            ),
+            everywhere=True,
+            sole=slip.sole,
+        )
+
+
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
 KILLS = ("livenessProbe", "startupProbe")
 DEAD_ENDS = (*KILLS, "readinessProbe", "Service", "web_server")
 ALONE = ("127.0.0.1", "localhost", "::1")
 
 
-@rule(severity="warning", decides=True, engines="catalogued")
+@rule("SD137", "warning", "catalogued", decides=True)
 def port_not_reached(case: Case) -> Iterator[Hit]:
     """A port or an address at which the server does not answer.
 

@@ -1,0 +1,232 @@
+"""Chips that an engine or a quantisation has no kernels for."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from advisor.domain.nouns import Case, Fix, Severity
+from advisor.rules import Hit, rule, when
+from advisor.rules.kit.case import (
+    compute_arch,
+    flag,
+    hardware_name,
+    model_text,
+    rows,
+    spec_flag,
+    speculates,
+)
+from advisor.rules.kit.fixes import drop_fix, set_fix
+from advisor.rules.kit.models import base_name
+from advisor.rules.kit.releases import between, release, version_label
+
+Row = Mapping[str, Any]
+NVIDIA_FIX = "Use llama-server, which is built for older chips too"
+AMD_FIX = "Use llama-server, with Vulkan or built for this chip."
+APPLE_FIX = "Switch speculation off, or use llama-server, whose MTP runs on Metal."
+
+
+@rule(
+    "SD268",
+    "error",
+    "vllm sglang",
+    data="chips.least_capability chips.rocm_not_built chips.no_speculation",
+)
+@when(needs="hardware")
+def chip_below_engine(case: Case) -> Iterator[Hit]:
+    """A chip that the engine's release has no kernels for, or refuses by its compute capability, or
+    does not speculate on.
+
+    Why: the server ends while loading: vLLM asks for capability 7.0, from 0.20.0 on for 7.5, SGLang
+    for 7.5; ROCm builds hold the architectures they were compiled for. On Apple chips SGLang drafts
+    nothing.
+    Bad (hw=v100, version=0.25.1): vllm serve Qwen/Qwen3-8B --max-model-len 8192
+    Good (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B --max-model-len 8192
+    """
+    arch = compute_arch(case) or ""
+    hit = below_capability(case, arch) if arch.startswith("sm_") else not_built(case, arch)
+    hit = hit or no_speculation(case, arch)
+    if hit is not None:
+        yield hit
+
+
+def no_speculation(case: Case, arch: str) -> Hit | None:
+    """A backend without a path for speculation, which need not stop."""
+    for row in rows("chips", "no_speculation"):
+        if row["engine"] == case.plan.engine and arch in row["archs"] and speculates(case.plan):
+            return Hit(
+                f"{hardware_name(case)}: {row['text']}",
+                flag=spec_flag(case),
+                fix=APPLE_FIX,
+                severity="warning",
+                sources=tuple(row["sources"]),
+                effect="veto",
+            )
+    return None
+
+
+def below_capability(case: Case, arch: str) -> Hit | None:
+    """The lowest demand of capability that the chip misses."""
+    digits = re.match(r"sm_(\d+)", arch)
+    chip = int(digits[1]) if digits else 1000
+    for row in rows("chips", "least_capability"):
+        applies = row["since"] is None or between(release(case), row["since"], None)
+        if (
+            row["engine"] != case.plan.engine
+            or chip >= row["below"]
+            or applies is False
+            or _other_build(case, row)
+        ):
+            continue
+        since = f" from {row['since']} on" if row["since"] else ""
+        until = f", or a {case.plan.engine} release before {row['since']}" if row["since"] else ""
+        needs = f"{case.plan.engine}{since} needs {_capability_text(row['below'])}"
+        message = f"{hardware_name(case)} has compute capability {_capability_text(chip)}; {needs}"
+        return Hit(
+            message if applies else f"{message} (the release is not pinned)",
+            fix=f"{NVIDIA_FIX}{until}.",
+            severity=_severity(case, "error" if applies else "warning"),
+            sources=tuple(row["sources"]),
+        )
+    return None
+
+
+def not_built(case: Case, arch: str) -> Hit | None:
+    """An AMD architecture outside the released builds."""
+    for row in rows("chips", "rocm_not_built"):
+        if row["engine"] != case.plan.engine or arch not in row["archs"]:
+            continue
+        official = _image(case) in row.get("images", ())
+        own = "" if official or row["severity"] == "error" else "; only a build of your own can run"
+        return Hit(
+            f"{hardware_name(case)} is {arch}; the released ROCm builds of {case.plan.engine} are "
+            f"for {row['built_for']}{own}",
+            fix=AMD_FIX,
+            severity=_severity(case, "error" if official else row["severity"]),
+            sources=tuple(row["sources"]),
+        )
+    return None
+
+
+def _image(case: Case) -> str | None:
+    """The image's repository without registry, tag and digest."""
+    container = case.launch.container
+    if container is None or not container.image:
+        return None
+    return container.image.partition("@")[0].removeprefix("docker.io/").partition(":")[0]
+
+
+def _other_build(case: Case, row: Row) -> bool:
+    """Whether the file names a variant of the release whose list of chips was not read."""
+    return "other_build" in row and row["other_build"] in version_label(case)
+
+
+def _severity(case: Case, found: Severity) -> Severity:
+    """A fork is compiled for chips of its own choice."""
+    return "warning" if case.launch.fork is not None else found
+
+
+def _capability_text(capability: int) -> str:
+    return f"{capability // 10}.{capability % 10}"
+
+
+BFLOAT16_FROM = 80  # compute capability in tenths; vLLM refuses the type below
+BFLOAT16_SOURCE = "vllm-project/vllm#1157"
+EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
+
+
+@rule("SD272", "error", "vllm sglang", data="chips.quant_needs")
+@when(needs="hardware")
+def quant_below_device(case: Case) -> Iterator[Hit]:
+    """A quantisation or a type that the engine has no kernel for on the device.
+
+    Why: the engine compares the method's least compute capability with the device and stops.
+    SGLang's kernel for GPTQ experts takes float16 alone.
+    Bad (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
+    Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
+    Sources: vllm-project/vllm#1157; sgl-project/sglang#20599; sgl-project/sglang#36822
+    """
+    quant, hw = case.facts.quant, case.facts.hardware
+    if hw is None or case.launch.fork is not None:
+        return
+    yield from of_type(case)
+    yield from of_experts(case)
+    if quant is None:
+        return
+    for row in rows("chips", "quant_needs"):
+        if row["engine"] != case.plan.engine or quant.id not in row["quants"]:
+            continue
+        applies = between(release(case), row.get("since"), row.get("until"))
+        if "since" not in row:
+            applies = True
+        elif applies is None and "until" in row:
+            applies = False  # a launch without a release runs a newer one
+        if applies is False or not names_method(case, row) or not misses(case, row):
+            continue
+        least = f" below compute capability {row['below'] / 10:g}" if "below" in row else ""
+        yield Hit(
+            f"{case.plan.engine} does not run {quant.id} on {hardware_name(case)}{least}",
+            flag=flag(case, "--quantization") or flag(case, "--model", "--model-path"),
+            severity=None if applies else "warning",
+            fix=otherwise(case),
+            sources=tuple(row["sources"]),
+        )
+        return
+
+
+def of_type(case: Case) -> Iterator[Hit]:
+    """bfloat16 asked for on a device below 8.0, which vLLM refuses; SGLang takes float16 itself."""
+    asked = flag(case, "--dtype")
+    if asked is None or asked.value != "bfloat16" or case.plan.engine != "vllm":
+        return
+    if below(case, BFLOAT16_FROM):
+        yield Hit(
+            f"{hardware_name(case)} has no bfloat16: vllm asks for compute capability 8.0",
+            flag=asked,
+            fix=set_fix(case, asked, "half", "Write --dtype half."),
+            sources=(BFLOAT16_SOURCE,),
+        )
+
+
+def of_experts(case: Case) -> Iterator[Hit]:
+    """bfloat16 with GPTQ experts in SGLang, whose scales are float16."""
+    asked, model = flag(case, "--dtype"), case.facts.model
+    if asked is None or asked.value != "bfloat16" or case.plan.engine != "sglang":
+        return
+    named = "gptq" in model_text(case).lower() or (case.plan.quantization or "").startswith("gptq")
+    if named and model is not None and model.is_moe:
+        yield Hit(
+            "SGLang's kernel for GPTQ experts takes float16 alone",
+            flag=asked,
+            fix=set_fix(case, asked, "float16", "Write --dtype float16."),
+            sources=EXPERTS_SOURCES,
+        )
+
+
+def names_method(case: Case, row: Row) -> bool:
+    """Whether the launch names the very method that a row is about."""
+    name, asked = model_text(case).lower(), flag(case, "--quantization")
+    if "names" in row and not any(word in name for word in row["names"]):
+        return False
+    return "asked" not in row or (asked is not None and asked.value == row["asked"])
+
+
+def misses(case: Case, row: Row) -> bool:
+    """Whether the device is the vendor, or below the compute capability, of the row."""
+    if "vendor" in row:
+        return case.facts.hardware is not None and case.facts.hardware.vendor == row["vendor"]
+    return below(case, row["below"])
+
+
+def below(case: Case, tenths: int) -> bool:
+    """Whether the device's compute capability is known and lies below one, in tenths."""
+    digits = re.match(r"sm_(\d+)", compute_arch(case) or "")
+    return digits is not None and int(digits[1]) < tenths
+
+
+def otherwise(case: Case) -> Fix:
+    """Leave the option out where it alone asks for the format; else another checkpoint."""
+    asked, name = flag(case, "--quantization"), base_name(case.launch.model or "")
+    what = "Take a checkpoint in 16 bit, or a GGUF with llama-server."
+    if asked is None or re.search(r"fp8|fp4|awq|gptq|int[48]|\d-?bit", name):
+        return Fix(text=what)
+    return drop_fix(case, asked, f"Leave {asked.raw} out, and serve it in 16 bit.")
