@@ -193,8 +193,9 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         engine=case.plan.engine,
         flag=flag.name if flag else hit.flag if isinstance(hit.flag, str) else None,
         fix=certain_fix(fix, case) if hit.sole and severity == "error" else fix,
-        sources=hit.sources or found.sources,
-        conflicts=hit.conflicts or (documented.conflicts if documented else ()),
+        sources=hit.sources or tuple((hit.row or {}).get("sources") or found.sources),
+        conflicts=hit.conflicts
+        or tuple((hit.row or {}).get("conflicts") or (documented.conflicts if documented else ())),
         effect=hit.effect,
         strength=hit.strength,
         k_max=hit.k_max,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
 from advisor.domain.spelling import nearest
@@ -42,6 +42,7 @@ class Hit(NamedTuple):
     severity: Severity | None = None
     sources: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
+    row: Mapping[str, Any] | None = None  # of rule data, with the sources and conflicts of the hit
     versions: str = ""
     effect: Effect | None = None  # on the decision: see policy.py
     strength: float = 1.0  # of a loss or caution: below 1 towards the border of what was documented

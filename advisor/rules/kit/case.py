@@ -45,12 +45,21 @@ def flags(case: Case) -> tuple[Flag, ...]:
     return case.launch.flags
 
 
+def resolved(case: Case, *names: str) -> Flag | None:
+    """The last flag with one of these names, unless only a variable knows its value."""
+    given = flag(case, *names)
+    return None if given is None or given.unresolved else given
+
+
 def value(case: Case, *names: str) -> str | None:
     """The resolved value of a flag of the launch."""
-    found = flag(case, *names)
-    if found is not None:
-        return None if found.unresolved else found.value
-    return None
+    given = resolved(case, *names)
+    return given.value if given is not None else None
+
+
+def number(case: Case, *names: str) -> int | None:
+    """The resolved value of a flag of the launch as a whole number."""
+    return integer(value(case, *names))
 
 
 def open_value(case: Case, *names: str) -> bool:

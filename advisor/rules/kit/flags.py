@@ -12,6 +12,7 @@ from advisor import engines
 from advisor.domain.nouns import Case, Flag, Launch
 from advisor.engines.arguments.speculative_json import scalar
 from advisor.rules.kit.case import flag, flags
+from advisor.rules.kit.json_text import problem
 from advisor.rules.kit.releases import possible
 from advisor.rules.registry import GGUF_ENGINES
 
@@ -164,21 +165,10 @@ def _read_config(case: Case) -> SpecConfig | None:
         return _dotted_config(case)
     if found.value is None:
         return None
-    try:
-        data = json.loads(found.value)
-    except (ValueError, RecursionError) as problem:
-        if found.unresolved:
-            return None
-        where = getattr(problem, "pos", None)
-        text = (
-            f"{getattr(problem, 'msg', problem)} at character {where + 1}"
-            if where is not None
-            else str(problem)
-        )
-        return SpecConfig(found, None, text)
-    if not isinstance(data, dict):
-        return SpecConfig(found, None, f"it holds a {type(data).__name__}, not an object")
-    return SpecConfig(found, data)
+    error = problem(found.value)
+    if error is None:
+        return SpecConfig(found, json.loads(found.value))
+    return None if found.unresolved else SpecConfig(found, None, error)
 
 
 def _dotted_config(case: Case) -> SpecConfig | None:

@@ -54,7 +54,7 @@ def dead_env(case: Case) -> Iterator[Hit]:
                 line=env_line(case.launch, name),
                 fix=dead_fix(case, name, row.get("flag"), instead),
                 severity="info" if case.plan.engine == "sglang" else None,  # nothing is lost
-                sources=tuple(row["sources"]),
+                row=row,
                 versions=f"{row['since']} and later",
             )
 

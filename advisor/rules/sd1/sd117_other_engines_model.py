@@ -316,8 +316,6 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
             f"an MTP head from one",
             flag=place,
             severity="error" if speculates else "warning",
-            fix=(
-                "Give the safetensors repository, for example Qwen/Qwen3.6-35B-A3B-FP8, or "
-                "use llama-server."
-            ),
+            fix="Give the safetensors repository, for example Qwen/Qwen3.6-35B-A3B-FP8, or "
+            "use llama-server.",
         )

@@ -212,10 +212,8 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"vLLM {gone} dropped the speculative method '{method}'",
             flag=place,
-            fix=(
-                "Use a draft that vLLM still loads (eagle3, draft_model, mtp), or keep to "
-                "an older release."
-            ),
+            fix="Use a draft that vLLM still loads (eagle3, draft_model, mtp), or keep to "
+            "an older release.",
             versions=f"{gone} and later",
         )
         return

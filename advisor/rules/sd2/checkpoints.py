@@ -162,7 +162,7 @@ def release_before_model(case: Case) -> Iterator[Hit]:
         severity="info" if case.launch.fork else None,
         line=case.launch.container.image_line if case.launch and case.launch.container else 0,
         fix=f"Use {engine} {row['since']} or newer.",
-        sources=tuple(row["sources"]),
+        row=row,
     )
 
 

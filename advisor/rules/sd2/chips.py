@@ -58,7 +58,7 @@ def no_speculation(case: Case, arch: str) -> Hit | None:
                 flag=spec_flag(case),
                 fix=APPLE_FIX,
                 severity="warning",
-                sources=tuple(row["sources"]),
+                row=row,
                 effect="veto",
             )
     return None
@@ -85,7 +85,7 @@ def below_capability(case: Case, arch: str) -> Hit | None:
             message if applies else f"{message} (the release is not pinned)",
             fix=f"{NVIDIA_FIX}{until}.",
             severity=_severity(case, "error" if applies else "warning"),
-            sources=tuple(row["sources"]),
+            row=row,
         )
     return None
 
@@ -102,7 +102,7 @@ def not_built(case: Case, arch: str) -> Hit | None:
             f"for {row['built_for']}{own}",
             fix=AMD_FIX,
             severity=_severity(case, "error" if official else row["severity"]),
-            sources=tuple(row["sources"]),
+            row=row,
         )
     return None
 
@@ -168,7 +168,7 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
             flag=flag(case, "--quantization") or flag(case, "--model", "--model-path"),
             severity=None if applies else "warning",
             fix=otherwise(case),
-            sources=tuple(row["sources"]),
+            row=row,
         )
         return
 

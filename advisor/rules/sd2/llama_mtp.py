@@ -47,10 +47,8 @@ def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
         f"an external draft model on a hybrid target: {how}",
         flag=flag(case, "--spec-draft-model") or spec_flag(case),
         severity="error" if refused else None,
-        fix=(
-            "Use a GGUF that keeps the MTP tensors with --spec-type draft-mtp "
-            "--spec-draft-n-max 2, or DFlash."
-        ),
+        fix="Use a GGUF that keeps the MTP tensors with --spec-type draft-mtp "
+        "--spec-draft-n-max 2, or DFlash.",
         sources=REFUSED.sources if refused else SLOW.sources,
     )
 

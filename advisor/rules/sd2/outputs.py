@@ -72,10 +72,8 @@ def mtp_structured_output(case: Case) -> Iterator[Hit]:
             f"{place.raw} with MTP: crashes and rejected tokens were reported in mid-2026; test "
             f"it under load",
             flag=place,
-            fix=(
-                "Use a release of autumn 2026 or later, or switch MTP off for grammar-bound "
-                "requests."
-            ),
+            fix="Use a release of autumn 2026 or later, or switch MTP off for grammar-bound "
+            "requests.",
             conflicts=("vllm#46249 was not reproduced on a later release",),
         )
 
@@ -130,5 +128,5 @@ def other_family(case: Case) -> Iterator[Hit]:
             "text",
             flag=found,
             fix=what,
-            sources=tuple(FAMILIES["sources"]),
+            row=FAMILIES,
         )

@@ -146,10 +146,8 @@ def tp_kv_heads(case: Case) -> Iterator[Hit]:
             f"tensor parallelism {tp} is more than the {model.kv_heads} KV heads: every KV head "
             f"is stored {-(-tp // model.kv_heads)} times",
             flag=place,
-            fix=(
-                f"Tensor parallelism {model.kv_heads} and several replicas use the memory "
-                f"better, if the model fits."
-            ),
+            fix=f"Tensor parallelism {model.kv_heads} and several replicas use the memory "
+            f"better, if the model fits.",
         )
 
 

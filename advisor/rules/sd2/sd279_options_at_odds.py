@@ -5,7 +5,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Flag
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import compute_arch, flag, has_switch, integer, unread, value
+from advisor.rules.kit.case import compute_arch, flag, has_switch, number, resolved, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 
 BLACKWELL = table("compatibility")["blackwell_backends"]
@@ -76,37 +76,22 @@ def later(one: Flag, other: Flag) -> Flag:
 
 
 def backends(case: Case) -> Iterator[Hit]:
-    """An attention backend of SGLang that is written for Blackwell, on an older device."""
-    given, arch = flag(case, "--attention-backend"), compute_arch(case) or ""
-    if (
-        case.plan.engine != "sglang"
-        or given is None
-        or given.value not in BLACKWELL["value"]
-        or re.fullmatch(r"sm_[789]\d", arch) is None
-    ):
-        yield from hopper_backend(case, arch)
+    """An attention backend of SGLang that is written for Blackwell, on an older device, or
+    FlashAttention 3 above compute capability 9.0.
+    """
+    arch = compute_arch(case) or ""
+    if case.plan.engine != "sglang":
         return
-    yield Hit(
-        f"{given.value} is for Blackwell: on {arch} the server refuses to start",
-        flag=given,
-        fix="Use fa3, flashinfer or triton, or leave the choice to SGLang.",
-    )
-
-
-def hopper_backend(case: Case, arch: str) -> Iterator[Hit]:
-    """FlashAttention 3 of SGLang on a device above compute capability 9.0."""
-    for name in (
-        "--attention-backend",
-        "--prefill-attention-backend",
-        "--decode-attention-backend",
-    ):
-        given = flag(case, name)
-        if (
-            case.plan.engine == "sglang"
-            and given is not None
-            and given.value == "fa3"
-            and re.fullmatch(r"sm_1\d\d\w?", arch)
-        ):
+    given = flag(case, "--attention-backend")
+    if given and given.value in BLACKWELL["value"] and re.fullmatch(r"sm_[789]\d", arch):
+        yield Hit(
+            f"{given.value} is for Blackwell: on {arch} the server refuses to start",
+            flag=given,
+            fix="Use fa3, flashinfer or triton, or leave the choice to SGLang.",
+        )
+    for part in ("", "prefill-", "decode-"):
+        given = flag(case, f"--{part}attention-backend")
+        if given is not None and given.value == "fa3" and re.fullmatch(r"sm_1\d\d\w?", arch):
             what = "Use flashinfer or triton, or leave the choice to SGLang."
             yield Hit(
                 f"fa3 runs on compute capability 8.0 to 9.0: on {arch} the server stops",
@@ -118,73 +103,54 @@ def hopper_backend(case: Case, arch: str) -> Iterator[Hit]:
 
 def shards(case: Case) -> Iterator[Hit]:
     """Nodes and expert groups of SGLang that do not divide the tensor-parallel ranks."""
-    ranks_of = integer(value(case, "--tp-size"))
-    if case.plan.engine != "sglang" or ranks_of is None:
+    tp = number(case, "--tp-size")
+    if case.plan.engine != "sglang" or tp is None or case.plan.pp > 1:
         return
     for name, what in (("--nnodes", "nodes"), ("--ep-size", "expert-parallel groups")):
-        given = flag(case, name)
-        parts = integer(given.value) if given is not None and not given.unresolved else None
-        if given is None or parts is None or parts < 2 or ranks_of % parts == 0 or case.plan.pp > 1:
-            continue
-        yield Hit(
-            f"{parts} {what} do not divide {ranks_of} tensor-parallel ranks",
-            flag=given,
-            fix=f"Use a divisor of {ranks_of}, or other ranks.",
-            sources=("sgl-project/sglang python/sglang/srt/server_args.py",),
-        )
+        parts = number(case, name) or 1
+        if parts > 1 and tp % parts:
+            yield Hit(
+                f"{parts} {what} do not divide {tp} tensor-parallel ranks",
+                flag=flag(case, name),
+                fix=f"Use a divisor of {tp}, or other ranks.",
+                sources=("sgl-project/sglang python/sglang/srt/server_args.py",),
+            )
 
 
 def experts(case: Case) -> Iterator[Hit]:
     """Expert parallelism of a model without experts."""
     given, model = flag(case, "--enable-expert-parallel"), case.facts.model
-    if (
-        case.plan.engine != "vllm"
-        or given is None
-        or model is None
-        or model.arch != "dense"
-        or model.experts
-        or not has_switch(case, "--enable-expert-parallel")
-    ):
-        return
-    yield Hit(
-        f"{model.name} has no experts: the server refuses expert parallelism",
-        flag=given,
-        fix=drop_fix(case, given, f"Remove {given.raw}."),
-    )
+    on = case.plan.engine == "vllm" and has_switch(case, "--enable-expert-parallel")
+    if given and on and model is not None and model.arch == "dense" and not model.experts:
+        yield Hit(
+            f"{model.name} has no experts: the server refuses expert parallelism",
+            flag=given,
+            fix=drop_fix(case, given, f"Remove {given.raw}."),
+        )
 
 
 def groups(case: Case) -> Iterator[Hit]:
     """Data-parallel attention of SGLang, whose groups must divide the tensor-parallel ranks."""
-    given = flag(case, "--dp-size")
-    if (
-        case.plan.engine != "sglang"
-        or given is None
-        or given.unresolved
-        or not has_switch(case, "--enable-dp-attention")
-    ):
-        return
-    ranks, parts = case.plan.tp, case.plan.dp
-    if parts > 1 and ranks % parts:
-        fits = max(one for one in range(1, ranks + 1) if ranks % one == 0 and one <= parts)
+    given, on = resolved(case, "--dp-size"), has_switch(case, "--enable-dp-attention")
+    tp, parts = case.plan.tp, case.plan.dp
+    if given is not None and on and case.plan.engine == "sglang" and parts > 1 and tp % parts:
+        fits = max(one for one in range(1, tp + 1) if tp % one == 0 and one <= parts)
         yield Hit(
-            f"{parts} groups of data-parallel attention do not divide {ranks} tensor-parallel "
+            f"{parts} groups of data-parallel attention do not divide {tp} tensor-parallel "
             "ranks: the server refuses to start",
             flag=given,
-            fix=set_fix(case, given, str(fits), f"Use a divisor of {ranks}, such as {fits}."),
+            fix=set_fix(case, given, str(fits), f"Use a divisor of {tp}, such as {fits}."),
         )
 
 
 def first_address(case: Case) -> Iterator[Hit]:
     """Several nodes without the address at which they meet."""
-    nodes = flag(case, "--nnodes")
-    number = integer(nodes.value) if nodes is not None and not nodes.unresolved else None
-    if case.plan.engine != "sglang" or nodes is None or (number or 0) < 2 or unread(case):
-        return
-    if flag(case, "--dist-init-addr") is None:
+    nodes = number(case, "--nnodes") or 1
+    alone = flag(case, "--dist-init-addr") is None and not unread(case)
+    if case.plan.engine == "sglang" and nodes > 1 and alone:
         yield Hit(
-            f"{number} nodes without --dist-init-addr: each waits for the others at its own "
-            "address",
-            flag=nodes,
+            f"{nodes} nodes without --dist-init-addr: each waits for the others at its own address",
+            flag=flag(case, "--nnodes"),
             fix="Add --dist-init-addr with the address and a port of the first node.",
             sources=("sglang 0.5.23 python/sglang/srt/server_args.py (PortArgs.init_new)",),
         )
@@ -192,15 +158,14 @@ def first_address(case: Case) -> Iterator[Hit]:
 
 def ranks(case: Case) -> Iterator[Hit]:
     """A node's rank at or above the number of nodes: ranks begin at 0."""
-    given, nodes = flag(case, "--node-rank"), integer(value(case, "--nnodes"))
-    rank = integer(given.value) if given is not None and not given.unresolved else None
-    if given is None or rank is None or nodes is None or nodes < 1 or rank < nodes:
+    rank, nodes, last = number(case, "--node-rank"), number(case, "--nnodes") or 0, "--node-rank"
+    if rank is None or not 0 < nodes <= rank:
         return
     yield Hit(
         f"node rank {rank} of {nodes} node{'s' if nodes > 1 else ''}: ranks run from 0 to "
         f"{nodes - 1}, so the group never forms",
-        flag=given,
-        fix=set_fix(case, given, str(nodes - 1), f"Write {nodes - 1}, the last node's rank.")
+        flag=flag(case, last),
+        fix=set_fix(case, last, str(nodes - 1), f"Write {nodes - 1}, the last node's rank.")
         if rank == nodes
         else f"Give each node its own rank from 0 to {nodes - 1}.",
         sources=("sgl-project/sglang#5457",),

@@ -42,10 +42,8 @@ def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
         "speculation is the only workaround",
         flag=k_flag(case),
         severity="info" if case.plan.k <= 1 else None,
-        fix=(
-            "Watch for Xid 31 and worker deaths; use k 1, or switch speculation off until a "
-            "release has vllm#50021."
-        ),
+        fix="Watch for Xid 31 and worker deaths; use k 1, or switch speculation off until a "
+        "release has vllm#50021.",
     )
 
 
@@ -189,10 +187,8 @@ def lmcache_mtp(case: Case) -> Iterator[Hit]:
         yield Hit(
             "LMCache with MTP on a hybrid: snapshots between block boundaries are lost",
             flag=place,
-            fix=(
-                "Switch MTP off with LMCache, or make it prefill single blocks, and watch "
-                "the hit rate."
-            ),
+            fix="Switch MTP off with LMCache, or make it prefill single blocks, and watch "
+            "the hit rate.",
         )
 
 

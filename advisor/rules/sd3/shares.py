@@ -63,10 +63,8 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
         severity="error"
         if total > 1.05 and all(names_device(one) for one in (mine, *sharers))
         else None,
-        fix=(
-            "Lower the shares to a sum of at most 0.95 (0.80 on unified memory), or give "
-            "each its own device."
-        ),
+        fix="Lower the shares to a sum of at most 0.95 (0.80 on unified memory), or give "
+        "each its own device.",
     )
 
 

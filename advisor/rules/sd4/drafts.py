@@ -42,8 +42,7 @@ def documented_gain(case: Case) -> Iterator[Hit]:
         if matches(row, case):
             yield Hit(
                 f"documented gain: {row['text']}",
-                sources=tuple(row["sources"]),
-                conflicts=tuple(row["conflicts"]),
+                row=row,
                 effect="support",
                 k_best=row.get("k_best"),
             )
@@ -181,8 +180,7 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
         "the context like a prompt; EAGLE ran at 0.49 to 0.77 of the baseline speed on a GB10",
         flag=flag(case, "--attention-backend") or spec_flag(case),
         fix="Run without speculation, or benchmark both first.",
-        sources=tuple(row["sources"]),
-        conflicts=tuple(row["conflicts"]),
+        row=row,
         effect=regime(case, losses.triton_mla).effect,
     )
 
@@ -209,8 +207,7 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
         "Qwen3-30B-A3B cost 18 to 69 % of the speed with 2 to 8 draft tokens on an H100",
         flag=spec_flag(case),
         fix="Use the model's own MTP head or an EAGLE-3 head, or no speculation.",
-        sources=tuple(row["sources"]),
-        conflicts=tuple(row["conflicts"]),
+        row=row,
         effect=regime(case, losses.sparse_draft).effect,
     )
 

@@ -176,10 +176,8 @@ def tp_where_one_fits(case: Case) -> Iterator[Hit]:
             f"TP {case.plan.tp} over {case.facts.interconnect}, but the weights ({whole:.0f} GiB) "
             f"fit one device",
             flag=flag(case, "--tensor-parallel-size", "--tp-size"),
-            fix=(
-                f"Run {case.plan.tp} replicas (--data-parallel-size {case.plan.tp}, or one "
-                f"server per device)."
-            ),
+            fix=f"Run {case.plan.tp} replicas (--data-parallel-size {case.plan.tp}, or one "
+            f"server per device).",
             conflicts=("for one stream, two devices can still decode faster than one",),
         )
 

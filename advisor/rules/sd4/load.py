@@ -48,8 +48,7 @@ def k_too_high(case: Case) -> Iterator[Hit]:
             row.get("draft", row["usual"]),
             f"Draft {row.get('draft', row['usual'])} ({row['usual']} at most).",
         ),
-        sources=tuple(row["sources"]),
-        conflicts=tuple(row["conflicts"]),
+        row=row,
         effect="k_max",
         k_max=row["usual"],
     )
@@ -76,8 +75,7 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
         f"{at_once} concurrent requests: {row['text']}",
         flag=spec_flag(case),
         fix=("Switch speculation off at this load, or use vLLM or SGLang for concurrent requests."),
-        sources=tuple(row["sources"]),
-        conflicts=tuple(row["conflicts"]),
+        row=row,
         severity=None if at_once >= row["from"] else "info",
         effect=effect,
         strength=strength,
@@ -137,10 +135,8 @@ def k_schedule_cost(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"with data parallelism {plan.dp} vLLM ignores the schedule of draft tokens",
             flag=spec_flag(case),
-            fix=(
-                "Use one k for all batch sizes, or separate servers instead of "
-                "--data-parallel-size."
-            ),
+            fix="Use one k for all batch sizes, or separate servers instead of "
+            "--data-parallel-size.",
             versions="0.24.0 and later",
         )
     elif is_hybrid(case) and between(release(case), row["since"], row["until"]):
@@ -186,10 +182,8 @@ def saturated_server(case: Case) -> Iterator[Hit]:
             f"({losses})",
             flag=flag(case, "--max-num-seqs"),
             severity="info" if hw is None else None,
-            fix=(
-                "Measure this load on and off; use k=1, or a k schedule that ends in 0 "
-                "where the release runs it."
-            ),
+            fix="Measure this load on and off; use k=1, or a k schedule that ends in 0 "
+            "where the release runs it.",
             conflicts=against if not unified else ("a GB10 gained 24 % at 16 streams (seed000)",),
         )
     elif running is None and (case.plan.max_num_seqs or 0) >= number("regime", "saturated_slots"):
@@ -224,8 +218,7 @@ def lone_loss(case: Case) -> Iterator[Hit]:
         f"the few prompts that were measured in this setting lost: {row['text']}",
         flag=spec_flag(case),
         fix="Measure with and without it on your own prompts before switching it on.",
-        sources=tuple(row["sources"]),
-        conflicts=tuple(row["conflicts"]),
+        row=row,
         effect=effect,
         strength=strength,
     )

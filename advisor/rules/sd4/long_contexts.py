@@ -45,10 +45,8 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"{load}: {like} a documented loss for throughput and TPOT ({whose})",
         flag=spec_flag(case),
-        fix=(
-            "Switch speculation off for this load, or give long prompts their own server; "
-            "on only if TTFT is the goal."
-        ),
+        fix="Switch speculation off for this load, or give long prompts their own server; "
+        "on only if TTFT is the goal.",
         conflicts=tuple(known["conflicts"]),
         severity=None if near == 1 else "info",
         effect=effect,
@@ -100,8 +98,7 @@ def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
             f"{case.facts.ctx_tokens:,} tokens of context: {row['text']}",
             flag=spec_flag(case),
             fix="Measure at this depth, or switch speculation off for long contexts.",
-            sources=tuple(row["sources"]),
-            conflicts=tuple(row["conflicts"]),
+            row=row,
             effect=regime(case, losses.long_context).effect,
         )
 
@@ -136,8 +133,7 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
         f"{row['text']}",
         flag=flag(case, "--attention-backend", "--kv-cache-dtype") or spec_flag(case),
         fix=row["fix"],
-        sources=tuple(row["sources"]),
-        conflicts=tuple(row["conflicts"]),
+        row=row,
         effect=regime(case, losses.serial_verify).effect,
     )
 

@@ -117,11 +117,9 @@ def step_between_graphs(case: Case) -> Iterator[Hit]:
         f"{version_label(case)} takes its graph of {partly}, which leaves the attention out, "
         f"{instead}",
         flag=k_flag(case),
-        fix=(
-            f"Use vLLM 0.29.0 or later, or add --cudagraph-capture-sizes {listed}, or draft "
-            f"{plan.k - 1} or {plan.k + 1}."
-        ),
-        sources=tuple(row["sources"]),
+        fix=f"Use vLLM 0.29.0 or later, or add --cudagraph-capture-sizes {listed}, or draft "
+        f"{plan.k - 1} or {plan.k + 1}.",
+        row=row,
     )
 
 

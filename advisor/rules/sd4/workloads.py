@@ -53,10 +53,8 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
             f"prefills them again",
             flag=place,
             severity="warning",
-            fix=(
-                "Add --enable-prefix-caching, and check tool calls and recall on cache "
-                "hits; vLLM 0.33 keeps the last block."
-            ),
+            fix="Add --enable-prefix-caching, and check tool calls and recall on cache "
+            "hits; vLLM 0.33 keeps the last block.",
             conflicts=(
                 "on hybrids with MTP, cached states were wrong on hits in several releases "
                 "(vllm-project/vllm#43559)",

@@ -83,11 +83,7 @@ def superseded_claim(case: Case) -> Iterator[Hit]:
     """
     for row in rows("claims", "superseded"):
         if matches(row, case):
-            yield Hit(
-                f"outdated: {row['text']}",
-                sources=tuple(row["sources"]),
-                conflicts=tuple(row["conflicts"]),
-            )
+            yield Hit(f"outdated: {row['text']}", row=row)
 
 
 @rule("SD504", "info", data="claims.retracted")
@@ -105,7 +101,7 @@ def retracted_claim(case: Case) -> Iterator[Hit]:
     """
     for row in rows("claims", "retracted"):
         if matches(row, case):
-            yield Hit(row["text"], sources=tuple(row["sources"]))
+            yield Hit(row["text"], row=row)
 
 
 @rule("SD505", "info", data="claims.random_weight_sources")
