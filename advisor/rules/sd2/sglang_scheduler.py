@@ -8,8 +8,8 @@ from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import (
     flag,
     has_switch,
-    integer,
     is_hybrid,
+    number,
     on_rocm,
     open_value,
     spec_flag,
@@ -18,6 +18,7 @@ from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fi
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import affects, version_label
 
+STRATEGY = ("--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
 WHAT = (
     "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or "
     "--disable-radix-cache."
@@ -37,23 +38,15 @@ def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
         --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
     """
     strategy = (case.plan.mamba_strategy or "auto").lower()
-    if (
-        not is_hybrid(case)
-        or strategy.startswith("extra_buffer")
-        or on_rocm(case)
-        or no_radix(case)
-    ):
+    buffered = strategy.startswith("extra_buffer") or on_rocm(case) or no_radix(case)
+    if buffered or not is_hybrid(case) or open_value(case, *STRATEGY):
         return
-    explicit = strategy == "no_buffer"
-    if case.launch.emitted and not explicit:  # the emitter adds what the release needs
-        return
-    affected = affects("sglang-no-extra-buffer", case)
-    if affected is False and not explicit:
+    explicit, affected = strategy == "no_buffer", affects("sglang-no-extra-buffer", case)
+    # the emitter adds what the release needs
+    if not explicit and (case.launch.emitted or affected is False):
         return
     dropped = affects("sglang-no-extra-buffer-drops-cache", case)
-    place = flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
-    if open_value(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy"):
-        return
+    place = flag(case, *STRATEGY)
     yield Hit(
         f"speculation on a hybrid with {'no_buffer' if explicit else 'no mamba strategy'} under "
         f"SGLang {version_label(case)}: "
@@ -90,18 +83,15 @@ def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
     """
     if not (case.plan.mamba_strategy or "").startswith("extra_buffer") or not no_radix(case):
         return
-    refused = affects("sglang-extra-buffer-no-radix", case)
-    place = flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
+    wasted = affects("sglang-extra-buffer-no-radix", case) is False
+    what = "the state slots are wasted memory" if wasted else "the server rejects the combination"
     yield Hit(
-        "extra_buffer serves the radix cache, which is switched off here: "
-        + (
-            "the state slots are wasted memory"
-            if refused is False
-            else "the server rejects the combination"
+        f"extra_buffer serves the radix cache, which is switched off here: {what}",
+        flag=flag(case, *STRATEGY),
+        severity="warning" if wasted else None,
+        fix=set_fix(
+            case, flag(case, *STRATEGY), "no_buffer", "Use no_buffer, or keep the radix cache."
         ),
-        flag=place,
-        severity="warning" if refused is False else None,
-        fix=set_fix(case, place, "no_buffer", "Use no_buffer, or keep the radix cache."),
     )
 
 
@@ -123,25 +113,17 @@ def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
     elif rocm:
         yield Hit(
             "extra_buffer asserts CUDA and this is ROCm",
-            flag=flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy"),
+            flag=flag(case, *STRATEGY),
             fix=("Drop extra_buffer (the radix cache goes off), or use a build with sglang#27141."),
         )
 
 
 def strategy(case: Case) -> str:
     """The state slots in force, with what the emitter adds to a plan of ours."""
-    told = case.plan.mamba_strategy or ""
-    ours = (
-        case.launch.emitted
-        and not told
-        and case.plan.method != "none"
-        and case.plan.prefix_caching is not False
-    )
-    return (
-        "extra_buffer"
-        if ours and is_hybrid(case) and affects("sglang-no-extra-buffer", case)
-        else told
-    )
+    plan = case.plan
+    ours = case.launch.emitted and plan.method != "none" and plan.prefix_caching is not False
+    adds = ours and is_hybrid(case) and affects("sglang-no-extra-buffer", case)
+    return plan.mamba_strategy or ("extra_buffer" if adds else "")
 
 
 @rule("SD234", "warning", "sglang", defect="sglang-extra-buffer-crash")
@@ -156,9 +138,8 @@ def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
         extra_buffer --speculative-algorithm NEXTN
     """
     affected = affects("sglang-extra-buffer-crash", case)
-    strategy = case.plan.mamba_strategy or (
-        "extra_buffer" if case.launch.emitted else ""
-    )  # the emitter adds it
+    added = "extra_buffer" if case.launch.emitted else ""  # by the emitter
+    strategy = case.plan.mamba_strategy or added
     if not is_hybrid(case) or not strategy.startswith("extra_buffer") or affected is False:
         return
     yield Hit(
@@ -171,8 +152,6 @@ def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
 
 
 CAP = table("compatibility")["sglang_running_requests"]
-
-SGLANG_RUNNING_REQUESTS_CAPPED_WHAT = "Set --max-running-requests to the concurrency you serve."
 
 
 @rule("SD236", "info", "sglang", data="compatibility.sglang_running_requests")
@@ -189,21 +168,17 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
     """
     if case.plan.max_num_seqs is not None or flag(case, "--max-running-requests") is not None:
         return
-    streams = case.facts.concurrency
+    streams = case.facts.concurrency or 0
+    what = "Set --max-running-requests to the concurrency you serve."
+    queued = streams > CAP["value"]
     yield Hit(
         f"speculation without --max-running-requests: SGLang caps it at {CAP['value']}"
-        + (f", and the concurrency is {streams}" if streams and streams > CAP["value"] else ""),
+        + (f", and the concurrency is {streams}" if queued else ""),
         flag=spec_flag(case),
-        severity="warning" if streams and streams > CAP["value"] else None,
-        fix=add_fix(
-            case,
-            spec_flag(case),
-            "--max-running-requests",
-            str(streams),
-            SGLANG_RUNNING_REQUESTS_CAPPED_WHAT,
-        )
-        if streams and streams > CAP["value"]
-        else SGLANG_RUNNING_REQUESTS_CAPPED_WHAT,
+        severity="warning" if queued else None,
+        fix=add_fix(case, spec_flag(case), "--max-running-requests", str(streams), what)
+        if queued
+        else what,
     )
 
 
@@ -246,8 +221,8 @@ def mamba_track_interval(case: Case) -> Iterator[Hit]:
         128
     """
     place, page = flag(case, "--mamba-track-interval"), flag(case, "--page-size")
-    given = integer(place.value) if place is not None else None
-    interval, size = given or ROW["value"], (integer(page.value) if page is not None else None) or 1
+    interval = number(case, "--mamba-track-interval") or ROW["value"]
+    size = number(case, "--page-size") or 1
     unknown = open_value(case, "--mamba-track-interval") or open_value(case, "--page-size")
     if (place is None and page is None) or unknown or interval <= 0:
         return
@@ -263,7 +238,7 @@ def mamba_track_interval(case: Case) -> Iterator[Hit]:
         )
 
 
-SGLANG_CONSERVATIVENESS_LOW_ROW = table("compatibility")["low_conservativeness"]
+LOW = table("compatibility")["low_conservativeness"]
 
 
 @rule("SD261", "warning", "sglang", data="compatibility.low_conservativeness")
@@ -279,7 +254,7 @@ def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
         given = float(place.value or "") if place is not None and not place.unresolved else None
     except ValueError:
         return
-    if given is not None and given < SGLANG_CONSERVATIVENESS_LOW_ROW["value"]:
+    if given is not None and given < LOW["value"]:
         yield Hit(
             f"--schedule-conservativeness {given:g} lets prompts starve running requests under "
             f"mixed load",
@@ -298,13 +273,8 @@ def sglang_radix_cache_idle(case: Case) -> Iterator[Hit]:
     Good (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-scheduler-strategy extra_buffer
     """
-    buffered = (case.plan.mamba_strategy or "").startswith("extra_buffer")
-    if (
-        not buffered
-        and is_hybrid(case)
-        and affects("sglang-radix-idle", case)
-        and not no_radix(case)
-    ):
+    buffered = (case.plan.mamba_strategy or "").startswith("extra_buffer") or no_radix(case)
+    if not buffered and is_hybrid(case) and affects("sglang-radix-idle", case):
         yield Hit(
             "without extra_buffer a hybrid gets no prefix hits on this release",
             flag=flag(case, "--mamba-scheduler-strategy") or "--mamba-scheduler-strategy",

@@ -23,29 +23,19 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
     Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 4
     """
     limit, at_once = int(number("regime", "kernel_switch_tokens")), concurrent_requests(case) or 1
-    hw = case.facts.hardware
-    tokens = at_once * (case.plan.k + 1)
-    if (
-        not case.plan.k
-        or tokens <= limit
-        or at_once > limit
-        or (hw is not None and hw.vendor == "apple")
-    ):
+    hw, tokens = case.facts.hardware, at_once * (case.plan.k + 1)
+    apple = hw is not None and hw.vendor == "apple"
+    if apple or not at_once <= limit < tokens:
         return
     best = limit // at_once - 1
+    what = f"Draft {best} tokens or fewer" if best else "Switch speculation off"
     yield Hit(
         f"{at_once} x ({case.plan.k} + 1) = {tokens} verified tokens a step exceed the {limit} "
         "that llama.cpp's small-batch kernels take: on an A100 one stream at k=8 cost 4.7 "
         "baseline steps (0.82x), at k=4 2.7 (1.49x)",
         flag=k_flag(case),
         severity=None if at_once == 1 else "info",
-        fix=k_fix(
-            case,
-            best,
-            f"Draft {best} tokens or fewer at this load."
-            if best
-            else "Switch speculation off at this load.",
-        ),
+        fix=k_fix(case, best, f"{what} at this load."),
         conflicts=(
             "the dense 27B still gained at k=8 on an MI210 (1.54x) and an RTX PRO 6000 "
             "Max-Q (2.44x)",
@@ -77,21 +67,16 @@ def apple_llama(case: Case) -> Iterator[Hit]:
     chip, effect = losses.apple_chip(hw.id), regime(case, losses.apple).effect
     measured = table("regime")["apple_generations"].get(chip) if chip else None
     sparse = is_sparse_moe(case)
-    stated = bool(
-        chip and sparse
-    )  # what a model card says of the 35B-A3B holds where nothing was measured
+    stated = bool(chip and sparse)  # a model card of the 35B-A3B, where nothing was measured
     if measured is None:
-        what = (
-            f"M{chip} was not measured with llama.cpp"
-            if chip
-            else "the chip is not named, and the result depends on it"
+        what, todo = (
+            "the chip is not named, and the result depends on it",
+            "Name the chip, for example --hw apple-m5-pro.",
         )
-        todo = (
-            "Measure with speculation off and with 3 drafts."
-            if chip
-            else "Name the chip, for example --hw apple-m5-pro."
-        )
-        todo = "Switch speculation off, or measure it with 3 drafts." if stated else todo
+        if chip:
+            what, todo = f"M{chip} was not measured with llama.cpp", "Measure with speculation off"
+            todo = "Switch speculation off, or measure it" if stated else f"{todo} and"
+            todo = f"{todo} with 3 drafts."
         yield Hit(
             f"{what}: with 3 drafts an M1 Max and an M5 gain, an M4 loses"
             + (f"; {_STATED}" if stated else ""),
@@ -121,19 +106,16 @@ def apple_llama(case: Case) -> Iterator[Hit]:
             k_best=best,
         )
         return
-    here = (
-        measured["effect"] == "veto" and hw.id in measured["chips"]
-    )  # larger chips of the generation were not measured
-    off = here or stated
-    advice = (
-        "Switch speculation off with llama.cpp; an MLX server with MTP gained 1.1x to 1.2x "
-        "(M3 Ultra)."
-    )
+    # larger chips of the generation were not measured
+    here = measured["effect"] == "veto" and hw.id in measured["chips"]
     yield Hit(
         f"{hardware_name(case)}, measured on {told}"
         + (f"; {_STATED}" if stated and not here else ""),
         flag=spec_flag(case),
-        fix=advice if off else f"Draft {best} token, or measure.",
+        fix="Switch speculation off with llama.cpp; an MLX server with MTP gained 1.1x to 1.2x "
+        "(M3 Ultra)."
+        if here or stated
+        else f"Draft {best} token, or measure.",
         conflicts=(
             "an M1 Max and an M5 Pro gain with 3 drafts and the same engine (m1maxlab, m5pro)",
         ),
