@@ -36,16 +36,13 @@ def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
         yield Lacking(open_sizes)
         return
     found = bill(case)
-    if found is None or found.available_gib is None:
-        return
-    if not leaves_no_pool(found):
+    if found is None or found.available_gib is None or not leaves_no_pool(found):
         return
     fixed = found.weights_gib + found.spec_gib + found.overhead_gib
     short = fixed - found.available_gib
-    # The buffers are an estimate; that the weights alone are too large is not.
-    unsure = found.weights_gib + found.spec_gib <= found.available_gib * (
-        1 - number("memory", "least_buffer_share")
-    )
+    # the buffers are an estimate; that the weights alone are too large is not
+    least = found.available_gib * (1 - number("memory", "least_buffer_share"))
+    unsure = found.weights_gib + found.spec_gib <= least
     yield Hit(
         f"{model_name(case)} needs {fixed:.1f} GiB per GPU (weights {found.weights_gib:.1f}, "
         f"draft {found.spec_gib:.1f}, buffers {found.overhead_gib:.1f}) but {hardware_name(case)} "
@@ -66,15 +63,11 @@ def _what_would_fit(case: Case, found: MemoryBill) -> str:
     bits = (case.facts.quant.bits if case.facts.quant else None) or 0.0
     options = []
     if bits:
-        options.append(
-            f"a quantisation of at most {0.95 * bits * room / weights:.1f} bits per weight (now "
-            f"{bits:g})"
-        )
-    cards = next(
-        (n for n in _CARDS if n > case.plan.tp and weights * case.plan.tp / n <= 0.95 * room), None
-    )
-    if cards:
-        options.append(f"tensor parallel over {cards} such devices")
+        most = 0.95 * bits * room / weights
+        options += [f"a quantisation of at most {most:.1f} bits per weight (now {bits:g})"]
+    tp = case.plan.tp
+    if cards := [n for n in _CARDS if n > tp and weights * tp / n <= 0.95 * room]:
+        options += [f"tensor parallel over {cards[0]} such devices"]
     return f"Use {' or '.join(options)}." if options else "Take a smaller model."
 
 
@@ -98,16 +91,10 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
         yield Lacking(open_sizes)
         return
     found, demand, running = bill(case), demand_tokens(case), streams(case)
-    if (
-        found is None
-        or found.kv_tokens is None
-        or demand is None
-        or not running
-        or demand <= found.kv_tokens
-    ):
+    if found is None or found.kv_tokens is None or demand is None or not running:
         return
-    if leaves_no_pool(found):
-        return  # SD301 says it
+    if demand <= found.kv_tokens or leaves_no_pool(found):
+        return  # of the latter SD301 speaks
     if case.plan.method != "none" and demand <= found.kv_tokens + (found.kv_tokens_lost or 0):
         return  # SD304 says that speculation decides it
     each = demand // running
@@ -199,10 +186,8 @@ def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
     hw, limit = case.facts.hardware, number("memory", "unified_memory_fraction_max")
     if hw is None or not hw.unified_memory:
         return
-    share, place = (
-        case.plan.memory_fraction,
-        flag(case, "--gpu-memory-utilization", "--mem-fraction-static"),
-    )
+    share = case.plan.memory_fraction
+    place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
     unset = share is None and place is None  # a variable sets it, too
     if unset and case.plan.engine == "vllm" and not flag(case, "--kv-cache-memory-bytes"):
         yield Hit(
@@ -237,20 +222,13 @@ def gdn_prefill_oom(case: Case) -> Iterator[Hit]:
     Good (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 32768 --max-num-seqs 2
     Sources: noonghunna/club-3090 CLIFFS
     """
-    hw = case.facts.hardware
-    memory = hw.memory_gb if hw else None
-    if (
-        not is_hybrid(case)
-        or memory is None
-        or memory.value > number("memory", "gdn_prefill_gpu_memory_gb")
-    ):
-        return
+    memory = case.facts.hardware.memory_gb if case.facts.hardware else None
     longest = max(case.facts.ctx_tokens or 0, case.plan.max_model_len or 0)
-    if (
-        case.plan.tp * case.plan.pp > 1
-        or unknown_sizes(case)
-        or longest < number("memory", "gdn_prefill_ctx_tokens")
-    ):
+    several = case.plan.tp * case.plan.pp > 1 or unknown_sizes(case)
+    if not is_hybrid(case) or memory is None or several:
+        return
+    small = memory.value <= number("memory", "gdn_prefill_gpu_memory_gb")
+    if not small or longest < number("memory", "gdn_prefill_ctx_tokens"):
         return
     yield Hit(
         f"prompts of up to {longest:,} tokens on one {hardware_name(case)} ({memory.value:g} GB): "

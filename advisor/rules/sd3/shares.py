@@ -6,7 +6,7 @@ from math import isfinite
 from advisor.domain.nouns import Case, Launch
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag
+from advisor.rules.kit.case import flag, value
 from advisor.rules.kit.devices import is_node, names_device, together
 from advisor.rules.kit.fixes import set_fix
 
@@ -49,16 +49,14 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
         return
     # a function that starts a server each time it is called is one line
     others = [one for one in case.siblings if one.line != mine.line and together(mine, one)]
-    total = own + sum(_share(other) or 0.0 for other in others)
-    if total <= 1.0 or any(
-        (_share(other) or 0.0) > own and other.line < mine.line for other in others
-    ):
-        return
     sharers = [other for other in others if _share(other)]
-    names = [other.container.name for other in others if other.container and _share(other)]
+    total = own + sum(_share(other) or 0.0 for other in sharers)
+    if total <= 1.0 or any((_share(one) or 0) > own and one.line < mine.line for one in sharers):
+        return
+    names = ", ".join(other.container.name for other in sharers if other.container)
     yield Hit(
         f"the memory shares on this device add up to {total:.2f} with "
-        f"{', '.join(names) or 'the other service'}: more than the whole memory",
+        f"{names or 'the other service'}: more than the whole memory",
         flag=flag(case, *_SHARES),
         severity="error"
         if total > 1.05 and all(names_device(one) for one in (mine, *sharers))
@@ -69,23 +67,20 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
 
 
 MANY = 40  # a file of more servers is a collection: they do not all run at once
-_ON_DEMAND = (
-    "llama-swap",
-    "llama-server-ini",
-    "python",
-    "document",
-)  # one of these runs at a time, or the file does not say
+# one of these runs at a time, or the file does not say
+_ON_DEMAND = ("llama-swap", "llama-server-ini", "python", "document")
 
 
 def _share(launch: Launch) -> float | None:
-    for name in _SHARES:
-        found = launch.flag(name)
-        if found is not None and found.value and not found.unresolved:
-            try:
-                return float(found.value)
-            except ValueError:
-                return None
-    return None
+    given = [one for name in _SHARES if (one := launch.flag(name)) and one.value]
+    return _number(given[0].value) if given and not given[0].unresolved else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
 
 
 @rule("SD313", "warning", "vllm sglang", versioned=True, data="memory.discrete_memory_fraction_max")
@@ -101,13 +96,10 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
     Sources: vllm-project/vllm#44209; seed002
     """
     share, limit = case.plan.memory_fraction, number("memory", "discrete_memory_fraction_max")
-    if (
-        share is None
-        or not limit < share <= 1
-        or (case.facts.hardware is not None and case.facts.hardware.unified_memory)
-    ):
+    hw = case.facts.hardware
+    if share is None or not limit < share <= 1 or (hw is not None and hw.unified_memory):
         return
-    place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
+    place = flag(case, *_SHARES)
     yield Hit(
         f"a memory share of {share:g} leaves no room for buffers of speculation that the profile "
         "run does not include",
@@ -127,13 +119,9 @@ def memory_share_above_one(case: Case) -> Iterator[Hit]:
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/cache.py (gpu_memory_utilization: 0 < share <= 1);
         sglang 0.5.9 to 0.5.23 server_args.py (mem_fraction_static)
     """
-    place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
-    share = (
-        _memory_share_above_one_share(place.value)
-        if place is not None and not place.unresolved
-        else None
-    )
-    if share is None or 0 < share <= 1:
+    place = flag(case, *_SHARES)
+    share = _number(value(case, *_SHARES))
+    if share is None or 0 < share <= 1 or not isfinite(share):
         return
     meant = next((share / by for by in (10, 100) if 0.5 <= share / by < 1), None)
     wanted = None
@@ -146,12 +134,3 @@ def memory_share_above_one(case: Case) -> Iterator[Hit]:
         if wanted is not None
         else "Give a part of the memory, for example 0.90.",
     )
-
-
-def _memory_share_above_one_share(text: str | None) -> float | None:
-    """The number, or None where it is none (SD107)."""
-    try:
-        share = float(text or "")
-    except ValueError:
-        return None
-    return share if isfinite(share) else None

@@ -13,6 +13,7 @@ from advisor.rules.kit.case import (
     k_words,
     model_name,
     open_value,
+    resolved,
     spec_flag,
     speculates,
 )
@@ -35,27 +36,20 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072 --max-num-seqs 32
     Sources: vllm-project/recipes#551
     """
+    slots, blocks, place = case.plan.max_num_seqs, _blocks(case), flag(case, "--max-num-seqs")
     if not is_hybrid(case):
         return
-    slots, blocks = case.plan.max_num_seqs, _blocks(case)
-    default = default_slots(case)
-    if (
-        slots is None
-        and flag(case, "--max-num-seqs") is None
-        and (blocks is not None or _long(case))
-    ):
+    if slots is None and place is None and (blocks is not None or _long(case)):
         # larger batches run without graphs where the default is larger, and were seen to start
         if blocks is not None and blocks >= number("memory", "vllm_default_slots"):
             return
-        left = (
-            f"the memory holds states for about {blocks}"
-            if blocks is not None
-            else "at a long context it can have fewer"
-        )
+        room = f"the memory holds states for about {blocks}"
+        if blocks is None:
+            room = "at a long context it can have fewer"
+        more = "" if case.facts.hardware else " or more"
         yield Hit(
-            "--max-num-seqs is left to its default "
-            f"({default}{'' if case.facts.hardware else ' or more'}): a hybrid model needs a "
-            f"state block per sequence, and {left}; graph capture then aborts",
+            f"--max-num-seqs is left to its default ({default_slots(case)}{more}): a hybrid model "
+            f"needs a state block per sequence, and {room}; graph capture then aborts",
             flag=flag(case, "--max-model-len"),
             # without the device it is a possibility, and most launches leave the option out
             severity=None if blocks is not None else "info",
@@ -68,17 +62,13 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
             ),
         )
     elif slots is not None and blocks is not None and blocks < slots:
+        fewer = blocks // 8 * 8 if blocks >= 8 else max(1, blocks)
+        what = f"Set --max-num-seqs to {fewer} or less, lower --max-model-len, or give more memory."
         yield Hit(
             f"--max-num-seqs {slots} exceeds the {blocks} or so sequences that the memory holds "
             f"states for ({1 + case.plan.k} state block{'s' if case.plan.k else ''} each)",
-            flag=flag(case, "--max-num-seqs"),
-            fix=set_fix(
-                case,
-                "--max-num-seqs",
-                str(fewer(blocks)),
-                f"Set --max-num-seqs to {fewer(blocks)} or less, lower --max-model-len, "
-                f"or give more memory.",
-            ),
+            flag=place,
+            fix=set_fix(case, place, str(fewer), what),
         )
 
 
@@ -107,11 +97,6 @@ def default_slots(case: Case) -> int:
     return int(number("memory", "vllm_default_slots_large" if large else "vllm_default_slots"))
 
 
-def fewer(blocks: int) -> int:
-    """A round number of sequences below those that the memory holds states for."""
-    return blocks // 8 * 8 if blocks >= 8 else max(1, blocks)
-
-
 @rule("SD308", "info", data="memory.seqs_over_concurrency")
 @when(needs="concurrency")
 def slots_far_from_load(case: Case) -> Iterator[Hit]:
@@ -127,26 +112,23 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
     if slots is None or running is None:
         return
     place = flag(case, "--max-num-seqs", "--max-running-requests", "--parallel")
+    reserves = speculates(case.plan) or is_gguf(case)
     if slots < running:
+        what = f"Set at least {running} slots, as far as memory allows."
         yield Hit(
             f"{slots} slot{'s' if slots != 1 else ''} for {running} concurrent requests: "
             f"{running - slots} {'is' if running - slots == 1 else 'are'} always queued",
             flag=place,
             severity="warning",
-            fix=set_fix(
-                case, place, str(running), f"Set at least {running} slots, as far as memory allows."
-            ),
+            fix=set_fix(case, place, str(running), what),
         )
-    elif slots > running * number("memory", "seqs_over_concurrency") and (
-        speculates(case.plan) or is_gguf(case)
-    ):
+    elif reserves and slots > running * number("memory", "seqs_over_concurrency"):
+        fits = max(4, 2 * running)
         yield Hit(
             f"{slots} slots for {running} concurrent request{'s' if running != 1 else ''} reserve "
             "memory that is never used",
             flag=place,
-            fix=set_fix(
-                case, place, str(max(4, 2 * running)), f"Set about {max(4, 2 * running)} slots."
-            ),
+            fix=set_fix(case, place, str(fits), f"Set about {fits} slots."),
         )
 
 
@@ -160,22 +142,18 @@ def tp_too_wide(case: Case) -> Iterator[Hit]:
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 8 --max-num-seqs 32
     Good: vllm serve Qwen/Qwen3.6-35B-A3B --tensor-parallel-size 2 --max-num-seqs 32
     """
-    model = case.facts.model
+    model, tp = case.facts.model, case.plan.tp
     shape = case.facts.shape or model
-    active = (model.active_params_b if model else None) or (
-        shape.active_params_b if shape else None
-    )
-    small = active is not None and active <= number("memory", "small_active_params_b")
-    if case.plan.tp < number("memory", "wasteful_tp") or not small or not (model and model.is_moe):
+    active = (model and model.active_params_b) or (shape and shape.active_params_b)
+    if tp < number("memory", "wasteful_tp") or not active or not (model and model.is_moe):
         return
-    heads = shape.kv_heads if shape else None
-    copies = (
-        f", and its {heads} KV heads are copied {case.plan.tp // heads} times"
-        if heads and heads < case.plan.tp
-        else ""
-    )
+    if active > number("memory", "small_active_params_b"):
+        return
+    heads, copies = shape.kv_heads if shape else None, ""
+    if heads and heads < tp:
+        copies = f", and its {heads} KV heads are copied {tp // heads} times"
     yield Hit(
-        f"TP {case.plan.tp} for {model_name(case)}: with {active:.1f} B active parameters the "
+        f"TP {tp} for {model_name(case)}: with {active:.1f} B active parameters the "
         f"all-reduce outweighs the shared work{copies}",
         flag=flag(case, "--tensor-parallel-size", "--tp-size"),
         fix="Use TP 1 or 2 (4 for long contexts), and replicas for throughput.",
@@ -233,8 +211,8 @@ def batch_below_context(case: Case) -> Iterator[Hit]:
 
 def physical_above_logical(case: Case) -> Iterator[Hit]:
     """--ubatch-size above --batch-size: cut down in silence."""
-    batch, part = flag(case, "--batch-size"), flag(case, "--ubatch-size")
-    if batch is None or part is None or batch.unresolved or part.unresolved:
+    batch, part = resolved(case, "--batch-size"), resolved(case, "--ubatch-size")
+    if batch is None or part is None:
         return
     whole, wanted = integer(batch.value), integer(part.value)
     if whole is None or wanted is None or not 0 < whole < wanted:

@@ -69,14 +69,13 @@ def apple_llama(case: Case) -> Iterator[Hit]:
     sparse = is_sparse_moe(case)
     stated = bool(chip and sparse)  # a model card of the 35B-A3B, where nothing was measured
     if measured is None:
-        what, todo = (
-            "the chip is not named, and the result depends on it",
-            "Name the chip, for example --hw apple-m5-pro.",
-        )
-        if chip:
-            what, todo = f"M{chip} was not measured with llama.cpp", "Measure with speculation off"
-            todo = "Switch speculation off, or measure it" if stated else f"{todo} and"
-            todo = f"{todo} with 3 drafts."
+        what = f"M{chip} was not measured with llama.cpp"
+        todo = "Measure with speculation off and with 3 drafts."
+        if stated:
+            todo = "Switch speculation off, or measure it with 3 drafts."
+        elif not chip:
+            what = "the chip is not named, and the result depends on it"
+            todo = "Name the chip, for example --hw apple-m5-pro."
         yield Hit(
             f"{what}: with 3 drafts an M1 Max and an M5 gain, an M4 loses"
             + (f"; {_STATED}" if stated else ""),
@@ -144,13 +143,8 @@ def tp_where_one_fits(case: Case) -> Iterator[Hit]:
         --max-num-seqs 32 --data-parallel-size 2
     Sources: repo2x3090; nikolatesla20 matrix; vllm-project/recipes#335
     """
-    found = bill(case)
-    if (
-        case.plan.tp < 2
-        or case.facts.interconnect not in _SLOW_LINKS
-        or not is_sparse_moe(case)
-        or found is None
-    ):
+    found, slow = bill(case), case.facts.interconnect in _SLOW_LINKS
+    if case.plan.tp < 2 or not slow or not is_sparse_moe(case) or found is None:
         return
     whole = (found.weights_gib + found.spec_gib) * case.plan.tp + found.overhead_gib
     if found.available_gib is not None and whole <= 0.7 * found.available_gib:
@@ -172,11 +166,9 @@ def tp_on_windows(case: Case) -> Iterator[Hit]:
     Bad: vllm serve 'C:\models\Qwen3.6-35B-A3B-AWQ' --tensor-parallel-size 2 --max-num-seqs 4
     Good: vllm serve 'C:\models\Qwen3.6-35B-A3B-AWQ' --max-num-seqs 4
     """
-    launch = case.launch
-    if launch is None or case.plan.tp < 2:
-        return
-    script = launch.form in ("batch", "powershell")
-    if script or re.match(r"[A-Za-z]:\\", launch.model or case.plan.model or ""):
+    script = case.launch.form in ("batch", "powershell")
+    path = re.match(r"[A-Za-z]:\\", case.launch.model or case.plan.model or "")
+    if case.plan.tp > 1 and (script or path):
         yield Hit(
             f"TP {case.plan.tp} on Windows: the all-reduce is relayed by the CPU (about 7 tok/s "
             f"were measured at TP 2)",
