@@ -57,8 +57,21 @@ def _quant(request: Request, bare: Facts) -> tuple[Quant, list[Default]]:
         return knowledge.quant(request.quant), []
     if (named := quant_of_repository(request)) is not None:
         return named, [("quant", named.id, "read from the name")]
+    if (holder := _holder(request, bare)) is not None:
+        why = f"{holder.repository} holds the {request.method} drafter that was asked for"
+        return knowledge.quant(holder.quant), [("quant", holder.quant, why)]
     chosen, why = quant_default(bare)
     return chosen, [("quant", chosen.id, why)]
+
+
+def _holder(request: Request, bare: Facts) -> Checkpoint | None:
+    """The checkpoint that holds the drafter of the method that was asked for."""
+    assert bare.model is not None  # of a question
+    own = [d for d in knowledge.drafters(bare.model) if d.method == request.method]
+    if not own or not all(d.inside for d in own):
+        return None
+    rows = (c for c in bare.model.checkpoints if not c.engines or bare.engine in c.engines)
+    return next((c for c in rows if c.repository in own[0].inside), None)
 
 
 def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Default]]:

@@ -67,7 +67,7 @@ def test_what_is_asked_for_has_no_rival() -> None:
             {"method": "dspark", "model": "RedHatAI/Kimi-K3-speculator.dspark"},
         ),
         (
-            {"model": "deepseek-v4-flash", "quant": "mxfp4", "gpus": 4, "method": "dspark"},
+            {"model": "deepseek-v4-flash", "gpus": 4, "method": "dspark"},
             {"method": "dspark", "draft_sample_method": "probabilistic"},
         ),
         (
