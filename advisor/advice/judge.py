@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from math import log
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,9 +37,6 @@ from advisor.perf.sizes import device
 from advisor.perf.steps import busy, in_steps
 from advisor.prediction import estimates
 from advisor.prediction.predict import Medians
-
-if TYPE_CHECKING:
-    from advisor.advice.rivals import Rival
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
@@ -315,6 +312,16 @@ class SideQuestions(NamedTuple):
             asked = groupby(self.loads, key=itemgetter(0))
             parts.append(from_questions([(facts, [p for _, p in each]) for facts, each in asked]))
         return arrays.concat(parts) if parts else None
+
+
+class Rival(NamedTuple):
+    """The best plan of another method than the model's own head, the chance that it is faster for
+    the goal, and the owners who measured that.
+    """
+
+    candidate: Candidate
+    better: float
+    owners: tuple[str, ...]
 
 
 class SideAnswers(NamedTuple):

@@ -148,7 +148,7 @@ def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideA
     estimates, answers = estimate_beside(question, asked, beside)
     candidates = judge_plans(question, estimates[:count])
     found = rivals.compare(facts, candidates, beside, estimates[count:])
-    if found and found[0].displaces:
+    if found and rivals.displaces(found[0]):
         method = found[0].candidate.plan.method
         priced = zip(beside, estimates[count:], strict=True)
         known = found[0].candidate

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
-from typing import NamedTuple
 
 import numpy as np
 
 from advisor.advice import decide, resolve
-from advisor.advice.judge import PlanQuestion, judge, plans_that_fit
+from advisor.advice.judge import PlanQuestion, Rival, judge, plans_that_fit
 from advisor.advice.plans import methods, propose
 from advisor.advice.wording import reason
 from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
@@ -33,22 +32,18 @@ SURE = sourced(
     0.8, "probability", "Policy: what is in the checkpoint is not left for less", "chosen"
 )
 OWNERS = sourced(2, "owners", "Policy: one owner's runs are one machine's", "chosen")
+MIDDLE = sourced(
+    0.5, "probability", "above it the drafter is likelier to be the faster one", "derived"
+)
+WEIGHTS = sourced(
+    (0.4, 0.95), "order of reasons", "own choice: of a slower drafter, of a faster one", "chosen"
+)
 _ACCOUNT = lazy_re(r"(?:github\.com|huggingface\.co)/([\w.-]+)")
 
 
-class Rival(NamedTuple):
-    """The best plan of another method, the chance that it is faster than the head's for the goal,
-    and the owners who measured that.
-    """
-
-    candidate: Candidate
-    better: float
-    owners: tuple[str, ...]
-
-    @property
-    def displaces(self) -> bool:
-        """Whether it is taken in place of the head."""
-        return self.better >= SURE and len(self.owners) >= OWNERS
+def displaces(rival: Rival) -> bool:
+    """Whether it is taken in place of the head."""
+    return rival.better >= SURE and len(rival.owners) >= OWNERS
 
 
 def plans(question: PlanQuestion) -> tuple[Plan, ...]:
@@ -85,7 +80,7 @@ def compare(
         if best is None:
             continue
         better = _chance(facts, best, head)
-        owners = measured_faster(facts, method) if better > 0.5 else ()
+        owners = measured_faster(facts, method) if better > MIDDLE else ()
         found.append(Rival(best, better, owners))
     return tuple(sorted(found, key=lambda rival: -rival.better))
 
@@ -192,5 +187,4 @@ def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | 
         f"than {100 * SURE:.0f} % to be faster and {OWNERS} owners measured it: "
         f"`advisor bench plan {options}`"
     )
-    weight = 0.95 if rivals[0].better > 0.5 else 0.4
-    return reason(text, "models/speedup.md", weight=weight)
+    return reason(text, "models/speedup.md", weight=WEIGHTS[rivals[0].better > MIDDLE])

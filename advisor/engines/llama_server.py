@@ -33,10 +33,13 @@ from advisor.engines.arguments.fields import (
     write_switch,
 )
 from advisor.engines.arguments.llama_words import (
+    DRAFT,
+    DRAFT_REPOSITORY,
     IK_SWITCHES,
     IK_VALUES,
     TYPES,
     WORDS,
+    draft_flag,
     load_mode,
     speculation_words,
     stages,
@@ -47,11 +50,7 @@ from advisor.engines.versions import later_build, name_build, resolve_build
 
 TYPE, N_MAX, OLD_N_MAX = "--spec-type", "--spec-draft-n-max", "--draft-max"
 MOD_N_MAX = "--spec-ngram-mod-n-max"
-DRAFT_REPOSITORY, REPOSITORY = (
-    "--spec-draft-hf",
-    lazy_re(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(?<!\.gguf)"),
-)
-DRAFT, CTX, SLOTS, UNIFIED = "--spec-draft-model", "--ctx-size", "--parallel", "--kv-unified"
+CTX, SLOTS, UNIFIED = "--ctx-size", "--parallel", "--kv-unified"
 FLASH, LAYERS, JINJA = "--flash-attn", "--gpu-layers", "--jinja"
 K_TYPE, V_TYPE = "--cache-type-k", "--cache-type-v"
 SPLIT = "--tensor-split"
@@ -150,9 +149,7 @@ class LlamaServerAdapter(Adapter):
         self._read_speculation(launch, nouns, extra)
 
     def _read_context(self, nouns: dict[str, Value], extra: Extras) -> None:
-        """-c is a total over the slots, unless they share one KV pool (-kvu, or slots left to
-        auto).
-        """
+        """-c is a total over the slots, unless they share one KV pool (-kvu, slots left open)."""
         slots, total = whole(last(extra, SLOTS)), whole(last(extra, CTX))
         if slots is not None and slots > 0:
             nouns["max_num_seqs"] = slots
@@ -171,7 +168,7 @@ class LlamaServerAdapter(Adapter):
         draft = last(extra, DRAFT) or last(extra, DRAFT_REPOSITORY)
         if not words and any(name in ("-mtp", "--multi-token-prediction") for name, _ in extra):
             words = ["mtp"]
-        if not words and (("--spec-default", None) in extra):
+        if not words and ("--spec-default", None) in extra:
             words = ["ngram-mod"]
         if not words and draft is not None:
             words = ["draft-simple"]
@@ -191,7 +188,7 @@ class LlamaServerAdapter(Adapter):
             drop(extra, TYPE)
         if draft is not None:
             nouns["draft_model"] = draft
-            drop(extra, DRAFT if last(extra, DRAFT) is not None else DRAFT_REPOSITORY)
+            drop(extra, DRAFT, DRAFT_REPOSITORY)
         nouns["k"] = self._read_k(launch.engine_version, method, inline, extra)
 
     def _read_k(
@@ -284,8 +281,7 @@ class LlamaServerAdapter(Adapter):
                 f"{self._type_since(word)}"
             )
         if plan.draft_model is not None:
-            published = REPOSITORY.fullmatch(plan.draft_model) is not None
-            rows.append((DRAFT_REPOSITORY if published else DRAFT, plan.draft_model))
+            rows.append((draft_flag(plan.draft_model), plan.draft_model))
         name = MOD_N_MAX if plan.method == "ngram" else N_MAX
         if self.catalogue.option(name, version) is None:
             name = OLD_N_MAX

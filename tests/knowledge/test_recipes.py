@@ -79,7 +79,7 @@ def launched_differences(name: str, row: dict[str, Any]) -> Iterator[str]:
         yield "length"
 
 
-def recorded(name: str, row: dict[str, Any]) -> set[str]:
+def disagreements(name: str, row: dict[str, Any]) -> set[str]:
     return {
         one["fact"]
         for one in table(name)["disagreements"]
@@ -93,7 +93,7 @@ def test_facts_agree_with_the_recipes(name: str) -> None:
         f"{row['model']}: {fact}"
         for row in table(name)["rows"]
         for fact in known_differences(name, row)
-        if fact not in recorded(name, row)
+        if fact not in disagreements(name, row)
     ]
     assert not wrong
 
@@ -105,14 +105,14 @@ CHOSEN = [(name, row) for name, row in rows() if row.get("default")]
     ("name", "row"), CHOSEN, ids=[f"{row['model']}-{name}-{row['date']}" for name, row in CHOSEN]
 )
 def test_launches_agree_with_the_recipes(name: str, row: dict[str, Any]) -> None:
-    assert set(launched_differences(name, row)) <= recorded(name, row)
+    assert set(launched_differences(name, row)) <= disagreements(name, row)
 
 
 def test_every_disagreement_has_a_reason_and_is_one() -> None:
     for name in ENGINES:
         for one in table(name)["disagreements"]:
             assert len(one["reason"]) > 10
-            found = [row for row in table(name)["rows"] if one["fact"] in recorded(name, row)]
+            found = [row for row in table(name)["rows"] if one["fact"] in disagreements(name, row)]
             assert any(
                 one["fact"] in (*known_differences(name, row), *launched_differences(name, row))
                 for row in found

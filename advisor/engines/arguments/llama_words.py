@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.domain.nouns import Flag
+from advisor.domain.patterns import lazy_re
 from advisor.engines.arguments.fields import Extras, flag_of
 
 STAGE = "--spec-stage"
+DRAFT, DRAFT_REPOSITORY = "--spec-draft-model", "--spec-draft-hf"
+_REPOSITORY = lazy_re(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?(?<!\.gguf)")
 TYPES = {  # method -> the word that is written
     "mtp": "draft-mtp", "eagle3": "draft-eagle3", "draft_model": "draft-simple",
     "dflash": "draft-dflash", "dspark": "draft-dspark", "ngram": "ngram-mod",
@@ -34,6 +37,11 @@ IK_VALUES = frozenset((
     "-amb", "-mla", "--mla-use", "-draft", "--draft-params", "-sas", "-cuda", "--draft-max",
     "--draft-min", "--recurrent-ckpt-mode",
 ))  # fmt: skip
+
+
+def draft_flag(name: str) -> str:
+    """The option that takes a drafter: a repository, or a file."""
+    return DRAFT_REPOSITORY if _REPOSITORY.fullmatch(name) else DRAFT
 
 
 def load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:

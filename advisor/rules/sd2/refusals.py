@@ -1,18 +1,31 @@
+"""What a release does not run beside speculation, and models that it has no kernel for on a card.
+
+What they do not know: forks, and what an engine's main branch has mended since.
+"""
+
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case, Flag
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, has_switch
-from advisor.rules.kit.data import rows
+from advisor.rules.kit.case import (
+    compute_arch,
+    flag,
+    hardware_name,
+    has_switch,
+    model_name,
+    rows,
+)
 from advisor.rules.kit.releases import between, release
 
 ROWS = rows("compatibility", "speculation_beside")
 
 
 @rule(
-    severity="error",
-    engines="vllm sglang llama-server ik_llama.cpp",
+    "SD285",
+    "error",
+    "vllm sglang llama-server ik_llama.cpp",
     data="compatibility.speculation_beside",
 )
 @when(speculative=True)
@@ -20,8 +33,8 @@ def speculation_beside(case: Case) -> Iterator[Hit]:
     """Speculation beside an option that the release refuses with it, or that takes its effect away.
 
     Why: SGLang runs LoRA beside some algorithms alone, vLLM's adaptive verification not beside
-    LoRA; a drafter's keys and values do not reach the server that decodes; a server of embeddings
-    has nothing to draft; and experts in the machine's memory make each drafted token dear.
+    LoRA; a drafter's keys and values do not reach the server that decodes; and experts in the
+    machine's memory make each drafted token dear.
     Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B
         --speculative-algorithm EAGLE3 --speculative-draft-model-path AngelSlim/Qwen3-8B_eagle3
         --enable-lora --lora-paths a=/x
@@ -65,3 +78,33 @@ def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
 def _span(row: Mapping[str, Any]) -> str:
     since, until = row["since"], row["until"]
     return f"up to {until}" if since is None else f"from {since} on"
+
+
+@rule("SD286", "error", "vllm", data="chips.sparse_attention")
+@when(needs="hardware model")
+def sparse_attention_without_kernel(case: Case) -> Iterator[Hit]:
+    """A model with sparse attention on an NVIDIA card that no released kernel serves.
+
+    Why: every backend of sparse MLA asks for compute capability 9, 10 or 12; on others the server
+    stops with "No valid attention backend found".
+    Bad (hw=a100-80gb, version=0.33.0): vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8
+    Good (hw=h200, version=0.33.0): vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8
+    """
+    chip = re.match(r"sm_(\d+)\d", compute_arch(case) or "")
+    if chip is None or case.facts.model is None:
+        return
+    for row in rows("chips", "sparse_attention"):
+        if (
+            not case.facts.model.id.startswith(tuple(row["models"]))
+            or int(chip[1]) in row["capabilities"]
+            or between(release(case), row["since"], None) is False
+        ):
+            continue
+        needed = " or ".join(map(str, row["capabilities"]))
+        yield Hit(
+            f"{model_name(case)} has sparse attention, whose kernels in vLLM need compute "
+            f"capability {needed}; {hardware_name(case)} has {chip[1]}",
+            fix="Use llama-server with a GGUF of it, another model, or a newer card.",
+            severity="warning" if case.launch.fork is not None else None,
+            sources=tuple(row["sources"]),
+        )
