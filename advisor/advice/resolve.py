@@ -58,7 +58,7 @@ def _quant(request: Request, bare: Facts) -> tuple[Quant, list[Default]]:
     if (named := quant_of_repository(request)) is not None:
         return named, [("quant", named.id, "read from the name")]
     if (holder := _holder(request, bare)) is not None:
-        why = f"{holder.repository} holds the {request.method} drafter that was asked for"
+        why = f"{holder.repository} holds the drafter of --method {request.method}"
         return knowledge.quant(holder.quant), [("quant", holder.quant, why)]
     chosen, why = quant_default(bare)
     return chosen, [("quant", chosen.id, why)]
