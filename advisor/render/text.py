@@ -128,13 +128,8 @@ def _screen(
     lines: list[str] = [
         heading(line, _HEAD[advice.decision][1]) for line in paper.wrap(_headline(advice))
     ]
-    told = (
-        objective_words(advice),
-        verdict(advice),
-        where,
-        stale_line(advice.plan.engine),
-    )
-    for text in filter(None, told):
+    stale = stale_line(advice.plan.engine)
+    for text in filter(None, (objective_words(advice), verdict(advice), where, stale)):
         lines += paper.wrap(text)
     gains = _gains(advice, paper)
     lines += [*gap, *gains] if gains else []

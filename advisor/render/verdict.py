@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import ceil, floor, isfinite, log10
 
 from advisor.advice.decide import EVEN
+from advisor.advice.wording import span, whole_percent
 from advisor.domain.nouns import Advice, Estimate, Evidence, Reason
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.domain.sourced import sourced
@@ -33,22 +34,17 @@ def verdict(advice: Advice) -> str:
     if advice.decided_by == "spread" and gain is not None:
         lean = "gain" if gain.p50 > 1 else "loss"
         return (
-            f"Likely a {lean}: {_percent(gain.p50)} in TPOT ({_percent(gain.p10)} to "
-            f"{_percent(gain.p90)}), experts in system memory: gains and losses were measured."
+            f"Likely a {lean}: {whole_percent(gain.p50)} in TPOT ({span(gain)}), experts in system "
+            "memory: gains and losses were measured."
         )
+    if estimate is None and advice.decision == "measure":
+        return "This model may draft, but no launch for that is known here: no estimate."
     if estimate is None:
-        open_way = advice.decision == "measure"
-        return (
-            "This model may draft, but no launch for that is known here: no estimate."
-            if open_way
-            else NO_GAIN
-        )
-    goal = advice.facts.goal or advice.request.goal
+        return NO_GAIN
     if gain is None:
         return _first_token(advice, estimate)
-    size = (
-        f"{_percent(gain.p50)} for the goal {goal} ({_percent(gain.p10)} to {_percent(gain.p90)})"
-    )
+    goal = advice.facts.goal or advice.request.goal
+    size = f"{whole_percent(gain.p50)} for the goal {goal} ({span(gain)})"
     chance = f"{chance_words(gain, estimate)}{beyond(gain, estimate)}"
     if advice.decision != "measure":
         text = f"Expected {size}, chance of a gain {chance}"
@@ -73,7 +69,7 @@ def _first_token(advice: Advice, estimate: Estimate) -> str:
         return f"Likely a {lean}: TTFT was measured {seen} here; it cannot be predicted for yours."
     rate = estimate.output_tok_s.speedup.p50
     return (
-        f"Likely a {'gain' if rate > 1 else 'loss'} in output tok/s ({_percent(rate)}); "
+        f"Likely a {'gain' if rate > 1 else 'loss'} in output tok/s ({whole_percent(rate)}); "
         "TTFT cannot be predicted here."
     )
 
@@ -156,13 +152,16 @@ def _acceptance_risk(advice: Advice) -> str:
     even = expected / estimate.tpot_ms.speedup.p50  # a step costs the same whatever is accepted
     if not 1 < even < plan.k + 1:
         return ""
-    level, now = f"{even:.2f} tokens a step", f"{expected:.2f} expected"
+    level, now = f"{even:.2f} tokens a step", f"{expected:.2f}"
     if traits(plan.engine).gguf:  # its log tells the share
         level, now = (f"{100 * (x - 1) / plan.k:.0f} %" for x in (even, expected))
-        level, now = f"{level} of drafts", f"{now} expected"
+        level += " of drafts"
     if advice.decision == "off":
-        return f"a gain is missed if you accept over {level} ({now})" if even > expected else ""
+        missed = f"a gain is missed if you accept over {level} ({now} expected)"
+        return missed if even > expected else ""
     flags = [w for w in on.argv if w.startswith("--spec") and w not in advice.launch_off.argv]
+    if not flags:
+        return f"watch acceptance: below {level}, launch without it (--explain)"
     drop = flags[0] if len(flags) == 1 else f"--{flags[0].split('-')[2]}-*"
     return f"watch acceptance: below {level}, drop {drop.partition('=')[0]}"
 
@@ -194,10 +193,6 @@ def ttft_pair(advice: Advice) -> Evidence | None:
     rows = [row for row in advice.facts.evidence if row.covers and row.metric == "ttft"]
     k = advice.candidate.k if advice.candidate is not None else None
     return min(rows, key=lambda row: row.k != k, default=None)
-
-
-def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.0f} %"
 
 
 def times(ratio: float) -> str:
