@@ -61,10 +61,11 @@ class LaunchMaker:
     def _launch(self, found: EngineCommand) -> Launch:
         adapter = engines.get(found.engine)
         notes = [] if found.said is None else [_note(found.said)]
+        tokens = self._tokens(found, adapter, notes)
         version_text, fork, sure = self._version(found)
         about: dict[str, Any] = {
             "version_text": version_text,
-            "container": self._container(found.around),
+            "container": self._container(found.around, found.open_end),
             "file": self.source.name,
             "line": self.source.place(found.at)[0],
             "form": found.form,
@@ -73,7 +74,7 @@ class LaunchMaker:
         if found.pairs:
             launch = adapter.read_mapping(self._items(found), env, origin=found.origin, **about)
         else:
-            launch = adapter.read(self._tokens(found, adapter, notes), env, **about)
+            launch = adapter.read(tokens, env, **about)
         extra: dict[str, Any] = {}
         if found.image_adds_options or found.open_end:
             extra["image_adds_options"] = found.image_adds_options
@@ -153,7 +154,7 @@ class LaunchMaker:
             near = (
                 at if at >= found.at else near
             )  # the place of a variable's value is its own word's only
-            if word.has_hole and not hide and self._is_open_end(found, number, adapter):
+            if not hide and self._is_open_end(found, number, adapter):
                 found.open_end = True
                 notes.append(
                     f"{word.display()} is not set in the file: what it adds to the command is "
@@ -205,7 +206,8 @@ class LaunchMaker:
     def _is_open_end(self, found: EngineCommand, number: int, adapter: Adapter) -> bool:
         """Whether an unset variable stands where options do, not where a value does."""
         text = found.words[number].text
-        if not (text.startswith(HOLE_OPEN) and text.find(HOLE_CLOSE) == len(text) - 1):
+        alone = text.startswith(HOLE_OPEN) and text.find(HOLE_CLOSE) == len(text) - 1
+        if not alone and text not in ("...", "\u2026"):
             return False
         if text[1:2] in ("@", "*"):
             return True
@@ -272,7 +274,7 @@ class LaunchMaker:
             version = self.version.get(found.engine)
         return version, found.fork or (fork_of_image(image) if image else None), sure
 
-    def _container(self, around: Surroundings | None) -> Container | None:
+    def _container(self, around: Surroundings | None, open_end: bool) -> Container | None:
         if around is None:
             return None
         image = around.image_text() or None
@@ -284,7 +286,7 @@ class LaunchMaker:
             ipc_host=around.ipc_host,
             shm_volume=around.shm_volume,
             gpus=around.gpus,
-            gpu_kind=around.gpu_kind,
+            gpu_kind="" if open_end else around.gpu_kind,  # on how many is not known
             devices=_devices(around) if around.whole else None,
             startup_budget_s=around.startup_budget_s,
             budget_probe=around.budget_probe,

@@ -63,6 +63,8 @@ def _on(selector: str) -> str:
         ("a.yaml", WORKERS.format(kind="gb300"), "gb300"),
         ("a.py", MODAL.format(kind="H100!:2"), "h100-sxm"),
         ("a.py", MODAL.format(kind="any"), ""),
+        ("a.yaml", SKY.format(kind="L40S:4").replace("-tp 4", "..."), ""),  # on how many?
+        ("a.yaml", "gpu: l4\nguide: |\n  ```bash\n  vllm serve Qwen/Qwen3-32B\n  ```\n", ""),
         ("a.sh", SLURM.format(kind="h200:4"), "h200"),
         ("a.sh", SLURM.format(kind="4"), ""),
     ],

@@ -29,7 +29,11 @@ _IMAGE = lazy_re(r"(?:docker:)?([\w.-]+(?::\d+)?(?:/[\w.-]+)+(?:[:@][\w.:-]+)?)"
 
 def attach_machines(document: Node, reading: Reading) -> None:
     """Give a document's servers the GPU and image beside them; nothing where there are several."""
-    inside = [one for one in reading.found if document.start <= one.at <= document.end]
+    inside = [
+        one
+        for one in reading.found
+        if document.start <= one.at <= document.end and one.form != "document"  # an example
+    ]
     if not inside:
         return
     kinds = set(_kinds(document)) if _ASKS.search(reading.source.text) else set()
