@@ -83,6 +83,11 @@ class Load(NamedTuple):
     queued: Floats  # clients that wait for a slot
 
 
+def graphs_by_slots(engine: str | None) -> bool:
+    """Whether the engine captures CUDA graphs for as many requests as it has slots (vLLM)."""
+    return engine in engines_with("states_in_pool")
+
+
 def kv_slots(p: P.Points, spec: bool) -> Requests:
     """Requests whose KV cache and recurrent state fit; infinite where the memory is not known.
 

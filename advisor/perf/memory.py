@@ -7,12 +7,14 @@ pipeline imbalance.
 
 from __future__ import annotations
 
+from typing import Any
+
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
-from advisor.perf.regimes.setting import Length, greater, lesser
+from advisor.perf.regimes.setting import Length, greater, lesser, round_down
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes import shares
 from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
@@ -97,7 +99,9 @@ def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     if usable is None:
         return None
     usable -= kept_gib(facts, plan, usable)
-    fraction = plan.memory_fraction or shares.default_share(facts, plan, shape)
+    fraction = plan.memory_fraction
+    if fraction is None:
+        fraction = shares.default_share(facts, plan, shape)
     limit: float = lesser(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
     return limit
 
@@ -215,6 +219,28 @@ def room(facts: Facts, plan: Plan, length: Length, made: MemoryBill | None = Non
     return _requests(facts, plan, shape, free, reserved)
 
 
+def starts(facts: Facts, plan: Plan, tokens: Length, load: Length) -> Any:
+    """Whether the plan without drafts, of a pool of small pages, holds one request of its context
+    beside the states of those that run, of `load` requests of so many tokens; one truth, or an
+    array of them (N,). What `bill` says of it.
+    """
+    shape = facts.shape or facts.model
+    left, held = free_gib(facts, plan), room(facts, plan, tokens)
+    kv_token = None if shape is None else kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
+    if shape is None or left is None or held is None or kv_token is None:
+        return False
+    slots = load if plan.max_num_seqs is None else lesser(plan.max_num_seqs, load)
+    running = lesser(slots, greater(round_down(held), 1))
+    length: Any = tokens if plan.max_model_len is None else plan.max_model_len
+    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length)
+    free = greater(left, 0.0) * replica_gpus(facts, plan) * GIB
+    requests = kv_sizes.plain_requests(
+        shape, kv_token * kv_sizes.copies(shape, plan), free, length, 0, running, 0,
+        window * kv_sizes.window_copies(shape, plan),
+    )  # fmt: skip
+    return requests >= 1
+
+
 def free_gib(facts: Facts, plan: Plan) -> float | None:
     """What remains of one device for KV and states."""
     fixed = _fixed_bill(facts, plan)
@@ -265,8 +291,9 @@ def pages_states(plan: Plan, shape: LLM) -> bool:
 
 
 def without_drafts(plan: Plan) -> Plan:
-    """The arm without speculation."""
-    return plan.model_copy(update={"method": "none", "k": 0, "k_schedule": ()})
+    """The arm without speculation, and without its drafter."""
+    none = {"method": "none", "k": 0, "k_schedule": (), "draft_model": None}
+    return plan.model_copy(update=none)
 
 
 def replica_gpus(facts: Facts, plan: Plan) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
+from typing import Any
 
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Facts, Plan
@@ -18,6 +19,16 @@ from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
+from advisor.perf.regimes.setting import (
+    Length,
+    choose,
+    greater,
+    holds,
+    lesser,
+    next_power,
+    round_down,
+    round_up,
+)
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
 from advisor.rules.kit.releases import between, build_order
 from advisor.rules.registry import get_defect
@@ -100,28 +111,40 @@ def context(facts: Facts) -> int:
     tokens = need(facts)
     if facts.request is not None and facts.request.max_model_len is not None:
         return facts.request.max_model_len
+    return int(least_context(facts, tokens))
+
+
+def least_context(facts: Facts, tokens: Length) -> Length:
+    """The least context for requests of so many tokens, one number or an array (N,)."""
     top = facts.model.max_context_tokens if facts.model is not None else None
     step, floor = (
         (LLAMA_STEP, 0) if traits(facts.engine).pool == "slots" else (CONTEXT_STEP, LEAST_CONTEXT)
     )
-    room = ceil(max(tokens * SPARE, floor) / step) * step
-    return min(room, top) if top is not None else room
+    room: Length = round_up(greater(tokens * SPARE, floor) / step) * step
+    return lesser(room, top) if top is not None else room
 
 
 def slots(facts: Facts, replicas: int) -> int:
     """Request slots of one replica before the memory is asked: what is given, else enough for the
-    load, in powers of two where graphs are captured for them, and `SLOTS` at least where they
-    share the memory. Where each has its own part they are as many as requests: more would cut
-    what one gets, and a step of few among many takes longer (SD428).
+    load (see `enough_slots`).
     """
     given = facts.request.max_num_seqs if facts.request is not None else None
     if given is not None:
         return given
-    wanted = ceil((facts.concurrency or 1) / replicas)
-    if traits(facts.engine).pool == "slots" and not shared_context(facts):
-        return wanted
-    wanted = max(wanted, SLOTS)
-    return 1 << (wanted - 1).bit_length() if traits(facts.engine).replicas else wanted
+    load, shared = ceil((facts.concurrency or 1) / replicas), bool(shared_context(facts))
+    return int(enough_slots(facts, load, shared))
+
+
+def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
+    """Slots for so many requests, one number or an array (N,): in powers of two where graphs are
+    captured for them, and `SLOTS` at least where they share the memory. Where each has its own part
+    they are as many as requests: more would cut what one gets, and a step of few among many takes
+    longer (SD428).
+    """
+    if traits(facts.engine).pool == "slots" and not shared:
+        return load
+    wanted: Length = greater(load, SLOTS)
+    return next_power(wanted) if traits(facts.engine).replicas else wanted
 
 
 def shared_context(facts: Facts) -> tuple[tuple[str, str | None], ...]:
@@ -157,26 +180,38 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     if facts.request is not None and facts.request.max_model_len is not None:
         return plan
     top = facts.model.max_context_tokens if facts.model is not None else None
+    length = free_length(facts, plan, arms)
+    if length == plan.max_model_len:
+        return plan
+    longest = plan.model_copy(update={"max_model_len": length})
+    return cap_slots(facts, longest) if top else _own_length(plan)
+
+
+def free_length(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
+    """The plan's context or the longest usual one that costs nothing (see `roomy`), one number or
+    an array of them (N,).
+    """
+    top = facts.model.max_context_tokens if facts.model is not None else None
     gb = facts.hardware.memory_gb if facts.hardware is not None else None
     small = gb is not None and gb.value <= SMALL_GB
-    most = min(top or LENGTHS[0], SMALL_LENGTH if small else LENGTHS[0])
+    most: Any = min(top or LENGTHS[0], SMALL_LENGTH if small else LENGTHS[0])
     reserved = traits(plan.engine).pool == "slots"
     if shares_context(plan):  # more slots come after the context
         arms = [arm.model_copy(update={"max_num_seqs": 1}) for arm in arms]
     if reserved and any(arm.method == "mtp" for arm in arms) and _drafts_by_total(facts):
-        most = min(most, (top or LENGTHS[0]) // max(arms[0].max_num_seqs or 1, 1))
-    if top is None and reserved:
-        return plan
-    for length in LENGTHS if top is not None else LENGTHS[:1]:
-        if not (plan.max_model_len or 0) < length <= most:
-            continue
-        longer = [arm.model_copy(update={"max_model_len": length}) for arm in arms]
-        rooms = [memory.room(facts, arm, length) for arm in longer]
-        least = [float(arm.max_num_seqs or 1) if reserved else FREE for arm in arms]
-        if all(r is not None and r >= n for r, n in zip(rooms, least, strict=True)):
-            longest = plan.model_copy(update={"max_model_len": length})
-            return cap_slots(facts, longest) if top else _own_length(plan)
-    return plan
+        parts = 1 if arms[0].max_num_seqs is None else arms[0].max_num_seqs
+        most = lesser(most, round_down((top or LENGTHS[0]) / greater(parts, 1)))
+    made: Any = 0 if plan.max_model_len is None else plan.max_model_len
+    for length in LENGTHS if top is not None else () if reserved else LENGTHS[:1]:
+        free = (made < length) & (length <= most)
+        for arm in arms:
+            if not holds(free):
+                break
+            room = memory.room(facts, arm.model_copy(update={"max_model_len": length}), length)
+            slots = 1 if arm.max_num_seqs is None else arm.max_num_seqs
+            free = free & (room is not None and room >= (slots if reserved else FREE))
+        made = choose(free, length, made)
+    return made if plan.max_model_len is not None or holds(made > 0) else None
 
 
 def _own_length(plan: Plan) -> Plan:
@@ -220,31 +255,44 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
                 f"{' or '.join(kinds)}"
             )
         return plan.model_copy(update={"kv_cache_dtype": word})
-    if not kinds or not _reads_8_bits(facts, plan):
+    if not kinds or not reads_8_bits(facts, plan):
         return plan
-    given_plan, most = plan, plan.max_num_seqs or facts.concurrency or 1
+    most = plan.max_num_seqs or facts.concurrency or 1
     asked = min(ceil((facts.concurrency or 1) / plan.dp), most)
-    tokens, least = need(facts), min(SLOTS, most)
+    if not needs_8_bits(facts, plan, arms, asked, need(facts)):
+        return plan
+    return plan.model_copy(update={"kv_cache_dtype": kinds[0]})
+
+
+def needs_8_bits(
+    facts: Facts, plan: Plan, arms: Sequence[Plan], asked: Length, tokens: Length
+) -> Any:
+    """Whether the load of `asked` requests of so many tokens, or `SLOTS` of them and of usual ones,
+    run at once only with a KV cache of 8 bits, in the plan and in each of its arms: one truth, or
+    an array of them for arrays (N,).
+    """
+    kind, slots = traits(plan.engine).cache_types[0], plan.max_num_seqs
     # fewer than `SLOTS` were asked for: the others are for short requests beside them
-    beside = (min(tokens, USUAL_PROMPT + USUAL_OUTPUT), least)
+    least = lesser(SLOTS, slots if slots is not None else asked)
+    few = asked < least
+    beside = (choose(few, lesser(tokens, USUAL_PROMPT + USUAL_OUTPUT), tokens), least)
     if shares_context(plan):  # context comes before precision, and precision before more slots
         alone = {"max_num_seqs": 1, "max_model_len": None}
         plan, *arms = (arm.model_copy(update=alone) for arm in (plan, *arms))
         longest = facts.model.max_context_tokens if facts.model is not None else None
-        beside = (max(tokens, int(min(LENGTHS[-1], longest or 0) / SPARE)), 1)
-    wanted = ((tokens, asked), beside) if asked < least else ((tokens, least),)
-    eight = plan.model_copy(update={"kv_cache_dtype": kinds[0]})
+        usual = greater(tokens, int(min(LENGTHS[-1], longest or 0) / SPARE))
+        beside = (choose(few, usual, tokens), choose(few, 1, least))
+    eight = plan.model_copy(update={"kv_cache_dtype": kind})
     now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
-    decides = now is not None and then is not None and now < min(asked, then)
-    decides = decides or (
-        not _splits_graphs(facts)
-        and any(
-            _lacks_slots(facts, arm, kinds[0], *each) for arm in (plan, *arms) for each in wanted
-        )
-    )
-    if traits(plan.engine).pool == "slots" and now is not None and now < 1:
-        decides = False  # a smaller file is the better way to make one request fit
-    return given_plan.model_copy(update={"kv_cache_dtype": kinds[0]}) if decides else given_plan
+    decides: Any = now is not None and then is not None and now < lesser(asked, then)
+    wanted = ((tokens, lesser(asked, least)), beside)
+    for arm in () if _splits_graphs(facts) else (plan, *arms):
+        for each in wanted if holds(few) else wanted[1:]:
+            if decides is not True:
+                decides = decides | _lacks_slots(facts, arm, kind, *each)
+    if traits(plan.engine).pool == "slots" and now is not None:
+        decides = decides & (now >= 1)  # a smaller file is the better way to make one request fit
+    return decides
 
 
 def _splits_graphs(facts: Facts) -> bool:
@@ -257,16 +305,17 @@ def _splits_graphs(facts: Facts) -> bool:
     return bool(catalogue.behaviour("piecewise_graphs_flashinfer_sm12x", facts.engine_version))
 
 
-def _lacks_slots(facts: Facts, arm: Plan, eight: str, tokens: int, slots: int) -> bool:
+def _lacks_slots(facts: Facts, arm: Plan, eight: str, tokens: Length, slots: Length) -> Any:
     """Whether an arm holds so many requests with an 8-bit KV cache only."""
     if traits(arm.engine).pool == "slots":  # reserved at their whole length
-        whole = ceil(tokens * SPARE / LLAMA_STEP) * LLAMA_STEP
-        arm = arm.model_copy(update={"max_model_len": min(arm.max_model_len or whole, whole)})
+        whole = round_up(tokens * SPARE / LLAMA_STEP) * LLAMA_STEP
+        length = whole if arm.max_model_len is None else lesser(arm.max_model_len, whole)
+        arm = arm.model_copy(update={"max_model_len": length})
     now = memory.room(facts, arm, tokens)
-    if now is None or now >= slots:
+    if now is None or not holds(lacks := now < slots):
         return False
     then = memory.room(facts, arm.model_copy(update={"kv_cache_dtype": eight}), tokens)
-    return then is not None and then >= slots
+    return then is not None and lacks & (then >= slots)
 
 
 def only_type(facts: Facts, plan: Plan) -> str | None:
@@ -275,7 +324,8 @@ def only_type(facts: Facts, plan: Plan) -> str | None:
     return known if traits(plan.engine).json_speculation else None
 
 
-def _reads_8_bits(facts: Facts, plan: Plan) -> bool:
+def reads_8_bits(facts: Facts, plan: Plan) -> bool:
+    """Whether the engine reads such a cache on this hardware without emulation."""
     arch = facts.hardware.arch if facts.hardware is not None else ""
     return traits(plan.engine).pool == "slots" or arch.startswith(FP8_ARCHS)
 

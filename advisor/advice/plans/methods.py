@@ -27,6 +27,7 @@ from advisor.engines.versions import parts
 from advisor.knowledge import drafters
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
+from advisor.perf.arrays import Mask, Points
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
 from advisor.perf.schedule import replay
@@ -314,3 +315,11 @@ def _pays(facts: Facts, on: Plan, off: Plan) -> bool:
     _, full = prepare(from_plans(memory.replica(facts, on), [on, off]))
     served = replay(full, load().speeds, np.ones(2), "base").output_tok_s
     return bool(served[0] >= served[1])
+
+
+def caching_pays(full: Points) -> Mask:
+    """The same of N filled points (N,)."""
+    speeds, one = load().speeds, np.ones(len(full))
+    on, off = (replay(full.replace(prefix_caching=state), speeds, one, "base").output_tok_s
+               for state in (1.0, 0.0))  # fmt: skip
+    return np.asarray(on >= off)

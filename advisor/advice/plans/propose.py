@@ -31,6 +31,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
 from advisor.engines.traits import LOOPBACK
+from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
 from advisor.perf.sizes.shares import card_of
@@ -69,6 +70,15 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     """Batch, context and memory limits for this load. Raises AdvisorError when the prompt exceeds
     the model's context.
     """
+    given = facts.request.memory_fraction if facts.request is not None else None
+    batched, fraction = step_and_share(facts)
+    return Limits(
+        plan_limits.context(facts), plan_limits.slots(facts, split[1]), batched, given or fraction
+    )
+
+
+def step_and_share(facts: Facts) -> tuple[int, float]:
+    """Tokens of a step, and the share of the memory, for this engine on this hardware."""
     known = habits(facts)
     small = _memory_gb(facts) <= SMALL_GB
     batched = SMALL_BUDGET if small and known.replicas else USUAL_BUDGET
@@ -76,10 +86,7 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     fraction = UNIFIED_SHARE if unified else SMALL_SHARE if small else USUAL_SHARE
     if small and known.outside_share:
         batched = min(batched, card_of(1024 * (device.usable_gib(facts) or SMALL_GB)).chunk)
-    given = facts.request.memory_fraction if facts.request is not None else None
-    return Limits(
-        plan_limits.context(facts), plan_limits.slots(facts, split[1]), batched, given or fraction
-    )
+    return batched, fraction
 
 
 def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
@@ -200,7 +207,9 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     plan = with_caching(facts, plan)
     if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
         largest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
-        plan = share.with_share(facts, plan, (plan, *largest))
+        one = memory.replica(facts, plan)
+        tokens = plan_limits.need(facts)
+        plan = share.with_share(one, plan, (plan, *largest), tokens, one.concurrency or 1)
     usual = [with_method(facts, plan, m, middle_k(facts, m)) for m in methods(facts)]
     plan = plan_limits.cap_slots(facts, plan_limits.kv_cache(facts, plan, usual))
     widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]

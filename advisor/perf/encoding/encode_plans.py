@@ -16,7 +16,7 @@ from advisor.perf.encoding import cells
 from advisor.perf.encoding import encode_names as names
 from advisor.perf.encoding.encode_rows import DRAFT_SIZE
 from advisor.perf.kernels import kernel_path
-from advisor.perf.load import SLOTS_HOLD
+from advisor.perf.load import SLOTS_HOLD, graphs_by_slots
 
 if TYPE_CHECKING:
     from advisor.domain.nouns import Facts, Plan
@@ -116,7 +116,8 @@ def ranks(facts: Facts, plan: Plan) -> int:
 def _limits(facts: Facts, plans: Sequence[Plan], seen: Counts) -> dict[str, object]:
     """Slots of each plan, and the requests that its memory holds without its speculation and with
     it. Where the memory is what limits a plan's slots, it limits the arm without speculation by
-    that arm's own count; plans that differ in k alone share that one. `seen`: both counts of the
+    that arm's own count; plans that differ in k alone share that one; for such a count the slots
+    are those of the arm that has more. `seen`: both counts of the
     questions before, which differ in the load that they ask about more than in what fits.
     """
     slots: list[float] = []
@@ -142,7 +143,11 @@ def _limits(facts: Facts, plans: Sequence[Plan], seen: Counts) -> dict[str, obje
         counted = full or traits(plan.engine).pool != "slots"
         before.append(before_count if counted else SLOTS_HOLD)  # slots are reserved at the start
         after.append(count if counted else SLOTS_HOLD)
-        slots.append(SLOTS_HOLD if full else names.scaled_value(plan.max_num_seqs))
+        load = float(facts.concurrency or 1)
+        own = (
+            SLOTS_HOLD if not graphs_by_slots(plan.engine) else max(count, min(before_count, load))
+        )
+        slots.append(own if full else names.scaled_value(plan.max_num_seqs))
     return {"max_num_seqs": slots, "held_base": before, "held_spec": after}
 
 

@@ -21,7 +21,7 @@ from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding import cells
 from advisor.perf.encoding.cells import Columns, read_words
 from advisor.perf.encoding.encode_settings import Things
-from advisor.perf.load import SLOTS_HOLD
+from advisor.perf.load import SLOTS_HOLD, graphs_by_slots
 from advisor.perf.sizes import device
 
 CONTEXT_COLUMN = "context_tokens"  # tokens that all slots of llama-server reserve
@@ -47,7 +47,7 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
     lengths = np.where(slotted & ~np.isnan(reserved), reserved, lengths)
     before, after = points.held_base.copy(), points.held_spec.copy()
     slots = points.max_num_seqs.copy()
-    for rows, facts, plan in _plans(points, full, things, columns, counted, shares):
+    for rows, facts, plan in plans_of(points, full, things, columns, counted, shares):
         for requests, arm in ((before, memory.without_drafts(plan)), (after, plan)):
             fitting = memory.room(facts, arm, lengths[rows])
             if fitting is not None and (fitting >= 1).any():  # else it was run otherwise
@@ -56,7 +56,9 @@ def count_held(points: P.Points, full: P.Points, things: Things, columns: Column
             open_slots = rows[slots[rows] != after[rows]]
             before[open_slots] = after[open_slots] = SLOTS_HOLD
     full_slots = slots == after  # as many as the memory holds: it is the limit, not the option
-    slots = np.where(full_slots, SLOTS_HOLD, slots)
+    graphs = things.engine.each(graphs_by_slots)
+    most = np.where(graphs, np.fmax(after, np.fmin(before, full.concurrency)), SLOTS_HOLD)
+    slots = np.where(full_slots, most, slots)
     return points.replace(held_base=before, held_spec=after, max_num_seqs=slots)
 
 
@@ -84,13 +86,13 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
     here = ~np.isnan(reserved) & (full.method > 0) & (full.k > 0) & np.isfinite(points.memory_bytes)
     here &= things.engine.each(lambda name: name is not None and gguf_engine(name))
     unstated = np.full(count, np.nan)
-    for rows, facts, plan in _plans(points, full, things, columns, here, unstated):
+    for rows, facts, plan in plans_of(points, full, things, columns, here, unstated):
         short[rows] = _over(facts, plan, reserved[rows])
         if (short[rows] > 0).any() and device.moves_experts(facts, plan):
             for layers, arm in ((before, memory.without_drafts(plan)), (after, plan)):
                 gib = _over(facts, arm, reserved[rows])
-                on = (facts.model_copy(update={"gpus": n}) for n in full.gpus[rows].tolist())
-                layers[rows] = [*map(host_memory.host_layers, on, repeat(arm), gib.tolist())]
+                alone = (facts.model_copy(update={"gpus": n}) for n in full.gpus[rows].tolist())
+                layers[rows] = [*map(host_memory.host_layers, alone, repeat(arm), gib.tolist())]
     base, spec = stated_layers(columns, count)
     base, spec = np.where(np.isnan(base), before, base), np.where(np.isnan(spec), after, spec)
     return Short(short, base, spec)
@@ -122,7 +124,7 @@ def _over(facts: Facts, plan: Plan, reserved: Floats) -> Floats:
     return np.fmax(np.where(free > 0, free / np.fmax(held, 1e-9) - free, -free), 0.0)
 
 
-def _plans(
+def plans_of(
     points: P.Points,
     full: P.Points,
     things: Things,

@@ -206,6 +206,20 @@ def round_down(value: Any) -> Any:
     return np.floor(value)
 
 
+def next_power(value: Any) -> Any:
+    """The next power of two, of one whole number or of each of an array (N,)."""
+    if isinstance(value, int):
+        return 1 << (value - 1).bit_length()
+    import numpy as np
+
+    return np.exp2(np.ceil(np.log2(value)))
+
+
+def holds(mask: Any) -> bool:
+    """Whether a truth holds, or any of an array of them (N,)."""
+    return bool(mask if isinstance(mask, bool) else mask.any())
+
+
 def negate(mask: Any) -> Any:
     """The contrary, of one truth or of an array of them (N,)."""
     return not mask if isinstance(mask, int) else ~mask

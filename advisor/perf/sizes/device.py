@@ -110,7 +110,8 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
     """Context, workspaces, activations, graphs, per GPU. GiB."""
     if plan.engine not in pools.SERVERS:
         return LLAMA_COMPUTE_GIB
-    tokens = plan.max_num_batched_tokens or USUAL_BUDGET
+    budget = plan.max_num_batched_tokens
+    tokens = USUAL_BUDGET if budget is None else budget
     activations = tokens * (shape.hidden or USUAL_WIDTH) * ACTIVATION_BYTES / GIB
     graphs: float = sum(
         GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * lesser(k, MOST_GRAPHS) for k in _draft_lengths(plan)

@@ -104,10 +104,25 @@ def plain_pool(
     drafter adds its `own` layers, and every request keeps `window` bytes of sliding layers.
     `length`: tokens of one request, prompt and output.
     """
+    requests = plain_requests(shape, kv_token, available, length, k, slots, own, window)
+    return Pool(int(requests * max(length, 1)), requests, PAGE_ALIGN, 0)
+
+
+def plain_requests(
+    shape: LLM,
+    kv_token: float,
+    available: float,
+    length: Length,
+    k: int,
+    slots: Length,
+    own: int = 1,
+    window: float = 0.0,
+) -> Length:
+    """Requests of `length` tokens, one number or an array of them, that such a pool holds."""
     per_token = kv_token * (1 + (own / full_layers(shape) if k else 0.0))
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
-    requests = max(available - state, 0.0) / (max(length, 1) * per_token + window)
-    return Pool(int(requests * max(length, 1)), requests, PAGE_ALIGN, 0)
+    held: Length = greater(available - state, 0.0) / (greater(length, 1) * per_token + window)
+    return held
 
 
 SERVERS = ("vllm", "sglang")

@@ -97,7 +97,7 @@ def sglang_share(facts: Facts, plan: Plan, shape: LLM) -> float | None:
     card = card_of(total)
     chunk = plan.max_num_batched_tokens or card.chunk
     batch: float = card.graphs + (card.graphs_wide - card.graphs) * (plan.tp >= WIDE)
-    if plan.max_num_seqs and (release_of(plan, facts) or ()) >= CAPPED_SINCE:
+    if plan.max_num_seqs is not None and (release_of(plan, facts) or ()) >= CAPPED_SINCE:
         batch = lesser(batch, plan.max_num_seqs)
     prefill = MLA_MIB if shape.arch.startswith("mla") else PREFILL_GRAPH_MIB * prefill_graphs(chunk)
     reserve: float = (
