@@ -21,7 +21,7 @@ _DOORS = {
     "recommend": "advisor.advice.recommend:recommend",
     "validate": "advisor.lint.validate:validate",
     "compose": "advisor.render.deploy.compose:compose",
-    "predict": "advisor.prediction.predict_rows:predict",
+    "predict": "advisor.advice.rows.predict:predict",
     "explain": "advisor.rules:explain",
 }
 __all__ = ["compose", "explain", "predict", "recommend", "validate"]

@@ -42,9 +42,12 @@ class RowCount(NamedTuple):
     strange: tuple[str, ...] = ()  # what is wrong with names of hardware that nobody knows
 
 
-def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def predict(
+    rows: Sequence[Mapping[str, Any]],
+    columns: predict_table.PredictColumns | None = None,
+) -> list[dict[str, Any]]:
     """Predicted speed-ups for rows with the columns of the measurement table; one result per row,
-    in order.
+    in order. `columns` predicts a table's columns.
 
     A row without `speedup_metric` is about output_tok_s. Raises AdvisorError where `rows` is not a
     list of mappings.
@@ -55,13 +58,17 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "predict takes a list of rows, each a mapping from column to value: predict([row])"
         )
     return predict_table.predict_dicts(
-        [{"speedup_metric": predict_table.DEFAULT_METRIC, **row} for row in table]
+        [{"speedup_metric": predict_table.DEFAULT_METRIC, **row} for row in table], predict=columns
     )
 
 
-def predict_rows(source: Path, target: Path) -> RowCount:
+def predict_rows(
+    source: Path,
+    target: Path,
+    columns: predict_table.PredictColumns | None = None,
+) -> RowCount:
     """Predict every row of `source` into `target`; extra columns pass through, prediction columns
-    are appended (or replaced).
+    are appended (or replaced). `columns` predicts a table's columns.
 
     Raises AdvisorError where the input has no usable header or is not UTF-8 text, or where the
     output cannot be written; a file at `target` is then as it was.
@@ -77,7 +84,10 @@ def predict_rows(source: Path, target: Path) -> RowCount:
             header = TableHeader(
                 next((row for row in reader if row), [])
             )  # blank lines before it are passed over
-            return _write(target, lambda out: _stream(reader, header, out))
+            return _write(
+                target,
+                lambda out: _stream(reader, header, out, columns or predict_table.predict_columns),
+            )
     except UnicodeDecodeError as error:
         raise AdvisorError(f"{source.name} is not UTF-8 text; save it as UTF-8 CSV.") from error
     except csv.Error as error:
@@ -182,7 +192,12 @@ def _check(cells: list[str], columns: dict[str, int]) -> None:
     )
 
 
-def _stream(reader: Iterator[list[str]], header: TableHeader, out: TextIO) -> RowCount:
+def _stream(
+    reader: Iterator[list[str]],
+    header: TableHeader,
+    out: TextIO,
+    columns: predict_table.PredictColumns,
+) -> RowCount:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header.line)
     rows = errors = 0
@@ -190,7 +205,7 @@ def _stream(reader: Iterator[list[str]], header: TableHeader, out: TextIO) -> Ro
     strange: dict[str, str] = {}
     for batch in _batches(reader):
         cells = header.turn(batch)
-        found = predict_table.predict_columns(header.by_column(cells, len(batch)), len(batch))
+        found = columns(header.by_column(cells, len(batch)), len(batch))
         kept = [_safe(cells[i]) for i in header.kept]
         made = [_safe(found[name]) for name in predict_table.FIELDS]  # None stays empty
         writer.writerows(zip(*kept, *made, strict=True))

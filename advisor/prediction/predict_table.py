@@ -5,8 +5,9 @@ A table is handed over by column: many rows repeat their words, and what is read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,27 +50,46 @@ def decisions(found: Predicted, metric: Codes) -> npt.NDArray[np.int8]:
     return decide(found.p50, found.p_gain, first, found.measured_gain)
 
 
+class Encoded(NamedTuple):
+    """A table's rows as points, as things with names, and as the columns that are read of it."""
+
+    points: arrays.Points
+    things: Things
+    table: Mapping[str, Words]
+
+
+Complete = Callable[[Encoded], Encoded]
+Columns = Mapping[str, Sequence[Any]]
+PredictColumns = Callable[[Columns, int], dict[str, list[Any]]]
+
+
 def predict_columns(
-    columns: Mapping[str, Sequence[Any]], count: int, model: Model | None = None
+    columns: Columns, count: int, model: Model | None = None, complete: Complete | None = None
 ) -> dict[str, list[Any]]:
     """The FIELDS as columns, for a table's columns of `count` cells; None where there is no value.
-    Never raises for a row. A long table is worked out part by part, in bounded memory.
+    Never raises for a row. A long table is worked out part by part, in bounded memory. `complete`
+    fills in what a row leaves blank of a server's limits (of MOST_ROWS rows at most).
     """
+    return in_parts(columns, count, lambda part, size: _columns(part, size, model, complete))
+
+
+def in_parts(columns: Columns, count: int, predict: PredictColumns) -> dict[str, list[Any]]:
+    """The same for at most MOST_ROWS rows at once."""
     if count <= MOST_ROWS:
-        return _columns(columns, count, model)
+        return predict(columns, count)
     made: dict[str, list[Any]] = {name: [] for name in FIELDS}
     for start in range(0, count, MOST_ROWS):
         stop = min(start + MOST_ROWS, count)
         part = {name: cells[start:stop] for name, cells in columns.items()}
-        for name, values in _columns(part, stop - start, model).items():
+        for name, values in predict(part, stop - start).items():
             made[name] += values
     return made
 
 
 def _columns(
-    columns: Mapping[str, Sequence[Any]], count: int, model: Model | None
+    columns: Columns, count: int, model: Model | None, complete: Complete | None
 ) -> dict[str, list[Any]]:
-    found, points, errors, open_ = _compute(columns, count, model)
+    found, points, errors, open_ = _compute(columns, count, model, complete)
     numbers = [np.asarray(getattr(found, name.removeprefix("speedup_"))) for name in NUMBERS]
     endless = ~np.isfinite(np.stack(numbers)).all(axis=0)
     for i in np.flatnonzero(endless).tolist():
@@ -102,23 +122,25 @@ def overflow(points: arrays.Points) -> Mask:
 
 
 def compute(
-    columns: Mapping[str, Sequence[Any]], count: int, model: Model | None = None
+    columns: Columns, count: int, model: Model | None = None, complete: Complete | None = None
 ) -> tuple[Predicted, arrays.Points, list[str | None]]:
     """The same in full precision: predictions, the points as read, and an error or None a row."""
-    return _compute(columns, count, model)[:3]
+    return _compute(columns, count, model, complete)[:3]
 
 
 def _compute(
-    columns: Mapping[str, Sequence[Any]], count: int, model: Model | None
+    columns: Columns, count: int, model: Model | None, complete: Complete | None
 ) -> tuple[Predicted, arrays.Points, list[str | None], Mask]:
     """The same, and the rows that depend on what is not predicted: layers of llama.cpp behind a
     network link, slots that only an error of their bill lets fit, and an MTP head that the model
     is not known to have (N,).
     """
     read = _with_text(columns, count)
-    table = {name: Words(read[name]) for name in READ_HERE if name in read}
+    table: Mapping[str, Words] = {name: Words(read[name]) for name in READ_HERE if name in read}
     points, errors = encode_rows.from_columns(table, count)
     things = things_of_rows(table, count)
+    if complete is not None:
+        points, things, table = complete(Encoded(points, things, table))
     with np.errstate(all="ignore"):
         learned = model or load()
 
@@ -206,7 +228,7 @@ def _in_queue(points: arrays.Points, things: Things, model: Model) -> Predicted:
     return found
 
 
-def _with_text(columns: Mapping[str, Sequence[Any]], count: int) -> Mapping[str, Sequence[Any]]:
+def _with_text(columns: Columns, count: int) -> Columns:
     """The columns with what the free text of a row says put where it is read."""
     if not {"notes", "output_tok_s"} & set(columns):
         return columns
@@ -218,14 +240,19 @@ def _with_text(columns: Mapping[str, Sequence[Any]], count: int) -> Mapping[str,
 
 
 def predict_dicts(
-    rows: Sequence[Mapping[str, Any]], model: Model | None = None
+    rows: Sequence[Mapping[str, Any]],
+    model: Model | None = None,
+    predict: PredictColumns | None = None,
 ) -> list[dict[str, Any]]:
-    """The FIELDS for rows with the columns of measured runs, in order. Never raises for a row."""
+    """The FIELDS for rows with the columns of measured runs, in order, as `predict` makes them of
+    columns. Never raises for a row.
+    """
     if not rows:
         return []
     names = {str(name) for row in rows for name in row}
     columns = {name: [_cell(row.get(name)) for row in rows] for name in names}
-    found = predict_columns(columns, len(rows), model)
+    predict = predict or partial(predict_columns, model=model)
+    found = predict(columns, len(rows))
     return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
 
 

@@ -15,6 +15,7 @@ from advisor.advice import judge as judging
 from advisor.advice.recommend import check_request
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Estimate, Facts, Plan
+from advisor.perf.sizes.pools import shares_context
 from advisor.prediction import predict_table
 
 HARDWARE = ("gb10", "rtx3090", "rtx5090", "h100", "h200", "l40s", "strix-halo", "apple-m4-max")
@@ -100,7 +101,10 @@ def row_of(facts: Facts, plan: Plan) -> dict[str, str]:
         "kv_cache_dtype": plan.kv_cache_dtype,
         "memory_fraction": plan.memory_fraction,
     }
-    return {name: "" if value is None else str(value) for name, value in words.items()}
+    if shares_context(plan):  # one context for all slots
+        words |= {"context_tokens": plan.max_model_len, "max_num_seqs": None, "max_model_len": None}
+    names = dict.fromkeys((*words, "context_tokens"))
+    return {name: "" if words.get(name) is None else str(words[name]) for name in names}
 
 
 ENGINES = ("vllm", "sglang", "llama-server")
@@ -175,8 +179,9 @@ def test_a_blank_load_spans_what_is_usual() -> None:
     low, high = sorted((few["speedup_p50"], many["speedup_p50"]))
     assert low <= blank["speedup_p50"] <= high
     assert width(blank) > max(width(few), width(many))
+    # published: of a question the GPUs that are not said are one
     one, four, unsaid = predict(
-        [row | {"concurrency": "4"} | gpus
+        [row | {"concurrency": "4", "source_id": "published"} | gpus
          for gpus in ({"gpu_count": "1"}, {"gpu_count": "4"}, {})]
     )  # fmt: skip
     assert width(unsaid) > max(width(one), width(four))

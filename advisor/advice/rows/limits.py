@@ -1,0 +1,227 @@
+"""The limits of the servers that rows ask about, as the plan of their question has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from advisor import engines
+from advisor.advice.plans import limits, methods, propose, share
+from advisor.advice.rows.words import WRITTEN
+from advisor.domain.nouns import Facts, Plan
+from advisor.engines.traits import engines_with, traits
+from advisor.knowledge import imputed
+from advisor.perf import arrays, memory
+from advisor.perf.arrays import Floats, Ints, Mask
+from advisor.perf.encoding import cells
+from advisor.perf.encoding.cells import Words, read_words
+from advisor.perf.encoding.encode_settings import Things
+from advisor.perf.encoding.held import LENGTH_COLUMN, SHARE_COLUMN, plans_of
+from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
+from advisor.perf.regimes.setting import is_narrow
+from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
+from advisor.prediction import predict_table
+from advisor.prediction.model import prepare
+from advisor.prediction.switches import USUAL_STREAMS
+
+
+@np.errstate(all="ignore")
+def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded:
+    """The rows with the limits of the plan that their question has: tokens of a step, memory share,
+    KV cache type, slots and their length, prefix caching.
+    """
+    points, things, table = row
+    count, full = len(points), prepare(points)[1]
+    known = asks & things.engine.among(WRITTEN) & things.model.mask(lambda _: True)
+    caching = points.prefix_caching.copy()
+    open_caching = known & np.isnan(caching)
+    pays = _caching_pays(full, things.model.mask(lambda one: bool(one[0].is_hybrid)) & known)
+    shares = full.prefix_share > 0
+    load = np.where(np.isnan(points.concurrency), USUAL_STREAMS[1], points.concurrency)
+    slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
+    fraction, length = (
+        read_words(table, name, count).each(read).copy()
+        for name, read in ((SHARE_COLUMN, cells.fraction), (LENGTH_COLUMN, cells.positive))
+    )
+    cache = read_words(table, "kv_cache_dtype", count)
+    kind = np.array(cache.distinct, dtype=object)[cache.codes]
+    alone = full.is_engine(*engines_with("gguf")) & (load == 1) & np.isnan(slots)
+    for rows, facts, read in _groups(points, full, things, table, known, fraction, alone):
+        tokens = full.input_tokens[rows] + full.output_tokens[rows]
+        plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
+        if plan.kv_cache_dtype is None and not kind[rows[0]].strip():
+            kind[rows] = _cache_types(facts, plan, load[rows], tokens)
+        if open_caching[rows[0]]:
+            seen = (pays[rows], shares[rows], tokens, load[rows])
+            caching[rows] = _caching(facts, read, *seen)
+        if plan.max_num_batched_tokens is not None:
+            budget[rows] = plan.max_num_batched_tokens
+        if plan.memory_fraction is not None:
+            fraction[rows] = plan.memory_fraction
+    types, kinds = imputed.table("kv_cache_types"), Words(kind.tolist())
+    kv_bytes = kinds.each(lambda word: types.get(cells.normal(word), np.nan))
+    points = points.replace(
+        prefix_caching=caching, max_num_batched_tokens=budget, kv_bytes=kv_bytes
+    )
+    told = {**table, "kv_cache_dtype": kinds, SHARE_COLUMN: _words(fraction)}
+    for rows, facts, read in _groups(points, full, things, told, known, fraction, alone):
+        tokens = full.input_tokens[rows] + full.output_tokens[rows]
+        plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
+        open_slots, open_length = np.isnan(slots[rows]), np.isnan(length[rows])
+        plan = _fitted(facts, plan, tokens, open_slots, open_length)
+        slots[rows] = plan.max_num_seqs
+        if traits(plan.engine).pool == "slots":
+            length[rows] = plan.max_model_len
+    made = points.replace(max_num_seqs=slots)
+    narrow = kinds.each(lambda word: float(is_narrow(word.strip()))) > 0
+    told[LENGTH_COLUMN] = _words(length)
+    return predict_table.Encoded(made, things._replace(narrow_kv=narrow), told)
+
+
+def _groups(
+    points: arrays.Points,
+    full: arrays.Points,
+    things: Things,
+    table: Mapping[str, Words],
+    known: Mask,
+    fraction: Floats,
+    alone: Mask,
+) -> Iterator[tuple[Ints, Facts, Plan]]:
+    """`plans_of` with releases that the catalogue lists, and with one context for all slots of a
+    llama-server that has a single request.
+    """
+    for extra, here in (((), ~alone), ((SHARED_CONTEXT,), alone)):
+        for rows, facts, plan in plans_of(points, full, things, table, known & here, fraction):
+            asked = facts.engine_version
+            listed = asked if asked in engines.get(plan.engine).versions else None
+            release = {"engine_version": listed}
+            made = plan.model_copy(update={"extra": extra, **release})
+            yield rows, facts.model_copy(update=release), made
+
+
+def _words(values: Floats) -> Words:
+    """Numbers as the words of a column, NaN as an empty one."""
+    distinct, codes = np.unique(values, return_inverse=True)
+    made = Words(())
+    made.distinct = ["" if np.isnan(one) else f"{one:.12g}" for one in distinct.tolist()]
+    made.codes = codes
+    return made
+
+
+def _server_plan(
+    facts: Facts, plan: Plan, load: Floats, tokens: Floats, slots: Floats, length: Floats
+) -> Plan:
+    """The plan of some rows with the limits that they do not state, as `propose.base_plan` has
+    them; numbers are arrays (N,).
+    """
+    step, fraction = propose.step_and_share(facts)
+    enough = limits.enough_slots(facts, load, shares_context(plan))
+    least = limits.least_context(facts, tokens)
+    given: Any = {
+        "max_num_seqs": np.where(np.isnan(slots), enough, slots),
+        "max_model_len": np.where(np.isnan(length), least, length),
+    }
+    if traits(plan.engine).memory_share:
+        given["max_num_batched_tokens"] = plan.max_num_batched_tokens or step
+        given["memory_fraction"] = plan.memory_fraction or fraction
+    made = plan.model_copy(update=given)
+    if not traits(plan.engine).outside_share or plan.memory_fraction is not None:
+        return made
+    base = memory.without_drafts(made)
+    widest = [made.model_copy(update={"k": max(ks)})] if (ks := _ks(facts, plan)) else []
+    base = share.with_share(facts, base, (base, *widest), tokens, load)
+    same = ("memory_fraction", "max_num_batched_tokens")
+    return made.model_copy(update={name: getattr(base, name) for name in same})
+
+
+def _ks(facts: Facts, plan: Plan) -> tuple[int, ...]:
+    """The draft tokens that the question tries; none where there is no draft."""
+    return methods.k_values(_of_one(facts), plan.method) if plan.method != "none" else ()
+
+
+def _of_one(facts: Facts) -> Facts:
+    """The facts of the first of some rows, where these differ in their GPUs alone."""
+    return facts.model_copy(update={"gpus": int(np.ravel(facts.gpus)[0])})
+
+
+def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
+    """The KV cache type of each row, "" for 16 bits (N,)."""
+    if needed := limits.only_type(facts, plan):
+        return needed
+    kinds = traits(plan.engine).cache_types
+    if not kinds or not limits.reads_8_bits(facts, plan):
+        return ""
+    ks = _ks(facts, plan)
+    arms = [plan.model_copy(update={"k": ks[len(ks) // 2]})] if ks else []
+    base = memory.without_drafts(plan)
+    slots: Any = plan.max_num_seqs
+    eight = limits.needs_8_bits(facts, base, arms, np.fmin(load, slots), tokens)
+    return np.where(eight, kinds[0], "")
+
+
+def _fitted(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_length: Mask) -> Plan:
+    """The plan with no more slots than the memory holds, and with the context that llama-server has
+    room for, in the rows (N,) that do not state them.
+    """
+    if shares_context(plan):
+        return plan.model_copy(update={"max_num_seqs": 1})  # the others come after it
+    base = memory.without_drafts(plan)
+    base = base.model_copy(update={"max_num_seqs": _capped(facts, base, tokens, open_)})
+    made = plan.model_copy(update={"max_num_seqs": base.max_num_seqs})
+    if traits(plan.engine).pool == "slots":
+        widest = [made.model_copy(update={"k": max(ks)})] if (ks := _ks(facts, plan)) else []
+        arms = [arm.model_copy(update={"max_num_seqs": _capped(facts, arm, tokens, open_)})
+                for arm in (base, *widest)]  # fmt: skip
+        stated: Any = plan.max_model_len
+        longest = limits.free_length(facts, base, arms)
+        made = made.model_copy(update={"max_model_len": np.where(open_length, longest, stated)})
+    return made.model_copy(update={"max_num_seqs": _capped(facts, made, tokens, open_)})
+
+
+def _capped(facts: Facts, plan: Plan, tokens: Floats, open_: Mask) -> Any:
+    """The plan's slots, of some rows as far as the memory holds them (N,)."""
+    slots: Any = plan.max_num_seqs
+    room: Any = memory.room(facts, plan, tokens)
+    if room is None:
+        return slots
+    return np.where(open_ & (room >= 1) & (slots > room), np.floor(room), slots)
+
+
+def _caching(
+    facts: Facts, plan: Plan, pays: Mask, shares: Mask, tokens: Floats, load: Floats
+) -> Any:
+    """Whether some rows keep a prefix cache (N,), as `methods.with_caching` and `caching_beside`
+    decide; NaN where that is left to the engine.
+    """
+    if traits(plan.engine).pool == "slots":  # its cache is per slot
+        return np.nan
+    hybrid = facts.model is not None and bool(facts.model.is_hybrid)
+    own = methods.drafter(_of_one(facts), plan.method)
+    beside: Any = own is None or own.prefix_caching is not False
+    if hybrid and plan.method == "mtp":
+        beside = shares & (not traits(plan.engine).states_in_pool)
+    open_ = plan.model_copy(update={"prefix_caching": None})
+    usual = engines.get(plan.engine).effective_prefix_caching(open_, hybrid) is not False
+    step, fraction = propose.step_and_share(facts)
+    given = {
+        "prefix_caching": True,
+        "max_num_batched_tokens": plan.max_num_batched_tokens or step,
+        "memory_fraction": plan.memory_fraction or fraction,
+    }
+    base = memory.without_drafts(plan).model_copy(update=given)
+    room = memory.room(facts, base, tokens) if hybrid else None
+    on: Any = usual if room is None else usual & (room >= load)
+    return (np.where(shares, pays, on) if hybrid else on) & beside
+
+
+def _caching_pays(full: arrays.Points, hybrid: Mask) -> Mask:
+    """Where a hybrid's prompts share a page whose hits are worth what they cost (N,)."""
+    paged = full.is_engine(*engines_with("states_in_pool"))
+    page = np.where(paged, HYBRID_PAGE_TOKENS, PAGE_TOKENS)
+    pays = hybrid & (full.prefix_share * full.input_tokens >= page)
+    rows = np.flatnonzero(pays)
+    if len(rows):
+        pays[rows] = methods.caching_pays(full.take(rows))
+    return pays

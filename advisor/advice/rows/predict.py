@@ -1,0 +1,68 @@
+"""Rows of a table that ask: what they leave blank is as in the question that they are.
+
+A row that holds a result, or says where it was published, was run by somebody: what it leaves blank
+is not known, and the prediction is spread over it. A row without one is a question, with the
+defaults and the plan of `recommend`: engine, release and quantisation, layout, limits, caching.
+What it does not know: how many requests a row means that does not say so; that stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from advisor.advice.rows.limits import with_limits
+from advisor.advice.rows.words import Columns, RowWords, is_blank
+from advisor.perf.arrays import Mask
+from advisor.perf.encoding.cells import read_words
+from advisor.prediction import predict_rows as tables
+from advisor.prediction import predict_table
+
+# What tells that a row was run
+RESULTS = (
+    "run_id", "source_id", "speedup", "output_tok_s", "request_tok_s", "tpot_ms", "ttft_ms",
+)  # fmt: skip
+
+
+def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Predicted speed-ups for rows with the columns of the measurement table; one result per row,
+    in order.
+
+    A row without `speedup_metric` is about output_tok_s. Raises AdvisorError where `rows` is not a
+    list of mappings.
+    """
+    return tables.predict(rows, predict_columns)
+
+
+def predict_rows(source: Path, target: Path) -> tables.RowCount:
+    """Predict every row of `source` into `target`; extra columns pass through, prediction columns
+    are appended (or replaced). Raises AdvisorError as `tables.predict_rows` does.
+    """
+    return tables.predict_rows(source, target, predict_columns)
+
+
+def predict_columns(columns: Columns, count: int) -> dict[str, list[Any]]:
+    """The predictions as columns, for a table's columns of `count` cells."""
+    return predict_table.in_parts(columns, count, _predict_part)
+
+
+def _predict_part(columns: Columns, count: int) -> dict[str, list[Any]]:
+    asks = ~_was_run(columns, count)
+    if not asks.any():
+        return predict_table.predict_columns(columns, count)
+    with np.errstate(all="ignore"):
+        rows = RowWords(columns, count, asks).complete()
+    limit = partial(with_limits, asks=asks)
+    return predict_table.predict_columns(rows.columns, count, complete=limit)
+
+
+def _was_run(columns: Columns, count: int) -> Mask:
+    """Rows that hold a result or say where it was published (N,)."""
+    run = np.zeros(count, dtype=bool)
+    for name in RESULTS:
+        run |= ~is_blank(read_words(columns, name, count))
+    return run

@@ -1,0 +1,239 @@
+"""One setting has one answer through every door: a row of `predict`, `sweep`, `recommend`,
+`compare`, `why-not`, `plan`, the HTTP API and the tools for agents say the same of a question.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from math import log
+from typing import Any
+
+import pytest
+
+from advisor import predict
+from advisor.advice.explore.compare import compare
+from advisor.advice.explore.mix import read_mix
+from advisor.advice.explore.mix_plan import plan_mix
+from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.values import Point
+from advisor.advice.explore.why_not import why_not
+from advisor.advice.recommend import check_request, recommend
+from advisor.cli.serve import api, tools
+from advisor.cli.serve.question import Question, check_fields
+from advisor.domain.nouns import Advice, AdvisorError, Estimate
+
+MACHINES = (
+    "gb10", "rtx3090", "rtx4090", "rtx5090", "rtx-pro-6000", "a100-80gb", "h100-sxm", "h200",
+    "b200", "mi300x", "apple-m4-max", "strix-halo", "l40s", "rtx3060", "apple-m3-ultra",
+)  # fmt: skip
+MODELS = (
+    "qwen3.6-35b-a3b", "qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.8-27b", "qwen3.5-9b", "qwen3-8b",
+    "qwen3-next-80b-a3b", "llama-3.3-70b", "gemma-4-31b", "gpt-oss-120b", "glm-4.7-flash",
+)  # fmt: skip
+ROW_NAMES = {
+    "hardware": "hardware", "model": "model", "engine": "engine", "quant": "quant",
+    "gpus": "gpu_count", "concurrency": "concurrency", "ctx_tokens": "input_tokens",
+    "output_tokens": "output_tokens", "workload": "workload", "prefix_share": "prefix_share",
+    "output_spread": "output_spread", "goal": "goal", "max_num_seqs": "max_num_seqs",
+}  # fmt: skip
+METRICS = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
+AGREE = 0.01
+
+
+def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Questions as keywords of `recommend`; what is left out is left to the advisor."""
+    draw = random.Random(seed)
+    for _ in range(count):
+        asked = {
+            "hardware": draw.choice(MACHINES),
+            "model": draw.choice(MODELS),
+            "engine": draw.choice((None, "vllm", "vllm", "sglang", "llama-server")),
+            "quant": draw.choice((None, None, None, "fp8", "q4_k_m")),
+            "gpus": draw.choice((None, None, None, 2, 4, 8)),
+            "concurrency": draw.choice((1, 2, 5, 16, 48, 128, 300)),
+            "ctx_tokens": draw.choice((None, 512, 3000, 8192, 32768)),
+            "output_tokens": draw.choice((None, 2, 16, 256, 2048)),
+            "workload": draw.choice((None, "chat", "code", "random", "rag")),
+            "prefix_share": draw.choice((None, None, 0.5)),
+            "output_spread": draw.choice((None, None, 0.0)),
+            "goal": draw.choice((None, "throughput", "tpot", "ttft")),
+        }
+        yield {name: value for name, value in asked.items() if value is not None}
+
+
+def answered(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, Point]]]:
+    """Questions that can be answered, with the points of their first method by k. Where TPOT
+    decides, both arms may have one limit of requests: that is then asked for.
+    """
+    for asked in questions(count, seed):
+        try:
+            load = sweep(check_request(asked), {}).loads[0]
+        except AdvisorError:
+            continue
+        points = [point for point in load.points if point.k and load.refusal is None]
+        if points:
+            limit = {"max_num_seqs": load.request.max_num_seqs} if load.request.max_num_seqs else {}
+            yield asked | limit, {p.k: p for p in points if p.method == points[0].method}
+
+
+def rows_apart(count: int, seed: int) -> list[tuple[float, dict[str, str]]]:
+    """By how much each row and its question differ, in log speed-up, the worst first."""
+    rows: list[dict[str, str]] = []
+    said: list[float] = []
+    for asked, points in answered(count, seed):
+        row = {ROW_NAMES[name]: str(value) for name, value in asked.items()}
+        for k in {min(points), max(points)}:
+            for metric, field in METRICS.items():
+                spec = {"spec_method": points[k].method, "k": str(k), "speedup_metric": metric}
+                rows.append(row | spec)
+                said.append(getattr(points[k], field).speedup.p50)
+    assert len(rows) > 3 * count
+    told = [found["speedup_p50"] for found in predict(rows)]
+    apart = [abs(log(row / question)) for row, question in zip(told, said, strict=True)]
+    return sorted(zip(apart, rows, strict=True), key=lambda pair: -pair[0])
+
+
+def test_a_row_that_asks_is_answered_as_its_question() -> None:
+    worst = rows_apart(40, seed=20261128)[0]
+    assert worst[0] <= AGREE, worst
+
+
+@pytest.mark.slow
+def test_a_thousand_rows_are_answered_as_their_questions() -> None:
+    worst = rows_apart(1000, seed=20261129)[0]
+    assert worst[0] <= AGREE, worst
+
+
+def test_a_row_that_was_run_is_not_completed() -> None:
+    """What a published row leaves blank is not known: the interval is wider, and it is not taken
+    for the plan's.
+    """
+    row = {"model": "qwen3.6-27b", "hardware": "h100-sxm", "engine": "vllm", "spec_method": "mtp"}
+    row |= {"k": "2", "concurrency": "64", "input_tokens": "8192", "output_tokens": "512"}
+    asks, run, published = predict([row, row | {"speedup": "1.3"}, row | {"source_id": "x"}])
+    assert run == published != asks
+    assert run["speedup_p90"] / run["speedup_p10"] > asks["speedup_p90"] / asks["speedup_p10"]
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+def test_all_cards_of_llama_server_hold_its_slots(gpus: int) -> None:
+    """A row of several cards has the memory of all of them, whether it asks or was run."""
+    asked = {"hardware": "rtx3090", "model": "qwen3.8-27b", "engine": "llama-server",
+             "quant": "q4_k_m", "concurrency": 32, "ctx_tokens": 8192, "gpus": gpus}  # fmt: skip
+    point = sweep(check_request(asked), {"k": [2]}).loads[0].points[0]
+    row = {"spec_method": "mtp", "k": "2", "max_num_seqs": str(point.plan.max_num_seqs),
+           "max_model_len": str(point.plan.max_model_len), "output_tokens": "512",
+           "workload": "mixed", "engine_version": str(point.plan.engine_version),
+           "kv_cache_dtype": point.plan.kv_cache_dtype or ""}  # fmt: skip
+    row |= {ROW_NAMES[name]: str(value) for name, value in asked.items()}
+    for told in predict([row, row | {"speedup": "1.3"}]):
+        assert told["speedup_p50"] == pytest.approx(point.output_tok_s.speedup.p50, rel=AGREE)
+
+
+def test_strange_cells_stop_no_table_and_change_no_other_row() -> None:
+    draw = random.Random(7)
+    cells = {
+        "model": ("qwen3.6-27b", "", "foo", "my-7b", "x" * 300, "../etc/passwd"),
+        "hardware": ("h100-sxm", "", "zzz", "gb10", "rtx3090"),
+        "engine": ("vllm", "", "sglang", "llama.cpp", "ollama", "zz"),
+        "engine_version": ("", "0.25.1", "b9860", "zz", "auto"),
+        "quant": ("", "fp8", "int4", "q4_k_m", "zzz"),
+        "gpu_count": ("", "2", "4", "3", "1e9", "0", "1.5", "nan"),
+        "tp": ("", "1", "3", "1e9"),
+        "concurrency": ("", "16", "1e9", "1e300", "0.5", "-3"),
+        "input_tokens": ("", "0", "2048", "1e300"),
+        "output_tokens": ("", "1", "512", "1e300"),
+        "spec_method": ("mtp", "eagle3", "ngram", "draft_model", "none", "zz"),
+        "prefix_share": ("", "0.5", "7"),
+        "goal": ("", "tpot", "earn money"),
+        "workload": ("", "chat", "zz"),
+        "max_num_seqs": ("", "1", "1e300"),
+        "kv_cache_dtype": ("", "fp8", "auto", "zz"),
+    }
+    rows = [{name: draw.choice(words) for name, words in cells.items()} for _ in range(300)]
+    found = predict(rows)
+    assert [predict([row])[0] for row in rows[:25]] == found[:25]
+    assert any(row["error"] is None for row in found)
+
+
+def numbers(estimate: Estimate | Point) -> list[float]:
+    """The gains and levels of all metrics."""
+    metrics = (estimate.output_tok_s, estimate.tpot_ms, estimate.ttft_ms)
+    return [x for m in metrics for x in (m.speedup.p10, m.speedup.p50, m.baseline, m.value)]
+
+
+def of_json(estimate: dict[str, Any], said: list[float]) -> list[float]:
+    """The same of an answer in JSON, which tells no speed-up that cannot be predicted."""
+    metrics = [estimate[name] for name in METRICS.values()]
+    gains = [m["speedup"] and [m["speedup"]["p10"], m["speedup"]["p50"]] for m in metrics]
+    levels = [[m["baseline"], m["value"]] for m in metrics]
+    parts = zip(gains, levels, strict=True)
+    told = [x for gain, level in parts for x in (*(gain or (None, None)), *level)]
+    return [own if x is None else x for own, x in zip(said, told, strict=True)]
+
+
+def check_doors(asked: dict[str, Any], advice: Advice) -> None:
+    """Every other door against `recommend`."""
+    assert advice.estimate is not None and advice.candidate is not None
+    assert advice.gain is not None
+    request, k, said = check_request(asked), advice.candidate.k, numbers(advice.estimate)
+    if not advice.candidate.k_schedule:
+        for vary in ({}, {"concurrency": [request.concurrency]}, {"k": [0, k]}):
+            load = sweep(request, vary).loads[0]
+            point = load.point(k, advice.candidate.method)
+            assert point is not None and numbers(point) == pytest.approx(said, rel=AGREE), vary
+        assert sweep(request, {}).loads[0].decision == advice.decision
+    other = "h200" if request.hardware != "h200" else "h100-sxm"
+    try:
+        arm = compare(request, (request.hardware, other)).arms[0]
+    except AdvisorError as refusal:
+        assert str(refusal).startswith(other)
+    else:
+        assert arm.estimate is not None and numbers(arm.estimate) == pytest.approx(said, rel=AGREE)
+        assert arm.advice.decision == advice.decision
+    head = why_not(request, f"k={k}").head
+    assert ("already recommended" in head) == (advice.decision == "on"), head
+    names = {"hardware": "hw", "ctx_tokens": "ctx"}
+    options = {names.get(name, name): value for name, value in asked.items()}
+    web = json.loads(bytes(api.recommend(check_fields(Question, options)).body))
+    agent = tools.recommend(check_fields(tools.RecommendArguments, options))
+    for told in (web, agent):
+        assert told["decision"] == advice.decision
+        assert of_json(told["estimate"], said) == pytest.approx(said, rel=AGREE)
+    if request.output_spread is None and request.goal == "balanced":
+        check_plan(asked, advice.gain.p50)
+
+
+def check_plan(asked: dict[str, Any], gain: float) -> None:
+    """A mix of one class is its question."""
+    of_class = {"concurrency": "concurrency", "ctx_tokens": "prompt", "output_tokens": "output",
+                "workload": "workload", "prefix_share": "prefix_share"}  # fmt: skip
+    mix = {name: value for name, value in asked.items() if name not in (*of_class, "goal")}
+    one = {key: asked[name] for name, key in of_class.items() if name in asked}
+    text = json.dumps(mix | {"classes": [{"name": "one"} | one]})
+    layout = next(layout for layout in plan_mix(read_mix(text)).layouts if layout.kind == "on")
+    assert layout.gain is not None and layout.gain.p50 == pytest.approx(gain, rel=AGREE)
+
+
+def check_all_doors(count: int, seed: int) -> None:
+    seen = 0
+    for asked in questions(count, seed):
+        try:
+            advice = recommend(check_request(asked), what_if=False)
+        except AdvisorError:
+            continue
+        if advice.estimate is not None:
+            seen += 1
+            check_doors(asked, advice)
+    assert seen > count / 2
+
+
+def test_every_door_answers_alike() -> None:
+    check_all_doors(5, seed=20261130)
+
+
+@pytest.mark.slow
+def test_every_door_answers_alike_on_many_questions() -> None:
+    check_all_doors(120, seed=20261131)
