@@ -112,8 +112,8 @@ def answer(request: Request, machine: Machine | None = None, what_if: bool = Tru
     least = limit.max_num_seqs or slots if limit is not None else slots
     if least < slots:  # without the sentence on a limit that was lowered once more
         others = others[1:]
-    told = {"reasons": (reasons.one_limit(advice, least), *others), "request": request}
-    return alike._replace(advice=alike.advice.model_copy(update=told))
+    update = {"reasons": (reasons.one_limit(advice, least), *others), "request": request}
+    return alike._replace(advice=alike.advice.model_copy(update=update))
 
 
 def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | None]:

@@ -105,13 +105,13 @@ def first_screen(advice: Advice, paper: Paper) -> list[str]:
     """
     all_risks = risks(advice)
     first, name = all_risks[:1], _setting(advice)
-    for told, gap, where in (
+    for shown, gap, where in (
         (all_risks, [""], name),
         (all_risks, [], name),
         (first, [], name),
         (first, [], _setting(advice, ids=True)),
     ):
-        lines = _screen(advice, paper, told, gap, where)
+        lines = _screen(advice, paper, shown, gap, where)
         if paper.width < _TABLE_WIDTH or screen_height(lines, paper.width) < SCREEN_LINES:
             break
     return lines
@@ -149,12 +149,12 @@ def _screen(
 
 def _why(advice: Advice, paper: Paper) -> list[str]:
     """The weightiest reason that the lines above do not say, with its source where that fits."""
-    told = next((r for r in strongest(advice.reasons) if not r.risk), None)
-    if told is None:
+    top = next((r for r in strongest(advice.reasons) if not r.risk), None)
+    if top is None:
         return []
-    text = told.brief or told.text
+    text = top.brief or top.text
     lines = paper.wrap(text, "Why: ")
-    cited = paper.wrap(text + source_tag(told.sources[:1]), "Why: ")
+    cited = paper.wrap(text + source_tag(top.sources[:1]), "Why: ")
     return cited if len(cited) == len(lines) else lines
 
 

@@ -114,16 +114,19 @@ def objective_words(advice: Advice) -> str:
     """Whether the latency limits are met, the chance with and without speculation, and how many
     users each serves within them.
     """
-    told = advice.objective
-    if told is None:
+    asked = advice.objective
+    if asked is None:
         return ""
-    limits = (("TPOT", told.max_tpot_ms), ("TTFT", told.max_ttft_ms))
-    asked = ", ".join(
+    fields = (("TPOT", asked.max_tpot_ms), ("TTFT", asked.max_ttft_ms))
+    limits = ", ".join(
         f"{name} {x:g} ms" if x < LONG_MS else f"{name} {x / LONG_MS:g} s"
-        for name, x in limits
+        for name, x in fields
         if x is not None
     )
-    arms = [(told.chance, told.users, "with"), (told.chance_without, told.users_without, "without")]
+    arms = [
+        (asked.chance, asked.users, "with"),
+        (asked.chance_without, asked.users_without, "without"),
+    ]
     if advice.decision != "on":  # the run to start goes first
         arms.reverse()
     parts, counted = [], "at 90 %"
@@ -132,13 +135,13 @@ def objective_words(advice: Advice) -> str:
             count = f" ({number(users)} users {counted}".rstrip() + ")" if users is not None else ""
             parts.append(f"{share_words(chance)} {how}{count}")
             counted = ""
-    return f"Objective {asked} {'met' if told.met else 'missed'}: {', '.join(parts)}."
+    return f"Objective {limits} {'met' if asked.met else 'missed'}: {', '.join(parts)}."
 
 
 def risks(advice: Advice) -> list[str]:
     """What could go wrong, the weightiest first, with the way back."""
-    told = [r.brief or r.text for r in strongest(advice.reasons) if r.risk][:1]
-    return told + ([acceptance] if (acceptance := _acceptance_risk(advice)) else [])
+    flagged = [r.brief or r.text for r in strongest(advice.reasons) if r.risk][:1]
+    return flagged + ([acceptance] if (acceptance := _acceptance_risk(advice)) else [])
 
 
 def _acceptance_risk(advice: Advice) -> str:

@@ -86,20 +86,20 @@ def with_users(advice: Advice) -> Advice:
     """The answer with the users that each run serves within its objectives, as a sweep counts them;
     as it is where it has none, or own runs, which a sweep of users does not know.
     """
-    told = advice.objective
-    if told is None or advice.facts.own_runs:
+    objective = advice.objective
+    if objective is None or advice.facts.own_runs:
         return advice
-    limits = {"max_tpot_ms": told.max_tpot_ms, "max_ttft_ms": told.max_ttft_ms}
+    limits = {"max_tpot_ms": objective.max_tpot_ms, "max_ttft_ms": objective.max_ttft_ms}
     k = advice.candidate.k if advice.candidate is not None else 0
     request, _ = pin_choices(advice.request)
     given = {name: limit for name, limit in limits.items() if limit is not None}
-    arms = {one.k: one for one in users_within(request, given, (k,))}
+    arms = {row.k: row for row in users_within(request, given, (k,))}
     counts = {
-        name: one.sure if one.sure is not None or one.sure_bound == "search" else 0
+        name: row.sure if row.sure is not None or row.sure_bound == "search" else 0
         for name, arm in (("users_without", 0), ("users", k or None))
-        if arm is not None and (one := arms.get(arm)) is not None
+        if arm is not None and (row := arms.get(arm)) is not None
     }
-    return advice.model_copy(update={"objective": told.model_copy(update=counts)})
+    return advice.model_copy(update={"objective": objective.model_copy(update=counts)})
 
 
 def _size(load: LoadPoint) -> int:
