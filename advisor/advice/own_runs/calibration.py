@@ -219,16 +219,24 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
         f"Calibrated with machine '{machine.name}' ({count} own run{'s' if count > 1 else ''}, "
         f"newest {machine.newest}{edited})"
     )
+    gains = gain_changes(advice)[:2]
     changes = "; ".join(
         f"{change.metric} gain {_interval_text(change.after)}, "
         f"{_interval_text(change.before)} without them"
-        for change in gain_changes(advice)[:2]
+        for change in gains
     )
     text = f"{head}: {changes}." if changes else f"{head}."
     unlike = cells.unlike(advice.facts, advice.candidate) if advice.candidate is not None else ()
     if unlike:
         text += f" What was measured at this load ran with {', '.join(unlike)}, unlike this plan."
-    return Reason(text=text + _far_off(advice), weight=100.0)
+    brief, doubts = "", _far_off(advice)
+    if gains and not unlike and not doubts:
+        first = gains[0]
+        brief = (
+            f"calibrated with '{machine.name}' ({count} own run{'s' if count > 1 else ''}): "
+            f"{first.metric} {first.after.p50:.2f}x; {first.before.p50:.2f}x without"
+        )
+    return Reason(text=text + doubts, weight=100.0, brief=brief)
 
 
 def _far_off(advice: Advice) -> str:
