@@ -138,9 +138,10 @@ def _screen(
     lines += [*gap, *_why(advice, paper)]
     for risk in dangers:
         lines += paper.wrap(risk, "Risk: ")
-    if advice.decision == "measure" and advice.measure_with:
+    if advice.decision == "measure":
         lines += [*gap, *(heading(line) for line in paper.wrap(ab_heading(advice)))]
-        lines += pack_command(advice.measure_with[0], paper.width)
+        for command in advice.measure_with[:1]:
+            lines += pack_command(command, paper.width)
     lines += [*gap, *(heading(line) for line in paper.wrap(_run_heading(advice)))]
     lines += pack_launch(advice.launch, paper.width)
     rest = topology.others(advice.facts, advice.plan)

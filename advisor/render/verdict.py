@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import ceil, floor, isfinite, log10
 
 from advisor.advice.decide import EVEN
+from advisor.advice.plans import unlisted
 from advisor.advice.wording import span, whole_percent
 from advisor.domain.nouns import Advice, Estimate, Evidence, Reason
 from advisor.domain.question import USUAL_OUTPUT
@@ -17,7 +18,7 @@ from advisor.engines.benchmarks import requests
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.render.layout import number
-from advisor.render.text_sections import NO_GAIN, beyond, chance_words, share_words
+from advisor.render.text_sections import METHOD_NAMES, NO_GAIN, beyond, chance_words, share_words
 
 AB_SEEDS = 2  # runs of each arm
 LONG_MS = 1e3  # from here on times are told in seconds
@@ -37,10 +38,8 @@ def verdict(advice: Advice) -> str:
             f"Likely a {lean}: {whole_percent(gain.p50)} in TPOT ({span(gain)}), experts in system "
             "memory: gains and losses were measured."
         )
-    if estimate is None and advice.decision == "measure":
-        return "This model may draft, but no launch for that is known here: no estimate."
     if estimate is None:
-        return NO_GAIN
+        return _unlisted(advice) if advice.decision == "measure" else NO_GAIN
     if gain is None:
         return _first_token(advice, estimate)
     goal = advice.facts.goal or advice.request.goal
@@ -57,6 +56,18 @@ def verdict(advice: Advice) -> str:
         least = knowledge.threshold("decision_off_p_gain").value
         return f"{text}: up to {100 * least:.0f} % it stays off, since a loss weighs twice a gain."
     return f"{text}{_because(advice, estimate)}{_price(advice)}."
+
+
+def _unlisted(advice: Advice) -> str:
+    """Which way a model leans for whose drafts no launch is known: as others measured."""
+    rows = unlisted.measurements(advice.facts) if advice.facts.model is not None else ()
+    if not rows:
+        return "This model may draft, but no launch for that is known here: no estimate."
+    name = METHOD_NAMES.get(rows[0].method, rows[0].method)
+    return (
+        f"Likely a {'gain' if rows[0].median > 1 else 'loss'}: others measured {name} at "
+        f"{times(rows[0].median)}; no launch for it is known here."
+    )
 
 
 def _first_token(advice: Advice, estimate: Estimate) -> str:
@@ -176,6 +187,8 @@ def ab_heading(advice: Advice) -> str:
     """How long the A/B of the first screen takes, by the estimate."""
     estimate, facts = advice.estimate, advice.facts
     first = estimate.ttft_ms.baseline if estimate is not None else None
+    if not advice.measure_with:
+        return "A/B: add a drafter to the launch, measure both, then advisor ab OFF ON"
     then = f" (then {advice.measure_with[1]})"
     if estimate is None or first is None or not estimate.tpot_ms.value:
         return f"A/B{then}"

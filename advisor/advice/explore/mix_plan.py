@@ -93,7 +93,7 @@ def _schedule_draft(mix: WorkMix, whole: ServerDraft) -> LayoutDraft:
         return draft._replace(refusal=nothing)
     ranges = curves[0]
     if not ranges.pays:
-        return draft._replace(refusal=f"one fixed k is better: {ranges.why}", k_ranges=ranges)
+        return draft._replace(refusal=f"one fixed k is enough: {ranges.why}", k_ranges=ranges)
     most = max(k for _, _, k in ranges.rows)
     same = (p for p in whole.question.plans if p.k == most and p.method == ranges.method)
     if (plan := next(same, None)) is None:

@@ -25,7 +25,7 @@ def is_open(facts: Facts) -> bool:
             return True
     if any(asked in (None, d.method) and facts.engine in d.engines for d in facts.drafters):
         return False  # the same
-    return bool(_measurements(facts))
+    return bool(measurements(facts))
 
 
 def words(facts: Facts, model: LLM) -> str:
@@ -35,7 +35,7 @@ def words(facts: Facts, model: LLM) -> str:
     head = "" if asked not in (None, "mtp") else _head(model)
     listed = drafters.refusal(facts, asked) or "no drafter of it is listed here"
     parts = [f"{title} was requested: {head or listed}" if asked else f"{head}, and {listed}"]
-    known = _measurements(facts)
+    known = measurements(facts)
     if known:
         parts.append("others measured " + ", ".join(row.words for row in known))
     if known and asked != "mtp":
@@ -58,7 +58,7 @@ def _head(model: LLM) -> str:
     return f"{name} has no MTP head"
 
 
-def _measurements(facts: Facts) -> tuple[heads.Measured, ...]:
+def measurements(facts: Facts) -> tuple[heads.Measured, ...]:
     """What others measured with the model: on this engine where its published drafters are for
     others alone, else anywhere.
     """

@@ -142,7 +142,7 @@ def test_readme_says_why_and_names_every_file(spark: MixPlan) -> None:
 
 def test_a_layout_that_cannot_be_is_not_written(spark: MixPlan) -> None:
     refused = next(i for i, one in enumerate(spark.layouts) if one.refusal)
-    with pytest.raises(AdvisorError, match="one fixed k is better"):
+    with pytest.raises(AdvisorError, match="one fixed k is enough"):
         folder(spark, "compose", refused)
     with pytest.raises(AdvisorError, match="GPUs of its own"):
         folder(spark, "ray", layout(spark, "shared"))
