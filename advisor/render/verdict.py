@@ -140,12 +140,13 @@ def objective_words(advice: Advice) -> str:
     ]
     if advice.decision != "on":  # the run to start goes first
         arms.reverse()
-    parts, counted = [], "at 90 %"
+    parts: list[str] = []
     for chance, users, how in arms:
         if chance is not None:
-            count = f" ({number(users)} users {counted}".rstrip() + ")" if users is not None else ""
+            sure = "" if parts else " at 90 %"
+            many = "user" if users == 1 else "users"
+            count = f" ({number(users)} {many}{sure})" if users is not None else ""
             parts.append(f"{share_words(chance)} {how}{count}")
-            counted = ""
     return f"Objective {limits} {'met' if asked.met else 'missed'}: {', '.join(parts)}."
 
 

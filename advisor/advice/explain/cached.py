@@ -16,6 +16,7 @@ from advisor.engines.traits import traits
 from advisor.rules.registry import get_defect
 
 DEFECT = "vllm-mtp-prefix-caching-accuracy"
+BRIEF = "drafts switch the prefix cache off here; both together: --explain"
 
 
 def alternative(facts: Facts, base: Plan, best: Candidate) -> Reason | None:
@@ -37,6 +38,12 @@ def alternative(facts: Facts, base: Plan, best: Candidate) -> Reason | None:
         gain = goal_interval(estimate_plans(facts, [keeps])[0], goal)
         text += f", {whole_percent(gain.p50)} expected ({span(gain)})"
     if not traits(plan.engine).states_in_pool:
-        return reason(f"{text}; compare answers on repeated prompts", "own", weight=2.6)
+        return reason(
+            f"{text}; compare answers on repeated prompts",
+            "own",
+            weight=2.6,
+            brief=BRIEF,
+            risk=True,
+        )
     text += "; not the answer here, as answers on cache hits can be wrong and no fix is known"
-    return reason(text, *get_defect(DEFECT).sources[:2], weight=2.6)
+    return reason(text, *get_defect(DEFECT).sources[:2], weight=2.6, brief=BRIEF, risk=True)
