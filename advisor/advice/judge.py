@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from math import log
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor import engines, rules
-from advisor.advice.decide import goal_interval
 from advisor.advice.explain import caveats, measured
+from advisor.advice.other_base import over
 from advisor.advice.plans import methods, placement, propose, topology
 from advisor.advice.plans import methods as draft_methods
 from advisor.advice.plans.memory_relief import shortfall
-from advisor.domain.normal import Z10, cdf
+from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
@@ -25,8 +24,6 @@ from advisor.domain.nouns import (
     Estimate,
     Facts,
     Finding,
-    Goal,
-    Interval,
     MemoryBill,
     MetricEstimate,
     Plan,
@@ -224,28 +221,9 @@ def beside_cache(
     gives_up = [plan.prefix_caching != base.prefix_caching for plan in plans]
     if not facts.prefix_share or not any(gives_up):
         return list(estimates)
-    cached = estimate_plans(facts, [base])[0]
+    cached, goal = estimate_plans(facts, [base])[0], facts.goal or "balanced"
     pairs = zip(estimates, gives_up, strict=True)
-    return [_over(cached, one, facts.goal or "balanced") if new else one for one, new in pairs]
-
-
-def _over(cached: Estimate, estimate: Estimate, goal: Goal) -> Estimate:
-    """An estimate with the levels of another run as those without speculation."""
-    metrics = {}
-    for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
-        own, other = getattr(estimate, name), getattr(cached, name)
-        if not own.baseline or not other.baseline:
-            return estimate  # ratios alone are known
-        ratio = other.baseline / own.baseline
-        ratio = 1 / ratio if name == "output_tok_s" else ratio
-        bounds = own.speedup
-        speedup = Interval(p10=bounds.p10 * ratio, p50=bounds.p50 * ratio, p90=bounds.p90 * ratio)
-        level = {"baseline": other.baseline, "baseline_range": other.baseline_range}
-        metrics[name] = own.model_copy(update={"speedup": speedup, **level})
-    made = estimate.model_copy(update=metrics)
-    gain = goal_interval(made, goal)
-    spread = max(log(gain.p90 / gain.p10) / (2 * Z10), 1e-9)
-    return made.model_copy(update={"p_gain": min(estimate.p_gain, cdf(log(gain.p50) / spread))})
+    return [over(cached, one, goal) if new else one for one, new in pairs]
 
 
 def _of_all(estimate: Estimate, replicas: float) -> Estimate:
