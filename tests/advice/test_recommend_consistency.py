@@ -173,7 +173,9 @@ def test_the_refusal_tells_of_the_split_that_comes_nearest() -> None:
         recommend(hardware="h100", gpus=4, model="qwen3.5-397b-a17b", quant="bf16")
     with pytest.raises(AdvisorError) as asked:
         recommend(hardware="h100", gpus=4, tp=4, model="qwen3.5-397b-a17b", quant="bf16")
-    assert str(all_splits.value) == str(asked.value)
+    # a stated --tp leaves other engines out of the ways that it names
+    one, two = (str(refusal.value).partition("; what fits")[0] for refusal in (all_splits, asked))
+    assert one == two and "short" in one
 
 
 def test_the_chance_agrees_with_the_interval_of_the_goal() -> None:

@@ -18,7 +18,6 @@ from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.render.forms import FORMS, STARTS
-from advisor.rules.kit.models import longest_context
 from tests.advice.test_machines import options, world
 
 GPUS = (1, 1, 1, 2, 4, 8, 16, 32, 64)
@@ -28,7 +27,7 @@ MACHINES = [name for name in knowledge.hardware_ids() if not name.startswith("mi
 MODELS = [name for name in knowledge.llm_ids() if not name.startswith("unknown")]
 
 
-def drawn(size: int, seed: int) -> list[Request]:
+def draw_questions(size: int, seed: int) -> list[Request]:
     """Questions, the same every time."""
     draw = random.Random(seed)
     questions = []
@@ -48,10 +47,10 @@ def drawn(size: int, seed: int) -> list[Request]:
     return questions
 
 
-def answered(size: int, seed: int) -> list[Advice]:
+def answer_all(size: int, seed: int) -> list[Advice]:
     """The answers of those that have one."""
     advices = []
-    for question in drawn(size, seed):
+    for question in draw_questions(size, seed):
         try:
             advices.append(recommend.recommend(question, what_if=False))
         except AdvisorError:
@@ -74,7 +73,7 @@ def check_ranks(advice: Advice, plan: Plan) -> None:
 
 def check_room(advice: Advice, plan: Plan) -> None:
     """The context is the model's at most, and the memory holds the plan."""
-    top = longest_context(advice.facts.model)
+    top = advice.facts.model.max_context_tokens if advice.facts.model is not None else None
     assert top is None or plan.max_model_len is None or plan.max_model_len <= top
     bill = memory.bill(memory.replica(advice.facts, plan), plan)
     host = any(name in ("--cpu-moe", "--n-cpu-moe") for name, _ in plan.extra)
@@ -99,7 +98,7 @@ def check_forms(advice: Advice) -> None:
 
 
 def check(size: int, seed: int) -> None:
-    for advice in answered(size, seed):
+    for advice in answer_all(size, seed):
         for plan in (advice.plan, advice.plan_off, advice.candidate):
             if plan is not None:
                 check_ranks(advice, plan)

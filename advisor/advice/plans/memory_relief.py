@@ -20,6 +20,7 @@ GPU_COUNTS = sourced(
     "counts that hosts are sold with and that divide the heads of most models",
     "chosen",
 )
+BOARD_COUNTS = sourced((16, 32), "GPUs", "two and four machines of eight", "chosen")
 BUILT_IN = ("laptop", "igpu")  # classes of which a machine has one, and nobody joins several
 SMALLER = ("fp8", "awq-int4", "nvfp4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "iq4_xs", "q3_k_m",
            "iq3_xxs", "iq2_m")  # fmt: skip
@@ -140,7 +141,7 @@ def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
         hardware.hardware_class in BUILT_IN
         or (hardware.hardware_class == "unified" and not topology.has_port(hardware))
     )
-    boards = (16, 32) if hardware is not None and hardware.machine_gpus is not None else ()
+    boards = BOARD_COUNTS if hardware is not None and hardware.machine_gpus is not None else ()
     return () if built_in else tuple(n for n in (*GPU_COUNTS, *boards) if n > gpus)
 
 
