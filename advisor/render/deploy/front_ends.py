@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from advisor import engines
@@ -85,16 +84,23 @@ def _lines(server: Server) -> list[str]:
 
 
 def ray_serve(advice: Advice) -> str:
-    """The configuration for `serve run FILE` or `serve deploy FILE`: planned for the vLLM that the
-    newest Ray takes, where no release was asked for. Raises AdvisorError for other engines.
+    """The configuration for `serve run FILE` or `serve deploy FILE`. Raises AdvisorError for other
+    engines than vLLM.
     """
-    if advice.request.engine_version is None:
-        newest = {"engine": "vllm", "engine_version": _ray_releases()[0]["vllm"]}
-        with suppress(AdvisorError):  # a model that needs a newer one
-            planned = recommend(advice.request.model_copy(update=newest), what_if=False)
-            advice = planned.model_copy(update={"settings": advice.settings})
-    title = serving.title(advice, "recommend --format ray")
-    return several([(advice, "", "/")], title)
+    advice = for_ray(advice)
+    return several([(advice, "", "/")], serving.title(advice, "recommend --format ray"))
+
+
+def for_ray(advice: Advice) -> Advice:
+    """The answer for the vLLM that the newest Ray takes, where no release was asked for."""
+    if advice.request.engine_version is not None:
+        return advice
+    newest = {"engine": "vllm", "engine_version": _ray_releases()[0]["vllm"]}
+    try:
+        planned = recommend(advice.request.model_copy(update=newest), what_if=False)
+    except AdvisorError:  # a model that needs a newer one
+        return advice
+    return planned.model_copy(update={"settings": advice.settings})
 
 
 def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
