@@ -30,6 +30,7 @@ from advisor.advice.judge import (
 from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import limits, methods, share, topology
 from advisor.advice.resolve import facts_for_request
+from advisor.advice.wording import reason
 from advisor.domain.nouns import (
     Advice,
     AdvisorError,
@@ -218,6 +219,12 @@ def advise(
         *facts.defaults,
         *limits.limit_choices(memory.replica(facts, running.plan), running.plan),
     )
+    kinds = [row for row in chosen if row[0] == "kv_cache_dtype"]
+    if kinds and not limits.only_type(facts, running.plan):
+        text = f"KV cache in {kinds[0][1]} instead of 16 bits: {kinds[0][2]}"
+        why = tuple(
+            sorted((*why, reason(text, "memory bill", weight=2.2)), key=lambda r: -r.weight)
+        )
     flips = Later(partial(_would_change, facts, verdict)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
     return Advice(

@@ -186,6 +186,16 @@ def test_what_is_given_stands_in_both_arms(engine: str) -> None:
         assert arm.memory_fraction == given.get("memory_fraction")
 
 
+def test_a_cache_of_8_bits_is_told_first_where_the_load_chose_it() -> None:
+    asked: dict[str, Any] = {"hardware": "gb10", "what_if": False}
+    chosen, own = recommend(**asked, concurrency=5000), recommend(**asked, concurrency=256)
+    given = recommend(**asked, concurrency=5000, kv_cache_dtype="fp8")
+    assert chosen.plan.kv_cache_dtype == given.plan.kv_cache_dtype == "fp8"
+    assert own.plan.kv_cache_dtype is None
+    said = ["KV cache in fp8 instead of 16 bits" in advice_text(one) for one in (chosen, given)]
+    assert said == [True, False]
+
+
 @pytest.mark.parametrize(
     ("hardware", "told"),
     [("rtx3090", True), ("rtx5090", True), ("l4", False), ("h100", False), ("gb10", False)],
