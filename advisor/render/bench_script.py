@@ -12,6 +12,8 @@ from advisor.engines.writer import write_file
 from advisor.lab.bench_plan import MAX_PROMPTS_BYTES, Arm, BenchPlan, make_prompts
 
 BYTES_PER_TOKEN = 6  # of the built-in prompts, at most
+# what a benchmark has no use for, with the words that each takes
+_READS_ANSWERS = {"--reasoning-parser": 2, "--tool-call-parser": 2, "--enable-auto-tool-choice": 1}
 WARM = 2  # warm-up requests for each request in flight
 
 
@@ -46,9 +48,14 @@ def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
 
 
 def _arm(name: str, engine: str, launch: LaunchText, method: str = "none", k: int = 0) -> Arm:
-    """The launch, with the counters that tell what was accepted."""
-    flag = benchmarks.METRICS_FLAG.get(engine)
-    argv = (*launch.argv, flag) if flag and flag not in launch.argv else launch.argv
+    """The launch, with the counters that tell what was accepted, and without what reads answers."""
+    flag, argv = benchmarks.METRICS_FLAG.get(engine), list(launch.argv)
+    for option, words in _READS_ANSWERS.items():
+        if option in argv:
+            place = argv.index(option)
+            del argv[place : place + words]
+    if flag and flag not in argv:
+        argv.append(flag)
     return Arm.model_validate(
         {
             "name": name,

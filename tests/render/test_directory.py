@@ -12,6 +12,7 @@ import pytest
 from advisor import recommend
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.lint.validate import validate
+from advisor.render.bench_script import bench_plan
 from advisor.render.deploy import serving
 from advisor.render.directory import folder
 from advisor.render.forms import FORMS, STARTS
@@ -89,3 +90,13 @@ def test_no_steps_file_where_one_k_does(asked: dict[str, object]) -> None:
     base = {"hardware": "h200", "concurrency": 16, "what_if": False}
     files = folder(recommend(**(base | asked)))  # type: ignore[arg-type]
     assert not any("adaptive" in text for text in files.values())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_benchmark_starts_without_what_reads_answers(engine: str) -> None:
+    advice = answer(engine)
+    for arm in bench_plan(advice).arms:
+        words = " ".join(arm.argv)
+        assert "parser" not in words and "tool-choice" not in words
+        known = {*advice.launch_off.argv, *advice.launch_on.argv, "--metrics", "--enable-metrics"}
+        assert set(arm.argv) <= known
