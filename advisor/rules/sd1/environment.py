@@ -46,14 +46,16 @@ def dead_env(case: Case) -> Iterator[Hit]:
     for name, row in DEAD[case.plan.engine].items():
         since = parse_release(row["since"])
         early = at is not None and since is not None and at < since
-        if case.launch.env_value(name) is not None and not early:
+        value = case.launch.env_value(name)
+        if value is not None and not early:
+            same = value == row.get("same")  # as VLLM_USE_V1=1, which is done anyway
             instead = f"use {row['use']}" if "flag" in row else row["use"].removeprefix("nothing: ")
             yield Hit(
                 f"{name} has no effect from {case.plan.engine} {row['since']} on; {instead}",
                 flag=name,
                 line=env_line(case.launch, name),
                 fix=dead_fix(case, name, row.get("flag"), instead),
-                severity="info" if case.plan.engine == "sglang" else None,  # nothing is lost
+                severity="info" if case.plan.engine == "sglang" or same else None,  # nothing is lost
                 row=row,
                 versions=f"{row['since']} and later",
             )
