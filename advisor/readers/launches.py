@@ -31,6 +31,7 @@ _MODEL_NAME = lazy_re(
 # what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
 # A word that means nothing but as a key: long, of small and large letters and digits.
 _MIXED = lazy_re(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+=-]{16,200}")
+_MONTH = lazy_re(r"(\d\d\.\d\d)-py\d")
 _ASSIGNS = lazy_re(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
 
 
@@ -266,7 +267,7 @@ class LaunchMaker:
             else None
         )
         told = self.version if isinstance(self.version, str) else None
-        version = told or version_in(tag)
+        version = told or _month(image, tag, found.engine) or version_in(tag)
         if version is None or version in ("latest", "nightly", "main", "dev"):
             said, installed = self._version_in_text(found.engine)
             version, sure = (said, installed) if said else (version, True)
@@ -322,6 +323,15 @@ def _devices(around: Surroundings) -> Devices:
         place=place,
         text=text,
     )
+
+
+def _month(image: str, tag: str | None, engine: str) -> str | None:
+    """The release that NVIDIA's image of a month is made from."""
+    month = _MONTH.match(tag) if tag is not None and engine == "vllm" else None
+    if month is None or not split_image(image)[0].endswith("nvidia/vllm"):
+        return None
+    notes: Mapping[str, str] = engines.get(engine).catalogue.notes["nvidia_months"]["releases"]
+    return notes.get(month[1])
 
 
 def _note(said: str | CutOff) -> str:

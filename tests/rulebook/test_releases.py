@@ -69,8 +69,9 @@ def test_what_all_of_them_do_is_certain_and_what_lies_outside_the_catalogue_is_o
         ("harbor.example/lmsysorg/sglang:v0.5.13-cu130", False, "0.5.13"),
         ("team/vllm-openai-patched:v0.26.0", True, "0.26.0"),
         ("me/vllm-fork:0.22.1", True, "0.22.1"),
-        # its months name no release (vLLM 0.20.1 in 26.05), and it is built from other commits
-        ("nvcr.io/nvidia/vllm:26.05-py3", True, None),
+        # built from other commits; what a month holds: NVIDIA's release notes
+        ("nvcr.io/nvidia/vllm:26.05-py3", True, "0.20.1"),
+        ("nvcr.io/nvidia/vllm:26.99-py3", True, None),
     ],
 )
 def test_a_mirror_is_no_fork_and_the_tag_of_a_fork_names_its_release(
