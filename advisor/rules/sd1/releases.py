@@ -48,8 +48,10 @@ def removed_flag(case: Case) -> Iterator[Hit]:
         )
         if removal is None:
             continue
+        names = found.raw, "--" + found.raw.replace("_", "-")
+        said = any(one.startswith("-") and one in removal.message for one in names)
         yield Hit(
-            removal.message if found.raw in removal.message else f"{found.raw}: {removal.message}",
+            removal.message if said else f"{found.raw}: {removal.message}",
             flag=found,
             fix=successor_fix(case, found),
             sources=(removal.source,) if removal.source else (),
