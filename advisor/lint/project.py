@@ -8,7 +8,6 @@ ignored adds up. `engine-version` is the release of files that name none, for on
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
@@ -72,6 +71,8 @@ def _read(folder: Path) -> dict[str, Any] | None:
         path = folder / name
         if not path.is_file():
             continue
+        import tomllib  # start-up: only with a file of settings
+
         try:
             data = tomllib.loads(read_bytes_safely(str(path), MAX_BYTES).decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:

@@ -99,12 +99,11 @@ def validate(
 
 def _map(check: Callable[[str], Report], files: Sequence[str], jobs: int) -> list[Report]:
     """The reports in the order of the files; by several processes where that pays."""
-    if jobs < 2 or len(files) < LEAST_FILES or not hasattr(os, "fork"):
+    if jobs < 2 or len(files) < LEAST_FILES:
         return list(map(check, files))
-    from concurrent.futures import ProcessPoolExecutor  # start-up: rarely asked
-    from multiprocessing import get_context
+    from concurrent.futures import ProcessPoolExecutor  # start-up: only for many files
 
-    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+    with ProcessPoolExecutor(jobs) as pool:
         return list(pool.map(check, files, chunksize=8))
 
 
