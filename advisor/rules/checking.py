@@ -167,10 +167,10 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     message = hit.message
     fix = Fix(text=hit.fix) if isinstance(hit.fix, str) else hit.fix
     documented = get_defect(found.defect) if found.defect else None
-    met = within(case, documented.since, documented.until) if documented else None
+    pinned = not found.versioned or is_version_pinned(case)
+    met = within(case, documented.since, documented.until) if documented and not pinned else None
     unnamed = release(case) is None and catalogue_speaks(case)
-    sure = is_version_pinned(case) or (met is True and unnamed)
-    if found.versioned and not sure:
+    if not pinned and not (met and unnamed):
         if hit.slip or (hit.everywhere and catalogue_speaks(case)):
             message += _assumption(case)
         else:

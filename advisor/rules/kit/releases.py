@@ -148,32 +148,47 @@ def possible(case: Case, without: Flag | None = None) -> tuple[str, ...]:
     words = {
         ("--" + flag.raw.lstrip("-").replace("_", "-"), (flag.value or "").lower())
         for flag in case.launch.flags
-        if flag is not without and flag.origin != "env" and not re.match(r"-\w", flag.raw)
+        if flag is not without
+        and flag.origin != "env"
+        and (flag.raw.startswith("--") or not flag.raw.startswith("-"))
     }
     if engine == "vllm" and case.plan.method != "none":
         words.add((_METHOD, case.plan.method))
-    every = engines.get(engine).catalogue.versions
-    fits = _releases_with(engine, frozenset(words)) if len(words) <= _NEVER else every
-    tables = ("model_since", "mtp_since")[: 1 + (case.plan.method == "mtp")]
-    for row in (first_release(model.id, engine, one) for one in tables if model is not None):
-        if row is not None:
-            fits = tuple(one for one in fits if not comes_before(parse_release(one), row))
-    return fits or every
+    few = frozenset(words if len(words) <= _NEVER else ())
+    return _releases_with(engine, few, model.id if model else "", case.plan.method == "mtp")
 
 
-@lru_cache(maxsize=64)
-def _releases_with(engine: str, words: frozenset[tuple[str, str]]) -> tuple[str, ...]:
+@lru_cache(maxsize=256)
+def _releases_with(
+    engine: str, words: frozenset[tuple[str, str]], model: str, mtp: bool
+) -> tuple[str, ...]:
     known = engines.get(engine).catalogue
-    fits = list(known.versions)
-    for name, value in words:
-        having = [one for one in fits if known.find(name, one) is not None]
-        lists = {one: _values(engine, name, one) for one in having}
-        taking = [one for one in having if not lists[one] or value in lists[one]]
-        fits = taking or having or fits  # what none takes is a slip, and tells nothing
-    if engine not in _COMPLETE and fits:  # an option may be older than the first row that has it
+    fits = known.versions
+    for name, value in sorted(words):  # what none takes is a slip, and tells nothing
+        for some in reversed(_takers(engine, name, value)):
+            if both := tuple(one for one in fits if one in some):
+                fits = both
+                break
+    if engine not in _COMPLETE:  # an option may be older than the first row that has it
         first, last = known.index(fits[0]), known.index(fits[-1])
-        return known.versions[max(first - 1, 0) : last + 2]
-    return tuple(fits)
+        fits = known.versions[max(first - 1, 0) : last + 2]
+    for row in (
+        first_release(model, engine, one) for one in ("model_since", "mtp_since")[: 1 + mtp]
+    ):
+        if model and row is not None:
+            fits = tuple(one for one in fits if not comes_before(parse_release(one), row))
+    return fits or known.versions
+
+
+@lru_cache(maxsize=4096)
+def _takers(engine: str, name: str, value: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The releases that have an option, and those of them that take its value."""
+    known = engines.get(engine).catalogue
+    having = [one for one in known.versions if known.find(name, one) is not None]
+    lists = {one: _values(engine, name, one) for one in having}
+    return frozenset(having), frozenset(
+        one for one in having if not lists[one] or value in lists[one]
+    )
 
 
 @lru_cache(maxsize=1024)
