@@ -77,9 +77,11 @@ def allowed_values(case: Case, found: Flag, option: Option) -> AllowedValues | N
         return None
     version = catalogued_version(case)
     listed = _allowed_values(case.plan.engine, option.name, version, ())
-    if version is not None or listed is None:
+    known = catalogue(case)
+    gone = listed is None and known.option(option.name, known.newest) is None
+    if version is not None or (listed is None and not gone):
         return listed
-    if matches_choice(found.value or "", listed.here, option.name):
+    if listed is not None and matches_choice(found.value or "", listed.here, option.name):
         return listed
     return _allowed_values(case.plan.engine, option.name, version, possible(case, found))
 
@@ -90,11 +92,18 @@ def _allowed_values(
 ) -> AllowedValues | None:
     known = engines.get(engine).catalogue
     here = _at(known, name, version or known.newest) or _next(known, name, version)
+    if not here and releases and known.option(name, known.newest) is None:  # renamed since
+        lists = [_at(known, name, one) for one in releases]
+        heir = known.successor(name)
+        here = next(filter(None, reversed(lists)), ())
+        here += tuple(one for one in _at(known, heir or "", known.newest) if one not in here)
     if not here:
         return None
     every = {value.lower() for one in releases for value in _at(known, name, one)}
     wide = known.values(name, version).open
-    return AllowedValues(here, frozenset(every or {value.lower() for value in here}), wide)
+    if not every or known.option(name, known.newest) is None:
+        every |= {value.lower() for value in here}
+    return AllowedValues(here, frozenset(every), wide)
 
 
 def _at(known: Catalogue, name: str, version: str) -> tuple[str, ...]:
