@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import fill, wrap
 from typing import Any
 
-from advisor.advice.own_runs.ab_test import AbReport, ComparedGain, LoadVerdict
+from advisor.advice.own_runs.ab_test import SHARES, AbReport, ComparedGain, LoadVerdict
 from advisor.advice.own_runs.machine import Before
 from advisor.advice.own_runs.watching import Traffic, WatchWord
 from advisor.domain.printable import excerpt
@@ -110,7 +110,7 @@ def _drafts(run: BenchmarkRun) -> str:
 def _latency(name: str, made: Latency | None) -> str:
     if made is None:
         return ""
-    shares = ((name, getattr(made, name)) for name in ("p50", "p90", "p99"))
+    shares = ((name, getattr(made, name)) for name in SHARES)
     tail = ", ".join(f"{name} {number(value)}" for name, value in shares if value is not None)
     mean = f"{number(made.mean)} ms" if made.mean is not None else ""
     return " ".join(filter(None, (name, mean, f"({tail})" if tail else "")))
@@ -161,6 +161,13 @@ def _load(load: LoadVerdict, width: int) -> list[str]:
         if load.gains
         else ""
     )
+    for tail in load.percentiles:
+        pairs = (
+            f"{name} {number(before)} -> {number(after)}"
+            for name, before, after in zip(SHARES, tail.off, tail.on, strict=True)
+            if before is not None or after is not None
+        )
+        lines.append(_line(f"  {tail.metric.upper()} ms: ", pairs, width))
     lines += [
         fill(text, width, initial_indent="  - ", subsequent_indent="    ")
         for text in (*load.why, *load.weak)

@@ -39,6 +39,7 @@ _SLOW = {  # what usually makes a step with drafts slow, by engine
 }
 # the metric that a goal pays for; balanced: throughput, or TPOT where the load was offered
 _LEADS: dict[Goal, arms.Metric] = {"throughput": "output_tok_s", "tpot": "tpot", "ttft": "ttft"}
+SHARES = ("p50", "p90", "p99")
 Direction = Literal["faster", "slower", "no difference"]
 Verdict = Literal["faster", "slower", "no difference", "mixed", "no figure", "not comparable"]
 SLOW = sourced(
@@ -64,6 +65,14 @@ class ComparedGain(ResultModel):
     verdict: Direction
 
 
+class Percentiles(ResultModel):
+    """P50, P90 and P99 of a latency in both arms, ms: means over repeats, None where not stated."""
+
+    metric: str
+    off: tuple[float | None, float | None, float | None]
+    on: tuple[float | None, float | None, float | None]
+
+
 class Step(ResultModel):
     """What a step emits and costs, measured and expected."""
 
@@ -80,6 +89,7 @@ class LoadVerdict(ResultModel):
     load: str
     differences: tuple[str, ...] = ()
     gains: tuple[ComparedGain, ...] = ()
+    percentiles: tuple[Percentiles, ...] = ()
     step: Step | None = None
     why: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
@@ -160,6 +170,7 @@ def _load(
     return LoadVerdict(
         load=load,
         gains=tuple(_gain(gain) for gain in gains),
+        percentiles=tuple(_percentiles(off, on)),
         step=step,
         why=why,
         weak=tuple(arms.weak_points(off, on)),
@@ -184,6 +195,17 @@ def _gain(gain: arms.Gain) -> ComparedGain:
         metric=gain.metric, off=gain.off, on=gain.on, gain=gain.ratio, low=low, high=high,
         noise=gain.noise, verdict=gain.verdict,
     )  # fmt: skip
+
+
+def _percentiles(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> Iterator[Percentiles]:
+    for metric in ("ttft", "tpot", "itl"):
+        sides: list[Any] = []
+        for arm in (off, on):
+            times = [time for run in arm if (time := getattr(run, f"{metric}_ms"))]
+            stated = ([t for one in times if (t := getattr(one, name))] for name in SHARES)
+            sides.append(tuple(sum(row) / len(row) if row else None for row in stated))
+        if all(any(side) for side in sides):
+            yield Percentiles(metric=metric, off=sides[0], on=sides[1])
 
 
 def tokens_per_step(on: Sequence[BenchmarkRun], k: int | None) -> float | None:

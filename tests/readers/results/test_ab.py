@@ -99,6 +99,20 @@ def test_repeats_whose_prompts_differ_by_little_are_one_load(first: float, secon
     assert len(loads) == 1 and loads[0].gains[0].noise == "2 and 2 repeats"
 
 
+def test_percentiles_of_each_latency_stand_beside_the_means() -> None:
+    def arm(scale: float) -> list[BenchmarkRun]:
+        times = [Latency(mean=scale, p50=scale, p90=2 * scale, p99=n * scale) for n in (3, 5)]
+        return [run(tpot_ms=time, itl_ms=time.model_copy(update={"p90": None})) for time in times]
+
+    (load,) = judge_ab(arm(20), arm(10), setting([], [], {})).loads
+    assert [(row.metric, row.off, row.on) for row in load.percentiles] == [
+        ("tpot", (20, 40, 80), (10, 20, 40)), ("itl", (20, None, 80), (10, None, 40)),
+    ]  # fmt: skip
+    files = read_results(OFF), read_results(ON)
+    text = ab_text(judge_ab(*files, setting(*files, {})), 100)
+    assert "TPOT ms: p50 20.00 -> 13.17; p99 20.07 -> 13.31" in text
+
+
 def test_loads_of_a_sweep_stay_apart() -> None:
     off = [run(concurrency=c, input_tokens=n) for c in (1, 4) for n in (1000, 1300)]
     on = [drafted_run(concurrency=c, input_tokens=n) for c in (4, 1) for n in (1300, 1000)]
