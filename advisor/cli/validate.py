@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from advisor.advice.spoken import split_count
 from advisor.cli.base import HELP, say
 from advisor.cli.options import Number, Tokens, complete_names
 from advisor.domain.nouns import AdvisorError, Workload
@@ -91,8 +92,6 @@ def context_of(options: dict[str, Any]) -> dict[str, Any]:
         found, gpus = detect()
         wanted = {"gpus": gpus, **wanted, "hw": found.id}
     elif "hw" in wanted:
-        from advisor.advice.spoken import split_count  # start-up: only for this option
-
         name, count = split_count(wanted["hw"])
         wanted = ({"gpus": count} if count else {}) | wanted | {"hw": name}
     return wanted

@@ -150,6 +150,6 @@ def test_a_home_that_cannot_be_written_is_named(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
-    words = ["calibrate", *PAIR, "--hw", "gb10", "--model", "qwen3.6-27b", "--quant", "fp8"]
+    words = ["calibrate", *PAIR, "--hw", "h100", "--model", "qwen3.6-35b-a3b", "--quant", "fp8"]
     status, text = call(*words, "--k", "2")
     assert status == 2 and text.startswith("Error: cannot write the machine file"), text

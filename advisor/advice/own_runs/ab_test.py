@@ -13,6 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from advisor.advice import judge
+from advisor.advice.own_runs.ab_reasons import (
+    Step,
+    why_cycle,
+    why_metrics_differ,
+    why_open_load,
+    why_short_drafts,
+    why_tokens,
+)
 from advisor.advice.own_runs.setting import OwnSetting
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
@@ -31,25 +39,11 @@ WORTH = sourced(
 )
 
 
-_GRAPHS = "CUDA graphs cover the drafted batch (no --enforce-eager, capture sizes)"
-_SLOW = {  # what usually makes a step with drafts slow, by engine
-    "sglang": "CUDA graphs cover the drafted batch (no --disable-cuda-graph, --cuda-graph-max-bs)",
-    "llama-server": "the draft runs on the GPU as well (--spec-draft-ngl)",
-    "ik_llama.cpp": "the draft runs on the GPU as well (--gpu-layers-draft)",
-}
 # the metric that a goal pays for; balanced: throughput, or TPOT where the load was offered
 _LEADS: dict[Goal, arms.Metric] = {"throughput": "output_tok_s", "tpot": "tpot", "ttft": "ttft"}
 SHARES = ("p50", "p90", "p99")
 Direction = Literal["faster", "slower", "no difference"]
 Verdict = Literal["faster", "slower", "no difference", "mixed", "no figure", "not comparable"]
-SLOW = sourced(
-    1.25,
-    "ratio",
-    "own choice: above what left-out sources scatter by (model card)",
-    "chosen",
-)
-FAST = sourced(0.8, "ratio", "the inverse of SLOW", "chosen")
-CUT_SHORT = sourced(0.9, "share of k", "own choice: drafts that end early for a reason", "chosen")
 
 
 class ComparedGain(ResultModel):
@@ -71,16 +65,6 @@ class Percentiles(ResultModel):
     metric: str
     off: tuple[float | None, float | None, float | None]
     on: tuple[float | None, float | None, float | None]
-
-
-class Step(ResultModel):
-    """What a step emits and costs, measured and expected."""
-
-    tokens_per_step: float | None = None
-    expected_tokens: tuple[float, float, float] | None = None  # 10th, 50th, 90th percentile
-    cycle_ratio: float | None = None  # time of a step with drafts over one without
-    expected_cycle_ratio: float | None = None
-    expected_gain: tuple[float, float, float] | None = None  # of TPOT: 10th, 50th, 90th percentile
 
 
 class LoadVerdict(ResultModel):
@@ -161,11 +145,11 @@ def _load(
     step, expected = _step(on, gains, setting)
     plan = expected[1] if expected is not None else None
     why = (
-        *_why_tokens(step),
-        *_why_cycle(step, plan),
-        *_why_short_drafts(on, plan),
-        *(_why_open_load(max(rates)) if rates and setting.goal == "balanced" else ()),
-        *_why_metrics_differ(gains, offered=bool(rates)),
+        *why_tokens(step),
+        *why_cycle(step, plan),
+        *why_short_drafts(on, plan),
+        *(why_open_load(max(rates)) if rates and setting.goal == "balanced" else ()),
+        *why_metrics_differ(gains, offered=bool(rates)),
     )
     return LoadVerdict(
         load=load,
@@ -251,73 +235,6 @@ def _step(
         "expected_gain": (speedup.p10, speedup.p50, speedup.p90),
     }
     return measured.model_copy(update=expected), (facts, plan)
-
-
-def _why_tokens(step: Step | None) -> Iterator[str]:
-    """Tokens per step beside what is normal for this model and text."""
-    if not (step and step.tokens_per_step and step.expected_tokens):
-        return
-    low, _, high = step.expected_tokens
-    words = f"{step.tokens_per_step:.2f} tokens per step; normal here is {low:.2f} to {high:.2f}"
-    if step.tokens_per_step < low:
-        words += (
-            ": low. Check the prompts (random or repetitive text), the sampling temperature, the "
-            "chat template and that the drafter belongs to this model"
-        )
-    elif step.tokens_per_step > high:
-        words += ": high. Check that answers are not repetitive or truncated"
-    yield words
-
-
-def _why_cycle(step: Step | None, plan: Plan | None) -> Iterator[str]:
-    """The time of a step with drafts over that of one without, beside the prediction."""
-    if step is None or not step.cycle_ratio or not step.expected_cycle_ratio:
-        return
-    ratio = step.cycle_ratio / step.expected_cycle_ratio
-    words = (
-        f"a step with drafts takes {step.cycle_ratio:.2f} times one without; expected "
-        f"{step.expected_cycle_ratio:.2f}"
-    )
-    if ratio > SLOW:
-        words += f": slow. Check that {_SLOW.get(plan.engine if plan else '', _GRAPHS)}, "
-        words += "and that speculation did not take KV memory or request slots away"
-    elif ratio < FAST:
-        words += ": faster than expected. Check that both runs used the same build and power limit"
-    yield words
-
-
-def _why_short_drafts(on: Sequence[BenchmarkRun], plan: Plan | None) -> Iterator[str]:
-    for run in on:
-        drafted = run.acceptance.mean_draft() if run.acceptance else None
-        k = run.k or (plan.k if plan else None)
-        if drafted and k and drafted < CUT_SHORT * k:
-            yield (
-                f"drafts are cut short: {drafted:.1f} of {k} tokens drafted a step (p-min, "
-                "request ends or limits)"
-            )
-            return
-
-
-def _why_open_load(rate: float) -> Iterator[str]:
-    yield (
-        f"the load was offered at {rate:.4g} requests/s, not closed: that rate sets the "
-        "throughput, so the verdict is by TPOT"
-    )
-
-
-def _why_metrics_differ(gains: Sequence[arms.Gain], offered: bool) -> Iterator[str]:
-    verdicts = {gain.metric: gain.verdict for gain in gains}
-    whole = verdicts.get("output_tok_s")
-    if whole == "slower" and verdicts.get("ttft") == "faster":
-        yield (
-            "TTFT improved while throughput fell: fewer requests were in decode at once; judge by "
-            "throughput"
-        )
-    if not offered and whole and whole != "faster" and verdicts.get("tpot") == "faster":
-        yield (
-            "tokens came faster but throughput did not: the prompts' time or waiting requests "
-            "dominate"
-        )
 
 
 def _next(

@@ -251,9 +251,7 @@ def load(name: str) -> Machine:
     """Read a machine. Raises AdvisorError, naming those that there are."""
     path = path_of(name)
     if not path.exists():
-        there = (
-            ", ".join(names()) or "none yet: make one with 'advisor calibrate OFF ON --name NAME'"
-        )
+        there = ", ".join(names()) or "none yet: advisor calibrate OFF ON --name NAME makes one"
         raise AdvisorError(f"no machine is called '{excerpt(name)}'; there are: {there}")
     data = read_yaml_safely(path, MAX_BYTES)
     try:
@@ -275,19 +273,16 @@ def save(machine: Machine) -> Path:
     machine.check()
     seal = EDITED if machine.is_edited else machine.digest()
     machine = machine.model_copy(update={"seal": seal})
-
     path = path_of(machine.name)
+    rows = machine.model_dump(mode="json", exclude_defaults=True)
     text = "# Private: made by `advisor calibrate`; delete it to forget these runs.\n"
-    text += yaml.safe_dump(
-        machine.model_dump(mode="json", exclude_defaults=True), sort_keys=False, width=100
-    )
+    text += yaml.safe_dump(rows, sort_keys=False, width=100)
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(text)
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(text.encode())
         part.replace(path)
     except OSError as error:
         raise AdvisorError(

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from advisor.advice.own_runs.ab_test import Step, _why_cycle, acceptance_fields, judge_ab
+from advisor.advice.own_runs.ab_reasons import Step, why_cycle
+from advisor.advice.own_runs.ab_test import acceptance_fields, judge_ab
 from advisor.advice.own_runs.setting import setting
 from advisor.cli.app import cli
 from advisor.readers.results import arms
@@ -291,5 +292,5 @@ def test_rates_by_position_become_rates_of_those_that_got_there() -> None:
 
 @pytest.mark.parametrize(("ratio", "slow"), [(1.24, False), (1.26, True), (2.4, True)])
 def test_a_step_is_slow_from_a_quarter_above_the_expected(ratio: float, slow: bool) -> None:
-    words = " ".join(_why_cycle(Step(cycle_ratio=1.6 * ratio, expected_cycle_ratio=1.6), None))
+    words = " ".join(why_cycle(Step(cycle_ratio=1.6 * ratio, expected_cycle_ratio=1.6), None))
     assert ("slow. Check" in words) is slow
