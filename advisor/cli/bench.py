@@ -16,7 +16,7 @@ from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
 from advisor.cli.base import Command, LazyGroup, say
-from advisor.cli.options import Number, Tokens, question_options
+from advisor.cli.options import WORKLOADS, Number, Tokens, question_options
 from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option
 from advisor.domain.files import read_bytes_safely
@@ -100,7 +100,11 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
 @click.option("--seeds", type=click.IntRange(1, 20), default=2, show_default=True)
 @click.option("--warmup", type=click.IntRange(0, 1000), default=2, show_default=True)
 @click.option(
-    "--workload", default="mixed", show_default=True, help="Kind of the built-in prompts."
+    "--workload",
+    type=click.Choice(WORKLOADS),
+    default="mixed",
+    show_default=True,
+    help="Kind of the built-in prompts.",
 )
 @click.option(
     "--prompts", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Your prompts."

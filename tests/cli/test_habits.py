@@ -97,6 +97,8 @@ def test_the_count_of_one_choice_is_not_that_of_the_other() -> None:
         (["recommend", "--hw", "gb10", "--goal", "thoughput"], "Did you mean 'throughput'?"),
         (["validate", "--fail-on", "eror", COMPOSE], "Did you mean 'error'?"),
         (["bench", "run", "--url", "http://127.0.0.1:1", "--arm", "onn"], "Did you mean 'on'?"),
+        (["bench", "run", "--workload", "chta"], "Did you mean 'chat'?"),
+        (["sweep", "--hw", "gb10", "--vary", "cocurrency=1"], "Did you mean 'concurrency'?"),
         (["ab", *PAIR, "--method", "eagle33"], "Did you mean 'eagle3'?"),
     ],
 )

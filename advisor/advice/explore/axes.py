@@ -13,6 +13,7 @@ from typing import NamedTuple
 from advisor.advice.explore.values import Value
 from advisor.domain.nouns import LIMITS, AdvisorError
 from advisor.domain.printable import printable
+from advisor.domain.spelling import nearest_word
 
 POINTS = 20
 MOST_LOADS = 2000  # of a sweep, all axes together
@@ -61,8 +62,11 @@ def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
 
 def _can_vary(given: str, name: str) -> None:
     if name not in (*WHOLE, *REAL, *NAMES):
-        known = ", ".join(("k", "concurrency", "ctx", *WHOLE[2:], *REAL, *NAMES))
-        raise AdvisorError(f"'{printable(given, 40)}' cannot be varied; what can: {known}")
+        known = ("k", "concurrency", "ctx", *WHOLE[2:], *REAL, *NAMES)
+        near = nearest_word(given, known, "field")
+        hint = f" Did you mean '{near}'?" if near else ""
+        what = f"what can: {', '.join(known)}.{hint}"
+        raise AdvisorError(f"'{printable(given, 40)}' cannot be varied; {what}")
 
 
 def parse_axis(text: str) -> tuple[str, tuple[Value, ...]]:
