@@ -89,6 +89,8 @@ def test_a_method_that_is_asked_for_gets_its_launch(
     assert words.items() <= config.items() and config["num_speculative_tokens"] > 0
     if "model" not in words:
         assert "model" not in config
+    told = any("arctic-inference" in reason.text for reason in advice.reasons)
+    assert told == (asked["method"] == "suffix")  # vllm/config/speculative.py of 0.33.0
 
 
 def test_a_form_that_the_engine_lacks_is_refused_in_words() -> None:

@@ -14,6 +14,8 @@ from advisor.knowledge import drafters
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
 
+SUFFIX = "Suffix decoding needs arctic-inference beside vLLM: pip install arctic-inference==0.1.1"
+
 
 def no_method(facts: Facts, base: Plan) -> str:
     """Return why no method of speculation can run here."""
@@ -51,17 +53,17 @@ def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
     """
     known, request = drafters.of_plan(facts, plan), facts.request
     if known is None:
-        return []
+        suffix = request is not None and request.method == "suffix"
+        return [reason(SUFFIX, "vllm-0.33-source", weight=1.25)] if suffix else []
     how = f"{title(known.method)}'s in general, not its own"
     more = "; pass --acceptance or --acceptance-length to use your own"
     if request is not None and (request.acceptance or request.acceptance_length) is not None:
         how, more = "as you gave it", ""
+    held = "inside " if known.inside else ""
     publisher, _, _ = known.repository.partition("/")
     who = "" if known.target.startswith(f"{publisher}/") else f", published by {publisher}"
     terms = f"; licence: {known.licence}" if known.licence else ""
-    text = (
-        f"Drafter {known.repository}{who}; acceptance {how}; made for {known.target}{more}{terms}"
-    )
+    text = f"Drafter {held}{known.repository}{who}; acceptance {how}; made for {known.target}{more}{terms}"
     reasons = [reason(text, *known.sources[:1], weight=1.15)]
     usable = (d for d in drafters.usable(facts) if d is not known and d.target == known.target)
     others = ", ".join(drafter.repository for drafter in usable)
