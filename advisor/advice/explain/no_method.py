@@ -59,11 +59,11 @@ def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
     more = "; pass --acceptance or --acceptance-length to use your own"
     if request is not None and (request.acceptance or request.acceptance_length) is not None:
         how, more = "as you gave it", ""
-    held = "inside " if known.inside else ""
+    name = f"inside {known.repository}" if known.inside else known.repository
     publisher, _, _ = known.repository.partition("/")
     who = "" if known.target.startswith(f"{publisher}/") else f", published by {publisher}"
     terms = f"; licence: {known.licence}" if known.licence else ""
-    text = f"Drafter {held}{known.repository}{who}; acceptance {how}; made for {known.target}{more}{terms}"
+    text = f"Drafter {name}{who}; acceptance {how}; made for {known.target}{more}{terms}"
     reasons = [reason(text, *known.sources[:1], weight=1.15)]
     usable = (d for d in drafters.usable(facts) if d is not known and d.target == known.target)
     others = ", ".join(drafter.repository for drafter in usable)
