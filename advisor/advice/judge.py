@@ -27,6 +27,7 @@ from advisor.domain.nouns import (
     MemoryBill,
     MetricEstimate,
     Plan,
+    Reason,
 )
 from advisor.perf import arrays, memory
 from advisor.perf.encoding.encode_plans import from_questions
@@ -292,16 +293,6 @@ class SideQuestions(NamedTuple):
         return arrays.concat(parts) if parts else None
 
 
-class Rival(NamedTuple):
-    """The best plan of another method than the model's own head, the chance that it is faster for
-    the goal, and the owners who measured that.
-    """
-
-    candidate: Candidate
-    better: float
-    owners: tuple[str, ...]
-
-
 class SideAnswers(NamedTuple):
     """What the batch said of them."""
 
@@ -309,7 +300,7 @@ class SideAnswers(NamedTuple):
     medians: Medians
     varied: Callable[[], list[Estimate]] | None = None  # of the plans, see `caveats`
     layouts: Sequence[placement.Layout] = ()
-    rivals: Sequence[Rival] = ()  # plans of other methods, see `rivals`
+    beside: Callable[[Candidate], Reason | None] = lambda _: None  # see `rivals.explain`
 
     def of_sizes(self, plans: Sequence[Plan]) -> Mapping[int, Mapping[int, float]]:
         """The goal's median speed-up by batch size and k, of some of the plans."""

@@ -159,7 +159,7 @@ def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideA
             if plan.method == method
         ]
         candidates = (question.base, *taken)
-    return candidates, answers._replace(rivals=found)
+    return candidates, answers._replace(beside=partial(rivals.explain, facts, found))
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
@@ -211,7 +211,7 @@ def advise(
         best = with_schedule(facts, verdict.candidates, best, answers)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
-    also = rivals.explain(facts, answers.rivals, best) if best is not None else None
+    also = answers.beside(best) if best is not None else None
     why = reasons.explain(facts, verdict, answers)
     if also is not None:
         why = tuple(sorted((*why, also), key=lambda one: -one.weight))

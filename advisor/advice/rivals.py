@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 
 from advisor.advice import decide, resolve
-from advisor.advice.judge import PlanQuestion, Rival, judge, plans_that_fit
+from advisor.advice.judge import PlanQuestion, judge, plans_that_fit
 from advisor.advice.plans import methods, propose
 from advisor.advice.wording import reason
 from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
@@ -39,6 +40,16 @@ WEIGHTS = sourced(
     (0.4, 0.95), "order of reasons", "own choice: of a slower drafter, of a faster one", "chosen"
 )
 _ACCOUNT = lazy_re(r"(?:github\.com|huggingface\.co)/([\w.-]+)")
+
+
+class Rival(NamedTuple):
+    """The best plan of another method than the model's own head, the chance that it is faster for
+    the goal, and the owners who measured that.
+    """
+
+    candidate: Candidate
+    better: float
+    owners: tuple[str, ...]
 
 
 def displaces(rival: Rival) -> bool:

@@ -168,3 +168,16 @@ def test_words_of_drafters_are_read_and_written_back(
         assert "--speculative-num-draft-tokens" not in flags
     else:
         assert flags["--spec-draft-hf"] == drafter and "--spec-draft-model" not in flags
+
+
+@pytest.mark.parametrize(("engine", "most"), [("vllm", 1), ("sglang", 3)])
+@pytest.mark.parametrize("model", ["mimo-v2.5", "mimo-v2.5-pro"])
+def test_a_head_drafts_what_the_engine_loads_of_it(model: str, engine: str, most: int) -> None:
+    """vLLM loads the first of MiMo's three layers (mimo_v2_mtp.py), SGLang all (its cookbook); the
+    checkpoint of V2.5 is written for four ranks (both).
+    """
+    advice = recommend(hardware="b300", gpus=8, model=model, engine=engine, concurrency=8)
+    assert advice.candidate is not None and advice.candidate.method == "mtp"
+    assert 1 <= advice.candidate.k <= most
+    assert all(c.plan.k <= most for c in advice.runners_up)
+    assert model != "mimo-v2.5" or advice.plan.tp == 4
