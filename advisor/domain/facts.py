@@ -122,7 +122,8 @@ class Drafter(Frozen):
     thinking: bool | None = None
     params_b: float | None = None
     size_gb: float | None = None
-    # engine -> variables that its page sets for the server, and options beside method and k
+    # engine -> variables that its page sets for the server, and options beside method and k; those
+    # of one vendor's cards alone under `engine/vendor`
     env: dict[str, dict[str, str]] = {}  # noqa: RUF012 - a field of a model
     options: dict[str, dict[str, str]] = {}  # noqa: RUF012 - a field of a model
     # acceptance that was reported of it: told to the user, not used in the estimate
@@ -201,6 +202,7 @@ class LLM(Frozen):
     reasoning_parser: str | None = None
     tool_call_parser: str | None = None
     kv_cache_dtype: str | None = None  # the only KV cache type that vLLM's class for it takes
+    block_size: int | None = None  # the KV page that all its layers read in vLLM, where it is named
     tokenizer_mode: str | None = None  # vLLM's, where no chat template is published
     thinking_default: bool | None = None
     multimodal: bool | None = None

@@ -574,6 +574,19 @@ def test_drafters_of_the_recipes_are_proposed(model: str, method: str, repositor
     assert (candidate.method, candidate.draft_model) == (method, repository)
 
 
+@pytest.mark.parametrize(("card", "backend"), [("b200", "FLASH_ATTN"), ("mi355x", "TRITON_ATTN")])
+def test_a_drafter_gets_the_attention_that_starts_on_its_vendors_cards(
+    card: str, backend: str
+) -> None:
+    """FlashInfer refuses the 64 heads of MiniMax-M3's at pages of 128 (InferenceX#1742), ROCm has
+    no FLASH_ATTN (recipes#740); vLLM 0.30 finds the page of 128 for no launch that names none.
+    """
+    launch = recommend(engine="vllm", model="minimax-m3", hardware=card, gpus=8).launch
+    assert launch is not None
+    assert f'"attention_backend":"{backend}"' in launch.text
+    assert "--block-size 128" in launch.text
+
+
 @pytest.mark.parametrize(("engine", "first"), [("vllm", None), ("sglang", "eagle3")])
 def test_a_drafter_with_which_users_saw_no_gain_is_proposed_only_if_asked_for(
     engine: str, first: str | None

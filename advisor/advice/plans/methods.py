@@ -135,7 +135,9 @@ def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None],
         "vllm": ("--speculative-config.revision", json.dumps(pinned)),
         "sglang": ("--speculative-draft-model-revision", pinned),
     }.get(engine)
-    options = tuple(own.options.get(engine, {}).items())
+    card = facts.hardware.vendor if facts.hardware is not None else ""
+    said = (own.options.get(key, {}) for key in (engine, f"{engine}/{card}"))
+    options = tuple(option for each in said for option in each.items())
     return (*options, revision) if pinned and revision else options
 
 

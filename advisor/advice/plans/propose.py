@@ -200,6 +200,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
             *topology.flags(facts, split[0]),
             *remote_code(facts, named.model),
             *chat_format(facts),
+            *page_size(facts),
             *plan_limits.shared_context(facts),
         ),
         env=needed_env(facts),
@@ -264,6 +265,14 @@ def reasoning_parser(facts: Facts, repository: str | None) -> str | None:
     if model is None or INSTRUCT.search(repository or ""):
         return None
     return parser_name(facts, "--reasoning-parser", model.reasoning_parser)
+
+
+def page_size(facts: Facts) -> tuple[tuple[str, str | None], ...]:
+    """vLLM before 0.33 sizes KV pages for the first layer's attention alone, and does not start
+    with a model whose other layers read another size.
+    """
+    size = facts.model.block_size if facts.model is not None else None
+    return (("--block-size", str(size)),) if size and facts.engine == "vllm" else ()
 
 
 def chat_format(facts: Facts) -> tuple[tuple[str, str | None], ...]:
