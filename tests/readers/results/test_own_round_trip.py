@@ -63,7 +63,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def asked(machine: str, engine: str, load: tuple[int, int, int], **more: object) -> Request:
     streams, prompt, answer = load
     fields = {"hardware": machine, "engine": engine, "concurrency": streams, "ctx_tokens": prompt,
-              "output_tokens": answer}  # fmt: skip
+              "output_tokens": answer, "method": "mtp"}  # fmt: skip
     return check_request(fields | {k: v for k, v in more.items() if v is not None})
 
 
