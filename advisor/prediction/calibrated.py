@@ -9,13 +9,14 @@ import numpy as np
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays
-from advisor.perf.arrays import Floats, Ints
+from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.prediction import own_runs
 from advisor.prediction.decision import ESTIMATED
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model
 from advisor.prediction.own_cases import RunCases
 from advisor.prediction.own_runs import Observations, Places
+from advisor.prediction.step_terms import HELD_SD
 
 OWN_SHARE = sourced(
     0.7,
@@ -45,6 +46,7 @@ class Priced(NamedTuple):
     full: arrays.Points
     found: Mapping[str, Predicted]
     baselines: Mapping[str, Floats]
+    crowded: Mask  # where memory holds fewer requests with speculation than without
 
     def take(self, rows: Ints | slice) -> Priced:
         """Those of some of the points."""
@@ -54,13 +56,19 @@ class Priced(NamedTuple):
             self.full.take(rows),
             {name: found.take(at) for name, found in self.found.items()},
             {name: value[rows] for name, value in self.baselines.items()},
+            self.crowded[rows],
         )
 
     def places(self, name: str) -> Places:
         """Where the predictions of one metric lie."""
         metric = np.full(len(self.points), arrays.METRICS.index(name), dtype=np.int16)
         where = own_runs.places(self.points, self.full.replace(metric=metric))
-        return Places(where, self.found[name].open, self.found[name].sd)
+        sd = np.sqrt(np.maximum(self.found[name].sd ** 2 - self.held(name) ** 2, 0.0))
+        return Places(where, self.found[name].open, sd)
+
+    def held(self, name: str) -> Floats:
+        """The part of the spread of one metric by which it is open how many requests run."""
+        return np.where(self.crowded & (name == "output_tok_s"), float(HELD_SD), 0.0)
 
 
 class Calibrated(NamedTuple):
@@ -89,7 +97,7 @@ def with_own_runs(own: RunCases, priced: Priced, model: Model) -> Calibrated:
                 column[rows] = part
             if seen is None:
                 continue
-            made = own_runs.update(here.places(name), seen)
+            made = own_runs.update(here.places(name), seen, held=here.held(name))
             found[name] = found[name].put(rows, _shift(here.found[name], made, model))
             if name == "tpot":
                 tokens[rows] = made.accepted
@@ -112,7 +120,7 @@ def observed(own: RunCases, priced: Priced, context: int) -> Observations | None
         accepted = np.where(known, stated.found[name].mean - found.mean, np.nan)
         usable = (found.sd > 0) & np.isfinite(log - found.mean)
         rows = np.flatnonzero(usable & np.isfinite(places.where).all(axis=1))
-        columns = (log - found.mean, np.maximum(noise, LEAST_NOISE), accepted)
+        columns = (log - found.mean, np.maximum(noise, LEAST_NOISE), accepted, ran.held(name))
         parts.append((*places.take(rows), *(column[rows] for column in columns)))
     where, left_open, sd, *rest = map(np.concatenate, zip(*parts, strict=True))
     return Observations(Places(where, left_open, sd), *rest) if len(where) else None

@@ -116,13 +116,15 @@ class Places(NamedTuple):
 
 class Observations(NamedTuple):
     """M own runs: `total` measured less predicted log speed-up, `noise` its standard deviation,
-    `accepted` the part of it that the stated acceptance explains, NaN where none is stated (M,).
+    `accepted` the part of it that the stated acceptance explains, NaN where none is stated; `held`
+    the standard deviation that how many requests run at once adds to the places' (M,).
     """
 
     at: Places
     total: Floats
     noise: Floats
     accepted: Floats
+    held: Floats | None = None
 
 
 def places(raw: arrays.Points, full: arrays.Points) -> Floats:
@@ -161,10 +163,16 @@ class Parts(NamedTuple):
     rest: Floats  # of the step, or of the first token, and of the setting
 
 
-def covariance(gap: Floats, a: Places, b: Places, made: Kernel) -> Parts:
+def covariance(
+    gap: Floats,
+    a: Places,
+    b: Places,
+    made: Kernel,
+    held: tuple[Floats | None, Floats | None] = (None, None),
+) -> Parts:
     """Covariance of the misses at two sets of places. Those of the first token have nothing in
     common with the others. Log ratios squared (..., A, B); `gap` holds their `distances` (..., A,
-    B, 10).
+    B, 10), `held` what how many requests run adds at each, as a standard deviation.
     """
 
     def fade(columns: dict[str, int], fades: tuple[float, ...]) -> Floats:
@@ -178,13 +186,14 @@ def covariance(gap: Floats, a: Places, b: Places, made: Kernel) -> Parts:
     apart = gap[..., list(GRADED)].sum(axis=-1)
     alike = np.exp(-ALONE_FADE * apart) * np.all(gap[..., len(GRADED) :] == 0, axis=-1)
     accepted = none * made.accepted * fade(ACCEPTED_MEASURES, made.accepted_fade)
-    step = made.step * none * fade(STEP_MEASURES, made.step_fade)
+    near = fade(STEP_MEASURES, made.step_fade)
+    step = made.step * none * near
     first = made.first * both * fade(FIRST_MEASURES, made.first_fade)
     alone = max(1 - made.first, 0.0)  # of the first token: hardly shared, but the setting's own
-    return Parts(
-        outer(np.sqrt(a.open), np.sqrt(b.open)) * accepted,
-        outer(a.sd, b.sd) * (step + first + alike * (made.setting * none + alone * both)),
-    )
+    rest = outer(a.sd, b.sd) * (step + first + alike * (made.setting * none + alone * both))
+    if held[0] is not None and held[1] is not None:
+        rest = rest + outer(held[0], held[1]) * near
+    return Parts(outer(np.sqrt(a.open), np.sqrt(b.open)) * accepted, rest)
 
 
 class Update(NamedTuple):
@@ -195,12 +204,16 @@ class Update(NamedTuple):
     scale: Floats
 
 
-def update(there: Places, own: Observations, made: Kernel | None = None) -> Update:
-    """Condition predictions on own runs: log ratios and scale of the spread, (N,) each."""
+def update(
+    there: Places, own: Observations, made: Kernel | None = None, held: Floats | None = None
+) -> Update:
+    """Condition predictions on own runs: log ratios and scale of the spread, (N,) each. `held`: as
+    of the observations, of the predictions.
+    """
     made = made or kernel()
-    link = _link(there, own, made)
+    link = _link(there, own, made, held)
     explained = np.einsum("ij,jk,ik->i", link.both, link.root, link.both)
-    prior = np.maximum(there.sd**2, 1e-12)
+    prior = np.maximum(there.sd**2 + (0.0 if held is None else held**2), 1e-12)
     left = np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0)
     weights = link.root @ np.concatenate([own.total, own.accepted[link.told]])
     return Update(link.both @ weights, link.accepted @ weights, np.sqrt(left))
@@ -217,10 +230,11 @@ class _Link(NamedTuple):
     root: Floats  # (M + T, M + T)
 
 
-def _link(there: Places, own: Observations, made: Kernel) -> _Link:
+def _link(there: Places, own: Observations, made: Kernel, held: Floats | None = None) -> _Link:
     told = np.flatnonzero(np.isfinite(own.accepted))
-    inside = covariance(distances(own.at.where, own.at.where), own.at, own.at, made)
-    across = covariance(distances(there.where, own.at.where), there, own.at, made)
+    gaps = (distances(where, own.at.where) for where in (own.at.where, there.where))
+    inside = covariance(next(gaps), own.at, own.at, made, (own.held, own.held))
+    across = covariance(next(gaps), there, own.at, made, (held, own.held))
     total = np.block(
         [
             [inside.accepted + inside.rest, inside.accepted[:, told]],

@@ -217,7 +217,8 @@ def as_one_story(
     more, told = np.zeros(count), np.zeros(count)
     levels: Mapping[str, calibrated.Level] = {}
     if own is not None:
-        computed = Priced(whole.take(priced), full, found, baselines)
+        crowded = np.asarray(terms["requests_verify"] < terms["requests_base"])
+        computed = Priced(whole.take(priced), full, found, baselines, crowded)
         made, rows = calibrated.with_own_runs(own, computed, model), slice(0, count)
         found, baselines, more, told = made.found, made.baselines, made.tokens, made.told
         levels, full, belief = made.levels, full.take(rows), belief.take(rows)
@@ -243,7 +244,7 @@ def expected_moves(
     """
     whole = arrays.concat([points, *((own.points,) if own is not None else ())])
     every, full, _, _ = all_metrics(whole, model)
-    computed = Priced(whole, full, every, {})
+    computed = Priced(whole, full, every, {}, np.zeros(len(whole), dtype=bool))
     seen = calibrated.observed(own, computed, 0) if own is not None else None
     return own_runs.expected_moves(computed.take(slice(0, len(points))).places(metric), seen)
 

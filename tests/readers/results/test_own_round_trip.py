@@ -20,7 +20,7 @@ from advisor.advice.explore.values import Point
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.calibration import add_runs
 from advisor.advice.own_runs.setting import plan_in
-from advisor.advice.recommend import check_request, recommend
+from advisor.advice.recommend import check_request, launch_text, recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.cli.app import cli
 from advisor.domain.facts import OwnRun
@@ -107,10 +107,9 @@ def calibrated(
 
 
 def own_launch(request: Request) -> Plan:
-    """The plan of the launch that the advice prints, as a file of it is read."""
-    advice = recommend(request, what_if=False)
-    launch = advice.launch_on or advice.launch
-    return plan_in(readers.read_text(shlex.join(launch.argv), "run.sh"), "run.sh")
+    """The plan of the launch that the advice would print for k = 2, as a file of it is read."""
+    words = shlex.join(launch_text(answers(request)[2].plan).argv)
+    return plan_in(readers.read_text(words, "run.sh"), "run.sh")
 
 
 def tolerance(machine: machines.Machine) -> float:
