@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix, Flag, Severity
+from advisor.domain.nouns import Case, Fix, Flag
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, is_gguf, model_text, spec_flag, unread
+from advisor.rules.kit.case import flag, flags, is_gguf, model_text, resolved, spec_flag, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import (
@@ -37,11 +37,9 @@ def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     name = model_text(case).lower()
     if not name.strip() or "mtp" in name or any(sign in name for sign in "$<{"):
         return
-    if case.plan.draft_model and case.plan.draft_model != case.plan.model:
-        return  # the head comes in a file of its own, as Gemma 4's assistant does
     known = case.facts.checkpoint.keeps_mtp if case.facts.checkpoint else None
-    if known:
-        return
+    if known or case.plan.draft_model not in (None, "", case.plan.model):
+        return  # of the latter the head comes in a file of its own, as Gemma 4's assistant does
     model, repository = case.facts.model, flag(case, "--hf-repo")
     if model is not None and model.assistant and repository is not None:
         yield Hit(
@@ -93,9 +91,7 @@ def mtp_head_unusable(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":3}'
     Sources: z-lab/paroquant#42; sgl-project/sglang#35797; noonghunna/club-3090#1052
     """
-    if case.plan.method != "mtp" or (
-        case.plan.draft_model and case.plan.draft_model != case.plan.model
-    ):
+    if case.plan.draft_model not in (None, "", case.plan.model):
         return  # a checkpoint of its own holds the head, as Gemma 4's assistant does
     place, checkpoint = spec_flag(case), case.facts.checkpoint
     if headless(case):
@@ -110,15 +106,11 @@ def mtp_head_unusable(case: Case) -> Iterator[Hit]:
         )
         return
     if checkpoint is not None and checkpoint.keeps_mtp is False:
-        text = f"{checkpoint.repository} has no usable MTP head"
-        fix, sources = Fix(text=UNUSABLE), (checkpoint.source,)
-        yield Hit(text, flag=place, severity="error", fix=fix, sources=sources)
-        return
-    if row := unusable_head(model_text(case)):
-        severity: Severity = row["severity"]
+        text, sources = f"{checkpoint.repository} has no usable MTP head", (checkpoint.source,)
+        yield Hit(text, flag=place, severity="error", fix=UNUSABLE, sources=sources)
+    elif row := unusable_head(model_text(case)):
         text = f"{row['text']}: check the log's acceptance before trusting MTP here"
-        fix, sources = Fix(text=UNUSABLE), tuple(row["sources"])
-        yield Hit(text, flag=place, severity=severity, fix=fix, sources=sources)
+        yield Hit(text, flag=place, severity=row["severity"], fix=UNUSABLE, row=row)
 
 
 def without(case: Case) -> Fix:
@@ -177,26 +169,20 @@ def remote_code(case: Case) -> Iterator[Hit]:
     Bad: vllm serve moonshotai/Kimi-K2-Instruct --tensor-parallel-size 8
     Good: vllm serve moonshotai/Kimi-K2-Instruct --tensor-parallel-size 8 --trust-remote-code
     """
-    name = base_name(case.launch.model or "")
+    model = case.launch.model or ""
+    name, gguf = base_name(model), ".gguf" in model.lower()
     if not name or case.launch.emitted or flag(case, OPTION) is not None:
-        return
-    if name.endswith("-gguf") or ".gguf" in (case.launch.model or "").lower():
         return
     # SGLang has classes of its own for some of them, and documents launches without the option
     sure = case.plan.engine == "vllm" and not unread(case)
     kind = remote_code_kind(name, case.plan.engine)
-    if kind is not None:
+    if kind is not None and not gguf and not name.endswith("-gguf"):
+        beside = next((one for one in flags(case) if one.raw.startswith("--")), None)
         yield Hit(
-            f"{case.launch.model} is loaded by code of its repository, which needs {OPTION}",
+            f"{model} is loaded by code of its repository, which needs {OPTION}",
             flag=flag(case, "--model", "--model-path"),
             severity=kind if sure else "warning",
-            fix=add_fix(
-                case,
-                next((one for one in flags(case) if one.raw.startswith("--")), None),
-                OPTION,
-                None,
-                f"Add {OPTION} after reading that code.",
-            ),
+            fix=add_fix(case, beside, OPTION, None, f"Add {OPTION} after reading that code."),
         )
 
 
@@ -262,18 +248,18 @@ def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3-32B-AWQ --quantization awq_marlin
     Sources: vllm vllm/config/model.py (_verify_quantization); vllm-project/vllm#19050
     """
-    found, name = flag(case, "--quantization"), base_name(case.launch.model or "")
-    asked = ASKED.get((found.value or "").lower()) if found and not found.unresolved else None
+    given, name = resolved(case, "--quantization"), base_name(case.launch.model or "")
+    asked = ASKED.get((given.value or "").lower()) if given else None
     held = [kind for kind, pattern in NAMED if re.search(pattern, name)]
-    if found is None or asked is None or len(held) != 1 or held[0] == asked:
+    if given is None or asked is None or len(held) != 1 or held[0] == asked:
         return
     yield Hit(
-        f"{found.raw} {found.value} on a checkpoint with {held[0]} in its name: the server "
+        f"{given.raw} {given.value} on a checkpoint with {held[0]} in its name: the server "
         "stops if config.json says the same",
-        flag=found,
+        flag=given,
         severity="warning" if case.launch.fork else None,
-        fix=other_kernel(case, found, held[0])
-        or drop_fix(case, found, f"Leave {found.raw} out: the checkpoint states its format."),
+        fix=other_kernel(case, given, held[0])
+        or drop_fix(case, given, f"Leave {given.raw} out: the checkpoint states its format."),
     )
 
 

@@ -74,7 +74,6 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
         concurrent_requests(case) or 1,
         number("regime", "sglang_low_latency_concurrency"),
     )
-
     effect, strength = regime(case, losses.saturated_sglang)
     if effect is not None:
         yield Hit(
@@ -100,9 +99,8 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
             ),
             effect="caution",
         )
-    elif (
-        at_once > few and case.plan.k > 1 and is_sparse_moe(case) is not False
-    ):  # profiles of the 35B-A3B
+    # the profiles are of the 35B-A3B
+    elif at_once > few and case.plan.k > 1 and is_sparse_moe(case) is not False:
         yield Hit(
             f"{at_once} streams: the published balanced profile is steps 1, topk 1, draft tokens "
             f"2 (k=1), a recipe without measurements",
@@ -140,7 +138,7 @@ def external_draft_loses(case: Case) -> Iterator[Hit]:
     Good (goal=balanced): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 2
     """
-    if is_hybrid(case) and for_advice(case):
+    if is_hybrid(case):
         yield Hit(
             "an external draft model on a hybrid target ran at 0.14 to 0.29 of the plain speed "
             "(RTX 3090, n=1 to 32)",

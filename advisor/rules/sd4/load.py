@@ -38,16 +38,13 @@ def k_too_high(case: Case) -> Iterator[Hit]:
     row = next((row for row in rows("regime", "k_limits") if matches(row, case)), None)
     if row is None or case.plan.k <= row["usual"]:
         return
+    draft = row.get("draft", row["usual"])
     yield Hit(
         f"k={case.plan.k} draft tokens; published sweeps end at {row['usual']} (best: "
         f"{row['best']})",
         flag=k_flag(case),
         severity="info" if case.plan.k <= row["hard"] else None,
-        fix=k_fix(
-            case,
-            row.get("draft", row["usual"]),
-            f"Draft {row.get('draft', row['usual'])} ({row['usual']} at most).",
-        ),
+        fix=k_fix(case, draft, f"Draft {draft} ({row['usual']} at most)."),
         row=row,
         effect="k_max",
         k_max=row["usual"],
@@ -95,16 +92,11 @@ def graphs_piecewise(case: Case) -> Iterator[Hit]:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     row, hw = table("regime")["piecewise_flashinfer"], case.facts.hardware
-    if (
-        hw is None
-        or hw.arch not in row["archs"]
-        or between(release(case), None, row["until"]) is False
-    ):
-        return
     backend, kv = (case.plan.attention_backend or "").upper(), case.plan.kv_cache_dtype or ""
-    if open_value(case, "--attention-backend"):
+    if hw is None or hw.arch not in row["archs"] or open_value(case, "--attention-backend"):
         return
-    if backend != "FLASHINFER" and (backend or not kv.startswith("fp8")):
+    chosen = backend == "FLASHINFER" or (not backend and kv.startswith("fp8"))
+    if not chosen or between(release(case), None, row["until"]) is False:
         return
     yield Hit(
         f"vLLM {version_label(case)} verifies with PIECEWISE graphs on {hardware_name(case)}: "
@@ -166,34 +158,30 @@ def saturated_server(case: Case) -> Iterator[Hit]:
     Good (hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
-    running, hw = streams(case), case.facts.hardware
+    running, hw, slots = streams(case), case.facts.hardware, case.plan.max_num_seqs or 0
     unified = hw is not None and hw.unified_memory
     limit = number("regime", "unified_caution_concurrency" if unified else "saturated_concurrency")
     against = (
-        "the 397B in NVFP4 on 4x RTX PRO 6000 gained 1.3x to 1.5x from 64 to 128 streams (rtx6k)",
+        "the 397B in NVFP4 on 4x RTX PRO 6000 gained 1.3x to 1.5x from 64 to 128 streams (rtx6k)"
     )
     if running is not None and (running > limit if unified else running >= limit):
-        losses = (
-            "35B-A3B with 100 requests of 16k -15 %, 27B at 64 streams 0.52x (RTX 5090) and "
-            "0.41x (H20, SGLang)"
-        )
         yield Hit(
             f"{running} streams on {hardware_name(case)}: documented losses of saturated servers "
-            f"({losses})",
+            "(35B-A3B with 100 requests of 16k -15 %, 27B at 64 streams 0.52x (RTX 5090) and 0.41x "
+            "(H20, SGLang))",
             flag=flag(case, "--max-num-seqs"),
             severity="info" if hw is None else None,
-            fix="Measure this load on and off; use k=1, or a k schedule that ends in 0 "
-            "where the release runs it.",
-            conflicts=against if not unified else ("a GB10 gained 24 % at 16 streams (seed000)",),
+            fix="Measure this load on and off; use k=1, or a k schedule that ends in 0 where the "
+            "release runs it.",
+            conflicts=("a GB10 gained 24 % at 16 streams (seed000)" if unified else against,),
         )
-    elif running is None and (case.plan.max_num_seqs or 0) >= number("regime", "saturated_slots"):
+    elif running is None and slots >= number("regime", "saturated_slots"):
         yield Hit(
-            f"{case.plan.max_num_seqs} slots with speculation: if they fill, verifying can cost "
-            f"more than it brings",
+            f"{slots} slots with speculation: if they fill, verifying can cost more than it brings",
             flag=flag(case, "--max-num-seqs"),
             severity="info",
             fix="Measure at full load, or cap --max-num-seqs.",
-            conflicts=against,
+            conflicts=(against,),
         )
 
 

@@ -29,9 +29,7 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
         return
     effect, strength = regime(case, losses.long_prefill)
     (known,) = rows("regime", "long_prefill")
-    measured = matches(
-        known, case
-    )  # kin, other models and unified machines, is warned but not forbidden
+    measured = matches(known, case)  # kin, other models and machines, is warned of alone
     whose = known["text"] if measured else f"measured elsewhere: {known['text']}"
     if facts.goal == "ttft":
         yield Hit(
@@ -117,17 +115,12 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
     """
     at_once, ctx = concurrent_requests(case), case.facts.ctx_tokens
     row = next((row for row in rows("regime", "serial_verify") if _applies(row, case)), None)
-    measured = any(
-        matches(known, case) for known in rows("regime", "long_context_losses")
-    )  # SD422 says it, with figures
-    if row is None or at_once is None or ctx is None or measured:
+    losing = rows("regime", "long_context_losses")  # of which SD422 speaks, with figures
+    if row is None or at_once is None or ctx is None or any(matches(one, case) for one in losing):
         return
-    layers = _layers(case)
-    ms = (
-        f"about {1e-6 * row['ns_per_token_and_layer'] * ctx * layers:.0f} ms"
-        if layers
-        else "a time that grows with it"
-    )
+    shape, ms = case.facts.shape or case.facts.model, "a time that grows with it"
+    if shape is not None and (layers := shape.full_attention_layers):
+        ms = f"about {1e-6 * row['ns_per_token_and_layer'] * ctx * layers:.0f} ms"
     yield Hit(
         f"each verify step adds {ms} at {ctx:,} tokens of context on {hardware_name(case)}: "
         f"{row['text']}",
@@ -140,22 +133,13 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
 
 def _applies(row: Mapping[str, Any], case: Case) -> bool:
     """The row's filters, and no backend or cache type that leaves the kernel."""
-    shape = case.facts.shape or case.facts.model
-    if not matches(row, case) or (
-        shape is not None and shape.arch.startswith("mla")
-    ):  # MLA has kernels of its own
+    shape, backend = case.facts.shape or case.facts.model, case.plan.attention_backend or ""
+    latent = shape is not None and shape.arch.startswith("mla")  # MLA has kernels of its own
+    if latent or open_value(case, "--attention-backend") or not matches(row, case):
         return False
-    backend = (case.plan.attention_backend or "").upper()
-    if open_value(case, "--attention-backend") or (
-        row["wide_kv_only"] and open_value(case, "--kv-cache-dtype")
-    ):
+    if row["wide_kv_only"] and open_value(case, "--kv-cache-dtype"):
         return False
-    if backend and backend not in row["backends"]:
-        return False
+    if backend:
+        return backend.upper() in row["backends"]
     narrow = fp8_kv(case) or (case.facts.quant is not None and case.facts.quant.family == "nvfp4")
-    return bool(backend) or not (row["wide_kv_only"] and narrow)
-
-
-def _layers(case: Case) -> int | None:
-    shape = case.facts.shape or case.facts.model
-    return shape.full_attention_layers if shape else None
+    return not (row["wide_kv_only"] and narrow)

@@ -41,35 +41,20 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     yield from step_between_graphs(case)
-    batch = running_requests(case)
-    if (
-        batch is None
-        or case.plan.k < 1
-        or case.plan.k_schedule
-        or open_value(case, "--max-cudagraph-capture-size")
-    ):
+    batch, most = running_requests(case), "--max-cudagraph-capture-size"
+    if batch is None or case.plan.k < 1 or case.plan.k_schedule or open_value(case, most):
         return
-    largest = integer(value(case, "--max-cudagraph-capture-size")) or int(
-        number("regime", "graph_tokens")
-    )
+    largest = integer(value(case, most)) or int(number("regime", "graph_tokens"))
     tokens = batch * (case.plan.k + 1)
     if tokens <= largest:
         return
     # fewer draft tokens leave room for more requests, so each k has a batch of its own
-    fits = next(
-        (
-            k
-            for k in range(min(case.plan.k - 1, DEEPEST_K), 0, -1)
-            if (running_requests(case, k) or batch) * (k + 1) <= largest
-        ),
-        0,
-    )
+    lower = range(min(case.plan.k - 1, DEEPEST_K), 0, -1)
+    fitting = (k for k in lower if (running_requests(case, k) or batch) * (k + 1) <= largest)
+    fits = next(fitting, 0)
     advice = f"Draft {fits} or fewer" if fits else "Measure this load on and off"
-    held = (
-        " that the KV pool holds"
-        if batch < min(streams(case) or 0, case.plan.max_num_seqs or batch + 1)
-        else ""
-    )
+    room = min(streams(case) or 0, case.plan.max_num_seqs or batch + 1)
+    held = " that the KV pool holds" if batch < room else ""
     yield Hit(
         f"{batch} requests{held} with k={case.plan.k} make steps of {tokens} tokens; CUDA graphs "
         f"end at {largest}" + (", and so do those of baseline steps" if batch > largest else ""),

@@ -43,11 +43,8 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
                 "the dense 27B is reported to work well with both",
             ),
         )
-    elif (
-        not caching
-        and not case.launch.emitted  # a plan of ours leaves it off where it was estimated to cost
-        and share >= number("regime", "prefix_share_high")
-    ):
+    # a plan of ours leaves it off where it was estimated to cost
+    elif not caching and not case.launch.emitted and share >= number("regime", "prefix_share_high"):
         yield Hit(
             f"prompts share {share:.0%} of their tokens, and without prefix caching each request "
             f"prefills them again",
@@ -155,13 +152,10 @@ def creative_text(case: Case) -> Iterator[Hit]:
     """
     if case.facts.workload != "creative":
         return
-    sparse = is_sparse_moe(case)
+    sparse, measured = is_sparse_moe(case), "MTP on the 27B 1.32x at k=1, 1.37x at 2, 0.98x at 6"
     limit = int(number("regime", "creative_k_max_sparse" if sparse else "creative_k_max_dense"))
-    measured = (
-        "DFlash on the 35B-A3B 1.05x at k=1, 0.91x at 3"
-        if sparse
-        else "MTP on the 27B 1.32x at k=1, 1.37x at 2, 0.98x at 6"
-    )
+    if sparse:
+        measured = "DFlash on the 35B-A3B 1.05x at k=1, 0.91x at 3"
     over = case.plan.k > limit
     yield Hit(
         f"creative text is accepted least ({measured}, V100): off, or at most k={limit}",
@@ -190,13 +184,10 @@ def thinking_apart(case: Case) -> Iterator[Hit]:
     Sources: seed002; seed003; repo3090
     """
     request, model = case.facts.request, case.facts.model
-    if (
-        request is None
-        or model is None
-        or (request.acceptance is None and request.acceptance_length is None)
-    ):
+    if request is None or model is None or request.thinking is not None:
         return
-    if request.thinking is None and (model.thinking_default is not None or model.reasoning_parser):
+    told = request.acceptance is not None or request.acceptance_length is not None
+    if told and (model.thinking_default is not None or model.reasoning_parser):
         yield Hit(
             "measure the acceptance with thinking on and off separately: the given value does not "
             "state the mode, and the two differ in acceptance and answer length"
@@ -213,8 +204,7 @@ def raw_completion(case: Case) -> Iterator[Hit]:
         draft-mtp --spec-draft-n-max 4
     Good (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf
     """
-    if case.plan.method == "mtp":
-        yield Hit(
-            "send requests to /v1/chat/completions: raw prompts on /completion were accepted at 63 "
-            "% instead of 76 % (1.30x instead of 1.49x, A100)"
-        )
+    yield Hit(
+        "send requests to /v1/chat/completions: raw prompts on /completion were accepted at 63 % "
+        "instead of 76 % (1.30x instead of 1.49x, A100)"
+    )
