@@ -24,14 +24,9 @@ def image_unpinned(case: Case) -> Iterator[Hit]:
     Sources: compose and Kubernetes documentation on image tags
     """
     container = case.launch.container
-    if (
-        case.launch.emitted
-        or container is None
-        or not container.image
-        or case.launch.version_pinned
-    ):
+    if case.launch.emitted or case.launch.version_pinned or container is None:
         return
-    if floats(container):
+    if container.image and floats(container):
         yield Hit(
             f"the image tag '{container.tag or 'latest'}' can change to another release",
             flag="image",
@@ -42,18 +37,13 @@ def image_unpinned(case: Case) -> Iterator[Hit]:
 
 def floats(container: Container) -> bool:
     """Whether the image's tag may name another release tomorrow."""
-    tag = (container.tag or "latest").lower()
-    if "$" in tag or (container.tag is None and "$" in (container.image or "")):
-        return False  # a variable names the tag
-    if container.tag is None and "/" not in (container.image or ""):
-        return False  # built here
-    if "sha256:" in tag or "@sha256" in (container.image or ""):
+    image, tag = container.image or "", (container.tag or "latest").lower()
+    if container.tag is None and ("$" in image or "/" not in image):
+        return False  # a variable names the tag, or it is built here
+    if "$" in tag or "sha256:" in tag or "@sha256" in image:
         return False
-    return (
-        tag in FLOATING
-        or "nightly" in tag
-        or (tag.startswith(("server", "full", "light")) and not any(c.isdigit() for c in tag))
-    )
+    server = tag.startswith(("server", "full", "light")) and not any(c.isdigit() for c in tag)
+    return server or tag in FLOATING or "nightly" in tag
 
 
 SMALL_BYTES = 1 << 30
@@ -72,21 +62,21 @@ def shm_small(case: Case) -> Iterator[Hit]:
         --tensor-parallel-size 2
     Sources: rwlove/home-ops; Tanguille/cluster; vLLM docs, deploying with Docker
     """
-    container = case.launch.container
+    container, workers = case.launch.container, case.plan.tp * case.plan.pp
+    # the tool that runs a recipe sets it; of variables it stands where the container is made
     if (
         container is None
-        or container.kind in ("", "systemd", "recipe")  # the tool that runs a recipe sets it
-        or not container.image
-        or case.launch.form == "env"  # the memory stands where the container is made
-        or case.plan.tp * case.plan.pp <= 1
+        or container.kind in ("", "systemd", "recipe")
+        or case.launch.form == "env"
     ):
         return
-    if container.ipc_host or container.shm_volume or (container.shm_bytes or 0) >= SMALL_BYTES:
+    enough = container.ipc_host or container.shm_volume or (container.shm_bytes or 0) >= SMALL_BYTES
+    if not container.image or workers <= 1 or enough:
         return
     has = f"{container.shm_bytes >> 20} MiB" if container.shm_bytes else "the default 64 MB"
     yield around(
         case,
-        f"{case.plan.tp * case.plan.pp} workers with {has} of shared memory",
+        f"{workers} workers with {has} of shared memory",
         "shm_size",
         "Add ipc: host (--ipc=host), shm_size, or a memory-backed volume at /dev/shm.",
     )
@@ -147,24 +137,18 @@ def probe_budget(case: Case) -> Iterator[Hit]:
                     failureThreshold: 180
     """
     container = case.launch.container
-    budget = container.startup_budget_s if container is not None else None
-    if (
-        container is None
-        or budget is None
-        or container.kind not in KINDS
-        or budget >= BUDGET["value"]
-    ):
+    budget, most = container.startup_budget_s if container is not None else None, BUDGET["value"]
+    if container is None or budget is None or container.kind not in KINDS or budget >= most:
         return
-    name = container.budget_probe
+    name, reach = container.budget_probe, f"periodSeconds x failureThreshold reach {most} s"
     yield around(
         case,
         f"the {name} probe gives up after {budget:.0f} s; loading with compilation takes 300 to "
-        f"{BUDGET['value']} s",
+        f"{most} s",
         f"{name}Probe",
-        f"Let periodSeconds x failureThreshold reach {BUDGET['value']} s."
+        f"Let {reach}."
         if name == "startup"
-        else f"Add a startupProbe whose periodSeconds x failureThreshold reach {BUDGET['value']} "
-        "s: until it passes, the liveness probe waits.",
+        else f"Add a startupProbe whose {reach}: until it passes, the liveness probe waits.",
         weight(case, budget),
     )
 

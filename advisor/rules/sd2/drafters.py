@@ -9,7 +9,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import calls_tools, flag, k_flag, spec_flag, unread
+from advisor.rules.kit.case import calls_tools, flag, k_flag, spec_flag, unread, value
 from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import headless
@@ -26,11 +26,8 @@ def mixed_spec_chain(case: Case) -> Iterator[Hit]:
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     """
     place = flag(case, "--spec-type")
-    kinds = [
-        kind
-        for kind in ((place.value or "").split(",") if place else ())
-        if kind.strip() not in ("", "none")
-    ]
+    given = (place.value or "").split(",") if place else ()
+    kinds = [kind for kind in given if kind.strip() not in ("", "none")]
     if len(kinds) > 1:
         yield Hit(
             f"{len(kinds)} speculative types in one list ({', '.join(kinds)}): which one drafts "
@@ -133,13 +130,13 @@ def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
         if place is not None:
             return place, None if place.unresolved else float(place.value or "")
         place = flag(case, "--override-generation-config")
-        data = json.loads(place.value or "{}") if place is not None and not place.unresolved else {}
+        data = json.loads(value(case, "--override-generation-config") or "{}")
     except (ValueError, RecursionError):
         return place, None
-    told = data.get("temperature") if isinstance(data, dict) else None
-    return place, float(told) if isinstance(
-        told, int | float
-    ) else case.facts.temperature if case.launch.emitted else None
+    own = data.get("temperature") if isinstance(data, dict) else None
+    if isinstance(own, int | float):
+        return place, float(own)
+    return place, case.facts.temperature if case.launch.emitted else None
 
 
 @rule("SD270", "warning", "vllm sglang")
@@ -174,8 +171,6 @@ def drafter_k_too_high(case: Case) -> Iterator[Hit]:
 
 
 _THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
-
-
 NEED = ("eagle3", "draft_model", "dflash", "dspark")
 
 

@@ -13,16 +13,8 @@ from advisor.rules.kit.releases import between, release
 
 BLOCK = 128
 NATIVE = tuple(table("compatibility")["fp8_native"]["value"])
-CHANNEL_WISE = (
-    "dynamic",
-    "w8a8",
-    "redhat",
-    "glm",
-    "nvidia/",
-    "amd/",
-    "mxfp4",
-    "nemotron",
-)  # FP8 checkpoints with a scale per channel or tensor, not per block
+# FP8 checkpoints with a scale per channel or tensor, not per block
+CHANNEL_WISE = ("dynamic", "w8a8", "redhat", "glm", "nvidia/", "amd/", "mxfp4", "nemotron")
 
 
 @rule("SD215", "error", "vllm sglang")
@@ -37,40 +29,26 @@ def block_fp8_tp(case: Case) -> Iterator[Hit]:
     Sources: sgl-project/sglang#10852; sgl-project/sglang#19045; vllm-project/vllm#54178;
         vllm-project/vllm#52997; vllm recipe of MiniMax-M2.7
     """
-    tp = case.plan.tp
-    name = model_text(case, made=False).lower()
-    if (
-        case.facts.model is None
-        or tp <= 1
-        or not ("fp8" in name or any(one in name for one in NATIVE))
-        or any(word in name for word in CHANNEL_WISE)
-    ):
+    tp, place = case.plan.tp, flag(case, "--tp-size", "--tensor-parallel-size")
+    name, known = model_text(case, made=False).lower(), is_padded(case)
+    blocks = "fp8" in name or any(one in name for one in NATIVE)
+    if case.facts.model is None or tp <= 1 or known is True or not blocks:
         return
-    if "nvfp4" in name or "awq" in name or "int4" in name:
-        return
-    known = is_padded(case)
-    if known is True:
+    if any(word in name for word in (*CHANNEL_WISE, "nvfp4", "awq", "int4")):
         return
     for part, rows in parts(case.facts.model, expert_parallel(case)):
         if rows % tp or (rows // tp) % BLOCK:
-            fits = max(
-                (n for n in (1, 2, 4, 8) if n < tp and rows % n == 0 and (rows // n) % BLOCK == 0),
-                default=1,
-            )
+            sizes = [n for n in (1, 2, 4, 8) if n < tp and rows % n == 0]
+            fits = max((n for n in sizes if (rows // n) % BLOCK == 0), default=1)
+            experts = "" if expert_parallel(case) else ", expert parallelism"
+            what = f"Use tensor parallelism {fits}{experts}, or a checkpoint without FP8 blocks."
             yield Hit(
                 f"block-FP8 with tensor parallelism {tp}: the {part} has {rows} rows, "
                 f"{rows / tp:g} on each GPU, and that is no multiple of {BLOCK}; loading fails"
                 + ("" if known is None else " before vLLM pads the shards (0.30)"),
-                flag=flag(case, "--tp-size", "--tensor-parallel-size"),
+                flag=place,
                 severity=None if known is None else "warning",
-                fix=set_fix(
-                    case,
-                    flag(case, "--tp-size", "--tensor-parallel-size"),
-                    str(fits),
-                    f"Use tensor parallelism {fits}"
-                    + ("" if expert_parallel(case) else ", expert parallelism")
-                    + ", or a checkpoint without FP8 blocks.",
-                ),
+                fix=set_fix(case, place, str(fits), what),
             )
             return
 

@@ -4,7 +4,16 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Lacking, rule, when
-from advisor.rules.kit.case import compute_arch, env, flag, is_hybrid, model_text, spec_flag
+from advisor.rules.kit.case import (
+    compute_arch,
+    env,
+    flag,
+    is_hybrid,
+    model_text,
+    resolved,
+    spec_flag,
+    value,
+)
 from advisor.rules.kit.fixes import drop_fix, json_add_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on
@@ -22,22 +31,15 @@ def draft_moe_backend(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":3,"moe_backend":"triton"}'
     Sources: vllm-project/recipes Qwen3.6-35B-A3B; AI-Guru/ai_services
     """
-    backend, read = flag(case, "--moe-backend"), spec_config(case)
-    if backend is None or (backend.value or "").lower() != "marlin":
-        return
-    if "nvfp4" in model_text(case).lower() and (
-        read is None or (read.data is not None and "moe_backend" not in read.data)
-    ):
+    backend, read = (value(case, "--moe-backend") or "").lower(), spec_config(case)
+    own = read is not None and (read.data is None or "moe_backend" in read.data)
+    if backend == "marlin" and "nvfp4" in model_text(case).lower() and not own:
+        what = 'Add "moe_backend":"triton" to --speculative-config.'
+        place = read.flag if read is not None else None
         yield Hit(
             "the MTP head of an NVFP4 checkpoint fails or crawls on the marlin MoE backend",
             flag=spec_flag(case),
-            fix=json_add_fix(
-                case,
-                read.flag if read is not None else None,
-                "moe_backend",
-                '"triton"',
-                'Add "moe_backend":"triton" to --speculative-config.',
-            ),
+            fix=json_add_fix(case, place, "moe_backend", '"triton"', what),
         )
 
 
@@ -52,13 +54,9 @@ def gb10_deepgemm(case: Case) -> Iterator[Hit]:
         export VLLM_USE_DEEP_GEMM=0
         vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     """
-    if (
-        case.facts.hardware is None
-        or case.facts.hardware.id != "gb10"
-        or not affects("vllm-gb10-deepgemm", case)
-    ):
-        return
-    if "fp8" in model_text(case).lower() and env(case, "VLLM_USE_DEEP_GEMM") != "0":
+    hw, name = case.facts.hardware, model_text(case).lower()
+    there = hw is not None and hw.id == "gb10" and affects("vllm-gb10-deepgemm", case)
+    if there and "fp8" in name and env(case, "VLLM_USE_DEEP_GEMM") != "0":
         yield Hit(
             "vLLM 0.24 on GB10 needs VLLM_USE_DEEP_GEMM=0 for this FP8 checkpoint",
             flag="VLLM_USE_DEEP_GEMM",
@@ -97,19 +95,13 @@ def chunked_prefill_off(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3.6-27B --enable-prefix-caching --enable-chunked-prefill
     Sources: vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py
     """
-    place = flag(case, "--enable-chunked-prefill")
-    if (
-        place is not None
-        and (place.value or "").lower() == "false"
-        and is_hybrid(case)
-        and prefix_caching_on(case)
-    ):
+    place, what = flag(case, "--enable-chunked-prefill"), "Remove --no-enable-chunked-prefill"
+    off = place is not None and (place.value or "").lower() == "false"
+    if off and is_hybrid(case) and prefix_caching_on(case):
         yield Hit(
             "prefix caching on a hybrid asserts chunked prefill, which is switched off here",
             flag=place,
-            fix=drop_fix(
-                case, place, "Remove --no-enable-chunked-prefill, or switch prefix caching off."
-            ),
+            fix=drop_fix(case, place, f"{what}, or switch prefix caching off."),
         )
 
 
@@ -128,13 +120,8 @@ def dead_linear_backend(case: Case) -> Iterator[Hit]:
         --speculative-algorithm NEXTN
     Sources: sglang 0.5.10 and 0.5.14 server_args.py
     """
-    place = flag(case, *NAMES)
-    if (
-        place is not None
-        and not place.unresolved
-        and (place.value or "triton") != "triton"
-        and is_hybrid(case)
-    ):
+    place = resolved(case, *NAMES)
+    if place is not None and (place.value or "triton") != "triton" and is_hybrid(case):
         yield Hit(
             f"{place.raw} {place.value} switches extra_buffer off, which speculation on a hybrid "
             f"needs for its radix cache",
@@ -155,15 +142,11 @@ def moe_backend_bf16_hopper(case: Case) -> Iterator[Hit | Lacking]:
     Bad (version=0.18.2, hw=h100): vllm serve Qwen/Qwen3.6-35B-A3B
     Good (version=0.18.2, hw=h100): vllm serve Qwen/Qwen3.6-35B-A3B --moe-backend triton
     """
-    model = case.facts.model
-    if (
-        model is None
-        or not model.is_moe
-        or not affects("vllm-moe-backend-bf16-hopper", case)
-        or flag(case, "--moe-backend") is not None
-    ):
+    model, name = case.facts.model, model_text(case).lower()
+    quantised = case.plan.quantization or any(word in name for word in QUANTISED)
+    if model is None or not model.is_moe or quantised or flag(case, "--moe-backend") is not None:
         return
-    if case.plan.quantization or any(word in model_text(case).lower() for word in QUANTISED):
+    if not affects("vllm-moe-backend-bf16-hopper", case):
         return
     arch = compute_arch(case)
     if arch is None:

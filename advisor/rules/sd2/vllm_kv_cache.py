@@ -59,12 +59,8 @@ def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     """
-    if (
-        fp8_kv(case)
-        and is_hybrid(case)
-        and case.plan.prefix_caching is not False
-        and affects("vllm-fp8kv-disables-prefix-caching", case)
-    ):
+    cached = fp8_kv(case) and is_hybrid(case) and case.plan.prefix_caching is not False
+    if cached and affects("vllm-fp8kv-disables-prefix-caching", case):
         yield Hit(
             f"fp8 KV under vLLM {version_label(case)} switched prefix caching off on a hybrid: "
             f"the hit rate was 0.0 %",
@@ -110,22 +106,17 @@ def flashinfer_fp8kv_sm120(case: Case) -> Iterator[Hit]:
     Good (version=0.27.1): vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --kv-cache-dtype fp8
         --attention-backend TRITON_ATTN
     """
-    arch, affected = compute_arch(case), affects("vllm-flashinfer-fp8kv-sm120", case)
-    if (
-        (case.plan.attention_backend or "").upper() != "FLASHINFER"
-        or not fp8_kv(case)
-        or not affected
-    ):
+    arch, option = compute_arch(case), "--attention-backend"
+    flashinfer = (case.plan.attention_backend or "").upper() == "FLASHINFER" and fp8_kv(case)
+    if not flashinfer or "nvfp4" not in model_text(case).lower():
         return
-    if "nvfp4" in model_text(case).lower() and (arch is None or arch.startswith("sm_120")):
+    if affects("vllm-flashinfer-fp8kv-sm120", case) and (arch or "sm_120").startswith("sm_120"):
         yield Hit(
             "FlashInfer attention with fp8 KV and NVFP4 weights faults on sm_120"
             + ("" if arch else " (give --hw to know whether this machine is one)"),
-            flag=flag(case, "--attention-backend"),
+            flag=flag(case, option),
             severity=None if arch else "warning",
-            fix=set_fix(
-                case, "--attention-backend", "TRITON_ATTN", "Use --attention-backend TRITON_ATTN."
-            ),
+            fix=set_fix(case, option, "TRITON_ATTN", f"Use {option} TRITON_ATTN."),
         )
 
 
@@ -142,14 +133,10 @@ def flashinfer_k3_fp8kv(case: Case) -> Iterator[Hit]:
         fp8 --attention-backend FLASHINFER --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
     """
-    flashinfer = (case.plan.attention_backend or "").upper() == "FLASHINFER"
-    if (
-        flashinfer
-        and fp8_kv(case)
-        and case.plan.k >= 3
-        and affects("vllm-flashinfer-k3-fp8kv-hopper", case)
-        and compute_arch(case) in ("sm_90", "sm_90a")
-    ):
+    flashinfer = (case.plan.attention_backend or "").upper() == "FLASHINFER" and fp8_kv(case)
+    hopper = compute_arch(case) in ("sm_90", "sm_90a")
+    affected = affects("vllm-flashinfer-k3-fp8kv-hopper", case)
+    if flashinfer and hopper and case.plan.k >= 3 and affected:
         yield Hit(
             f"FlashInfer with fp8 KV and k={case.plan.k} does not compile on Hopper with "
             f"this release",
@@ -202,12 +189,9 @@ def mamba_align_block(case: Case) -> Iterator[Hit]:
         --max-num-batched-tokens 4096
     """
     budget = case.plan.max_num_batched_tokens
-    if (
-        budget is None
-        or budget >= BLOCK["value"]
-        or not is_hybrid(case)
-        or not prefix_caching_on(case)
-    ):
+    if budget is None or budget >= BLOCK["value"]:
+        return
+    if not is_hybrid(case) or not prefix_caching_on(case):
         return
     sure = affects("vllm-mamba-align-block", case)
     yield Hit(

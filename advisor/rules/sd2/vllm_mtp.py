@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case
+from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
     calls_tools,
@@ -59,26 +59,18 @@ def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --no-enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     """
-    caching = prefix_caching_on(case)
+    caching, how = prefix_caching_on(case), " (on by default from vLLM 0.26.0 on)"
     if not is_hybrid(case) or caching is False:
         return
     affected = affects("vllm-mtp-prefix-caching-accuracy", case)
-    unfixed = (
-        "no release with the fix is known"
-        if affected is False
-        else "fixes #43650, #48375 and #47861 were in flight"
-    )
-    explicit = case.plan.prefix_caching is True
+    unfixed = "fixes #43650, #48375 and #47861 were in flight"
+    if affected is False:
+        unfixed = "no release with the fix is known"
     risky = case.plan.k >= 2 or case.facts.workload == "agent"
-    how = (
-        ""
-        if explicit
-        else " (on by default here)"
-        if caching
-        else " (on by default from vLLM 0.26.0 on)"
-    )
     if open_value(case, "--enable-prefix-caching"):
         how = " (if the file turns it on)"
+    elif caching:
+        how = "" if case.plan.prefix_caching is True else " (on by default here)"
     yield Hit(
         f"prefix caching{how} with MTP{k_words(case.plan)} on a hybrid under vLLM "
         f"{version_label(case)}: answers on cache hits "
@@ -106,13 +98,11 @@ def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
     """
     if not is_hybrid(case) or not prefix_caching_on(case):
         return
-    affected = affects("vllm-mtp-prefix-caching-hitrate", case)
-    shared = case.facts.prefix_share or 0.0
-    if affected is False:
+    if affects("vllm-mtp-prefix-caching-hitrate", case) is False:
         return
-    graver = (
-        case.plan.k >= 2 or case.facts.workload == "agent"
-    )  # SD202 warns then, with the same remedy
+    # SD202 warns then, with the same remedy
+    graver = case.plan.k >= 2 or case.facts.workload == "agent"
+    shared = case.facts.prefix_share or 0.0
     how = "" if case.plan.prefix_caching else " (on by default here)"
     yield Hit(
         f"prefix caching{how} with MTP on a hybrid drops the last matched block (1,056 to 1,584 "
@@ -127,11 +117,12 @@ def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
     )
 
 
+PIPELINE = "vllm-mtp-pipeline-parallel"
 RUNNER, OFF = "VLLM_USE_V2_MODEL_RUNNER", ("0", "false")
 WHAT = "Use tensor parallelism instead, or drop speculation."
 
 
-@rule("SD204", "error", "vllm", defect="vllm-mtp-pipeline-parallel")
+@rule("SD204", "error", "vllm", defect=PIPELINE)
 @when(methods="mtp")
 def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
     """MTP with pipeline parallelism.
@@ -144,26 +135,20 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
     """
     if case.plan.pp <= 1:
         return
-    place, affected = (
-        flag(case, "--pipeline-parallel-size"),
-        affects("vllm-mtp-pipeline-parallel", case),
-    )
+    place, affected = flag(case, "--pipeline-parallel-size"), affects(PIPELINE, case)
     old_runner = (env(case, RUNNER) or "").lower() in OFF
     if affected is False and not old_runner:
         return
+    reason = "the draft class refuses it (from 0.30 on the V2 model runner takes it)"
+    if affected is False:
+        reason = f"only the V2 model runner takes it, and {RUNNER} turns that off"
+    fix = Fix(text=WHAT)
+    if place and place.origin == "cli" and flag(case, "--tensor-parallel-size") is None:
+        fix = rename_fix(case, place, "--tensor-parallel-size", WHAT)
     yield Hit(
-        f"MTP with pipeline parallelism {case.plan.pp} under vLLM {version_label(case)}: "
-        + (
-            f"only the V2 model runner takes it, and {RUNNER} turns that off"
-            if affected is False
-            else "the draft class refuses it (from 0.30 on the V2 model runner takes it)"
-        ),
+        f"MTP with pipeline parallelism {case.plan.pp} under vLLM {version_label(case)}: {reason}",
         flag=place,
-        fix=rename_fix(case, place, "--tensor-parallel-size", WHAT)
-        if place is not None
-        and place.origin == "cli"
-        and flag(case, "--tensor-parallel-size") is None
-        else WHAT,
+        fix=fix,
     )
 
 
@@ -205,13 +190,8 @@ def async_padded_drafter(case: Case) -> Iterator[Hit]:
     Sources: vllm 0.19.1 and 0.33.0 vllm/config/vllm.py
     """
     read = spec_config(case)
-    if (
-        read is None
-        or read.data is None
-        or read.data.get("disable_padded_drafter_batch") is not True
-    ):
-        return
-    if case.plan.async_scheduling is True:
+    unpadded = read is not None and (read.data or {}).get("disable_padded_drafter_batch") is True
+    if read is not None and unpadded and case.plan.async_scheduling is True:
         yield Hit(
             "--async-scheduling and disable_padded_drafter_batch exclude each other",
             flag=flag(case, "--async-scheduling") or read.flag,
