@@ -70,17 +70,14 @@ def below_capability(case: Case, arch: str) -> Hit | None:
     chip = int(digits[1]) if digits else 1000
     for row in rows("chips", "least_capability"):
         applies = row["since"] is None or between(release(case), row["since"], None)
-        if (
-            row["engine"] != case.plan.engine
-            or chip >= row["below"]
-            or applies is False
-            or _other_build(case, row)
-        ):
+        # the list of chips of another build was not read
+        other = "other_build" in row and row["other_build"] in version_label(case)
+        if row["engine"] != case.plan.engine or chip >= row["below"] or applies is False or other:
             continue
         since = f" from {row['since']} on" if row["since"] else ""
         until = f", or a {case.plan.engine} release before {row['since']}" if row["since"] else ""
-        needs = f"{case.plan.engine}{since} needs {_capability_text(row['below'])}"
-        message = f"{hardware_name(case)} has compute capability {_capability_text(chip)}; {needs}"
+        needs = f"{case.plan.engine}{since} needs {row['below'] / 10:.1f}"
+        message = f"{hardware_name(case)} has compute capability {chip / 10:.1f}; {needs}"
         return Hit(
             message if applies else f"{message} (the release is not pinned)",
             fix=f"{NVIDIA_FIX}{until}.",
@@ -95,7 +92,9 @@ def not_built(case: Case, arch: str) -> Hit | None:
     for row in rows("chips", "rocm_not_built"):
         if row["engine"] != case.plan.engine or arch not in row["archs"]:
             continue
-        official = _image(case) in row.get("images", ())
+        image = (case.launch.container and case.launch.container.image) or ""
+        name = image.partition("@")[0].removeprefix("docker.io/").partition(":")[0]
+        official = name in row.get("images", ())
         own = "" if official or row["severity"] == "error" else "; only a build of your own can run"
         return Hit(
             f"{hardware_name(case)} is {arch}; the released ROCm builds of {case.plan.engine} are "
@@ -107,26 +106,9 @@ def not_built(case: Case, arch: str) -> Hit | None:
     return None
 
 
-def _image(case: Case) -> str | None:
-    """The image's repository without registry, tag and digest."""
-    container = case.launch.container
-    if container is None or not container.image:
-        return None
-    return container.image.partition("@")[0].removeprefix("docker.io/").partition(":")[0]
-
-
-def _other_build(case: Case, row: Row) -> bool:
-    """Whether the file names a variant of the release whose list of chips was not read."""
-    return "other_build" in row and row["other_build"] in version_label(case)
-
-
 def _severity(case: Case, found: Severity) -> Severity:
     """A fork is compiled for chips of its own choice."""
     return "warning" if case.launch.fork is not None else found
-
-
-def _capability_text(capability: int) -> str:
-    return f"{capability // 10}.{capability % 10}"
 
 
 BFLOAT16_FROM = 80  # compute capability in tenths; vLLM refuses the type below

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, integer, is_hybrid, unread
+from advisor.rules.kit.case import flag, flags, integer, is_hybrid, resolved, unread
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_fix,
@@ -31,18 +31,15 @@ def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
     if attention is not None and (attention.value or "on").lower() in ("off", "0", "false"):
         return
     places = [flag(case, name) for name in ("--cache-type-k", "--cache-type-v")]
-    bad = [
-        place
-        for place in places
-        if place is not None and (place.value or "").lower() in TYPES["value"]
-    ]
+    bad = [one for one in places if one and (one.value or "").lower() in TYPES["value"]]
     if bad:
+        what = "Use q8_0 (or q4_0), the same for K and V."
         yield Hit(
             f"a default build has no flash-attention kernel for a {bad[0].value} KV cache: "
             f"decoding can hang",
             flag=bad[0],
             severity="info" if case.launch.fork else None,
-            fix=value_fix(case, bad[0], "q8_0", "Use q8_0 (or q4_0), the same for K and V."),
+            fix=value_fix(case, bad[0], "q8_0", what),
         )
 
 
@@ -57,17 +54,16 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
     Sources: Tanguille/cluster@c9a7856e4
     """
     k, v = flag(case, "--cache-type-k"), flag(case, "--cache-type-v")
-    if (k is None and v is None) or any(place is not None and place.unresolved for place in (k, v)):
+    given = [place for place in (k, v) if place is not None]
+    # SD107 names a type that there is not; the other is no cure
+    if not given or any(one.unresolved or not is_accepted(case, one) for one in given):
         return
     types = [((place.value if place else None) or "f16").lower() for place in (k, v)]
-    place = v or k
-    if any(not is_accepted(case, one) for one in (k, v) if one is not None):
-        return  # SD107 names it; the other is no cure
-    if types[0] != types[1] and place is not None:
+    if types[0] != types[1]:
         yield Hit(
             f"K cache {types[0]} and V cache {types[1]}: a default build has flash-attention "
             f"kernels for equal types only",
-            flag=place,
+            flag=v or k,
             severity="info" if case.launch.fork else None,
             fix=value_fix(case, v, types[0], f"Use {types[0]} for both.") if v else None,
         )
@@ -92,15 +88,11 @@ def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
             fix=drop_fix(case, reuse, "Remove --cache-reuse.", safe=is_release_pinned(case)),
         )
     if checkpoints is not None and integer(checkpoints.value) == 0:
+        what = "Keep --ctx-checkpoints at 32 where prompts share their beginning."
         yield Hit(
             "no context checkpoints on a hybrid: a changed prompt is recomputed from its start",
             flag=checkpoints,
-            fix=set_fix(
-                case,
-                checkpoints,
-                "32",
-                "Keep --ctx-checkpoints at 32 where prompts share their beginning.",
-            ),
+            fix=set_fix(case, checkpoints, "32", what),
         )
 
 
@@ -119,11 +111,10 @@ def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
     Sources: ggml-org/llama.cpp#10378; ggml-org/llama.cpp src/llama-context.cpp (V cache
         quantization requires flash_attn)
     """
-    values, attention = flag(case, "--cache-type-v"), flag(case, "--flash-attn")
-    if values is None or attention is None or values.unresolved or attention.unresolved:
+    values, attention = resolved(case, "--cache-type-v"), resolved(case, "--flash-attn")
+    if values is None or attention is None or (values.value or "f16").lower() in WHOLE:
         return
-    kind = (values.value or "f16").lower()
-    if kind in WHOLE or (attention.value or "on").lower() not in OFF:
+    if (attention.value or "on").lower() not in OFF:
         return
     yield Hit(
         f"a V cache of type {values.value} needs flash attention, which {attention.raw} "

@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, has_switch, integer, is_hybrid, open_value, spec_flag
+from advisor.rules.kit.case import (
+    flag,
+    has_switch,
+    integer,
+    is_hybrid,
+    open_value,
+    resolved,
+    spec_flag,
+)
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, value_fix
 from advisor.rules.kit.releases import affects
 from advisor.rules.registry import get_defect
@@ -35,14 +43,11 @@ def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
     if not is_hybrid(case):
         return
     refused = affects("llama-external-draft-refused", case)
-    slow = "every partly rejected round saves and restores the recurrent state (-73 %)"
-    how = (
-        "this build refuses it"
-        if refused
-        else f"builds before b9180 refuse it, later {slow}"
-        if refused is None
-        else slow
-    )
+    how = "every partly rejected round saves and restores the recurrent state (-73 %)"
+    if refused is None:
+        how = f"builds before b9180 refuse it, later {how}"
+    elif refused:
+        how = "this build refuses it"
     yield Hit(
         f"an external draft model on a hybrid target: {how}",
         flag=flag(case, "--spec-draft-model") or spec_flag(case),
@@ -68,19 +73,16 @@ def llama_mtp_slots(case: Case) -> Iterator[Hit]:
         --parallel 1
     """
     slots, affected = case.plan.max_num_seqs, affects("llama-mtp-slots", case)
-    if slots == 1 or affected is False:
-        return
     given = flag(case, "--parallel")
-    if given is not None and (given.unresolved or slots is None):
+    if slots == 1 or affected is False or (given and (given.unresolved or slots is None)):
         return
     many = f"{slots} slots" if slots else "no --parallel (four slots by default)"
+    fix = add_fix(case, spec_flag(case), "--parallel", "1", WHAT)
     yield Hit(
         f"MTP with {many}: builds up to mid-2026 support one slot only",
         flag=given or spec_flag(case),
         severity=None if slots and affected else "info",
-        fix=set_fix(case, given, "1", WHAT)
-        if given
-        else add_fix(case, spec_flag(case), "--parallel", "1", WHAT),
+        fix=set_fix(case, given, "1", WHAT) if given else fix,
     )
 
 
@@ -125,9 +127,8 @@ def llama_mtp_split_tensor(case: Case) -> Iterator[Hit]:
         )
 
 
-LONGEST_CTX = (
-    262_144  # the longest context of the models here; a total above it is meant for several slots
-)
+# the longest context of the models here; a total above it is meant for several slots
+LONGEST_CTX = 262_144
 
 
 @rule("SD209", "warning", "llama-server", defect="llama-draft-ctx-total")
@@ -143,22 +144,16 @@ def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
     """
     place = flag(case, "--ctx-size")
     longest = (case.facts.model.max_context_tokens if case.facts.model else None) or LONGEST_CTX
-    total = total_ctx(case)
-    if total is None or total <= longest or case.plan.max_num_seqs == 1:
-        return
-    if open_value(case, "--parallel"):
+    total, several = total_ctx(case), case.plan.max_num_seqs != 1
+    if total is None or total <= longest or not several or open_value(case, "--parallel"):
         return
     if affects("llama-draft-ctx-total", case) is not False:
+        what = f"Lower --ctx-size to {longest} or less, or use --parallel 1."
         yield Hit(
             f"a total context of {total} tokens with MTP and several slots: the draft context is "
             f"sized from the total, and a server crashed at its first decode",
             flag=place,
-            fix=set_fix(
-                case,
-                place,
-                str(longest),
-                f"Lower --ctx-size to {longest} or less, or use --parallel 1.",
-            ),
+            fix=set_fix(case, place, str(longest), what),
         )
 
 
@@ -181,20 +176,18 @@ def llama_n_max_zero(case: Case) -> Iterator[Hit]:
     Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf
     Sources: noonghunna/club-3090 compose notes
     """
-    place, kind = flag(case, "--spec-draft-n-max"), flag(case, "--spec-type")
-    if kind is None or (kind.value or "none") == "none" or place is None or place.unresolved:
+    place, kind = resolved(case, "--spec-draft-n-max"), flag(case, "--spec-type")
+    if kind is None or (kind.value or "none") == "none" or place is None:
         return
-    least = flag(case, "--spec-draft-n-min")
-    low, high = integer(least.value) if least is not None else None, integer(place.value)
-    if low is not None and high is not None and 0 < high < low:
+    least, high = flag(case, "--spec-draft-n-min"), integer(place.value)
+    low = integer(least.value) if least is not None else None
+    if least and low is not None and high is not None and 0 < high < low:
         yield Hit(
-            f"no draft of at most {high} tokens reaches the {low} of {least.raw}: none is used"
-            if least is not None
-            else "",
+            f"no draft of at most {high} tokens reaches the {low} of {least.raw}: none is used",
             flag=least,
-            fix=f"Keep {least.raw if least is not None else ''} below {place.raw}.",
+            fix=f"Keep {least.raw} below {place.raw}.",
         )
-    elif integer(place.value) == 0:
+    elif high == 0:
         yield Hit(
             f"--spec-type {kind.value} with 0 draft tokens drafts nothing but still takes the "
             f"draft context's memory",

@@ -23,7 +23,7 @@ def mtp_tool_call_streaming(case: Case) -> Iterator[Hit]:
     Good (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
         --tool-call-parser qwen3_coder
     """
-    if not case.plan.tool_call_parser or affects("vllm-mtp-tool-call-streaming", case) is False:
+    if affects("vllm-mtp-tool-call-streaming", case) is False:
         return
     yield Hit(
         f"tool calls streamed with MTP{k_words(case.plan)} under vLLM {version_label(case)} can "
@@ -45,17 +45,7 @@ FLAGS = (
 
 
 @rule("SD218", "info")
-@when(
-    methods="mtp",
-    options=(
-        "--grammar",
-        "--grammar-file",
-        "--json-schema",
-        "--json-schema-file",
-        "--grammar-backend",
-        "--structured-outputs-config",
-    ),
-)
+@when(methods="mtp", options=FLAGS)
 def mtp_structured_output(case: Case) -> Iterator[Hit]:
     """Grammar-bound output together with MTP.
 
@@ -118,11 +108,9 @@ def other_family(case: Case) -> Iterator[Hit]:
         if found is None or pattern is None or found.unresolved or re.search(pattern, name):
             continue
         meant = [one for one, own in rows.items() if re.search(rf"^(?:{own})", name)]
-        what = (
-            f"Take the parser of this family, such as {meant[0]}."
-            if len(meant) == 1
-            else "Take the one of this family."
-        )
+        what = "Take the one of this family."
+        if len(meant) == 1:
+            what = f"Take the parser of this family, such as {meant[0]}."
         yield Hit(
             f"the parser '{found.value}' is for other models than {name}: its output stays in the "
             "text",

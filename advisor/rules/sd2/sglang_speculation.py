@@ -4,7 +4,17 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import env, flag, has_switch, integer, is_hybrid, spec_flag, unread
+from advisor.rules.kit.case import (
+    env,
+    flag,
+    has_switch,
+    integer,
+    is_hybrid,
+    number,
+    spec_flag,
+    unread,
+    value,
+)
 from advisor.rules.kit.fixes import add_fix, swap_fix, value_fix
 from advisor.rules.kit.releases import affects
 
@@ -38,19 +48,19 @@ def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
     """The one that follows from the other two: n steps make n + 1 tokens to verify with topk 1."""
     what = "Give all three, for example 3, 1 and 4."
     steps, topk, tokens = (flag(case, name) for name in TRIPLE)
-    values = [integer(one.value) if one is not None else None for one in (steps, topk, tokens)]
-    chain = values[1] in (None, 1)
-    if len(missing) != 1 or not chain:
+    depth, width, verified = (integer(one.value) if one else None for one in (steps, topk, tokens))
+    if len(missing) != 1 or width not in (None, 1):
         return Fix(text=what)
+    name = missing[0]
     follows = {
-        TRIPLE[0]: values[2] - 1 if values[2] else None,
+        TRIPLE[0]: verified - 1 if verified else None,
         TRIPLE[1]: 1,
-        TRIPLE[2]: values[0] + 1 if values[0] else None,
-    }[missing[0]]
-    behind = tokens if missing[0] == TRIPLE[1] else topk
+        TRIPLE[2]: depth + 1 if depth else None,
+    }[name]
     if not follows:
         return Fix(text=what)
-    return add_fix(case, behind, missing[0], str(follows), f"Add {missing[0]} {follows}.")
+    behind = tokens if name == TRIPLE[1] else topk
+    return add_fix(case, behind, name, str(follows), f"Add {name} {follows}.")
 
 
 @rule("SD229", "warning", "sglang")
@@ -65,30 +75,15 @@ def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
         --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2
     Sources: anubhavgupta start-mtp.sh; sgl-project/sglang#28312; sglang 0.5.23 server_args.py
     """
-    steps, topk, tokens = (
-        flag(case, name)
-        for name in (
-            "--speculative-num-steps",
-            "--speculative-eagle-topk",
-            "--speculative-num-draft-tokens",
-        )
-    )
-    n, width, m = (
-        integer(f.value) if f is not None and not f.unresolved else None
-        for f in (steps, topk, tokens)
-    )
-    if n is None or m is None or width not in (None, 1) or tokens is None:
+    steps, _, tokens = (flag(case, name) for name in TRIPLE)
+    n, width, m = (number(case, name) for name in TRIPLE)
+    if n is None or m is None or width not in (None, 1) or tokens is None or m == n + 1:
         return
-    if m != n + 1:
-        yield Hit(
-            f"{n} steps with topk 1 make {n + 1} tokens to verify, not {m}",
-            flag=tokens,
-            fix=swap_fix(case, steps, tokens, f"Exchange the two: {m} steps, {n} tokens.")
-            if steps is not None and n == m + 1
-            else value_fix(
-                case, tokens, str(n + 1), f"Use --speculative-num-draft-tokens {n + 1}."
-            ),
-        )
+    if steps is not None and n == m + 1:
+        fix = swap_fix(case, steps, tokens, f"Exchange the two: {m} steps, {n} tokens.")
+    else:
+        fix = value_fix(case, tokens, str(n + 1), f"Use {TRIPLE[2]} {n + 1}.")
+    yield Hit(f"{n} steps with topk 1 make {n + 1} tokens to verify, not {m}", flag=tokens, fix=fix)
 
 
 @rule("SD233", "warning", "sglang", defect="sglang-draft-path-missing")
@@ -128,12 +123,9 @@ def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
     Good (version=0.5.16): sglang serve --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
         --attention-backend triton --speculative-algorithm NEXTN
     """
-    if (case.plan.attention_backend or "").lower() != "triton" or not affects(
-        "sglang-triton-graph-crash", case
-    ):
-        return
-    graphs = flag(case, "--cuda-graph-backend-decode")
-    if has_switch(case, *GRAPHS_OFF) or (graphs is not None and graphs.value == "disabled"):
+    triton = (case.plan.attention_backend or "").lower() == "triton"
+    off = value(case, "--cuda-graph-backend-decode") == "disabled" or has_switch(case, *GRAPHS_OFF)
+    if not triton or off or not affects("sglang-triton-graph-crash", case):
         return
     yield Hit(
         "MTP with the triton backend and CUDA graphs crashes on SGLang 0.5.15 once the batch's "
@@ -182,10 +174,8 @@ def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
     Good (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
         flashinfer --speculative-algorithm NEXTN
     """
-    if (
-        case.plan.attention_backend == "trtllm_mha"
-        and affects("sglang-backend-downgrade", case) is not False
-    ):
+    affected = affects("sglang-backend-downgrade", case)
+    if case.plan.attention_backend == "trtllm_mha" and affected is not False:
         yield Hit(
             "NEXTN silently moves trtllm_mha attention to triton: long prompts get slower than "
             "without speculation",
@@ -206,12 +196,9 @@ def sglang_pd_mtp(case: Case) -> Iterator[Hit]:
         --disaggregation-mode decode --speculative-algorithm NEXTN
     """
     place, affected = flag(case, "--disaggregation-mode"), affects("sglang-pd-mtp", case)
-    if (
-        place is None
-        or (place.value or "null") == "null"
-        or not is_hybrid(case)
-        or affected is False
-    ):
+    if place is None or place.value in (None, "", "null"):
+        return
+    if affected is False or not is_hybrid(case):
         return
     yield Hit(
         "prefill/decode disaggregation with MTP on a hybrid failed in releases of early 2026",
