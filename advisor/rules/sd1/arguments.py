@@ -9,7 +9,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, has_switch, model_text, unread
+from advisor.rules.kit.case import flag, flags, has_switch, model_text, resolved, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix, set_fix
 from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.releases import is_newest, possible, release
@@ -135,9 +135,8 @@ def flash_attn_bare(case: Case) -> Iterator[Hit]:
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf -fa on --jinja
     Sources: ggml-org/llama.cpp#22938; llama-server 0.5.0, run
     """
-    found = flag(case, "--flash-attn")
-    at, last = release(case), parse_release(BARE_UNTIL)
-    if found is None or found.origin != "cli" or found.value or found.unresolved:
+    found, at, last = resolved(case, "--flash-attn"), release(case), parse_release(BARE_UNTIL)
+    if found is None or found.origin != "cli" or found.value:
         return
     if at is not None and last is not None and at <= last:
         return
@@ -151,6 +150,7 @@ def flash_attn_bare(case: Case) -> Iterator[Hit]:
     )
 
 
+ADD_CHOICE = "Add --enable-auto-tool-choice."
 WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
 
 
@@ -179,9 +179,7 @@ def tool_parser_pair(case: Case) -> Iterator[Hit]:
             '--tool-call-parser without --enable-auto-tool-choice: tool_choice "auto" is refused',
             flag=parser,
             severity="warning",
-            fix=add_fix(
-                case, parser, "--enable-auto-tool-choice", None, "Add --enable-auto-tool-choice."
-            ),
+            fix=add_fix(case, parser, "--enable-auto-tool-choice", None, ADD_CHOICE),
         )
 
 
@@ -205,70 +203,56 @@ def stray_argument(case: Case) -> Iterator[Hit]:
     """
     launch = case.launch
     taken: Flag | None = None  # the value of an option whose dashes are missing
-    for number, stray in enumerate(launch.strays):
+    for place, stray in enumerate(launch.strays):
         word = stray.value or ""
         name = option_without_dashes(case, stray)
         if name is not None:
             option = catalogue(case).find(name, None)
             if option is not None and option.takes_value and "=" not in word:
-                taken = launch.strays[number + 1] if number + 1 < len(launch.strays) else None
-            what = f"Write {name}."
+                taken = launch.strays[place + 1] if place + 1 < len(launch.strays) else None
+            text = name + "".join(word.partition("=")[1:])
             yield Hit(
                 f"'{word}' is no option: it needs two plain dashes, {name}",
                 flag=stray,
-                fix=replace_fix(case, stray, name + word[len(_word(word)) :], what),
+                fix=replace_fix(case, stray, text, f"Write {name}."),
                 slip=True,
                 sole=True,
             )
             continue
-        if stray is taken:
+        if stray is taken or stray.unresolved or not _PLAIN.fullmatch(word):
             continue
-        if stray.unresolved or not _PLAIN.fullmatch(word) or word.startswith("-") or "..." in word:
+        if word.startswith("-") or "..." in word:
             continue
         model = _GGUF.search(word) is not None and flag(case, "--model", "--hf-repo") is None
+        # where a digest alone names the image, what its entrypoint takes is not known
+        digest = launch.container is not None and "@sha256" in (launch.container.image or "")
+        open_form = launch.form in _DIRECT or (word == "serve" and digest)
         yield Hit(
             f"the argument '{word}' belongs to no option"
             + (": llama-server takes the model with -m" if model else ""),
             flag=stray,
-            severity="info"
-            if launch.fork
-            else "warning"
-            if launch.form in _DIRECT or (word == "serve" and _is_digest(case))
-            else None,
+            severity="info" if launch.fork else "warning" if open_form else None,
             fix=stray_argument_mend(case, stray, model),
             everywhere=True,
         )
 
 
-def _is_digest(case: Case) -> bool:
-    """Whether a digest alone names the image: what its entrypoint takes is not known."""
-    container = case.launch.container
-    return container is not None and "@sha256" in (container.image or "")
-
-
-def _word(text: str) -> str:
-    return text.partition("=")[0]
-
-
 def option_without_dashes(case: Case, stray: Flag) -> str | None:
     """The option that a word is but for its dashes: none, or typographic ones."""
-    said = _DASHED.fullmatch(_word(stray.value or ""))
-    if said is None or stray.unresolved or (not said[1] and len(said[2]) < 4):
+    word = _DASHED.fullmatch((stray.value or "").partition("=")[0])
+    if word is None or stray.unresolved or (not word[1] and len(word[2]) < 4):
         return None
-    name = f"--{said[2].replace('_', '-')}"
+    name = f"--{word[2].replace('_', '-')}"
     match = catalogue(case).match(name, None)
-    if match is None or match.abbreviated:
+    if match is None or match.abbreviated or case.launch.flag(name) is not None:
         return None
-    given = case.launch.flag(name)
-    return name if given is None else None
+    return name
 
 
 def with_number(case: Case, stray: Flag) -> Fix | None:
     """The option that takes the number which stands behind a switch: --n-cpu-moe for --cpu-moe."""
-    if stray.span is None or not (stray.value or "").isdigit():
-        return None
-    at = stray.span.start - 1
-    before = next((one for one in flags(case) if one.span and one.span.end == at), None)
+    start = stray.span.start if stray.span is not None and (stray.value or "").isdigit() else 0
+    before = next((one for one in flags(case) if one.span and one.span.end == start - 1), None)
     if before is None or before.value is not None:
         return None
     name = f"--n-{before.name.removeprefix('--')}"
@@ -307,13 +291,13 @@ def split_part(case: Case) -> Iterator[Hit]:
     Sources: ggml-org/llama.cpp#6187; lemonade-sdk/lemonade#499
     """
     for name in FILES:
-        found = flag(case, name)
-        part = _PART.fullmatch(found.value or "") if found is not None else None
-        if found is None or found.unresolved or part is None or part[2] == "00001":
-            continue
-        first = f"{part[1]}00001{part[3]}"
-        yield Hit(
-            f"{found.raw} names part {int(part[2])} of a split GGUF, which is opened by its first",
-            flag=found,
-            fix=set_fix(case, found, first, f"Write {first.rsplit('/', 1)[-1]}."),
-        )
+        given = resolved(case, name)
+        part = _PART.fullmatch(given.value or "") if given is not None else None
+        if given is not None and part is not None and part[2] != "00001":
+            first = f"{part[1]}00001{part[3]}"
+            yield Hit(
+                f"{given.raw} names part {int(part[2])} of a split GGUF, which is opened by its "
+                "first",
+                flag=given,
+                fix=set_fix(case, given, first, f"Write {first.rsplit('/', 1)[-1]}."),
+            )

@@ -55,9 +55,8 @@ def dead_env(case: Case) -> Iterator[Hit]:
                 flag=name,
                 line=env_line(case.launch, name),
                 fix=dead_fix(case, name, row.get("flag"), instead),
-                severity="info"
-                if case.plan.engine == "sglang" or same
-                else None,  # nothing is lost
+                # nothing is lost
+                severity="info" if case.plan.engine == "sglang" or same else None,
                 row=row,
                 versions=f"{row['since']} and later",
             )

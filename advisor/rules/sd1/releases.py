@@ -40,26 +40,22 @@ def removed_flag(case: Case) -> Iterator[Hit]:
     Sources: the engines' own parsers, catalogued by release; ggml-org/llama.cpp#22397;
         ai-dynamo/dynamo#8693
     """
-    for found in flags(case):
-        removal = (
-            find_removal(case, found)
-            if found.origin != "env" and option_at_release(case, found) == "removed"
-            else None
-        )
-        if removal is None:
+    for given in flags(case):
+        removal = find_removal(case, given)
+        if removal is None or given.origin == "env":
             continue
-        names = found.raw, "--" + found.raw.replace("_", "-")
-        said = any(one.startswith("-") and one in removal.message for one in names)
-        yield Hit(
-            removal.message if said else f"{found.raw}: {removal.message}",
-            flag=found,
-            fix=successor_fix(case, found),
-            sources=(removal.source,) if removal.source else (),
-            versions=f"{version_name(removal.version)} and later"
-            if removal.version
-            else "all catalogued releases",
-            everywhere=is_gone_everywhere(case, found),
-        )
+        if option_at_release(case, given) == "removed":
+            later = f"{version_name(removal.version)} and later" if removal.version else ""
+            names = given.raw, "--" + given.raw.replace("_", "-")
+            known = any(name.startswith("-") and name in removal.message for name in names)
+            yield Hit(
+                removal.message if known else f"{given.raw}: {removal.message}",
+                flag=given,
+                fix=successor_fix(case, given),
+                sources=(removal.source,) if removal.source else (),
+                versions=later or "all catalogued releases",
+                everywhere=is_gone_everywhere(case, given),
+            )
 
 
 def successor_fix(case: Case, found: Flag) -> Fix:
@@ -68,26 +64,20 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     Safe only where the release is pinned: on another one the old name may be the right one.
     """
     known, version, name = catalogue(case), catalogued_version(case), lookup_spelling(found)
-    tables = table("compatibility")
-    use = known.successor(name, version)
+    tables, what = table("compatibility"), f"instead of {found.raw}."
+    use, pinned = known.successor(name, version), version is not None and is_release_pinned(case)
     before = (known.notes.get("removed_before") or {}).get(name)
     if use is None or (before and not before.get("same_value")):
-        sure = (
-            version is not None
-            and is_release_pinned(case)
-            and name in tables["safe_removals"]["value"]
-        )
-        return removal_fix(case, found, use, sure)
+        if use is not None and case.launch.flag(use) is None:
+            return Fix(text=f"Use {use} {what}")
+        sure = pinned and name in tables["safe_removals"]["value"]
+        return replace_fix(case, found, "", f"Remove {found.raw}.", safe=sure)
     successors = known.notes.get("successors") or {}
     row = successors.get(name) or {}
     value = row.get("value", found.value)
-    if (
-        value is None
-        or found.unresolved
-        or not re.fullmatch(r"[\w./:+-]+", value)
-        or found.origin == "env"
-    ):
-        return Fix(text=f"Use {use} instead of {found.raw}.")
+    plain = value is not None and re.fullmatch(r"[\w./:+-]+", value) and found.origin != "env"
+    if not plain or found.unresolved:
+        return Fix(text=f"Use {use} {what}")
     rivals = [
         other for other in flags(case) if "value" in (successors.get(lookup_spelling(other)) or {})
     ]
@@ -95,16 +85,11 @@ def successor_fix(case: Case, found: Flag) -> Fix:
         return _together(case, found, use, rivals)
     usual = found.origin == "cli" or (found.value == "false") == found.raw.startswith("no")
     if not usual:  # `mmap = false` in a preset says what `no-mmap` says
-        return Fix(text=f"Use {use} instead of {found.raw}.")
+        return Fix(text=f"Use {use} {what}")
     if case.plan.method == "ngram" and use.startswith("--spec-draft"):
-        return Fix(text=f"Use the option of that n-gram type instead of {found.raw}.")
-    safe = (
-        version is not None
-        and is_release_pinned(case)
-        and name in tables["safe_renames"]["value"]
-        and not is_shared(case, found.span)
-    )
-    what = f"Write {use} {value} instead of {found.raw}."
+        return Fix(text=f"Use the option of that n-gram type {what}")
+    safe = pinned and name in tables["safe_renames"]["value"] and not is_shared(case, found.span)
+    what = f"Write {use} {value} {what}"
     if "value" not in row:
         return rename_fix(case, found, use, what, safe=safe)
     new = f"{use} {value}" if found.origin == "cli" else f"{use.lstrip('-')} = {value}"
@@ -127,13 +112,6 @@ def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
     return joint_fix(what, *fixes, safe=safe)
 
 
-def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
-    """Return the fix: the replacement where one exists, else the removal of the flag."""
-    if use is not None and case.launch.flag(use) is None:
-        return Fix(text=f"Use {use} instead of {found.raw}.")
-    return replace_fix(case, found, "", f"Remove {found.raw}.", safe=safe)
-
-
 SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
 
 
@@ -152,13 +130,12 @@ def flag_too_new(case: Case) -> Iterator[Hit]:
             continue
         ever = catalogue(case).find(lookup_spelling(found), None)
         since = ever.since if ever else "a later release"
+        what = f"Use {case.plan.engine} {since} or newer, or remove {found.raw}."
         yield Hit(
-            f"{case.plan.engine} {catalogued_version(case)} has no {found.raw}; it came "
-            f"with {since}",
+            f"{case.plan.engine} {catalogued_version(case)} has no {found.raw}; it came with "
+            f"{since}",
             flag=found,
-            fix=drop_fix(
-                case, found, f"Use {case.plan.engine} {since} or newer, or remove {found.raw}."
-            ),
+            fix=drop_fix(case, found, what),
         )
 
 
@@ -189,12 +166,11 @@ def config_fix(case: Case, tokens: str) -> Fix:
     given = [found for found in flags(case) if found.name in SHORTHAND]
     config: dict[str, object] = {"method": "mtp", "num_speculative_tokens": depth(tokens) or tokens}
     method, model = flag(case, "--spec-method"), flag(case, "--spec-model")
-    if method is not None and method.value:
-        config["method"] = method.value
-    if model is not None and model.value:
-        config["model"] = model.value
     if method is None and model is not None:
         del config["method"]
+    for key, option in (("method", method), ("model", model)):
+        if option is not None and option.value:
+            config[key] = option.value
     text = f"--speculative-config {shlex.quote(json.dumps(config, separators=(',', ':')))}"
     literal = all(one.value and not one.unresolved and one.origin == "cli" for one in given)
     what = f"Use {text}."
