@@ -42,12 +42,8 @@ def method_alias(case: Case) -> Iterator[Hit]:
 
 def alias_fix(case: Case, place: Flag | None) -> Fix:
     """Safe: every release that takes the old name rewrites it to the new one itself."""
-    what = 'Write "method":"mtp".'
-    safe = (
-        "mtp" in spec_choices(case, "method")
-        and not case.launch.emitted
-        and case.launch.fork is None
-    )
+    what, launch = 'Write "method":"mtp".', case.launch
+    safe = "mtp" in spec_choices(case, "method") and not launch.emitted and launch.fork is None
     if place is not None and place.name == "--spec-method":
         return set_fix(case, place, "mtp", what, safe=safe)
     return json_fix(case, place, "method", '"mtp"', what, safe=safe)
@@ -63,19 +59,17 @@ def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
-    short = flag(case, "--spec-tokens")
-    read = spec_config(case)
+    place, read = flag(case, "--spec-tokens"), spec_config(case)
     given: object = None
-    place = short
-    if short is not None and not short.unresolved:
-        given = integer(short.value) if integer(short.value) is not None else short.value
+    if place is not None and not place.unresolved:
+        number = integer(place.value)
+        given = place.value if number is None else number
     elif read is not None and read.data is not None:
-        given, place = read.data.get("num_speculative_tokens"), read.flag
+        given, place = read.data.get(K), read.flag
     if given is None or (isinstance(given, int) and not isinstance(given, bool) and given > 0):
         return
-    if isinstance(given, str) and (
-        (given.isdecimal() and given.strip("0")) or to_fill(given, named=True)
-    ):
+    text = given if isinstance(given, str) else ""
+    if (text.isdecimal() and text.strip("0")) or (text and to_fill(text, named=True)):
         return  # a number in quotes, or what only a variable knows
     yield Hit(
         f"the number of speculative tokens must be a whole number above 0, not {given!r}",
@@ -84,7 +78,6 @@ def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
     )
 
 
-K = "num_speculative_tokens"
 OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
 # drafters of their own, whose configuration holds no n_predict
 NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
@@ -110,21 +103,16 @@ def spec_config_without_k(case: Case) -> Iterator[Hit]:
     if any(key not in keys and nearest(key, keys) == K for key in read.data):
         return  # misspelt: SD110 says so
     needed = read.data.get("method") in NEED_K and bool(read.data.get("model"))
+    message = "no num_speculative_tokens: k is left to the checkpoint's number of MTP layers"
+    what = 'Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).'
+    if needed:
+        message = "no num_speculative_tokens: the server refuses a drafter without it"
+        what = 'Add "num_speculative_tokens":3.'
     yield Hit(
-        "no num_speculative_tokens: the server refuses a drafter without it"
-        if needed
-        else "no num_speculative_tokens: k is left to the checkpoint's number of MTP layers",
+        message,
         flag=read.flag,
         severity="error" if needed else None,
-        fix=json_add_fix(
-            case,
-            read.flag,
-            K,
-            "3" if needed else "2",
-            'Add "num_speculative_tokens":3.'
-            if needed
-            else 'Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).',
-        ),
+        fix=json_add_fix(case, read.flag, K, "3" if needed else "2", what),
     )
 
 
@@ -146,44 +134,31 @@ def spec_config_without_model(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":2}'
     Sources: vllm-project/vllm@002e77c1 vllm/config/speculative.py
     """
+    read = spec_config(case)
+    if read is None or not read.data or read.data.get("model") or K not in read.data:
+        return
     if between(release(case), OWN_BY_MODEL, None) is False:
         return
-    read = spec_config(case)
-    if (
-        read is None
-        or not read.data
-        or read.data.get("model")
-        or flag(case, "--spec-model", "--spec-method") is not None
-    ):
-        return
     method = read.data.get("method")
-    if "num_speculative_tokens" not in read.data or (method is not None and method not in NEED):
+    if (method is not None and method not in NEED) or flag(case, "--spec-model", "--spec-method"):
         return
     if method is None:
-        fix = json_add_fix(
-            case,
-            read.flag,
-            "method",
-            '"mtp"',
-            'Add "method":"mtp" where the model has its own MTP head.',
-        )
+        what = 'Add "method":"mtp" where the model has its own MTP head.'
         yield Hit(
             "the speculative configuration names neither a method nor a model",
             flag=read.flag,
-            fix=fix,
+            fix=json_add_fix(case, read.flag, "method", '"mtp"', what),
         )
         return
-    text = (
-        'Add "model" with the drafter\'s name, or use "method":"mtp" where the model has a '
-        "head of its own."
-    )
     yield Hit(
         f"the method '{method}' drafts with a checkpoint of its own, and none is named",
         flag=read.flag,
-        fix=text,
+        fix='Add "model" with the drafter\'s name, or use "method":"mtp" where the model has a '
+        "head of its own.",
     )
 
 
+K = "num_speculative_tokens"
 MEANT = {
     "nextn": "mtp",
     "next_n": "mtp",

@@ -8,7 +8,7 @@ from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, model_text
+from advisor.rules.kit.case import flag, flags, model_text, resolved
 from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix, value_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import between, build_order, is_newest, release, version_label
@@ -34,36 +34,26 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     Sources: ggml-org/llama.cpp#22964; ggml-org/llama.cpp#22673; llama-server 0.5.0, run
     """
-    found = flag(case, "--spec-type")
-    if (
-        found is None
-        or not found.value
-        or found.unresolved
-        or between(release(case), SINCE, None) is False
-    ):
+    found = resolved(case, "--spec-type")
+    if found is None or not found.value or between(release(case), SINCE, None) is False:
         return
     words = [word.strip() for word in found.value.split(",")]
     old = [word for word in words if word in RENAMED]
     if old:
-        new = ",".join(RENAMED.get(word, word) for word in words)
+        new, safe = ",".join(RENAMED.get(word, word) for word in words), is_release_pinned(case)
+        what = f"Write {new} (not on a fork that keeps the old word)."
         yield Hit(
             f"--spec-type {found.value}: mainline llama.cpp calls it {new}; '{old[0]}' is valid "
             "only on forks and on the branch before the merge",
             flag=found,
-            fix=value_fix(
-                case,
-                found,
-                new,
-                f"Write {new} (not on a fork that keeps the old word).",
-                safe=is_release_pinned(case),
-            ),
+            fix=value_fix(case, found, new, what, safe=safe),
             severity="info" if case.launch.fork else None,
             everywhere="mtp" not in old or is_newest(case),
             versions=f"mainline {SINCE} and later",
         )
 
 
-SPEC_TYPE_TOO_NEW_SINCE = table("compatibility")["spec_types_since"]
+TYPES = table("compatibility")["spec_types_since"]
 
 
 @rule("SD114", "error", "llama-server", versioned=True, data="compatibility.spec_types_since")
@@ -75,12 +65,11 @@ def spec_type_too_new(case: Case) -> Iterator[Hit]:
     Bad (version=b9010): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     Good (version=b9518): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     """
-    found = flag(case, "--spec-type")
-    if found is None or not found.value or found.unresolved:
+    found, at = resolved(case, "--spec-type"), release(case)
+    if found is None or not found.value:
         return
-    at = release(case)
     for word in (part.strip() for part in found.value.split(",")):
-        since = SPEC_TYPE_TOO_NEW_SINCE.get(word) if word != "sources" else None
+        since = TYPES.get(word) if word != "sources" else None
         lowest = build_order(since)
         if since is not None and at is not None and lowest is not None and at < lowest:
             yield Hit(
@@ -106,22 +95,12 @@ def spec_type_too_new(case: Case) -> Iterator[Hit]:
             )
 
 
-KNOWN = frozenset(SPEC_TYPE_TOO_NEW_SINCE.keys() - {"sources"}) | {
-    "none",
-    "draft-simple",
-    "ngram-map-k",
-    "ngram-map-k4v",
-    "ngram-mod",
-}
-
+KNOWN = frozenset(TYPES.keys() - {"sources"}) | {"none", "draft-simple"}
+KNOWN |= {"ngram-map-k", "ngram-map-k4v", "ngram-mod"}
 
 STARTERS = (
-    "--spec-type",
-    "--spec-draft-model",
-    "--spec-draft-hf",
-    "--spec-default",
-    "--lookup-cache-static",
-    "--lookup-cache-dynamic",
+    *("--spec-type", "--spec-draft-model", "--spec-draft-hf", "--spec-default"),
+    *("--lookup-cache-static", "--lookup-cache-dynamic"),
 )
 NUMBERS = ("--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "--spec-draft-p-split")
 
@@ -164,10 +143,9 @@ def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
 def drafts_alone(case: Case) -> bool:
     """Whether a draft model alone starts speculation, as in older builds."""
     version = case.launch.engine_version
-    known = catalogue(case)
-    return bool(known.behaviour("draft_model_alone_drafts", version)) or (
-        version is None and any(found.name.startswith("--draft") for found in flags(case))
-    )
+    alone = bool(catalogue(case).behaviour("draft_model_alone_drafts", version))
+    # where a file says nothing of the build and gives options of that time
+    return alone or (version is None and any(one.name.startswith("--draft") for one in flags(case)))
 
 
 def is_recent(case: Case) -> bool:
@@ -198,8 +176,8 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
     Sources: sgl-project/sglang python/sglang/srt/speculative/spec_info.py
         (SpeculativeAlgorithm.from_string); sglang 0.5.11 and 0.5.12 parsers
     """
-    found = flag(case, ALGORITHM)
-    word = (found.value or "").upper() if found is not None and not found.unresolved else ""
+    found = resolved(case, ALGORITHM)
+    word = (found.value or "").upper() if found is not None else ""
     if found is None or not word:
         return
     if word in TAKEN:

@@ -8,7 +8,7 @@ from advisor.domain.nouns import Case, Fix, Flag, Span
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flags, is_gguf, model_text
-from advisor.rules.kit.fixes import drop_fix, replace_fix, set_fix, span_fix
+from advisor.rules.kit.fixes import drop_fix, joint_fix, replace_fix, set_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, lookup_spelling
 
 _NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
@@ -26,32 +26,17 @@ def flag_needs_value(case: Case) -> Iterator[Hit]:
         --spec-draft-n-max 2
     Sources: the engines' own parsers, catalogued by release; llama-server 0.5.0, run
     """
-    for found in flags(case):
-        if (
-            found.value is not None
-            or not _NAME.fullmatch(found.raw)  # prose: "--models-preset."
-            or found.unresolved
-            or found.name in OWN_RULE
-            or found.origin != "cli"
-        ):
+    for given in flags(case):
+        if given.value is not None or given.origin != "cli" or given.name in OWN_RULE:
             continue
-        option = (
-            catalogue(case).find(lookup_spelling(found), catalogued_version(case))
-            if found.known
-            else None
-        )
+        if given.unresolved or not given.known or not _NAME.fullmatch(given.raw):
+            continue  # of the latter prose: "--models-preset."
+        option = catalogue(case).find(lookup_spelling(given), catalogued_version(case))
         if option is not None and option.takes_value and not option.many:
-            yield Hit(
-                f"{found.raw} needs a value and has none", flag=found, fix=value_of(case, found)
-            )
-
-
-def value_of(case: Case, found: Flag) -> Fix:
-    """The value, where only one can be meant."""
-    what = f"Give {found.raw} a value or remove it."
-    if found.name == "--spec-type" and "mtp" in model_text(case).lower():
-        return replace_fix(case, found, f"{found.raw} draft-mtp", what)
-    return Fix(text=what)
+            fix, what = None, f"Give {given.raw} a value or remove it."
+            if given.name == "--spec-type" and "mtp" in model_text(case).lower():
+                fix = replace_fix(case, given, f"{given.raw} draft-mtp", what)
+            yield Hit(f"{given.raw} needs a value and has none", flag=given, fix=fix or what)
 
 
 _NO_BLANKS = "Delete the spaces at the end of the line above."
@@ -124,42 +109,39 @@ def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
     Sources: python/cpython Lib/argparse.py (_parse_optional); ggml-org/llama.cpp common/arg.cpp
         (common_params_parse_ex)
     """
-    launch = case.launch
-    if launch is None:
-        return
+    launch, container = case.launch, case.launch.container
     words = (launch.model or "", *(stray.value or "" for stray in launch.strays))
     named = [match[1] for word in words if (match := _OPTION_AND_MORE.match(word))]
-    known = [
-        name
-        for name in dict.fromkeys(named)
-        if catalogue(case).find(name.replace("_", "-"), None) is not None
-    ]
+    known = [name for name in dict.fromkeys(named) if is_option(case, name)]
+    # vLLM's own chart quotes each item of extraArgs
+    quoted = container is not None and container.chart == "production-stack"
+    sure = (launch.form in SPLIT_NOWHERE or quoted) and not launch.fork
     if known:
         more = f" and {len(known) - 3} more" if len(known) > 3 else ""
         yield Hit(
             f"{', '.join(known[:3])}{more} and the value are one argument, which the server does "
             "not split",
             line=launch.line,
-            severity="error"
-            if (launch.form in SPLIT_NOWHERE or is_quoted(case)) and not launch.fork
-            else None,
+            severity="error" if sure else None,
             fix=apart(case),
             sole=all(len((one.value or "").split()) == 2 for one in launch.strays),
         )
 
 
+def is_option(case: Case, name: str) -> bool:
+    """Whether any release has an option of this name."""
+    return catalogue(case).find(name.replace("_", "-"), None) is not None
+
+
 def apart(case: Case) -> Fix:
     """Each word an item of its own, where the form of the list is known."""
-    what = "Pass the value as a separate item" + (
-        ", or write OPTION=VALUE." if case.plan.engine != "llama-server" else "."
-    )
-    joined = [
-        one
+    what = "Pass the value as a separate item"
+    what += "." if case.plan.engine == "llama-server" else ", or write OPTION=VALUE."
+    fixes = [
+        replace_fix(case, one, join_by_equals(case, one.value or ""), what)
         for one in case.launch.strays
-        if (word := _JOINED.match(one.value or "")) is not None
-        and catalogue(case).find(word[1].replace("_", "-"), None) is not None
+        if (word := _JOINED.match(one.value or "")) is not None and is_option(case, word[1])
     ]
-    fixes = [replace_fix(case, one, join_by_equals(case, one.value or ""), what) for one in joined]
     return Fix(text=what, edits=tuple(edit for fix in fixes for edit in fix.edits))
 
 
@@ -174,12 +156,6 @@ def join_by_equals(case: Case, word: str) -> str:
     ):
         return re.sub(r"\s*=\s*|\s+", "=", word, count=1)
     return word
-
-
-def is_quoted(case: Case) -> bool:
-    """Whether the chart is vLLM's own, which quotes each item of extraArgs."""
-    container = case.launch.container
-    return container is not None and container.chart == "production-stack"
 
 
 _ON = ("true", "yes", "on", "enabled")
@@ -199,26 +175,27 @@ def switch_given_a_value(case: Case) -> Iterator[Hit]:
     for name, word in case.launch.stray_switch_values:
         negated = "--no-" + name.removeprefix("--").replace("_", "-")
         has_opposite = catalogue(case).find(negated, catalogued_version(case)) is not None
-        leave = f"Write {negated}." if has_opposite else f"Leave {name} out."
+        use = negated if has_opposite else name
         place = next((one for one in flags(case) if one.raw == name), None)
         yield Hit(
             f"{name} takes no value: the server stops at '{word}'",
             flag=place,
             severity="warning" if case.launch.fork else None,
-            fix=bare(case, place, negated if has_opposite else name, word, leave),
+            fix=bare(case, place, use, word),
             versions="all catalogued releases",
             everywhere=True,
         )
 
 
-def bare(case: Case, found: Flag | None, negated: str, word: str, leave: str) -> Fix:
+def bare(case: Case, found: Flag | None, use: str, word: str) -> Fix:
     """The switch without the word, or switched off where the word says so and it can be."""
-    on = word.lower() in _ON
+    name, on = found.raw if found is not None else use, word.lower() in _ON
+    leave = f"Write {use}." if use != name else f"Leave {name} out."
     what = f"Leave '{word}' out." if on else leave
     if found is None or found.span is None or found.value_span is None or found.unresolved:
         return Fix(text=what)
     place = Span(start=found.span.start, end=max(found.span.end, found.value_span.end))
-    text = found.raw if on else negated if negated != found.raw else ""
+    text = name if on else use if use != name else ""
     return span_fix(case, place, text, what)
 
 
@@ -237,41 +214,33 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
     first: dict[str, Flag] = {}
     for found in flags(case):
         earlier = first.setdefault(found.name, found)
-        if (
-            earlier is found
-            or earlier.value == found.value
-            or found.unresolved
-            or earlier.unresolved
-        ):
+        same = earlier is found or earlier.value == found.value
+        if same or found.unresolved or earlier.unresolved:
             continue
         if _is_override(case, earlier, found):
             first[found.name] = found
             continue
         option = catalogue(case).find(lookup_spelling(found)) if found.known else None
-        if (
-            earlier.origin != found.origin
-            or option is None
-            or option.many
-            or (not option.takes_value and not {earlier.value, found.value} <= {None, "false"})
-        ):
+        if option is None or option.many or earlier.origin != found.origin:
+            continue
+        if not option.takes_value and not {earlier.value, found.value} <= {None, "false"}:
             continue
         if option.type in ("str", "flag") and option.choices is None and option.name in REPEATABLE:
             continue
         first[found.name] = found
-        said = f"{found.raw} is set twice: {_text(found)} is used, {_text(earlier)} is not"
+        message = f"{earlier.raw} is undone by the later {found.raw}"
+        what = f"Remove {earlier.raw}, or {found.raw} if the first was meant."
+        if option.takes_value:
+            was = _text(earlier)
+            message = f"{found.raw} is set twice: {_text(found)} is used, {was} is not"
+            what = f"Remove the first one ({was}), or the last if the first was meant."
+        safe = case.plan.engine in ("vllm", "sglang")
         yield Hit(
-            said if option.takes_value else f"{earlier.raw} is undone by the later {found.raw}",
+            message,
             flag=found,
             fix=together(case, earlier, found)
             if option.name in LISTS
-            else drop_fix(
-                case,
-                earlier,
-                f"Remove the first one ({_text(earlier)}), or the last if the first was meant."
-                if option.takes_value
-                else f"Remove {earlier.raw}, or {found.raw} if the first was meant.",
-                safe=case.plan.engine in ("vllm", "sglang"),
-            ),
+            else drop_fix(case, earlier, what, safe=safe),
         )
 
 
@@ -279,9 +248,8 @@ def together(case: Case, earlier: Flag, later: Flag) -> Fix:
     """Both values of an option that takes a list, in one."""
     words = dict.fromkeys(f"{earlier.value},{later.value}".split(","))
     what = f"Write {later.raw} {','.join(words)} once."
-    first, last = drop_fix(case, earlier, what), set_fix(case, later, ",".join(words), what)
-    both = bool(first.edits and last.edits)
-    return Fix(text=what, edits=(*first.edits, *last.edits) if both else ())
+    new = set_fix(case, later, ",".join(words), what)
+    return joint_fix(what, drop_fix(case, earlier, what), new)
 
 
 def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
@@ -295,13 +263,8 @@ def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
 
 LISTS = ("--spec-type",)  # takes several values with commas between them
 REPEATABLE = (
-    "--lora",
-    "--control-vector",
-    "--override-kv",
-    "--override-tensor",
-    "--lora-scaled",
-    "--allowed-origins",
-    "--middleware",
+    *("--lora", "--lora-scaled", "--control-vector", "--override-kv", "--override-tensor"),
+    *("--allowed-origins", "--middleware"),
 )
 
 
