@@ -76,12 +76,8 @@ def has_switch(case: Case, *names: str) -> bool:
 
 def unread(case: Case) -> bool:
     """Whether more flags may come from a variable, or an image that adds its own."""
-    launch = case.launch
-    return (
-        launch.image_adds_options
-        or launch.open_end
-        or any(found.unresolved for found in launch.flags)
-    )
+    launch, variable = case.launch, any(one.unresolved for one in case.launch.flags)
+    return launch.image_adds_options or launch.open_end or variable
 
 
 def integer(text: str | None) -> int | None:
@@ -89,11 +85,9 @@ def integer(text: str | None) -> int | None:
     match = re.fullmatch(r"\s*(-?\d{1,20}(?:\.\d{1,20})?)([kKmMgG]?)\s*", text or "")
     if match is None:
         return None
-    scale = {"": 1, "k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30}[
-        match[2]
-    ]
-    found = int(float(match[1]) * scale)
-    return found if abs(found) < 1 << 63 else None
+    scale = {"": 1, "k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30}
+    read = int(float(match[1]) * scale[match[2]])
+    return read if abs(read) < 1 << 63 else None
 
 
 def env(case: Case, name: str) -> str | None:
@@ -101,18 +95,15 @@ def env(case: Case, name: str) -> str | None:
     return case.launch.env_value(name)
 
 
+SPECULATION = (
+    *("--speculative-config", "--spec-method", "--spec-model", "--speculative-algorithm"),
+    *("--spec-type", "--spec-draft-model", "--spec-draft-n-max"),
+)
+
+
 def spec_flag(case: Case) -> Flag | None:
     """The flag that turns speculation on, for the place of a finding."""
-    return flag(
-        case,
-        "--speculative-config",
-        "--spec-method",
-        "--spec-model",
-        "--speculative-algorithm",
-        "--spec-type",
-        "--spec-draft-model",
-        "--spec-draft-n-max",
-    )
+    return flag(case, *SPECULATION)
 
 
 def k_flag(case: Case) -> Flag | None:
@@ -150,15 +141,8 @@ def speculates(plan: Plan) -> bool:
 def model_text(case: Case, made: bool = True) -> str:
     """All names of the model in the file; `made`: with the quantisation made at load."""
     texts = [case.plan.model or "", case.launch.model or ""]
-    names = (
-        "--model",
-        "--hf-repo",
-        "--hf-file",
-        "--model-path",
-        "--served-model-name",
-        "--alias",
-        *(("--quantization",) if made else ()),
-    )
+    names = ["--model", "--hf-repo", "--hf-file", "--model-path", "--served-model-name", "--alias"]
+    names += ["--quantization"] if made else []
     texts += [found.value or "" for found in flags(case) if found.name in names]
     return " ".join(texts)
 
@@ -181,12 +165,9 @@ def on_rocm(case: Case) -> bool | None:
     """Whether the server runs on ROCm; None where neither hardware nor image tells."""
     if case.facts.hardware is not None:
         return case.facts.hardware.vendor == "amd"
-    container = case.launch.container
-    text = (
-        f"{case.launch.version_text or ''} {container.image or ''}:{container.tag or ''}"
-        if container
-        else ""
-    )
+    container, text = case.launch.container, ""
+    if container is not None:
+        text = f"{case.launch.version_text or ''} {container.image or ''}:{container.tag or ''}"
     if "rocm" in text.lower() or "gfx" in text.lower():
         return True
     return False if "cu1" in text or "cuda" in text.lower() else None

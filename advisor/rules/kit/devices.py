@@ -17,28 +17,17 @@ from advisor.engines.arguments.fields import RANKS, depth
 
 # options of a server that is one of several nodes
 _NODES = (
-    "--node-rank",
-    "--headless",
-    "--data-parallel-start-rank",
-    "--data-parallel-address",
-    "--dist-init-addr",
-    "--master-addr",
+    *("--node-rank", "--headless", "--data-parallel-start-rank", "--data-parallel-address"),
+    *("--dist-init-addr", "--master-addr"),
 )
 _WORLD = (
-    "--tensor-parallel-size",
-    "--tp-size",
-    "--pipeline-parallel-size",
-    "--pp-size",
-    "--data-parallel-size",
-    "--dp-size",
+    *("--tensor-parallel-size", "--tp-size", "--pipeline-parallel-size", "--pp-size"),
+    *("--data-parallel-size", "--dp-size"),
 )
 _CONTAINER_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 _PROCESS_DEVICES = (
-    "CUDA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "ASCEND_RT_VISIBLE_DEVICES",
-    "ZE_AFFINITY_MASK",
+    *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    *("ASCEND_RT_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
 )
 _EVERYWHERE = ("0.0.0.0", "::", "127.0.0.1", "localhost", "*")  # addresses that every node has
 _PODS = ("kubernetes", "llmkube")
@@ -75,26 +64,14 @@ def _on_other_nodes(one: Launch, other: Launch) -> bool:
 
 def _same_device(one: Launch, other: Launch) -> bool:
     pair = (one, other)
-    pods = [
-        launch.container is not None
-        and (
-            launch.container.kind in _PLACED
-            or (
-                launch.container.kind in _PODS and (launch.container.gpus or launch.container.chart)
-            )
-        )
-        for launch in pair
-    ]
-    if any(pods):
-        return False  # a device that a pod asks for is its own
-    if any(_split_role(launch) for launch in pair) and not all(
-        _names_devices(launch) for launch in pair
-    ):
+    if any(_has_own_device(launch) for launch in pair):
+        return False
+    split = any(_split_role(launch) for launch in pair)
+    if split and not all(_names_devices(launch) for launch in pair):
         return False
     outer = [_outer(launch) for launch in pair]
-    if (outer[0] is None) != (outer[1] is None) and not all(
-        _inner(launch) or _outer(launch) for launch in pair
-    ):
+    placed = all(_inner(launch) or _outer(launch) for launch in pair)
+    if (outer[0] is None) != (outer[1] is None) and not placed:
         return False  # one is placed by its container, of the other nothing is known
     if all(ids is not None and len(ids) == 1 for ids in outer):
         # a single number is an id or a count of devices, so only equal ones are known to start with
@@ -103,15 +80,21 @@ def _same_device(one: Launch, other: Launch) -> bool:
     return bool(_used_devices(one, outer[0]) & _used_devices(other, outer[1]))
 
 
+def _has_own_device(launch: Launch) -> bool:
+    """Whether a pod asks for the server's device, or each application or model gets one."""
+    container = launch.container
+    if container is None or container.kind in _PLACED:
+        return container is not None
+    return container.kind in _PODS and bool(container.gpus or container.chart)
+
+
 def _used_devices(launch: Launch, outer: Sequence[str] | None) -> set[str]:
     """The devices that the server works on: its share of those that it sees."""
     seen = _inner(launch)
-    if (
-        seen is not None
-        and outer is not None
-        and all((at := depth(part)) is not None and at < len(outer) for part in seen)
-    ):
-        seen = [outer[int(part)] for part in seen]
+    places = [depth(part) for part in seen or ()]
+    if seen is not None and outer is not None:
+        inside = [outer[at] for at in places if at is not None and at < len(outer)]
+        seen = inside if len(inside) == len(places) else seen
     seen = seen or (list(outer) if outer else None)
     first, world = _number(launch, "--base-gpu-id") or 0, _world(launch)
     if seen is None:
@@ -132,25 +115,18 @@ def names_device(launch: Launch) -> bool:
 
 def _inner(launch: Launch) -> list[str] | None:
     """The devices that the process sees: numbers, names or variables; None for all."""
-    return _parse_list(
-        next((value for name in _PROCESS_DEVICES if (value := launch.env_value(name))), None)
-    )
+    return _parse_list(next(filter(None, map(launch.env_value, _PROCESS_DEVICES)), None))
 
 
 def _outer(launch: Launch) -> list[str] | None:
     """The devices of the container; None where there is none, or it has all."""
-    told = launch.env_value(_CONTAINER_DEVICES)
-    return _parse_list(told) or _parse_list(
-        launch.container.gpus if launch.container is not None else None
-    )
+    gpus = launch.container.gpus if launch.container is not None else None
+    return _parse_list(launch.env_value(_CONTAINER_DEVICES)) or _parse_list(gpus)
 
 
 def _parse_list(text: str | None) -> list[str] | None:
-    parts = [
-        part.strip()
-        for part in re.sub(r"^device=|[\"'\[\]]", "", (text or "").strip("\"' ")).split(",")
-    ]
-    parts = [part for part in parts if part]
+    plain = re.sub(r"^device=|[\"'\[\]]", "", (text or "").strip("\"' "))
+    parts = [part.strip() for part in plain.split(",") if part.strip()]
     return parts if parts and parts[0].lower() not in ("all", "-1", "none", "void") else None
 
 

@@ -53,13 +53,10 @@ def catalogued_version(case: Case) -> str | None:
 
 def lookup_spelling(found: Flag) -> str:
     """The spelling to look up: as on a command line, canonical for variables."""
+    dashed = found.raw.replace("_", "-")
     if found.raw.startswith("-"):
-        return found.raw.replace("_", "-")
-    return (
-        f"--{found.raw.replace('_', '-')}"
-        if found.origin != "env" and len(found.raw) > 3
-        else found.name
-    )
+        return dashed
+    return f"--{dashed}" if found.origin != "env" and len(found.raw) > 3 else found.name
 
 
 # read by `sglang serve` itself, which chooses the server by it and takes it out
@@ -177,9 +174,8 @@ def _dotted_config(case: Case) -> SpecConfig | None:
     parts = [found for found in flags(case) if found.name.startswith(prefix)]
     if not parts or any(found.unresolved for found in parts):
         return None
-    return SpecConfig(
-        parts[0], {found.name.removeprefix(prefix): scalar(found.value) for found in parts}
-    )
+    data = {found.name.removeprefix(prefix): scalar(found.value) for found in parts}
+    return SpecConfig(parts[0], data)
 
 
 def spec_keys(case: Case) -> tuple[str, ...]:

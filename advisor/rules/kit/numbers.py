@@ -7,11 +7,11 @@ dataclasses, whose types and limits the catalogue holds by release. Pydantic rea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from math import inf
 from operator import ge, gt, le, lt
-from typing import Any, NamedTuple
+from typing import Any
 
 from advisor import engines
 from advisor.domain.patterns import alternatives, lazy_re
@@ -57,23 +57,16 @@ def _family(kind: str) -> str:
 
 def _fits(kind: str, value: Any) -> bool:
     family = _family(kind)
-    if family == "list":
-        if not isinstance(value, list):
-            return False
+    if family == "list" and isinstance(value, list):
         inner = kind[5:-1] if kind.startswith("list[") else ""
         return not inner or all(wrong_type(inner, one) is None for one in value)
-    if family == "dict":
-        return isinstance(value, dict)
-    if isinstance(value, list | dict):
-        return False
-    if family == "str":
-        return isinstance(value, str)
+    if family == "dict" or isinstance(value, list | dict):
+        return family == "dict" and isinstance(value, dict)
+    if family in ("str", "list"):
+        return family == "str" and isinstance(value, str)
     if family == "bool":
-        return (
-            isinstance(value, bool)
-            or value in (0, 1)
-            or (isinstance(value, str) and value.lower() in _TRUTHS)
-        )
+        word = isinstance(value, str) and value.lower() in _TRUTHS
+        return isinstance(value, bool) or value in (0, 1) or word
     if isinstance(value, str):
         return (_INT if family == "int" else _FLOAT).fullmatch(value) is not None
     return family == "float" or isinstance(value, int) or float(value).is_integer()
@@ -90,48 +83,23 @@ def outside(limits: Iterable[str] | None, value: Any) -> str | None:
     except OverflowError:  # an integer of JSON
         number = -inf if isinstance(value, int) and value < 0 else inf
     for limit in limits or ():
-        bound = _bound(limit)
-        if bound is not None and not bound.holds(number, bound.number):
-            return f"{bound.said} {bound.number:g}"
+        bound = _LIMIT.fullmatch(limit)  # as the catalogue writes it: "Ge(ge=1)"
+        if bound is not None and not _HOLDS[bound[1]](number, float(bound[2])):
+            return f"{_LIMITS[bound[1]]} {float(bound[2]):g}"
     return None
 
 
-class _Bound(NamedTuple):
-    holds: Callable[[float, float], bool]
-    said: str
-    number: float
-
-
-_HOLDS = {
-    "Ge": (ge, "at least"),
-    "Gt": (gt, "more than"),
-    "Le": (le, "at most"),
-    "Lt": (lt, "less than"),
-}
-
-
-@lru_cache(maxsize=256)
-def _bound(limit: str) -> _Bound | None:
-    """What a limit as the catalogue writes it asks for: "Ge(ge=1)"."""
-    found = _LIMIT.fullmatch(limit)
-    return None if found is None else _Bound(*_HOLDS[found[1]], float(found[2]))
+_HOLDS = {"Ge": ge, "Gt": gt, "Le": le, "Lt": lt}
+_LIMITS = {"Ge": "at least", "Gt": "more than", "Le": "at most", "Lt": "less than"}
 
 
 # ---------------------------------------------------------------- numbers of options
 
 # the classes whose fields are options of the command line
 CONFIGS = (
-    "CacheConfig",
-    "SchedulerConfig",
-    "ParallelConfig",
-    "ModelConfig",
-    "LoRAConfig",
-    "LoadConfig",
-    "MultiModalConfig",
-    "ObservabilityConfig",
-    "UVAOffloadConfig",
-    "PrefetchOffloadConfig",
-    "VllmConfig",
+    *("CacheConfig", "SchedulerConfig", "ParallelConfig", "ModelConfig", "LoRAConfig"),
+    *("LoadConfig", "MultiModalConfig", "ObservabilityConfig", "UVAOffloadConfig"),
+    *("PrefetchOffloadConfig", "VllmConfig"),
 )
 
 
@@ -151,9 +119,7 @@ KINDS = {
 }
 
 _SIZE = lazy_re(r"(\d+(?:\.\d+)?)\s*([kKmM])?(?:i?b|\s*tok(?:en)?s?)?", re.I)
-
 _SHARE = lazy_re(r"(\d+(?:\.\d+)?)\s*%")
-
 _CUT = lazy_re(r"([+-]?\d+)\D")
 _SPELT = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),

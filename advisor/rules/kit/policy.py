@@ -29,7 +29,7 @@ from advisor.domain.question import USUAL_OUTPUT
 from advisor.perf import memory
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
-from advisor.rules.kit.case import flag, integer, is_hybrid, open_value
+from advisor.rules.kit.case import is_hybrid, number, open_value
 
 KV_BYTES = "--kv-cache-memory-bytes"
 
@@ -63,9 +63,7 @@ def _within(value: float | None, limits: list[float | None]) -> bool:
 def is_sparse_moe(case: Case) -> bool | None:
     """Whether few parameters are active (A3B); None where the model is not known."""
     model = case.facts.model
-    if model is None:
-        return None
-    return is_sparse(model, case.facts.shape)
+    return None if model is None else is_sparse(model, case.facts.shape)
 
 
 def _of(part: str, field: str) -> Callable[[Case], Any]:
@@ -80,9 +78,8 @@ def _of(part: str, field: str) -> Callable[[Case], Any]:
 
 def streams(case: Case) -> int | None:
     """Concurrent requests per replica (rounded up); None where the load is not known."""
-    if case.facts.concurrency is None:
-        return None
-    return -(-case.facts.concurrency // max(1, case.plan.dp))
+    asked = case.facts.concurrency
+    return None if asked is None else -(-asked // max(1, case.plan.dp))
 
 
 def concurrent_requests(case: Case) -> int | None:
@@ -132,13 +129,8 @@ def percent(ratio: float) -> str:
 
 _last: tuple[object, object, MemoryBill | None] = (None, None, None)
 _SIZES = (
-    "--tensor-parallel-size",
-    "--tp-size",
-    "--pipeline-parallel-size",
-    "--pp-size",
-    "--gpu-memory-utilization",
-    "--mem-fraction-static",
-    KV_BYTES,
+    *("--tensor-parallel-size", "--tp-size", "--pipeline-parallel-size", "--pp-size"),
+    *("--gpu-memory-utilization", "--mem-fraction-static", KV_BYTES),
 )
 
 
@@ -164,34 +156,25 @@ def bill(case: Case) -> MemoryBill | None:
     facts, plan = case.facts, case.plan
     if unknown_sizes(case):
         return None
-    told = _requested_kv_gib(case)
+    asked = number(case, KV_BYTES)
+    own = asked / (1 << 30) if asked else None
     if case.estimate is not None and case.estimate.memory is not None:
-        return _with_kv(case.estimate.memory, told)
-    if (
-        facts.hardware is None
-        or facts.hardware.memory_gb is None
-        or facts.quant is None
-        or facts.shape is None
-    ):
+        return _with_kv(case.estimate.memory, own)
+    if facts.hardware is None or facts.quant is None or facts.shape is None:
+        return None
+    if facts.hardware.memory_gb is None:
         return None
     if _last[0] is not facts or _last[1] is not plan:
         _last = (facts, plan, memory.bill(facts, plan))
-    return _with_kv(_last[2], told)
+    return _with_kv(_last[2], own)
 
 
-def _requested_kv_gib(case: Case) -> float | None:
-    """GiB of the KV cache per device that --kv-cache-memory-bytes asks for."""
-    found = flag(case, KV_BYTES)
-    size = integer(found.value) if found is not None else None
-    return size / (1 << 30) if size else None
-
-
-def _with_kv(found: MemoryBill | None, told: float | None) -> MemoryBill | None:
-    """The bill with the KV cache that is told, which then is not what the share leaves."""
-    if found is None or told is None or not found.kv_gib or found.kv_tokens is None:
+def _with_kv(found: MemoryBill | None, own: float | None) -> MemoryBill | None:
+    """The bill with a KV cache of so many GiB, which then is not what the share leaves."""
+    if found is None or own is None or not found.kv_gib or found.kv_tokens is None:
         return found
-    tokens = int(found.kv_tokens * told / found.kv_gib)
-    return found.model_copy(update={"kv_gib": told, "kv_tokens": tokens})
+    tokens = int(found.kv_tokens * own / found.kv_gib)
+    return found.model_copy(update={"kv_gib": own, "kv_tokens": tokens})
 
 
 def running_requests(case: Case, k: int | None = None) -> int | None:

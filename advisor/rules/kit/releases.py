@@ -18,10 +18,8 @@ from advisor.rules.kit.case import is_gguf, open_value
 from advisor.rules.kit.models import comes_before, first_release
 from advisor.rules.registry import GGUF_ENGINES, get_defect
 
-_COMPLETE = (
-    "vllm",
-    "sglang",
-)  # whose catalogues have every minor release; of llama.cpp's builds they have a few
+# whose catalogues have every minor release; of llama.cpp's builds they have a few
+_COMPLETE = ("vllm", "sglang")
 
 
 def affects(name: str, case: Case) -> bool | None:
@@ -56,11 +54,8 @@ def between(at: Release | None, since: str | None, until: str | None) -> bool | 
     if at is None:
         return None
     low, high = parse_release(since), parse_release(until)
-    return (low is None or at >= low) and (high is None or at <= _ceiling(high))
-
-
-def _ceiling(at: Release) -> Release:
-    return (*at, 1 << 30)  # 0.5.13 as an upper end includes 0.5.13.post1
+    top = (*high, 1 << 30) if high is not None else at  # 0.5.13 includes 0.5.13.post1
+    return (low is None or at >= low) and at <= top
 
 
 # ---------------------------------------------------------------- versions
@@ -78,20 +73,14 @@ def release(case: Case) -> Release | None:
     texts = [case.plan.engine_version]
     if not case.launch.emitted:
         texts = [case.launch.version_text, case.launch.engine_version]
-    for text in texts:
-        found = parse_release(text)
-        if found is not None:
-            return found
-    return None
+    return next(filter(None, map(parse_release, texts)), None)
 
 
 def _build(case: Case) -> Release | None:
-    text = case.launch.version_text
-    found = parse_release(text)
-    if found is not None and len(found) == 2:
-        return found
-    version = case.launch.engine_version
-    return build_order(version)
+    read = parse_release(case.launch.version_text)
+    if read is not None and len(read) == 2:
+        return read
+    return build_order(case.launch.engine_version)
 
 
 def build_order(version: str | None) -> Release | None:
@@ -206,9 +195,7 @@ def _values(engine: str, name: str, version: str) -> frozenset[str]:
 def is_newest(case: Case) -> bool:
     """Whether the server is the project's own image by a tag that moves with each build."""
     container = case.launch.container
-    return (
-        container is not None
-        and (container.tag or "").startswith("server")
-        and "@" not in (container.image or "")
-        and is_official(container.image or "")
-    )
+    if container is None or not (container.tag or "").startswith("server"):
+        return False
+    image = container.image or ""
+    return "@" not in image and is_official(image)

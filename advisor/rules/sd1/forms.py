@@ -79,22 +79,20 @@ def port_not_reached(case: Case) -> Iterator[Hit]:
 def ports(case: Case) -> Iterator[Hit]:
     """Ports on which nothing listens."""
     container, given = case.launch.container, flag(case, "--port")
-    if container is None or not container.ports or (given is not None and given.unresolved):
+    if container is None or (given is not None and given.unresolved):
         return
     if given is None and case.launch.fork is not None:
         return  # an image of somebody else's may have a port of its own
     port = case.plan.port or DEFAULTS[case.plan.engine]
     published = [one for one in container.ports if not one.probe]
     if published and all(one.number != port for one in published):
-        yield hit(
-            case, published[0], port, f"port {published[0].number} of the container is published"
-        )
+        what = f"port {published[0].number} of the container is published"
+        yield hit(case, published[0], port, what)
     served = any(one.probe == "Service" and one.number == port for one in container.ports)
     for probe in container.ports:
-        if served and probe.probe == "Service":
-            continue
-        if probe.probe and probe.number != port:
-            does = "sends to" if probe.probe == "Service" else "asks"
+        service = probe.probe == "Service"
+        if probe.probe and probe.number != port and not (served and service):
+            does = "sends to" if service else "asks"
             yield hit(case, probe, port, f"the {probe.probe} {does} port {probe.number}")
 
 
@@ -131,14 +129,12 @@ def hosts(case: Case) -> Iterator[Hit]:
             severity="error" if kills or is_official(container.image) else None,
             fix=set_fix(case, given, "0.0.0.0", "Listen on 0.0.0.0."),
         )
-    elif (
-        given is None
-        and container.mounts is not None  # an operator adds options of its own
-        and case.plan.engine == "sglang"
-        and env(case, "SGLANG_HOST_IP") is None
-        and is_official(container.image)
-        and not any(one.unresolved for one in flags(case))
-    ):
+        return
+    default = given is None and case.plan.engine == "sglang"
+    default = default and env(case, "SGLANG_HOST_IP") is None and is_official(container.image)
+    # an operator adds options of its own
+    whole = container.mounts is not None and not any(one.unresolved for one in flags(case))
+    if default and whole:
         what = "Add --host 0.0.0.0."
         beside = flag(case, "--port", "--model-path")
         yield Hit(

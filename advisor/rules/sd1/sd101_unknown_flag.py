@@ -28,18 +28,29 @@ PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options be
 # options of `docker run` that no engine has
 DOCKERS = frozenset(
     (
-        "-e",
-        "--env",
-        "-v",
-        "--volume",
-        "--gpus",
-        "--ipc",
-        "--shm-size",
-        "--name",
-        "--rm",
-        "--restart",
+        *(
+            "-e",
+            "--env",
+            "--env-file",
+            "-v",
+            "--volume",
+            "--gpus",
+            "--ipc",
+            "--shm-size",
+            "-it",
+            "-d",
+        ),
+        *(
+            "--name",
+            "--rm",
+            "--restart",
+            "--network",
+            "-p",
+            "--publish",
+            "--runtime",
+            "--entrypoint",
+        ),
     )
-    + ("--network", "-p", "--publish", "-it", "-d", "--runtime", "--entrypoint", "--env-file")
 )
 _GLUED = lazy_re(r"(--[A-Za-z][\w-]*?)(--[A-Za-z][\w-]*)")
 _SIGN = lazy_re(r"(--?[A-Za-z][\w-]*)[:;,](.*)")
@@ -89,16 +100,12 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
         if case.plan.engine not in CATALOGUED and not misspelt:
             continue  # a fork without a catalogue of its own
         hint = f"; the nearest is {near}" if near else ""
+        strange = len(unknown) > 2 or _SHORT.match(found.raw) is not None
         yield Hit(
             f"{case.plan.engine} has no option {found.raw}{hint}",
             flag=found,
             fix=mend(case, found, near, misspelt),
-            severity=_weight(
-                case,
-                misspelt,
-                near is None or len(unknown) > 2 or _SHORT.match(found.raw) is not None,
-                len(unknown) > 1,
-            ),
+            severity=_weight(case, misspelt, near is None or strange, len(unknown) > 1),
             versions="all catalogued releases",
             everywhere=True,
             slip=misspelt,
@@ -245,9 +252,8 @@ def nearest_option(case: Case, word: str) -> str | None:
     if near is None or word.replace("--no-", "--") != near.replace("--no-", "--"):
         return near
     other = word.replace("--no-disable-", "--enable-").replace("--no-enable-", "--disable-")
-    return (
-        other if other != word and known.find(other, version or known.newest) is not None else None
-    )
+    known_one = other != word and known.find(other, version or known.newest) is not None
+    return other if known_one else None
 
 
 def close(word: str, near: str) -> bool:

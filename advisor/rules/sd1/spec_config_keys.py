@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Flag
+from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, rule, when
+from advisor.rules.kit.case import open_value
 from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix, json_swap_fix
 from advisor.rules.kit.flags import (
     catalogue,
@@ -36,21 +37,17 @@ def spec_config_json(case: Case) -> Iterator[Hit]:
     Sources: vllm 0.19.1 to 0.33.0, parser run
     """
     read = spec_config(case)
-    if read is not None and read.data is None and not has_empty_values(read.flag):
-        yield Hit(
-            f"--speculative-config is not a JSON object: {read.error}",
-            flag=read.flag,
-            severity="warning"
-            if read.flag.value_span is None and not is_quoted(read.flag)
-            else None,
-            fix=mend_fix(case, read.flag, WHAT),
-        )
-
-
-def is_quoted(found: Flag) -> bool:
-    """Whether quotes that no shell takes away stand around an object that is whole."""
-    text = (found.value or "").strip()
-    return text[:1] == text[-1:] == "'" and problem(text[1:-1]) is None
+    if read is None or read.data is not None or has_empty_values(read.flag):
+        return
+    text = (read.flag.value or "").strip()
+    # quotes that no shell takes away may stand around an object that is whole
+    quoted = text[:1] == text[-1:] == "'" and problem(text[1:-1]) is None
+    yield Hit(
+        f"--speculative-config is not a JSON object: {read.error}",
+        flag=read.flag,
+        severity="warning" if read.flag.value_span is None and not quoted else None,
+        fix=mend_fix(case, read.flag, WHAT),
+    )
 
 
 # A key of another release or another world, and what stands in its place.
@@ -89,31 +86,27 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
         "num_speculative_tokens":2}'
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
-    read = spec_config(case)
-    keys = spec_keys(case) if read is not None and read.data is not None else ()
-    given = read.data if read is not None and read.data is not None else {}
-    for key in given:
-        if key in keys:
-            continue
+    read, keys = spec_config(case), spec_keys(case)
+    if read is None or read.data is None:
+        return
+    for key in (one for one in read.data if one not in keys):
         near = INSTEAD.get(key)
-        if near not in keys:
-            near = nearest(key, keys)
+        near = near if near in keys else nearest(key, keys)
         ever = catalogue(case).json_field("SpeculativeConfig", key, None)
         span = ever.get("span") if ever else None
         gone = f" (only {' to '.join(dict.fromkeys(span))} had it)" if span else ""
+        what = f"Use '{near}'." if near else f"Remove '{key}'."
+        free = near and near not in read.data and key not in OTHER_KIND
+        releases = f"the catalogued releases 0.19.1 to {catalogue(case).newest}"
         yield Hit(
             f"--speculative-config does not take '{key}'{gone}"
             + (f"; the nearest key is '{near}'" if near else ""),
-            flag=read.flag if read else None,
-            fix=json_rename_fix(case, read.flag if read else None, key, near, f"Use '{near}'.")
-            if near and near not in given and key not in OTHER_KIND
-            else (f"Use '{near}'." if near else f"Remove '{key}'."),
+            flag=read.flag,
+            fix=json_rename_fix(case, read.flag, key, near, what) if near and free else what,
             everywhere=ever is None,
             slip=ever is None and slip(key, near),
             sole=ever is None and is_only_near(key, near, keys),
-            versions="the catalogued releases 0.19.1 to " + catalogue(case).newest
-            if catalogued_version(case) is None
-            else "",
+            versions=releases if catalogued_version(case) is None else "",
         )
 
 
@@ -143,11 +136,9 @@ def draft_parallel_size(case: Case) -> Iterator[Hit]:
             fix=json_rename_fix(case, read.flag, own, right, f"Write '{right}'."),
         )
     size, tp = read.data.get(right), case.plan.tp
-    sized = not any(one.unresolved and one.name.endswith("tp-size") for one in case.launch.flags)
-    sized = sized and not any(
-        one.unresolved and one.name == "--tensor-parallel-size" for one in case.launch.flags
-    )
-    if not isinstance(size, int) or isinstance(size, bool) or size in (1, tp) or not sized:
+    if open_value(case, "--tensor-parallel-size", "--tp-size"):
+        return
+    if not isinstance(size, int) or isinstance(size, bool) or size in (1, tp):
         return
     what = "Leave it out, or set it to 1" + (f" or {tp}." if tp > 1 else ".")
     yield Hit(
@@ -158,12 +149,8 @@ def draft_parallel_size(case: Case) -> Iterator[Hit]:
 
 
 # "method" is SD111's; the sampling methods changed their words between releases
-JUDGED_ELSEWHERE = (
-    "method",
-    "num_speculative_tokens",
-    "rejection_sample_method",
-    "draft_sample_method",
-)
+SAMPLING = ("rejection_sample_method", "draft_sample_method")
+JUDGED_ELSEWHERE = ("method", "num_speculative_tokens", *SAMPLING)
 KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")
 
 
@@ -198,20 +185,18 @@ def spec_config_value(case: Case) -> Iterator[Hit]:
         )
     for key in KEYS:
         given, choices = read.data.get(key), spec_choices(case, key)
-        if not isinstance(given, str) or not choices:
-            continue
-        if given.lower() in {choice.lower() for choice in choices}:
-            continue
-        yield not_a_choice(
-            case,
-            read.flag,
-            key,
-            given,
-            choices,
-            where=" in --speculative-config",
-            versions=f"the newest catalogued release ({catalogue(case).newest})",
-            everywhere=given.lower() not in ever(case, key),
-        )
+        listed = {choice.lower() for choice in choices}
+        if isinstance(given, str) and choices and given.lower() not in listed:
+            yield not_a_choice(
+                case,
+                read.flag,
+                key,
+                given,
+                choices,
+                where=" in --speculative-config",
+                versions=f"the newest catalogued release ({catalogue(case).newest})",
+                everywhere=given.lower() not in ever(case, key),
+            )
 
 
 def ever(case: Case, key: str) -> frozenset[str]:
