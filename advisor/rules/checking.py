@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
 
-from advisor.domain.nouns import Case, Finding, Fix, Flag, Severity, Skipped, Span
+from advisor.domain.nouns import Case, Finding, Fix, Flag, Skipped, Span
 from advisor.domain.versions import parse_release
 from advisor.domain.vocabulary import RuleRow
 from advisor.rules.kit.releases import release, within
@@ -71,7 +71,8 @@ def _check_rows(
             else:
                 findings.append(to_finding(found, said, case))
     told = sorted(dict.fromkeys(skipped), key=lambda one: one.code)
-    return tuple(sorted(set_like(findings), key=place)), tuple(told)
+    once = {place(finding): finding for finding in findings}  # of one code and message at a place
+    return tuple(once[key] for key in sorted(once)), tuple(told)
 
 
 def speaks(row: RuleRow, case: Case, given: frozenset[str]) -> bool:
@@ -163,10 +164,10 @@ def is_version_pinned(case: Case) -> bool:
 
 def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     """Return the finding of a hit; without a pinned release its severity is at most a warning."""
-    severity = hit.severity or found.severity
-    message = hit.message
+    severity, message = hit.severity or found.severity, hit.message
     fix = Fix(text=hit.fix) if isinstance(hit.fix, str) else hit.fix
     documented = get_defect(found.defect) if found.defect else None
+    row = hit.row or {}
     pinned = not found.versioned or is_version_pinned(case)
     met = within(case, documented.since, documented.until) if documented and not pinned else None
     unnamed = release(case) is None and catalogue_speaks(case)
@@ -175,7 +176,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
             message += _assumption(case)
         else:
             old = found.code.startswith(SPELLING) and case.launch.too_old
-            severity = "info" if old else cap(severity)
+            severity = "info" if old else "warning" if severity == "error" else severity
             if fix is not None and fix.safe:  # another release may refuse what it writes
                 fix = fix.model_copy(update={"safe": False})
             versions = hit.versions or (documented.versions if documented else "")
@@ -193,9 +194,9 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         engine=case.plan.engine,
         flag=flag.name if flag else hit.flag if isinstance(hit.flag, str) else None,
         fix=certain_fix(fix, case) if hit.sole and severity == "error" else fix,
-        sources=hit.sources or tuple((hit.row or {}).get("sources") or found.sources),
+        sources=hit.sources or tuple(row.get("sources") or found.sources),
         conflicts=hit.conflicts
-        or tuple((hit.row or {}).get("conflicts") or (documented.conflicts if documented else ())),
+        or tuple(row.get("conflicts") or (documented.conflicts if documented else ())),
         effect=hit.effect,
         strength=hit.strength,
         k_max=hit.k_max,
@@ -255,16 +256,6 @@ def _why_not(case: Case) -> str:
     return f"{launch.version_text} is not in the catalogue" if named else "release not pinned"
 
 
-def cap(severity: Severity) -> Severity:
-    """Return the severity, a warning in place of an error."""
-    return "warning" if severity == "error" else severity
-
-
 def place(finding: Finding) -> tuple[str, int, int, str, str]:
     """Return the key by which findings are sorted: file, line, column, code, message."""
     return finding.file, finding.line, finding.column, finding.code, finding.message
-
-
-def set_like(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings without repetitions of one code and message at one place."""
-    return list({place(finding): finding for finding in findings}.values())

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
+from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import nearest
 from advisor.domain.vocabulary import RuleRow
 from advisor.knowledge.rule_data import table
@@ -24,6 +25,7 @@ GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 FAMILIES = ("sd1", "sd2", "sd3", "sd4", "sd5")  # one folder each
 _SECTIONS = ("Why", "Bad", "Good")
+_HEAD = lazy_re(r"^(Why|Bad|Good|Sources)(?: \(([^)\n]*)\))?:[ \n]", re.M)
 
 
 class Hit(NamedTuple):
@@ -245,14 +247,8 @@ class Defect(NamedTuple):
 def get_defect(name: str) -> Defect:
     """Return a known defect of an engine. Raises KeyError for a name that is not in the data."""
     row = table("defects")[name]
-    return Defect(
-        name,
-        row.get("since"),
-        row.get("until"),
-        row.get("note", ""),
-        tuple(row["sources"]),
-        tuple(row.get("conflicts", ())),
-    )
+    listed = tuple(row["sources"]), tuple(row.get("conflicts", ()))
+    return Defect(name, row.get("since"), row.get("until"), row.get("note", ""), *listed)
 
 
 # ---------------------------------------------------------------- discovery
@@ -314,27 +310,18 @@ def parse_doc(doc: str) -> Text:
     import inspect
 
     body = inspect.cleandoc(doc)
-    parts: dict[str, tuple[str, str]] = {}
-    heads = list(re.finditer(r"^(Why|Bad|Good|Sources)(?: \(([^)\n]*)\))?:[ \n]", body, re.M))
-    for i, head in enumerate(heads):
-        end = heads[i + 1].start() if i + 1 < len(heads) else len(body)
+    heads = list(_HEAD.finditer(body))
+    ends = [*(head.start() for head in heads[1:]), len(body)]
+    parts: dict[str, Example] = {}
+    for head, end in zip(heads, ends, strict=True):
         inner = body[head.end() : end]
         literal = body[head.end() - 1] == "\n"
-        parts[head[1]] = (
-            head[2] or "",
-            inspect.cleandoc("\n" + inner).strip() if literal else " ".join(inner.split()),
-        )
+        text = inspect.cleandoc("\n" + inner).strip() if literal else " ".join(inner.split())
+        settings = (head[2] or "").replace(" ", "").split(",")
+        parts[head[1]] = Example(text, dict(one.split("=", 1) for one in settings if one))
     summary = " ".join(body[: heads[0].start()].split()) if heads else ""
-    missing = [name for name in _SECTIONS if not parts.get(name, ("", ""))[1]]
+    missing = [name for name in _SECTIONS if name not in parts or not parts[name].text]
     if not summary or missing:
-        raise AdvisorError(
-            f"rule docstring lacks {', '.join(missing) or 'a summary'}: {body[:60]!r}"
-        )
-    return Text(
-        summary, " ".join(parts["Why"][1].split()), _example(parts["Bad"]), _example(parts["Good"])
-    )
-
-
-def _example(part: tuple[str, str]) -> Example:
-    given = dict(item.split("=", 1) for item in part[0].replace(" ", "").split(",") if item)
-    return Example(part[1], given)
+        lacks = ", ".join(missing) or "a summary"
+        raise AdvisorError(f"rule docstring lacks {lacks}: {body[:60]!r}")
+    return Text(summary, " ".join(parts["Why"].text.split()), parts["Bad"], parts["Good"])

@@ -20,19 +20,11 @@ FAMILIES = {
 def explanation(found: Rule) -> str:
     """One rule in full, as plain text."""
     text = found.text
-    lines = [
-        f"{found.code} {found.slug} ({found.severity}, {family(found.code)})",
-        "",
-        text.summary,
-        "",
-    ]
-    lines += [f"Why: {text.why}", ""]
+    lines = [f"{found.code} {found.slug} ({found.severity}, {family(found.code)})", ""]
+    lines += [text.summary, "", f"Why: {text.why}", ""]
     for name, example in (("Bad", text.bad), ("Good", text.good)):
-        lines += [
-            f"{name}{settings_text(example)}:",
-            *(f"    {line}" for line in example.text.splitlines()),
-            "",
-        ]
+        lines += [f"{name}{settings_text(example)}:"]
+        lines += [*(f"    {line}" for line in example.text.splitlines()), ""]
     lines += [f"Engines: {', '.join(found.engines) or 'all'}"]
     if found.needs:
         lines += [f"Needs: {', '.join(found.needs)} (skipped where unknown)"]
@@ -40,8 +32,7 @@ def explanation(found: Rule) -> str:
         lines += [
             "At most a warning where no catalogued release is pinned and not all of them refuse it."
         ]
-    lines += [f"Sources: {'; '.join(found.sources)}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, f"Sources: {'; '.join(found.sources)}"])
 
 
 def family(code: str) -> str:
