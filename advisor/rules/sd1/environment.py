@@ -108,8 +108,7 @@ _SPLIT = lazy_re(r"[;,|:\s]+")
 
 @rule("SD135", "warning", "catalogued", decides=True, data="compatibility.variables")
 def env_misspelt(case: Case) -> Iterator[Hit]:
-    """An environment variable that nothing reads, but for a slip of spelling, or whose value is
-    none that is read.
+    """An environment variable that nothing reads, or whose value nothing reads.
 
     Why: a variable of another name sets nothing, and no engine stops at it: the setting is lost. A
     value that is no number, or none of the words that vLLM lists, stops the server.

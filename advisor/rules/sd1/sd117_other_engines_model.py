@@ -256,8 +256,7 @@ def repositories() -> Container[str]:
 
 @rule("SD117", "error")
 def other_engines_model(case: Case) -> Iterator[Hit]:
-    """A model file of another engine: a GGUF under vLLM or SGLang, or a safetensors repository
-    under llama-server.
+    """A model file of another engine: a GGUF under vLLM, safetensors under llama-server.
 
     Why: llama-server loads GGUF alone; vLLM and SGLang load no Qwen hybrid and no MTP head from it.
     Bad: llama-server -m Qwen/Qwen3.6-35B-A3B-FP8

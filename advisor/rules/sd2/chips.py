@@ -33,8 +33,7 @@ APPLE_FIX = "Switch speculation off, or use llama-server, whose MTP runs on Meta
 )
 @when(needs="hardware")
 def chip_below_engine(case: Case) -> Iterator[Hit]:
-    """A chip that the engine's release has no kernels for, or refuses by its compute capability, or
-    does not speculate on.
+    """A chip for which the engine has no kernels, or which it refuses or does not speculate on.
 
     Why: the server ends while loading: vLLM asks for capability 7.0, from 0.20.0 on for 7.5, SGLang
     for 7.5; ROCm builds hold the architectures they were compiled for. On Apple chips SGLang drafts
@@ -131,7 +130,6 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
     if hw is None or case.launch.fork is not None:
         return
     yield from of_type(case)
-    yield from of_experts(case)
     if quant is None:
         return
     for row in rows("chips", "quant_needs"):
@@ -156,26 +154,21 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
 
 
 def of_type(case: Case) -> Iterator[Hit]:
-    """bfloat16 asked for on a device below 8.0, which vLLM refuses; SGLang takes float16 itself."""
-    asked = flag(case, "--dtype")
-    if asked is None or asked.value != "bfloat16" or case.plan.engine != "vllm":
+    """bfloat16 below capability 8.0, which vLLM refuses (SGLang takes float16 itself), or with GPTQ
+    experts in SGLang, whose scales are float16: the server stops in its first pass.
+    """
+    asked, model = flag(case, "--dtype"), case.facts.model
+    if asked is None or asked.value != "bfloat16":
         return
-    if below(case, BFLOAT16_FROM):
+    gptq = "gptq" in model_text(case).lower() or (case.plan.quantization or "").startswith("gptq")
+    if case.plan.engine == "vllm" and below(case, BFLOAT16_FROM):
         yield Hit(
             f"{hardware_name(case)} has no bfloat16: vllm asks for compute capability 8.0",
             flag=asked,
             fix=set_fix(case, asked, "half", "Write --dtype half."),
             sources=(BFLOAT16_SOURCE,),
         )
-
-
-def of_experts(case: Case) -> Iterator[Hit]:
-    """bfloat16 with GPTQ experts in SGLang, whose scales are float16."""
-    asked, model = flag(case, "--dtype"), case.facts.model
-    if asked is None or asked.value != "bfloat16" or case.plan.engine != "sglang":
-        return
-    named = "gptq" in model_text(case).lower() or (case.plan.quantization or "").startswith("gptq")
-    if named and model is not None and model.is_moe:
+    elif case.plan.engine == "sglang" and gptq and model is not None and model.is_moe:
         yield Hit(
             "SGLang's kernel for GPTQ experts takes float16 alone",
             flag=asked,

@@ -20,8 +20,7 @@ CHANNEL_WISE = ("dynamic", "w8a8", "redhat", "glm", "nvidia/", "amd/", "mxfp4", 
 @rule("SD215", "error", "vllm sglang")
 @when(needs="model")
 def block_fp8_tp(case: Case) -> Iterator[Hit]:
-    """A block-FP8 checkpoint split over so many GPUs that a shard no longer holds whole blocks of
-    128 rows.
+    """A block-FP8 checkpoint split over so many GPUs that a shard holds no whole blocks.
 
     Why: loading fails ("output size is not divisible by block_n").
     Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 8

@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import LLM, Case, Fix, Flag, Severity
+from advisor.domain.nouns import LLM, Case, Fix, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, rule, when
@@ -40,24 +40,33 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
 
 def judge(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
     """What the drafter's file, or else its name, says."""
+    home = knowledge.drafter_home(draft)
     if (kind := other_kind(case, draft)) is not None:
         yield kind
-        return
-    found = knowledge.drafter_home(draft)
-    if found is None:
+    elif home is None:
         yield from by_name(case, draft, model)
-        return
-    if found[0] == model.id:
-        return
-    _, drafter = found
-    instead = published_drafter(case, model)
-    yield Hit(
-        f"{drafter.repository} was trained for {drafter.target}, not for {model_name(case)}: its "
-        f"drafts will be rejected",
-        flag=place(case),
-        severity=severity(model, knowledge.llm_from_text(drafter.target or "")),
-        fix=its_own(case, instead),
-        sources=drafter.sources,
+    elif home[0] != model.id:
+        drafter = home[1]
+        weight = severity(model, knowledge.llm_from_text(drafter.target or ""))
+        what = f"{drafter.repository} was trained for {drafter.target}, not for {model_name(case)}"
+        yield rejected(case, model, what, weight)._replace(sources=drafter.sources)
+
+
+def rejected(case: Case, model: LLM, what: str, weight: Severity | None) -> Hit:
+    """The hit of a drafter of another model; its fix is a drafter of this very model."""
+    fits = [d for d in knowledge.drafters(model) if case.plan.engine in d.engines]
+    fits.sort(key=lambda drafter: drafter.method != case.plan.method)
+    place = flag(case, "--speculative-draft-model-path")
+    fix = Fix(text=OWN)
+    if fits:
+        use, text = fits[0].repository, f"Use {fits[0].repository}."
+        config = json_fix(case, spec_flag(case), "model", f'"{use}"', text)
+        fix = set_fix(case, place, use, text) if place is not None else config
+    return Hit(
+        f"{what}: its drafts will be rejected",
+        flag=place or spec_flag(case),
+        severity=weight,
+        fix=fix,
     )
 
 
@@ -89,50 +98,19 @@ def named_method(draft: str) -> str | None:
 
 
 def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
-    """A drafter that no file lists, whose own name says another model."""
+    """A drafter that no file lists, whose own name says another model, or another size."""
     target = target_of(draft)
-    if target is None:
-        yield from by_size(case, draft, model)
+    if target is not None:
+        if target.id != model.id and severity(model, target) is not None:
+            name = target.name or target.id
+            what = f"the drafter {draft} is named for {name}, not for {model_name(case)}"
+            yield rejected(case, model, what, "error")
         return
-    if target.id == model.id or severity(model, target) is None:
-        return
-    yield Hit(
-        f"the drafter {draft} is named for {target.name or target.id}, not for {model_name(case)}: "
-        f"its drafts will be rejected",
-        flag=place(case),
-        severity="error",
-        fix=its_own(case, published_drafter(case, model)),
-    )
-
-
-def by_size(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
-    """A drafter whose name says no known model, but the size of one."""
     sizes = [set(_SIZE.findall(name.lower())) for name in (draft, model_name(case))]
     if all(len(one) == 1 for one in sizes) and sizes[0] != sizes[1] and "eagle" in draft.lower():
-        yield Hit(
-            f"the drafter {draft} is named for a model of {sizes[0].pop().upper()}, and "
-            f"{model_name(case)} has {sizes[1].pop().upper()}: its drafts will be rejected",
-            flag=place(case),
-            severity="error",
-            fix=its_own(case, published_drafter(case, model)),
-        )
-
-
-def published_drafter(case: Case, model: LLM) -> str | None:
-    """A drafter of this very model for the engine and the method."""
-    own = [d for d in knowledge.drafters(model) if case.plan.engine in d.engines]
-    same = [d for d in own if d.method == case.plan.method]
-    return next((d.repository for d in (*same, *own)), None)
-
-
-def its_own(case: Case, instead: str | None) -> Fix:
-    """Return the fix: the drafter trained for this model."""
-    if instead is None:
-        return Fix(text=OWN)
-    what, found = f"Use {instead}.", place(case)
-    if found is not None and found.name == "--speculative-draft-model-path":
-        return set_fix(case, found, instead, what)
-    return json_fix(case, found, "model", f'"{instead}"', what)
+        theirs, own = (one.pop().upper() for one in sizes)
+        what = f"the drafter {draft} is named for a model of {theirs}, and {model_name(case)}"
+        yield rejected(case, model, f"{what} has {own}", "error")
 
 
 def severity(model: LLM, target: LLM | None) -> Severity | None:
@@ -141,8 +119,3 @@ def severity(model: LLM, target: LLM | None) -> Severity | None:
         return None
     pairs = ((target.hidden, model.hidden), (target.vocab, model.vocab))
     return "error" if any(one and other and one != other for one, other in pairs) else None
-
-
-def place(case: Case) -> Flag | None:
-    """Return the flag that names the drafter, None where none does."""
-    return flag(case, "--speculative-draft-model-path") or spec_flag(case)

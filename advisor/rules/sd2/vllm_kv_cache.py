@@ -148,8 +148,7 @@ def flashinfer_k3_fp8kv(case: Case) -> Iterator[Hit]:
 @rule("SD226", "info", "vllm", defect="vllm-async-align-assert")
 @when(methods="mtp")
 def async_align_assert(case: Case) -> Iterator[Hit]:
-    """Asynchronous scheduling with MTP and align-mode prefix caching on a hybrid, vLLM of spring
-    2026.
+    """Asynchronous scheduling, MTP and align-mode prefix caching on a hybrid, spring 2026.
 
     Why: an assertion on allocating new blocks was reported; it has not been seen on later releases.
     Bad (version=0.21.0): vllm serve Qwen/Qwen3.6-27B --async-scheduling --enable-prefix-caching

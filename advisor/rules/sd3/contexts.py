@@ -29,8 +29,7 @@ ALL_LAYERS = 90  # no known model has more
 @rule("SD303", "error", "catalogued", data="memory.kv_pool_uncertainty")
 @when(needs="hardware shape quant")
 def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
-    """One request of the configured maximum length is longer than the whole KV pool, or the context
-    that llama-server reserves for its slots larger than the device.
+    """One request of the maximum length, or what llama-server reserves, exceeds the KV pool.
 
     Why: vLLM refuses to start; SGLang cuts the length that it admits; with llama-server a part lies
     in system memory, where drafts lost (0.71x and 0.83x on an RX 9070 XT).

@@ -27,8 +27,7 @@ from advisor.rules.kit.releases import within
 )
 @when(needs="model")
 def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
-    """More sequences than a hybrid model's state cache has blocks for, or the large default at a
-    long context.
+    """More sequences than a hybrid has states for, or the large default at a long context.
 
     Why: every sequence needs a state block, and one more per draft token. With fewer blocks than
     --max-num-seqs (default 256 to 1024) graph capture aborts.

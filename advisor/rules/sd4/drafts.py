@@ -58,8 +58,7 @@ def documented_gain(case: Case) -> Iterator[Hit]:
 )
 @when(methods="mtp", needs="concurrency")
 def sglang_profile(case: Case) -> Iterator[Hit]:
-    """SGLang's MTP profile against the load: steps 3 / topk 1 / draft 4, steps 1 / topk 1 / draft
-    2, or off.
+    """SGLang's MTP profile against the load: 3 steps, topk 1, 4 drafts; 1, 1, 2; or off.
 
     Why: one stream has compute to spare for three draft tokens; with more each takes from the
     others. The profiles are recipes: what was measured goes before. On a saturated server dense
@@ -157,8 +156,7 @@ BACKEND = "TRITON_MLA"
 @rule("SD426", "warning", "vllm", decides=True, data="regime.triton_mla")
 @when(speculative=True, needs="hardware model")
 def triton_mla_verify(case: Case) -> Iterator[Hit]:
-    """Speculation with latent attention (MLA) on a GPU where vLLM has only its Triton kernel for
-    it.
+    """Speculation with latent attention (MLA) where vLLM has only its Triton kernel.
 
     Why: its Triton kernel decodes one token a request: every verify step reads the whole context
     like a prompt. On a GB10 an EAGLE head ran at 0.49 to 0.77 of the baseline speed.

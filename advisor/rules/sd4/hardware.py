@@ -51,8 +51,7 @@ _STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silic
 @rule("SD409", "warning", "gguf", decides=True, data="regime.apple_generations")
 @when(speculative=True, needs="hardware")
 def apple_llama(case: Case) -> Iterator[Hit]:
-    """Speculation with llama.cpp on Apple Silicon: it depends on the chip and on the number of
-    drafts.
+    """Speculation with llama.cpp on Apple Silicon: it depends on the chip and on k.
 
     Why: a step of 2 or 3 tokens of a K-quant reads the weights anew for every token on Metal, one
     of 4 reads them once: an M1 Max loses with 2 drafts what it gains with 3. An M4 has little

@@ -90,8 +90,7 @@ DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing mor
 @rule("SD411", "info", data="regime.low_acceptance_rate")
 @when(speculative=True, parts="facts.request")
 def low_acceptance(case: Case) -> Iterator[Hit]:
-    """Less than half of the tokens that an MTP head drafted are accepted, by the user's own
-    measurement.
+    """Less than half of an MTP head's drafts are accepted, by the user's own measurement.
 
     Why: below one half the author of a measurement with short MTP drafts calls it overhead, above
     60 % profitable. A rule of thumb: the estimate takes nothing off for it.
