@@ -172,15 +172,11 @@ def for_processor(case: Case, container: Container) -> Iterator[Hit]:
         kind = image[1].rpartition(":")[2]
         place = at(where.start + len(image[1]) - len(kind), len(kind))
     does = f"{layers.raw} does nothing" if layers is not None and told else "no GPU is used"
+    what = "Take the image that is built for the GPU, such as server-cuda."
     yield Hit(
         f"the image {container.image} has code for the processor alone: {does}",
         flag=layers,
         line=container.image_line,
         severity="warning",
-        fix=span_fix(
-            case,
-            place,
-            f"{kind}-cuda",
-            "Take the image that is built for the GPU, such as server-cuda.",
-        ),
+        fix=span_fix(case, place, f"{kind}-cuda", what),
     )

@@ -194,15 +194,11 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
     Sources: sglang 0.5.9 to 0.5.23 server_args.py
     """
     if has_switch(case, "--enable-mixed-chunk"):
+        what = "Remove it, or switch speculation off where mixed chunks matter more."
         yield Hit(
             "--enable-mixed-chunk is switched off by speculation",
             flag=flag(case, "--enable-mixed-chunk"),
-            fix=drop_fix(
-                case,
-                "--enable-mixed-chunk",
-                "Remove it, or switch speculation off where mixed chunks matter more.",
-                safe=is_release_pinned(case),
-            ),
+            fix=drop_fix(case, "--enable-mixed-chunk", what, safe=is_release_pinned(case)),
         )
 
 

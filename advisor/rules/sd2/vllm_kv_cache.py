@@ -61,15 +61,12 @@ def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
     """
     cached = fp8_kv(case) and is_hybrid(case) and case.plan.prefix_caching is not False
     if cached and affects("vllm-fp8kv-disables-prefix-caching", case):
+        what = "Remove --kv-cache-dtype fp8, or read the prefix cache hit rate in the log."
         yield Hit(
             f"fp8 KV under vLLM {version_label(case)} switched prefix caching off on a hybrid: "
             f"the hit rate was 0.0 %",
             flag=flag(case, "--kv-cache-dtype"),
-            fix=drop_fix(
-                case,
-                "--kv-cache-dtype",
-                "Remove --kv-cache-dtype fp8, or read the prefix cache hit rate in the log.",
-            ),
+            fix=drop_fix(case, "--kv-cache-dtype", what),
         )
 
 
@@ -193,15 +190,11 @@ def mamba_align_block(case: Case) -> Iterator[Hit]:
     if not is_hybrid(case) or not prefix_caching_on(case):
         return
     sure = affects("vllm-mamba-align-block", case)
+    what = "Use --max-num-batched-tokens 2048 or more, or --no-enable-prefix-caching."
     yield Hit(
         f"{budget} tokens a step are less than one hybrid cache block (at least {BLOCK['value']})",
         flag=flag(case, "--max-num-batched-tokens"),
         severity=None if sure else "warning",
-        fix=set_fix(
-            case,
-            "--max-num-batched-tokens",
-            "2048",
-            "Use --max-num-batched-tokens 2048 or more, or --no-enable-prefix-caching.",
-        ),
+        fix=set_fix(case, "--max-num-batched-tokens", "2048", what),
         versions=ALIGN.versions,
     )

@@ -71,17 +71,16 @@ def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
         how = " (if the file turns it on)"
     elif caching:
         how = "" if case.plan.prefix_caching is True else " (on by default here)"
+    what = (
+        "Add --no-enable-prefix-caching, or switch MTP off, or test answers on repeated prefixes."
+    )
     yield Hit(
         f"prefix caching{how} with MTP{k_words(case.plan)} on a hybrid under vLLM "
         f"{version_label(case)}: answers on cache hits "
         f"can be wrong{' and tool calls can leak as text' if calls_tools(case) else ''}; {unfixed}",
         flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
         severity="warning" if risky and affected is not False and caching else "info",
-        fix=caching_off_fix(
-            case,
-            "Add --no-enable-prefix-caching, or switch MTP off, or test answers on repeated "
-            "prefixes.",
-        ),
+        fix=caching_off_fix(case, what),
     )
 
 
@@ -104,16 +103,16 @@ def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
     graver = case.plan.k >= 2 or case.facts.workload == "agent"
     shared = case.facts.prefix_share or 0.0
     how = "" if case.plan.prefix_caching else " (on by default here)"
+    what = (
+        "Measure with --no-enable-prefix-caching; keep caching where prompts share several "
+        "thousand tokens."
+    )
     yield Hit(
         f"prefix caching{how} with MTP on a hybrid drops the last matched block (1,056 to 1,584 "
         "tokens) at every hit: short shared prefixes gain nothing, and decode times scatter",
         flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
         severity="info" if graver or shared >= 0.5 else None,
-        fix=caching_off_fix(
-            case,
-            "Measure with --no-enable-prefix-caching; keep caching where prompts share several "
-            "thousand tokens.",
-        ),
+        fix=caching_off_fix(case, what),
     )
 
 

@@ -251,16 +251,12 @@ def draft_slots_fill_budget(case: Case) -> Iterator[Hit]:
         return
     if flag(case, "--max-num-seqs") is None or budget > slots * sequences:
         return
+    what = f"Raise it well above {slots * sequences:,}, or lower --max-num-seqs or k."
     yield Hit(
         f"{sequences} sequences with {slots} draft slots each ({plan.method}{k_words(plan)}) use "
         f"up the {budget:,} tokens of a step: the server refuses to start",
         flag=place,
         versions="0.26.0 and later",
         everywhere=within(case, "0.26.0", None) is True,
-        fix=set_fix(
-            case,
-            place,
-            str(max(8192, 1 << (2 * slots * sequences).bit_length())),
-            f"Raise it well above {slots * sequences:,}, or lower --max-num-seqs or k.",
-        ),
+        fix=set_fix(case, place, str(max(8192, 1 << (2 * slots * sequences).bit_length())), what),
     )

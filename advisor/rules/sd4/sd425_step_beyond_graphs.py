@@ -55,15 +55,12 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
     advice = f"Draft {fits} or fewer" if fits else "Measure this load on and off"
     room = min(streams(case) or 0, case.plan.max_num_seqs or batch + 1)
     held = " that the KV pool holds" if batch < room else ""
+    what = f"{advice}, or raise --max-cudagraph-capture-size above {tokens} (costs memory)."
     yield Hit(
         f"{batch} requests{held} with k={case.plan.k} make steps of {tokens} tokens; CUDA graphs "
         f"end at {largest}" + (", and so do those of baseline steps" if batch > largest else ""),
         flag=k_flag(case),
-        fix=k_fix(
-            case,
-            fits,
-            f"{advice}, or raise --max-cudagraph-capture-size above {tokens} (costs memory).",
-        ),
+        fix=k_fix(case, fits, what),
         conflicts=(
             "long prompts are in every step and leave the graphs anyway: with 2,048 prompt and "
             "128 output tokens k=4 at 128 requests gained 1.38x (H200), with 4,358 and 1,300 "
