@@ -1,1 +1,1 @@
-"""Rules of family SD1, one rule one file."""
+"""Rules of family SD1, by subject."""

@@ -1,1 +1,1 @@
-"""Rules of family SD2, one rule one file."""
+"""Rules of family SD2, by subject."""

@@ -1,1 +1,1 @@
-"""Rules of family SD3, one rule one file."""
+"""Rules of family SD3, by subject."""

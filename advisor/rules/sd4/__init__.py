@@ -1,1 +1,1 @@
-"""Rules of family SD4, one rule one file."""
+"""Rules of family SD4, by subject."""

@@ -1,1 +1,1 @@
-"""Rules of family SD5, one rule one file."""
+"""Rules of family SD5, by subject."""
