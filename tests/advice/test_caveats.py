@@ -299,7 +299,7 @@ def test_machines_with_one_accelerator_are_linked(hardware: str, link: str | Non
 
 def test_an_answer_without_a_method_says_how_linked_machines_are_started() -> None:
     made = recommend(
-        hardware="gb10", gpus=2, tp=2, model="minimax-m2.5", quant="awq-int4", interconnect="roce"
+        hardware="gb10", gpus=2, tp=2, model="minimax-m2.7", quant="nvfp4", interconnect="roce"
     )
     assert made.candidate is None and "--node-rank" in reasons(made)
 

@@ -560,6 +560,7 @@ def test_block_drafters_of_the_published_table_can_be_asked_for(
     ("model", "method", "repository"),
     [
         ("nvidia/MiniMax-M3-NVFP4", "eagle3", "Inferact/MiniMax-M3-EAGLE3"),
+        ("minimax-m2.5", "eagle3", "thoughtworks/MiniMax-M2.5-Eagle3"),
         (
             "qwen3-vl-235b-a22b",
             "eagle3",
@@ -568,7 +569,9 @@ def test_block_drafters_of_the_published_table_can_be_asked_for(
     ],
 )
 def test_drafters_of_the_recipes_are_proposed(model: str, method: str, repository: str) -> None:
-    """vllm-project/recipes; MiniMax-M3 gained 2.1x to 2.4x with its own on B200 and B300."""
+    """vllm-project/recipes; MiniMax-M3 gained 2.1x to 2.4x with its own on B200 and B300, M2.5 up
+    to 1.79x on MI355X (vLLM blog, 2026-07-13).
+    """
     candidate = recommend(engine="vllm", model=model, hardware="b200", gpus=8).candidate
     assert candidate is not None
     assert (candidate.method, candidate.draft_model) == (method, repository)
