@@ -271,11 +271,6 @@ def _would_change(facts: Facts, verdict: decide.Verdict) -> tuple[str, ...]:
     return what_if.would_change(facts, verdict)
 
 
-def request_slots(facts: Facts) -> int | None:
-    """The slots that were asked for by number."""
-    return facts.request.max_num_seqs if facts.request is not None else None
-
-
 def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
     """The candidate's speed-up for the goal; None without a candidate, and where neither sign nor
     size is known.
@@ -300,7 +295,7 @@ def with_schedule(
     if not ranges or best.estimate is None:
         return best
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})
-    if request_slots(facts) is None:
+    if facts.request is None or facts.request.max_num_seqs is None:
         plan = limits.cap_slots(facts, plan)
     bill = memory.bill(facts, plan)  # state slots are kept for the largest k
     # what the schedule itself costs is part of it: states for the largest k, graphs that it loses

@@ -145,6 +145,10 @@ def _gpus(server: Server) -> dict[str, Any]:
 def _surroundings(server: Server) -> dict[str, Any]:
     env: dict[str, Any] = {name: _escape(value) for name, value in server.env.items()}
     env |= server.visible
+    configs = [
+        {"source": _config(server, name), "target": serving.inside(name)}
+        for name, _ in server.files
+    ]
     for name in server.secrets:
         env[name] = NotedValue(None, "taken from your shell or .env if it is set there")
     return {
@@ -154,7 +158,7 @@ def _surroundings(server: Server) -> dict[str, Any]:
             f"{server.reach}; without the address it serves the network",
         ),
         "volumes": _volumes(server),
-        **({"configs": _mounts(server)} if server.files else {}),
+        **({"configs": configs} if configs else {}),
         "environment": env,
         "healthcheck": {
             "test": ["CMD", "curl", "-fsS", server.health_url],
@@ -169,13 +173,6 @@ def _surroundings(server: Server) -> dict[str, Any]:
         "restart": "unless-stopped",
         "logging": {"driver": "local", "options": {"max-size": "50m", "max-file": "3"}},
     }
-
-
-def _mounts(server: Server) -> list[dict[str, str]]:
-    return [
-        {"source": _config(server, name), "target": serving.inside(name)}
-        for name, _ in server.files
-    ]
 
 
 def _volumes(server: Server) -> list[str]:
