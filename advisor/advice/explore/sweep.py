@@ -242,6 +242,7 @@ def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
         documented=_codes([f for f in candidate.findings if f.effect in ("loss", "caution")]),
         running=_count_running(facts, candidate.plan, estimate.terms.get("requests_verify")),
         predictable=decide.tells(estimate, goal),
+        p_objective=decide.p_objective(facts.request, estimate, "value"),
     )
 
 
@@ -278,6 +279,7 @@ def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
         memory=memory.bill(memory.replica(facts, plan), plan),
         basis=first.basis,
         running=_count_running(facts, plan, first.terms.get("requests_base")),
+        p_objective=decide.p_objective(facts.request, first, "baseline"),
     )
 
 

@@ -55,6 +55,7 @@ class Point(Frozen):
     documented: tuple[str, ...] = ()  # codes of rules whose documented losses are in the gain
     running: int | None = None  # requests that run at once in all replicas, the others wait
     predictable: bool = True  # False: neither sign nor size of the goal's change is known
+    p_objective: float | None = None  # of keeping the latency limits of the question
 
 
 class LoadPoint(Frozen):

@@ -57,7 +57,7 @@ INSTRUCTIONS = (
     "p90; what is not predictable is null. Latency limits are answered first, in `objective`."
 )
 _LONG = ("candidate", "drafter", "runners_up", "evidence", "launch_off", "launch_on")
-_POINT = ("method", "k", "predictable", "gain", "p_gain", "decision", "basis")
+_POINT = ("method", "k", "p_objective", "predictable", "gain", "p_gain", "decision", "basis")
 _FULL = Field(False, description="Everything that the command line's JSON has")
 
 

@@ -29,9 +29,10 @@ _SETTING: dict[str, Any] = {
 Shape(
     Point,
     "point",
-    "method k predictable gain p_gain utility decision output_tok_s tpot_ms ttft_ms "
+    "method k p_objective predictable gain p_gain utility decision output_tok_s tpot_ms ttft_ms "
     "accepted_length memory basis forbidden_by documented plan",
     about={
+        "p_objective": "chance of keeping the latency limits; null: none were given",
         "predictable": "false: neither sign nor size of the goal's change is known",
         "gain": "of the goal; above 1 is faster; null, with p_gain, where it is not predictable",
         "utility": "expected log gain, a loss weighing double: k is chosen by it",
@@ -43,7 +44,7 @@ Shape(
         "gain": lambda point: point.gain if point.predictable else None,
         "p_gain": lambda point: point.p_gain if point.predictable else None,
     },
-    kinds={"gain": or_null(schema_of(Interval)), "p_gain": SHARE},
+    kinds={"gain": or_null(schema_of(Interval)), "p_gain": SHARE, "p_objective": SHARE},
 )
 _LACKING = object_of({"k": schema_of(int), "why": schema_of(str)})
 Shape(

@@ -9,6 +9,7 @@ import pytest
 
 from advisor.advice.explore.compare import compare
 from advisor.advice.explore.sweep import sweep
+from advisor.advice.recommend import recommend
 from advisor.domain.nouns import Request
 from advisor.render.explore.chart import charts, higher_medians
 from advisor.render.explore.text import sweep_text
@@ -40,6 +41,21 @@ def test_sentences_and_table_name_the_same_k(asked: dict[str, Any]) -> None:
             assert f"k={best.k} is recommended where k={top.k} has a higher median" in told
         if not best.predictable:  # neither a figure nor a claim that one is higher
             assert "not predictable" in text and "higher median" not in told
+
+
+def test_a_point_has_the_chance_of_the_objective_that_recommend_has() -> None:
+    asked = Request(hardware="h100", concurrency=32, max_tpot_ms=20.0)
+    load = sweep(asked, {"concurrency": [32]}).loads[0]
+    answer = recommend(asked, what_if=False)
+    assert answer.objective is not None and answer.candidate is not None
+    points = (load.point(0), load.point(answer.candidate.k))
+    chances = [point.p_objective for point in points if point is not None]
+    assert chances == [
+        pytest.approx(answer.objective.chance_without, abs=0.01),
+        pytest.approx(answer.objective.chance, abs=0.01),
+    ]
+    bare = sweep(Request(hardware="h100"), {"concurrency": [32]}).loads[0]
+    assert {point.p_objective for point in bare.points} == {None}
 
 
 def test_a_release_that_changes_no_estimate_is_not_said_to_matter() -> None:
