@@ -10,11 +10,11 @@ import numpy as np
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays
 from advisor.perf.arrays import Floats, Ints, Mask
+from advisor.perf.encoding.own_cases import RunCases
 from advisor.prediction import own_runs
 from advisor.prediction.decision import ESTIMATED
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model
-from advisor.prediction.own_cases import RunCases
 from advisor.prediction.own_runs import Observations, Places
 from advisor.prediction.step_terms import HELD_SD
 
@@ -63,10 +63,10 @@ class Priced(NamedTuple):
         """Where the predictions of one metric lie."""
         metric = np.full(len(self.points), arrays.METRICS.index(name), dtype=np.int16)
         where = own_runs.places(self.points, self.full.replace(metric=metric))
-        sd = np.sqrt(np.maximum(self.found[name].sd ** 2 - self.held(name) ** 2, 0.0))
+        sd = np.sqrt(np.maximum(self.found[name].sd ** 2 - self.open_room(name) ** 2, 0.0))
         return Places(where, self.found[name].open, sd)
 
-    def held(self, name: str) -> Floats:
+    def open_room(self, name: str) -> Floats:
         """The part of the spread of one metric by which it is open how many requests run."""
         return np.where(self.crowded & (name == "output_tok_s"), float(HELD_SD), 0.0)
 
@@ -90,14 +90,14 @@ def with_own_runs(own: RunCases, priced: Priced, model: Model) -> Calibrated:
     levels = {name: Level(*np.zeros((3, len(tokens)))) for name in ESTIMATED}
     for context in range(int(own.context.max()) + 1):
         rows = np.flatnonzero(own.context == context)
-        here, seen = asked.take(rows), observed(own, priced, context)
+        here, seen = asked.take(rows), observe(own, priced, context)
         for name in ESTIMATED:
             level = _level(own, name, here, priced.take(own.ran(context)), context)
             for column, part in zip(levels[name], level, strict=True):
                 column[rows] = part
             if seen is None:
                 continue
-            made = own_runs.update(here.places(name), seen, held=here.held(name))
+            made = own_runs.update(here.places(name), seen, held=here.open_room(name))
             found[name] = found[name].put(rows, _shift(here.found[name], made, model))
             if name == "tpot":
                 tokens[rows] = made.accepted
@@ -107,26 +107,26 @@ def with_own_runs(own: RunCases, priced: Priced, model: Model) -> Calibrated:
     return Calibrated(found, measured, levels, tokens, told)
 
 
-def observed(own: RunCases, priced: Priced, context: int) -> Observations | None:
+def observe(own: RunCases, priced: Priced, context: int) -> Observations | None:
     """What own runs say of the model's misses in one context: each gain as a whole, and the part of
     it that their own acceptance explains. None where no run has a gain that can be predicted.
     """
-    ran, stated = priced.take(own.ran(context)), priced.take(own.stated(context))
+    ran, stated = priced.take(own.ran(context)), priced.take(own.with_acceptance(context))
     parts = []
     for name in ESTIMATED:
-        log, noise = _measured([run.gains for run in own.runs], name)
+        log, noise = _values([run.gains for run in own.runs], name)
         found, places = ran.found[name], ran.places(name)
         known = np.array([bool(run.accepted_length) for run in own.runs]) & (name != "ttft")
         accepted = np.where(known, stated.found[name].mean - found.mean, np.nan)
         usable = (found.sd > 0) & np.isfinite(log - found.mean)
         rows = np.flatnonzero(usable & np.isfinite(places.where).all(axis=1))
-        columns = (log - found.mean, np.maximum(noise, LEAST_NOISE), accepted, ran.held(name))
+        columns = (log - found.mean, np.maximum(noise, LEAST_NOISE), accepted, ran.open_room(name))
         parts.append((*places.take(rows), *(column[rows] for column in columns)))
     where, left_open, sd, *rest = map(np.concatenate, zip(*parts, strict=True))
     return Observations(Places(where, left_open, sd), *rest) if len(where) else None
 
 
-def _measured(rows: Sequence[Sequence[tuple[str, float, float]]], name: str) -> Floats:
+def _values(rows: Sequence[Sequence[tuple[str, float, float]]], name: str) -> Floats:
     """Value and sd of one metric in each row, NaN where it has none (2, M)."""
     nothing = (np.nan, np.nan)
     return np.array([next((part[1:] for part in row if part[0] == name), nothing)
@@ -164,7 +164,7 @@ def _level(own: RunCases, name: str, here: Priced, ran: Priced, context: int) ->
     """Measured over computed baselines of own plain runs, the nearest and surest most: exact but
     for its noise where one was run.
     """
-    values, noise = _measured([run.baseline for run in own.runs], name)
+    values, noise = _values([run.baseline for run in own.runs], name)
     shared = own.busy[context] if name == "output_tok_s" else 1.0
     log = np.log(values / shared / ran.baselines[name])
     rows = np.flatnonzero(np.isfinite(log))

@@ -12,10 +12,11 @@ from advisor.domain.nouns import Estimate, Facts, Goal, Interval, MemoryBill, Me
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, memory
 from advisor.perf.arrays import Floats, Mask
+from advisor.perf.encoding import own_cases
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
 from advisor.perf.sizes import device
-from advisor.prediction import own_cases, predict
+from advisor.prediction import predict
 from advisor.prediction.artefact import load
 from advisor.prediction.calibrated import Level
 from advisor.prediction.decision import ESTIMATED, goal_chances, plain_sd, token_wait

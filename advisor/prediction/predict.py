@@ -17,6 +17,7 @@ from advisor.domain.nouns import Basis, Goal
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, schedule
 from advisor.perf.arrays import Floats, Mask
+from advisor.perf.encoding.own_cases import RunCases
 from advisor.perf.regimes.setting import Setting
 from advisor.prediction import acceptance as acc
 from advisor.prediction import calibrated, documented, intervals, neighbours, own_runs, step_terms
@@ -25,7 +26,6 @@ from advisor.prediction.calibrated import Priced
 from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
 from advisor.prediction.intervals import Predicted, chance, measured_gain, posterior
 from advisor.prediction.model import Model, Raw, prepare
-from advisor.prediction.own_cases import RunCases
 from advisor.prediction.spread import REASONS, count_imputed
 from advisor.prediction.threads import one_thread, within
 
@@ -245,7 +245,7 @@ def expected_moves(
     whole = arrays.concat([points, *((own.points,) if own is not None else ())])
     every, full, _, _ = all_metrics(whole, model)
     computed = Priced(whole, full, every, {}, np.zeros(len(whole), dtype=bool))
-    seen = calibrated.observed(own, computed, 0) if own is not None else None
+    seen = calibrated.observe(own, computed, 0) if own is not None else None
     return own_runs.expected_moves(computed.take(slice(0, len(points))).places(metric), seen)
 
 

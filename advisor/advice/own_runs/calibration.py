@@ -107,25 +107,25 @@ def _run(
     slots = next((run.slots for run in (*on, *off) if run.slots), None)
     plan = {"max_num_seqs": slots} if slots else {}
 
-    def stated(name: str) -> Any:
+    def state_of(name: str) -> Any:
         return getattr(request, name) if name in setting.stated else None
 
     made = MachineRun(
         date=_date((*off, *on)),
         model=request.model,
         engine=facts.engine or "vllm",
-        engine_version=stated("engine_version"),
+        engine_version=state_of("engine_version"),
         quant=facts.quant.id if facts.quant and "quant" in setting.stated else None,
         method=setting.method if on else "none",
         k=setting.k or 0 if on else 0,
         tp=facts.tp,
-        gpus=stated("gpus"),
-        plan=plan | (machines.kept(setting.launch) if setting.launch is not None else {}),
+        gpus=state_of("gpus"),
+        plan=plan | (machines.plan_fields(setting.launch) if setting.launch is not None else {}),
         concurrency=one.concurrency or _streams(levels) or request.concurrency,
-        input_tokens=one.input_tokens or stated("ctx_tokens"),
-        output_tokens=one.output_tokens or stated("output_tokens"),
-        output_spread=stated("output_spread"),
-        workload=stated("workload"),
+        input_tokens=one.input_tokens or state_of("ctx_tokens"),
+        output_tokens=one.output_tokens or state_of("output_tokens"),
+        output_spread=state_of("output_spread"),
+        workload=state_of("workload"),
         temperature=one.temperature,
         gains={
             gain.metric: MetricGain(log=gain.log, sd=min(max(gain.sd, 1e-3), MOST_SD))

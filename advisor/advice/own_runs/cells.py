@@ -10,7 +10,7 @@ from advisor.domain.nouns import Facts, OwnRun, Plan
 from advisor.domain.sourced import sourced
 from advisor.prediction.decision import ESTIMATED
 
-SAME_LOAD = sourced(0.1, "log ratio", "own choice: as of two repeats of one arm", "chosen")
+SAME_LOAD = sourced(0.1, "log ratio", "own choice: as of two repeats of a run", "chosen")
 
 
 def same_load(loads: Iterable[tuple[float | None, float | None]]) -> bool:

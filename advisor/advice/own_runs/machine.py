@@ -58,19 +58,14 @@ Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Word = Annotated[str, Field(max_length=120)]
 
 
-def kept(plan: Plan) -> dict[str, Any]:
-    """What a machine file keeps of the plan of a launch: the fields that it states, and of further
-    flags those that a step's price depends on. No path, address or key.
-    """
-    stated = {
-        name: value for name, value in plan if name not in NOT_KEPT and value not in (None, ())
-    }
-    if plan.tp * plan.pp * plan.dp == 1:  # nothing that a launch for one device would say
-        stated = {name: value for name, value in stated.items() if name not in ("tp", "pp", "dp")}
-    if (file := plan.draft_model) and not REPOSITORY.match(file):
-        stated["draft_model"] = PurePath(file).name
-    flags = tuple((name, value) for name, value in plan.extra if name in PRICED)
-    return stated | {"extra": flags} if flags else {n: v for n, v in stated.items() if n != "extra"}
+def plan_fields(plan: Plan) -> dict[str, Any]:
+    """What is kept of a launch's plan: no path, address, key or layout of one device."""
+    apart = NOT_KEPT + (("tp", "pp", "dp") if plan.tp * plan.pp * plan.dp == 1 else ())
+    stated = {name: value for name, value in plan if name not in apart and value is not None}
+    if plan.draft_model and not REPOSITORY.match(plan.draft_model):
+        stated["draft_model"] = PurePath(plan.draft_model).name
+    stated["extra"] = tuple((name, value) for name, value in plan.extra if name in PRICED)
+    return {name: value for name, value in stated.items() if value != ()}
 
 
 def _as_plan(data: dict[str, Any]) -> dict[str, Any]:
@@ -89,7 +84,7 @@ class _MachinePart(BaseModel):
 
 
 Metric = Literal["output_tok_s", "tpot", "ttft"]
-MOST_SD = 5.0
+MOST_SD = sourced(5.0, "log ratio", "own choice: more says nothing", "chosen")
 Deviation = Annotated[float, Field(gt=0, le=MOST_SD)]
 
 
@@ -206,6 +201,7 @@ class Machine(_MachinePart):
         return tuple(self._own_run(run) for run in self.runs)
 
     def _own_run(self, run: MachineRun) -> OwnRun:
+        sd = run.baseline_sd
         return OwnRun(
             hardware=self.hardware,
             gpus=run.gpus or self.gpus,
@@ -215,8 +211,7 @@ class Machine(_MachinePart):
             accepted_length=run.tokens_per_step(),
             gains=tuple((name, gain.log, gain.sd) for name, gain in run.gains.items()),
             baseline=tuple(
-                (name, value, run.baseline_sd.get(name, 0.0))
-                for name, value in run.baseline.items()
+                (name, value, sd.get(name, 0.0)) for name, value in run.baseline.items()
             ),
             **{name: getattr(run, name) for name in AS_MEASURED},
         )

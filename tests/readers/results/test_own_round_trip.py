@@ -25,7 +25,7 @@ from advisor.advice.resolve import facts_for_request
 from advisor.cli.app import cli
 from advisor.domain.facts import OwnRun
 from advisor.domain.nouns import AdvisorError, Plan, Request
-from advisor.prediction.own_cases import as_case
+from advisor.perf.encoding.own_cases import as_case
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
 REPEATS = 2
@@ -60,7 +60,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def asked(machine: str, engine: str, load: tuple[int, int, int], **more: object) -> Request:
+def request_of(machine: str, engine: str, load: tuple[int, int, int], **more: object) -> Request:
     streams, prompt, answer = load
     fields = {"hardware": machine, "engine": engine, "concurrency": streams, "ctx_tokens": prompt,
               "output_tokens": answer, "method": "mtp"}  # fmt: skip
@@ -96,7 +96,7 @@ def arm(request: Request, point: Point, level: float, gain: float = 1.0) -> list
     ]  # fmt: skip
 
 
-def calibrated(
+def calibrate(
     request: Request, gain: float, level: float, plan: Plan | None = None, name: str = "own"
 ) -> machines.Machine:
     """A machine with one A/B of k = 2 at this load, of files that state no more than it."""
@@ -119,8 +119,8 @@ def tolerance(machine: machines.Machine) -> float:
 
 def check_cell(case: Case) -> None:
     name, engine, load, gain, spread, launched, level = case
-    request = asked(name, engine, load, output_spread=spread)
-    machine = calibrated(request, gain, level, own_launch(request) if launched else None)
+    request = request_of(name, engine, load, output_spread=spread)
+    machine = calibrate(request, gain, level, own_launch(request) if launched else None)
     bare, own = answers(request), answers(request, machine)
     measured = machine.runs[0].baseline
     for metric, unit in (("output_tok_s", "output_tok_s"), ("tpot", "tpot_ms")):
@@ -153,8 +153,8 @@ def test_every_ab_comes_back_as_what_was_measured(case: Case) -> None:
 def test_an_ab_of_several_cards_is_that_of_all_of_them(engine: str, gpus: int) -> None:
     """Split in whatever way the answer has: replicas add up to what was measured."""
     name, load = ("3090", (2, 4096, 256)) if engine == "llama-server" else ("h100", (64, 2048, 512))
-    request = asked(name, engine, load, gpus=gpus)
-    machine = calibrated(request, 1.25, 1.1)
+    request = request_of(name, engine, load, gpus=gpus)
+    machine = calibrate(request, 1.25, 1.1)
     answer = answers(request, machine)[2]
     assert abs(log(answer.output_tok_s.speedup.p50 / 1.25)) <= tolerance(machine)
     measured = machine.runs[0].baseline["output_tok_s"]
@@ -179,7 +179,7 @@ def case_of(**stated: Any) -> OwnRun:
 @pytest.mark.parametrize("field", [f for f in Plan.model_fields if f not in machines.NOT_KEPT])
 def test_what_a_run_does_not_state_is_the_questions_and_what_it_states_its_own(field: str) -> None:
     """Each field of a plan, so that one that is added later is thought of here."""
-    facts = facts_for_request(asked("h100", "vllm", (32, 2048, 512)))
+    facts = facts_for_request(request_of("h100", "vllm", (32, 2048, 512)))
     question = Plan(engine="vllm", method="mtp", k=3, max_num_seqs=32)
     value = ((1, 8, 2),) if field == "k_schedule" else OTHERWISE[field]
     gpus = value if field in ("tp", "pp", "dp") else 1
@@ -193,14 +193,14 @@ def test_what_a_run_does_not_state_is_the_questions_and_what_it_states_its_own(f
 
 
 def test_what_a_launch_states_is_kept_and_nothing_of_its_owner() -> None:
-    request = asked("h100", "vllm", (16, 2048, 512))
+    request = request_of("h100", "vllm", (16, 2048, 512))
     words = (
         "vllm serve /home/me/model --served-model-name mine --api-key sk-secret --port 8001 "
         "--no-enable-prefix-caching --max-num-seqs 24 --kv-cache-dtype fp8 --enforce-eager "
         "--chat-template /home/me/x.jinja --gpu-memory-utilization 0.8 --max-num-batched-tokens "
         '4096 --speculative-config \'{"method":"mtp","num_speculative_tokens":2}\''
     )
-    machine = calibrated(request, 1.25, 1.0, plan_in(readers.read_text(words, "a.sh"), "a.sh"))
+    machine = calibrate(request, 1.25, 1.0, plan_in(readers.read_text(words, "a.sh"), "a.sh"))
     assert machine.runs[0].plan == {
         "prefix_caching": False, "max_num_seqs": 24, "kv_cache_dtype": "fp8",
         "memory_fraction": 0.8, "max_num_batched_tokens": 4096,
@@ -213,7 +213,7 @@ def test_what_a_launch_states_is_kept_and_nothing_of_its_owner() -> None:
 
 @pytest.mark.parametrize("plan", ["{tp: 0}", "{nosuch: 1}", "{port: 80}", "{max_num_seqs: x}"])
 def test_a_plan_that_no_run_has_is_one_sentence(plan: str) -> None:
-    machine = calibrated(asked("h100", "vllm", (16, 2048, 512)), 1.25, 1.0)
+    machine = calibrate(request_of("h100", "vllm", (16, 2048, 512)), 1.25, 1.0)
     path = machines.path_of(machine.name)
     path.write_text(path.read_text().replace("  gains:", f"  plan: {plan}\n  gains:"))
     with pytest.raises(AdvisorError, match="plan"):
@@ -221,29 +221,29 @@ def test_a_plan_that_no_run_has_is_one_sentence(plan: str) -> None:
 
 
 def test_a_plan_that_ran_with_other_settings_says_so() -> None:
-    request = asked("gb10", "vllm", (16, 2048, 512))
+    request = request_of("gb10", "vllm", (16, 2048, 512))
     launch = "vllm serve m --enable-prefix-caching --max-num-seqs 16"
-    machine = calibrated(request, 1.25, 1.0, plan_in(readers.read_text(launch, "a.sh"), "a.sh"))
+    machine = calibrate(request, 1.25, 1.0, plan_in(readers.read_text(launch, "a.sh"), "a.sh"))
     said = recommend(request, machine=machine, what_if=False).reasons[0].text
     assert "ran with prefix caching on, unlike this plan" in said
-    same = calibrated(request, 1.25, 1.0, own_launch(request), "same")
+    same = calibrate(request, 1.25, 1.0, own_launch(request), "same")
     assert "unlike" not in recommend(request, machine=same, what_if=False).reasons[0].text
 
 
 def test_levels_of_two_loads_are_both_exact() -> None:
     """The nearer run does not blur the one of the very load."""
-    low, high = (asked("h100", "vllm", (streams, 2048, 512)) for streams in (8, 16))
-    calibrated(low, 1.2, 0.75)
-    machine = calibrated(high, 1.2, 1.2)
+    low, high = (request_of("h100", "vllm", (streams, 2048, 512)) for streams in (8, 16))
+    calibrate(low, 1.2, 0.75)
+    machine = calibrate(high, 1.2, 1.2)
     for request, run in zip((low, high), machine.runs, strict=True):
         answer = answers(request, machine)[2].output_tok_s
         assert answer.baseline == pytest.approx(run.baseline["output_tok_s"], rel=0.02)
 
 
 def test_two_abs_of_one_cell_are_pooled() -> None:
-    request = asked("h100", "vllm", (16, 2048, 512))
-    calibrated(request, 1.3, 1.0)
-    machine = calibrated(request, 1.1, 1.0)
+    request = request_of("h100", "vllm", (16, 2048, 512))
+    calibrate(request, 1.3, 1.0)
+    machine = calibrate(request, 1.1, 1.0)
     gain = answers(request, machine)[2].output_tok_s.speedup.p50
     assert len(machine.runs) == 2 and gain == pytest.approx((1.3 * 1.1) ** 0.5, rel=0.015)
 
@@ -259,8 +259,8 @@ def test_a_k_that_never_ran_does_not_go_before_one_that_won(
     """Unless it is surely better: k = 3 is expected to be a little faster than the k = 2 that ran,
     with an interval three times as wide. Nor does a k for each batch size.
     """
-    request = asked(name, engine, load)
-    machine = calibrated(request, 1.2, 1.0)
+    request = request_of(name, engine, load)
+    machine = calibrate(request, 1.2, 1.0)
     own = answers(request, machine)
     assert own[3].gain.p50 > own[2].gain.p50, "else this tests nothing"
     advice = recommend(request, machine=machine, what_if=False)
@@ -269,7 +269,7 @@ def test_a_k_that_never_ran_does_not_go_before_one_that_won(
 
 def test_beyond_the_bandwidth_is_refused() -> None:
     """By hand: at least 3 GB of the 35B's fp8 weights a token, 273 GB/s: below 91 tok/s."""
-    request = asked("gb10", "vllm", (1, 512, 256), quant="fp8")
+    request = request_of("gb10", "vllm", (1, 512, 256), quant="fp8")
     point = answers(request)[2]
     level = 125 / (point.output_tok_s.baseline or 1.0)
     with pytest.raises(AdvisorError, match=r"125 tok/s at 1 requests, where [\d.]+ is what the b"):

@@ -46,7 +46,7 @@ class RunCases(NamedTuple):
         start = len(self.context) + context * len(self.runs)
         return slice(start, start + len(self.runs))
 
-    def stated(self, context: int) -> slice:
+    def with_acceptance(self, context: int) -> slice:
         """Where they stand with their acceptance."""
         return self.ran(context + len(self.busy))
 
