@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple, cast
 
 from advisor import engines
+from advisor.advice.plans import cache_types, share, topology
 from advisor.advice.plans import limits as plan_limits
-from advisor.advice.plans import share, topology
 from advisor.advice.plans.methods import (
     NGRAM_FORMS,
     caching_beside,
@@ -212,7 +212,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         tokens = plan_limits.need(facts)
         plan = share.with_share(one, plan, (plan, *largest), tokens, one.concurrency or 1)
     usual = [with_method(facts, plan, m, middle_k(facts, m)) for m in methods(facts)]
-    plan = plan_limits.cap_slots(facts, plan_limits.kv_cache(facts, plan, usual))
+    plan = plan_limits.cap_slots(facts, cache_types.kv_cache(facts, plan, usual))
     widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
     return plan_limits.roomy(facts, plan, (plan, *widest))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from advisor import engines
-from advisor.advice.plans import limits, methods, propose, share
+from advisor.advice.plans import cache_types, limits, methods, propose, share
 from advisor.advice.rows.words import WRITTEN
 from advisor.domain.nouns import Facts, Plan
 from advisor.engines.traits import engines_with, traits
@@ -70,7 +70,7 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
         tokens = full.input_tokens[rows] + full.output_tokens[rows]
         plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
         open_slots, open_length = np.isnan(slots[rows]), np.isnan(length[rows])
-        plan = _fitted(facts, plan, tokens, open_slots, open_length)
+        plan = _fit_slots(facts, plan, tokens, open_slots, open_length)
         slots[rows] = plan.max_num_seqs
         if traits(plan.engine).pool == "slots":
             length[rows] = plan.max_model_len
@@ -151,36 +151,36 @@ def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
     if needed := limits.only_type(facts, plan):
         return needed
     kinds = traits(plan.engine).cache_types
-    if not kinds or not limits.reads_8_bits(facts, plan):
+    if not kinds or not cache_types.reads_8_bits(facts, plan):
         return ""
     ks = _ks(facts, plan)
     arms = [plan.model_copy(update={"k": ks[len(ks) // 2]})] if ks else []
     base = memory.without_drafts(plan)
     slots: Any = plan.max_num_seqs
-    eight = limits.needs_8_bits(facts, base, arms, np.fmin(load, slots), tokens)
+    eight = cache_types.needs_8_bits(facts, base, arms, np.fmin(load, slots), tokens)
     return np.where(eight, kinds[0], "")
 
 
-def _fitted(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_length: Mask) -> Plan:
+def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_length: Mask) -> Plan:
     """The plan with no more slots than the memory holds, and with the context that llama-server has
     room for, in the rows (N,) that do not state them.
     """
     if shares_context(plan):
         return plan.model_copy(update={"max_num_seqs": 1})  # the others come after it
     base = memory.without_drafts(plan)
-    base = base.model_copy(update={"max_num_seqs": _capped(facts, base, tokens, open_)})
+    base = base.model_copy(update={"max_num_seqs": _cap_slots(facts, base, tokens, open_)})
     made = plan.model_copy(update={"max_num_seqs": base.max_num_seqs})
     if traits(plan.engine).pool == "slots":
         widest = [made.model_copy(update={"k": max(ks)})] if (ks := _ks(facts, plan)) else []
-        arms = [arm.model_copy(update={"max_num_seqs": _capped(facts, arm, tokens, open_)})
+        arms = [arm.model_copy(update={"max_num_seqs": _cap_slots(facts, arm, tokens, open_)})
                 for arm in (base, *widest)]  # fmt: skip
         stated: Any = plan.max_model_len
         longest = limits.free_length(facts, base, arms)
         made = made.model_copy(update={"max_model_len": np.where(open_length, longest, stated)})
-    return made.model_copy(update={"max_num_seqs": _capped(facts, made, tokens, open_)})
+    return made.model_copy(update={"max_num_seqs": _cap_slots(facts, made, tokens, open_)})
 
 
-def _capped(facts: Facts, plan: Plan, tokens: Floats, open_: Mask) -> Any:
+def _cap_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask) -> Any:
     """The plan's slots, of some rows as far as the memory holds them (N,)."""
     slots: Any = plan.max_num_seqs
     room: Any = memory.room(facts, plan, tokens)

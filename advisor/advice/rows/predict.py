@@ -51,7 +51,7 @@ def predict_columns(columns: Columns, count: int) -> dict[str, list[Any]]:
 
 
 def _predict_part(columns: Columns, count: int) -> dict[str, list[Any]]:
-    asks = ~_was_run(columns, count)
+    asks = ~_runs(columns, count)
     if not asks.any():
         return predict_table.predict_columns(columns, count)
     with np.errstate(all="ignore"):
@@ -60,7 +60,7 @@ def _predict_part(columns: Columns, count: int) -> dict[str, list[Any]]:
     return predict_table.predict_columns(rows.columns, count, complete=limit)
 
 
-def _was_run(columns: Columns, count: int) -> Mask:
+def _runs(columns: Columns, count: int) -> Mask:
     """Rows that hold a result or say where it was published (N,)."""
     run = np.zeros(count, dtype=bool)
     for name in RESULTS:
