@@ -36,7 +36,7 @@ ROW_NAMES = {
     "hardware": "hardware", "model": "model", "engine": "engine", "quant": "quant",
     "gpus": "gpu_count", "concurrency": "concurrency", "ctx_tokens": "input_tokens",
     "output_tokens": "output_tokens", "workload": "workload", "prefix_share": "prefix_share",
-    "output_spread": "output_spread", "goal": "goal", "max_num_seqs": "max_num_seqs",
+    "output_spread": "output_spread", "goal": "goal",
 }  # fmt: skip
 METRICS = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 AGREE = 0.01
@@ -64,18 +64,19 @@ def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def answered(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, Point]]]:
-    """Questions that can be answered, with the points of their first method by k. Where TPOT
-    decides, both arms may have one limit of requests: that is then asked for.
+    """Questions that can be answered, with the points of their first method by k. Not those whose
+    gain is over a server that keeps a cache which drafts give up, nor those at one limit of
+    requests in both arms: a row says one server's settings.
     """
     for asked in questions(count, seed):
+        asked.pop("prefix_share", None)
         try:
             load = sweep(check_request(asked), {}).loads[0]
         except AdvisorError:
             continue
         points = [point for point in load.points if point.k and load.refusal is None]
-        if points:
-            limit = {"max_num_seqs": load.request.max_num_seqs} if load.request.max_num_seqs else {}
-            yield asked | limit, {p.k: p for p in points if p.method == points[0].method}
+        if points and load.request.max_num_seqs is None:
+            yield asked, {p.k: p for p in points if p.method == points[0].method}
 
 
 def rows_apart(count: int, seed: int) -> list[tuple[float, dict[str, str]]]:
@@ -89,7 +90,7 @@ def rows_apart(count: int, seed: int) -> list[tuple[float, dict[str, str]]]:
                 spec = {"spec_method": points[k].method, "k": str(k), "speedup_metric": metric}
                 rows.append(row | spec)
                 said.append(getattr(points[k], field).speedup.p50)
-    assert len(rows) > 3 * count
+    assert len(rows) > 2 * count
     told = [found["speedup_p50"] for found in predict(rows)]
     apart = [abs(log(row / question)) for row, question in zip(told, said, strict=True)]
     return sorted(zip(apart, rows, strict=True), key=lambda pair: -pair[0])

@@ -200,8 +200,8 @@ def _caching(
     hybrid = facts.model is not None and bool(facts.model.is_hybrid)
     own = methods.drafter(_of_one(facts), plan.method)
     beside: Any = own is None or own.prefix_caching is not False
-    if hybrid and plan.method == "mtp":
-        beside = shares & (not traits(plan.engine).states_in_pool)
+    if hybrid:
+        beside = beside & shares & (not traits(plan.engine).states_in_pool)
     open_ = plan.model_copy(update={"prefix_caching": None})
     usual = engines.get(plan.engine).effective_prefix_caching(open_, hybrid) is not False
     step, fraction = propose.step_and_share(facts)
