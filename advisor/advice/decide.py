@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.advice.explain import caveats
+from advisor.advice.objectives import meets, p_objective
 from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import unlisted
 from advisor.domain.normal import Z10, cdf
@@ -31,14 +32,13 @@ from advisor.domain.nouns import (
     Finding,
     Goal,
     Interval,
-    Objective,
     Plan,
     Request,
 )
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility
-from advisor.prediction.decision import decide_one, goal_weights, p_meets, plain_sd, token_wait
+from advisor.prediction.decision import decide_one, goal_weights, token_wait
 
 # The metrics of measured rows that speak for a goal, best first.
 GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
@@ -56,7 +56,6 @@ UNLISTED = "unlisted"  # where no launch is known for what may draft here
 UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
 UNPRICED = "unpriced"  # where the plan depends on what no estimate has in it
 LENGTHS = "lengths"  # where off depends on answers of one length, which nobody states
-EVEN = sourced(0.5, "probability", "an objective met with less is probably missed", "chosen")
 WAIT_WEIGHT = sourced(
     0.1, "share", "Policy: ten times as long a wait for the first token weighs a fifth", "chosen"
 )
@@ -326,52 +325,6 @@ def tells(estimate: Estimate | None, goal: Goal | None) -> bool:
     not.
     """
     return goal != "ttft" or estimate is None or estimate.ttft_ms.predictable
-
-
-def objective(
-    request: Request, estimate: Estimate | None, decision: Decision, *, drafts: bool
-) -> Objective | None:
-    """What becomes of the latency limits of the question; None where it has none. `drafts`: the
-    estimate is of a plan that speculates.
-    """
-    if request.max_tpot_ms is None and request.max_ttft_ms is None:
-        return None
-    on, off = (p_objective(request, estimate, run) for run in ("value", "baseline"))
-    return Objective(
-        max_tpot_ms=request.max_tpot_ms,
-        max_ttft_ms=request.max_ttft_ms,
-        met=((on if decision == "on" else off) or 0.0) >= EVEN,
-        chance=on if drafts else None,
-        chance_without=off,
-    )
-
-
-def meets(request: Request | None, estimate: Estimate | None, run: str = "value") -> bool:
-    """Whether a run ("value": with speculation, "baseline": without) is more likely than not to
-    keep to the latency objectives; none asked: yes.
-    """
-    probability = p_objective(request, estimate, run)
-    return probability is None or probability >= EVEN
-
-
-def p_objective(request: Request | None, estimate: Estimate | None, run: str) -> float | None:
-    """Probability that a run keeps to all latency objectives (the smallest of the single ones, as
-    their errors are shared); None where none was asked for.
-    """
-    if request is None or estimate is None:
-        return None
-    asked = (
-        ("tpot", request.max_tpot_ms, estimate.tpot_ms),
-        ("ttft", request.max_ttft_ms, estimate.ttft_ms),
-    )
-    chances = []
-    for name, limit, metric in asked:
-        value, span = getattr(metric, run), getattr(metric, f"{run}_range")
-        if limit is None or value is None:
-            continue
-        sd = plain_sd(name) if span is None else float(np.log(span.p90 / span.p10)) / (2 * Z10)
-        chances.append(p_meets(limit, value, sd))
-    return min(chances, default=None)
 
 
 def _objectives(request: Request | None, estimate: Estimate | None) -> Decision | None:

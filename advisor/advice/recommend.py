@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import engines
-from advisor.advice import decide, resolve, rivals
+from advisor.advice import decide, objectives, resolve, rivals
 from advisor.advice.explain import reasons
 from advisor.advice.judge import (
     PlanQuestion,
@@ -247,7 +247,7 @@ def advise(
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,
         measure_with=resolve.ab_commands(request, facts, base.plan) if best is not None else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
-        objective=decide.objective(
+        objective=objectives.objective(
             request,
             (best or _priced(facts, base)).estimate,
             verdict.decision,

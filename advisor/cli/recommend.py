@@ -95,13 +95,11 @@ def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any
     if within is price is asked["max_tpot_ms"] is asked["max_ttft_ms"] is None:
         return advice_for(asked)
     from advisor.advice.explore import within as limits  # start-up: only with objectives
-    from advisor.advice.explore.values import Rate
 
     advice = limits.with_users(advice_for(asked | limits.objectives(within) if within else asked))
     if price is None or advice.estimate is None:
         return advice
-    rate, speed = Rate(per_hour=limits.price(price)), advice.estimate.output_tok_s
-    costs = tuple(rate.cost(x) if x else None for x in (speed.baseline, speed.value))
+    costs = limits.costs(price, advice.estimate.output_tok_s)
     return advice.model_copy(update={"cost_per_million": costs})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, floor, isfinite, log10
 
-from advisor.advice.decide import EVEN
+from advisor.advice.objectives import EVEN
 from advisor.advice.plans import unlisted
 from advisor.advice.wording import span, whole_percent
 from advisor.domain.nouns import Advice, Estimate, Evidence, Reason

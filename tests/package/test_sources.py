@@ -120,7 +120,7 @@ NAMED = {"weight", "maxsize", "mode"}  # the order of reasons, caches, rights of
 # How many points a curve has, how much of a text is shown, decimals that are written
 CALLS = {"series", "printable", "excerpt", "round"}
 INSIDE = {
-    "advice/explain/reasons.py": {"_from_rules", "_from_decision"},  # the same
+    "advice/explain/reasons.py": {"_from_rules"},  # the same
     "advice/explore/compare.py": {"_default"},  # how much is shown
     "advice/explore/mixing.py": {"loads"},  # rounding
     "advice/own_runs/machine.py": {"save"},  # rights of a file

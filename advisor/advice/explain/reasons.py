@@ -13,13 +13,13 @@ from advisor.advice.decide import (
     Verdict,
     effects,
     goal_interval,
-    meets,
     vetoes,
 )
 from advisor.advice.explain import cached, caveats
 from advisor.advice.explain.difference import Answers, without_acceptance
 from advisor.advice.explain.measured import from_evidence
 from advisor.advice.explain.no_method import from_drafter, no_method
+from advisor.advice.objectives import meets
 from advisor.advice.plans import placement
 from advisor.advice.wording import name_of, reason, whole_percent
 from advisor.domain.nouns import Advice, Candidate, Estimate, Facts, Finding, Goal, Plan, Reason

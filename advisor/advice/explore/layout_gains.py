@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import exp, log
 from typing import NamedTuple
 
-from advisor.advice import decide
+from advisor.advice import decide, objectives
 from advisor.advice.explore.layouts import ClassResult, Instance, Kind, PlanLayout, memory_gib
 from advisor.advice.explore.mix import WorkMix
 from advisor.advice.explore.mixing import (
@@ -156,7 +156,7 @@ def _p_objective(
             for name in ("tpot_ms", "ttft_ms")
         }
     )
-    return decide.p_objective(server.draft.each[place].request, here, "value")
+    return objectives.p_objective(server.draft.each[place].request, here, "value")
 
 
 def _p_gain(

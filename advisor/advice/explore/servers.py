@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.advice import decide, judge, resolve
+from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.explore.layouts import memory_gib
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mixing import Times, average, chance_of_all, mix_estimates, times
@@ -189,7 +189,7 @@ def _decide(
     choices = [
         i
         for i in allowed
-        if all(decide.meets(f.request, column[i].estimate) for f, column in pairs)
+        if all(objectives.meets(f.request, column[i].estimate) for f, column in pairs)
     ] or allowed
     gains = {i: _gain(draft, columns, i) for i in choices}
     samples = [np.zeros(utility.SAMPLES)]
@@ -220,7 +220,7 @@ def _objective(
     least: list[float] = []
     for run in ("value", "baseline"):
         chances = [
-            decide.p_objective(facts.request, column[index].estimate, run)
+            objectives.p_objective(facts.request, column[index].estimate, run)
             for facts, column in zip(draft.each, columns, strict=True)
         ]
         known = [p for p in chances if p is not None]

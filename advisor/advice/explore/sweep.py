@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, product
 from typing import TYPE_CHECKING, NamedTuple
 
-from advisor.advice import decide, judge, resolve
+from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.explore.axes import Axes, axes
 from advisor.advice.explore.k_ranges import LoadFacts, k_ranges
 from advisor.advice.explore.values import LoadPoint, Point, Setting, Sweep, Value, break_evens
@@ -242,7 +242,7 @@ def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
         documented=_codes([f for f in candidate.findings if f.effect in ("loss", "caution")]),
         running=_count_running(facts, candidate.plan, estimate.terms.get("requests_verify")),
         predictable=decide.tells(estimate, goal),
-        p_objective=decide.p_objective(facts.request, estimate, "value"),
+        p_objective=objectives.p_objective(facts.request, estimate, "value"),
     )
 
 
@@ -279,7 +279,7 @@ def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
         memory=memory.bill(memory.replica(facts, plan), plan),
         basis=first.basis,
         running=_count_running(facts, plan, first.terms.get("requests_base")),
-        p_objective=decide.p_objective(facts.request, first, "baseline"),
+        p_objective=objectives.p_objective(facts.request, first, "baseline"),
     )
 
 

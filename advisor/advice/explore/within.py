@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from advisor.advice import decide
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.mix import milliseconds
 from advisor.advice.explore.sweep import pin_choices, sweep
-from advisor.advice.explore.values import Bound, LoadPoint, Within
-from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Method, Request
+from advisor.advice.explore.values import Bound, LoadPoint, Rate, Within
+from advisor.advice.objectives import p_objective
+from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Method, MetricEstimate, Request
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
 
@@ -115,7 +115,7 @@ class _Try:
         self.chance: float | None = None  # of keeping to the objectives
         self.slots: int | None = None  # requests that run at once, where others wait unasked
         if (point := load.point(k, method)) is not None:
-            self.chance = decide.p_objective(load.request, cast(Any, point), "value")
+            self.chance = p_objective(load.request, cast(Any, point), "value")
             waits = point.running is not None and point.running < self.size
             if waits and load.request.max_ttft_ms is None:  # which holds the wait of the others
                 self.slots = point.running
@@ -180,3 +180,9 @@ def price(text: str) -> float:
             f"'{printable(text, 40)}': write a price as 2.10/h, for the whole machine"
         )
     return money
+
+
+def costs(text: str, speed: MetricEstimate) -> tuple[float | None, ...]:
+    """Of a million output tokens at a price as told, without speculation and with it."""
+    rate = Rate(per_hour=price(text))
+    return tuple(rate.cost(x) if x else None for x in (speed.baseline, speed.value))

@@ -210,32 +210,24 @@ def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
 
 
 def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
-    """One sentence on the machine and on what its runs changed: median and 80 % interval, before
-    and after.
-    """
+    """One sentence on the machine and on what its runs changed: median and 80 % interval."""
     count = len(machine.runs)
     edited = ", edited by hand since they were measured" if machine.is_edited else ""
-    head = (
-        f"Calibrated with machine '{machine.name}' ({count} own run{'s' if count > 1 else ''}, "
-        f"newest {machine.newest}{edited})"
-    )
+    head = f"Calibrated with machine '{machine.name}' ({count} own run{'s' if count > 1 else ''}, "
+    head += f"newest {machine.newest}{edited})"
     gains = gain_changes(advice)[:2]
     changes = "; ".join(
-        f"{change.metric} gain {_interval_text(change.after)}, "
-        f"{_interval_text(change.before)} without them"
-        for change in gains
+        f"{x.metric} gain {_interval_text(x.after)}, {_interval_text(x.before)} without them"
+        for x in gains
     )
     text = f"{head}: {changes}." if changes else f"{head}."
-    unlike = cells.unlike(advice.facts, advice.candidate) if advice.candidate is not None else ()
-    if unlike:
+    plan = advice.candidate
+    if unlike := cells.unlike(advice.facts, plan) if plan is not None else ():
         text += f" What was measured at this load ran with {', '.join(unlike)}, unlike this plan."
-    brief, doubts = "", _far_off(advice)
-    if gains and not unlike and not doubts:
-        first = gains[0]
-        brief = (
-            f"calibrated with '{machine.name}' ({count} own run{'s' if count > 1 else ''}): "
-            f"{first.metric} {first.after.p50:.2f}x; {first.before.p50:.2f}x without"
-        )
+    doubts, brief = _far_off(advice), ""
+    if gains and not (unlike or doubts):
+        metric, before, now = gains[0]
+        brief = f"your own runs: {metric} {now.p50:.2f}x; {before.p50:.2f}x without them"
     return Reason(text=text + doubts, weight=100.0, brief=brief)
 
 

@@ -1,0 +1,61 @@
+"""Latency limits of a question: how likely each run keeps them, and whether the one to start does.
+
+What it does not know: anything but means; the 99th percentile is not predicted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from advisor.domain.normal import Z10
+from advisor.domain.nouns import Decision, Estimate, Objective, Request
+from advisor.domain.sourced import sourced
+from advisor.prediction.decision import p_meets, plain_sd
+
+EVEN = sourced(0.5, "probability", "an objective met with less is probably missed", "chosen")
+
+
+def objective(
+    request: Request, estimate: Estimate | None, decision: Decision, *, drafts: bool
+) -> Objective | None:
+    """What becomes of the latency limits of the question; None where it has none. `drafts`: the
+    estimate is of a plan that speculates.
+    """
+    if request.max_tpot_ms is None and request.max_ttft_ms is None:
+        return None
+    on, off = (p_objective(request, estimate, run) for run in ("value", "baseline"))
+    return Objective(
+        max_tpot_ms=request.max_tpot_ms,
+        max_ttft_ms=request.max_ttft_ms,
+        met=((on if decision == "on" else off) or 0.0) >= EVEN,
+        chance=on if drafts else None,
+        chance_without=off,
+    )
+
+
+def meets(request: Request | None, estimate: Estimate | None, run: str = "value") -> bool:
+    """Whether a run ("value": with speculation, "baseline": without) is more likely than not to
+    keep to the latency objectives; none asked: yes.
+    """
+    probability = p_objective(request, estimate, run)
+    return probability is None or probability >= EVEN
+
+
+def p_objective(request: Request | None, estimate: Estimate | None, run: str) -> float | None:
+    """Probability that a run keeps to all latency objectives (the smallest of the single ones, as
+    their errors are shared); None where none was asked for.
+    """
+    if request is None or estimate is None:
+        return None
+    asked = (
+        ("tpot", request.max_tpot_ms, estimate.tpot_ms),
+        ("ttft", request.max_ttft_ms, estimate.ttft_ms),
+    )
+    chances = []
+    for name, limit, metric in asked:
+        value, span = getattr(metric, run), getattr(metric, f"{run}_range")
+        if limit is None or value is None:
+            continue
+        sd = plain_sd(name) if span is None else float(np.log(span.p90 / span.p10)) / (2 * Z10)
+        chances.append(p_meets(limit, value, sd))
+    return min(chances, default=None)
