@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 
 from advisor.domain.paths import models_dir
-from advisor.lab.evaluation import calibrated, owner_spread, scores, tables
+from advisor.lab.evaluation import calibrated, tables
 from advisor.lab.evaluation.calibrated import Reach, Scores
 from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.evaluation.targets import percent, targets
@@ -59,30 +59,9 @@ def card(evaluation: Evaluation) -> str:
         targets=targets(evaluation),
         trained=training_scores(),
         groups=GROUPS,
-        spread=_spread(evaluation),
         own=_own_runs(calibrated.exams(rows, kernels), calibrated.reach(rows, kernels)),
         **{name: getattr(tables, name)(evaluation) for name in FROM_EVALUATION},
     )
-
-
-def _spread(evaluation: Evaluation) -> dict[str, Any]:
-    """What owners of one setting measured differently."""
-    e = evaluation.examples
-    seen = owner_spread.compare(e, evaluation.shipped, scores.scored_rows(e))
-    errors = seen.lines.items()
-    called = seen.called.items()
-    return {
-        "owners": seen.owners,
-        "errors": [
-            [name, n, percent(middle), percent(mean), f"x{width:.2f}"]
-            for name, (n, middle, mean, width) in errors
-        ],
-        "called": [
-            [name, f"{lost} of {seen.losses}", f"{gained} of {seen.gains}"]
-            for name, (lost, gained) in called
-        ],
-        "chosen": [[name, seen.sweeps, *map(percent, each)] for name, each in seen.regret.items()],
-    }
 
 
 def _own_runs(exams: Sequence[Scores], most: Reach) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from advisor.domain.paths import models_dir
 from advisor.lab.arrays import Floats
 from advisor.lab.evaluation import baselines as baseline_models
-from advisor.lab.evaluation import calibrated, card, own_decisions, targets
+from advisor.lab.evaluation import calibrated, card, targets
 from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.progress import bar
 from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, train
@@ -53,8 +53,8 @@ def run_calibrated() -> str:
         kernels = calibrated.kernels_by_owner(rows)
         parts = (
             card.own_runs(calibrated.exams(rows, kernels), calibrated.reach(rows, kernels)),
-            own_decisions.summary(own_decisions.decisions(rows, kernels)),
-            own_decisions.as_thresholds(calibrated.fit_kernel(rows)),
+            calibrated.off_bounds(rows, kernels),
+            calibrated.as_thresholds(calibrated.fit_kernel(rows)),
         )
         return "\n\n".join(parts)
 
