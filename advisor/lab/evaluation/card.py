@@ -34,8 +34,8 @@ PAGES = jinja2.Environment(
 TEMPLATE = PAGES.get_template("card.md.j2", globals={"table": table})
 TRAINED = {"on": "loss_on", "off": "loss_off", "measure": "measure", "gap": "gain_curve"}
 FROM_EVALUATION = (
-    "decisions", "frontier", "models", "two_regret", "splits", "kinds", "derived_metrics", "losses",
-    "chances", "bases", "acceptance", "seeds", "by_source",
+    "decisions", "frontier", "models", "two_regret", "splits", "kinds", "chances", "bases",
+    "acceptance", "by_source",
 )  # fmt: skip
 
 

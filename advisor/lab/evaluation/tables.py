@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from advisor.knowledge import store as knowledge
-from advisor.lab.arrays import Flags, Floats, Words
+from advisor.lab.arrays import Floats, Words
 from advisor.lab.evaluation import metrics, scores
 from advisor.lab.evaluation.baselines import fixed_k
 from advisor.lab.evaluation.calibrated import Scores
@@ -22,8 +22,6 @@ CLASS_WORDS = (
     "integrated",
 )  # fmt: skip
 ON_BOUNDS = (0.75, 0.80, 0.85, 0.88, 0.90, 0.91, 0.92)
-SEEDS = ("seed000", "seed001", "seed004", "repo2x3090")
-SMALL = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
 STATED = {"known": "used where stated", "unknown": "ignored"}
 
 
@@ -169,60 +167,6 @@ def _breakdown(found: Evaluation, labels: Words) -> Table:
     return lines
 
 
-def derived_metrics(found: Evaluation) -> Table:
-    """TPOT and TTFT pairs that follow from both arms' columns."""
-    e, lines = found.examples, Table()
-    for metric in ("output_tok_s", "request_tok_s", "tpot", "ttft"):
-        pick = e.metric == metric
-        error, folds = metrics.ape(e.log_speedup, found.shipped.median)[pick], e.fold[pick]
-        mean = percent(metrics.group_average(error, folds).value)
-        lines.append([metric, pick.sum(), len(np.unique(folds)), _median_error(error), mean])
-    return lines
-
-
-def losses(found: Evaluation) -> Table:
-    """What goes with losses, and how many of them were seen coming."""
-    e, o, rows = found.examples, found.shipped, scores.scored_rows(found.examples)
-    weight = row_weight(e.rig)
-    off = knowledge.threshold("decision_off_p_gain").value
-    lines: Table = []
-
-    def share(part: Flags, whole: Flags) -> str:
-        return percent(float(weight[part].sum() / weight[whole].sum()), 0) if whole.any() else "-"
-
-    for name, mark in _marks(found).items():
-        pick = rows & mark
-        lost = pick & (e.log_speedup < 0)
-        if pick.any():
-            seen = (share(lost & (o.p_gain <= off), lost), share(lost & (o.low < 0), lost))
-            lines.append([name, pick.sum(), lost.sum(), share(lost, pick), *seen])
-    return lines
-
-
-def _marks(found: Evaluation) -> dict[str, Flags]:
-    """What may go with losses."""
-    e = found.examples
-    _, full = prepare(e.points)
-    small = full.is_path(*SMALL)
-    length = np.where(np.isnan(full.given_length), 1 + full.k * full.given_rate, full.given_length)
-    cached = (e.points.prefix_caching > 0) & (full.is_hybrid > 0) & ~small
-    wide = small & (full.concurrency * full.verify_tokens > 8)
-    return {
-        "all": np.ones(len(e), dtype=bool),
-        "MTP": e.method == "mtp",
-        "separate draft model or n-gram": np.isin(e.method, ["draft_model", "ngram"]),
-        "DFlash": e.method == "dflash",
-        "llama.cpp or MLX, more than 8 verified tokens a step": wide,
-        "llama.cpp or MLX, more than one stream": small & (full.concurrency > 1),
-        "vLLM or SGLang, 8 streams or more": ~small & (full.concurrency >= 8),
-        "stated acceptance below 50 %": (length - 1) / np.maximum(full.k, 1) < 0.5,
-        "creative or chat": np.isin(full.workload, [1, 7]),
-        "context of 32k tokens or more": full.depth_tokens >= 32768,
-        "prefix caching on, hybrid model, vLLM or SGLang": cached,
-        "Apple GPU": np.char.find(e.hardware, "apple") >= 0,
-    }
-
-
 def by_source(found: Evaluation) -> Table:
     """Each left-out source: how many rows, the means, the errors and the coverage."""
     e, o, rows = found.examples, found.shipped, scores.scored_rows(found.examples)
@@ -235,21 +179,6 @@ def by_source(found: Evaluation) -> Table:
         errors = [percent(float(metrics.ape(y, guess).mean())) for guess in (median, hidden)]
         counts = (pick.sum(), e.acceptance_known[pick].sum())
         lines.append([fold, *counts, *means, *errors, percent(float(inside), 0)])
-    return lines
-
-
-def seeds(found: Evaluation) -> Table:
-    """The user's own documents, predicted without them."""
-    e, o = found.examples, found.shipped
-    lines: Table = []
-    for i in np.flatnonzero(np.isin(e.source, SEEDS) & e.primary):
-        y = e.log_speedup[i]
-        inside = "yes" if o.low[i] <= y <= o.high[i] else "no"
-        interval = " to ".join(f"{np.exp(value[i]):.2f}" for value in (o.low, o.median, o.high))
-        case = [values[i] for values in (e.run_id, e.hardware, e.engine, e.method)]
-        load = [f"{values[i]:.0f}" for values in (e.points.k, e.points.concurrency)]
-        figures = [f"{np.exp(y):.2f}", interval, f"{o.p_gain[i]:.2f}", inside]
-        lines.append([*case, *load, e.metric[i], *figures])
     return lines
 
 
