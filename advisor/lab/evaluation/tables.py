@@ -7,7 +7,6 @@ import numpy as np
 from advisor.knowledge import store as knowledge
 from advisor.lab.arrays import Floats, Words
 from advisor.lab.evaluation import metrics, scores
-from advisor.lab.evaluation.baselines import fixed_k
 from advisor.lab.evaluation.calibrated import Scores
 from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.evaluation.targets import errors_of, percent
@@ -42,7 +41,7 @@ def regret(found: Evaluation, mean: Floats, rule: metrics.Rule | None = None) ->
 
 def two_regret(found: Evaluation) -> str:
     """Regret of always two draft tokens."""
-    return " / ".join(regret(found, found.shipped.median, fixed_k(2)))
+    return " / ".join(regret(found, found.shipped.median, lambda _, k: int(np.abs(k - 2).argmin())))
 
 
 def models(found: Evaluation) -> Table:
