@@ -62,9 +62,7 @@ WAIT_WEIGHT = sourced(
 
 
 class Verdict(NamedTuple):
-    """What was decided: `best` indexes the candidates (the most promising speculative one), `rule`
-    names the deciding step.
-    """
+    """What was decided: `best` indexes the candidates, `rule` names the deciding step."""
 
     decision: Decision
     best: int | None
@@ -99,9 +97,7 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
 
 
 def _proven(facts: Facts, candidates: Sequence[Candidate], best: int) -> int:
-    """The best plan, or one that the user's own A/B showed to win at this load where the best was
-    never run there and is not surely better.
-    """
+    """The best plan, or one that the user's own A/B showed to win here, where that is not sure."""
     won = measured_here(facts, GOAL_METRICS[facts.goal or "balanced"])
     plans = [(candidate.plan.method, candidate.plan.k) for candidate in candidates]
     shown = [i for i in allowed_candidates(candidates) if won.get(plans[i])]
@@ -189,9 +185,7 @@ def _surest(
 
 
 def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:
-    """The speculative candidates that no finding forbids, within the largest k that the documented
-    sweeps allow.
-    """
+    """The speculative candidates that no finding forbids, within the documented limits of k."""
     return _within_k_limits(candidates, _free(candidates))
 
 
@@ -213,9 +207,7 @@ def effects(findings: Sequence[Finding], effect: str) -> tuple[Finding, ...]:
 
 
 def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
-    """The 80 % interval of the speed-up that the goal looks at (balanced: the weighted geometric
-    mean).
-    """
+    """The 80 % interval of the goal's speed-up (balanced: the weighted geometric mean)."""
     if estimate is None:
         return Interval(p10=1.0, p50=1.0, p90=1.0)
     weights = goal_weights(goal, np.array([paid_share(estimate)]))[:, 0]
@@ -260,9 +252,7 @@ def _wait(estimate: Estimate | None, goal: Goal) -> float:
 
 
 def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]:
-    """Fill in expected utility and expected regret (both in log speed-up; no speculation is the
-    zero).
-    """
+    """Fill in expected utility and regret, both in log speed-up; no speculation is the zero."""
     samples, worth = [], []
     for i, candidate in enumerate(candidates):
         if candidate.estimate is None:
@@ -295,9 +285,7 @@ def _within_k_limits(candidates: Sequence[Candidate], eligible: list[int]) -> li
 
 
 def _least_beyond(candidates: Sequence[Candidate]) -> list[int]:
-    """The plans that no finding forbids and that most limits of k allow, of those that are not
-    within all.
-    """
+    """The plans beyond some limit of k that most limits allow, of those that nothing forbids."""
     counts = {
         i: sum(bool(f.k_max is not None and f.k_max < candidates[i].plan.k) for f in limits)
         for i in _free(candidates)
@@ -321,16 +309,12 @@ def _documented_k(candidates: Sequence[Candidate], eligible: Sequence[int]) -> i
 
 
 def tells(estimate: Estimate | None, goal: Goal | None) -> bool:
-    """Whether sign or size of the goal's change is known: those of the first token's time often are
-    not.
-    """
+    """Whether sign and size of the goal's change are known: often not for the first token."""
     return goal != "ttft" or estimate is None or estimate.ttft_ms.predictable
 
 
 def _objectives(request: Request | None, estimate: Estimate | None) -> Decision | None:
-    """on or off where one run is clearly likelier to meet the latency objectives; None where they
-    do not tell the runs apart.
-    """
+    """on or off where one run is clearly likelier to meet the latency objectives; else None."""
     on, off = (p_objective(request, estimate, run) for run in ("value", "baseline"))
     if on is None or off is None:
         return None

@@ -44,9 +44,7 @@ _CHIP = "SD268"  # the engine does not run on this accelerator at all
 
 
 class PlanQuestion(NamedTuple):
-    """What is judged to answer one question: its facts, the plan without speculation, and those
-    with it that fit.
-    """
+    """What is judged: facts, the plan without speculation, and those with it that fit."""
 
     facts: Facts
     base: Candidate
@@ -56,9 +54,7 @@ class PlanQuestion(NamedTuple):
 
 
 def candidate_plans(facts: Facts, judging: Judge | None = None) -> PlanQuestion:
-    """The plans that answer a question. Raises AdvisorError where not even the one without
-    speculation can run.
-    """
+    """The plans that answer a question. Raises AdvisorError where none can run."""
     base, layouts = workable_layouts(facts, judging)
     fit = plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
     bills = tuple(
@@ -116,9 +112,7 @@ def _refusal(error: Finding) -> str:
 
 
 def _one_server(facts: Facts, plan: Plan) -> str:
-    """Why a server that spreads its layers over all devices cannot be asked for replicas, and how
-    to ask instead.
-    """
+    """Why a server that spreads its layers has no replicas, and how to ask instead."""
     share = memory.replica(facts, plan)
     return (
         f"{plan.engine} has no replicas, it spreads its layers over all {facts.gpus} GPUs: leave "
@@ -165,9 +159,7 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
 def estimate_beside(
     question: PlanQuestion, beside: SideQuestions, others: Sequence[Plan] = ()
 ) -> tuple[list[Estimate], SideAnswers]:
-    """The estimates of a question's plans and behind them of others, and what is asked beside
-    them.
-    """
+    """The estimates of a question's plans and of others behind them, and what is asked beside."""
     facts, plans = question.facts, (*question.plans, *others)
     if not plans:
         return [], SideAnswers(beside, Medians(np.empty(0), {}, {}), layouts=question.layouts)
@@ -205,9 +197,7 @@ def _without_levels(estimate: Estimate) -> Estimate:
 def judge_plans(
     asked: PlanQuestion, estimates: Sequence[Estimate], judging: Judge | None = None
 ) -> tuple[Candidate, ...]:
-    """The plan without speculation and each of the others with its estimate and what the rules say
-    of it.
-    """
+    """The plan without speculation, then the others with their estimates and findings."""
     facts, base = asked.facts, asked.base.plan
     pairs = zip(asked.plans, beside_cache(facts, base, asked.plans, estimates), strict=True)
     return (asked.base, *((judging or judge)(facts, plan, estimate) for plan, estimate in pairs))
@@ -228,9 +218,7 @@ def beside_cache(
 
 
 def _of_all(estimate: Estimate, replicas: float) -> Estimate:
-    """An estimate of one replica as that of all: their tokens per second add up, what one request
-    sees stays.
-    """
+    """An estimate of one replica as that of all: only tokens per second add up."""
     rate = estimate.output_tok_s
     if replicas == 1 or rate.baseline is None or rate.baseline_range is None:
         return estimate
@@ -254,9 +242,7 @@ def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
 
 
 def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
-    """A plan with what can change the decision only: for questions of which no more is told than
-    how they are answered.
-    """
+    """A plan with what can change the decision only, where no more than that is told."""
     findings = rules.decisive_findings(case_of(facts, plan, estimate))
     return Candidate(plan=plan, estimate=estimate, findings=findings)
 
@@ -271,9 +257,7 @@ def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, Memo
 
 
 class SideQuestions(NamedTuple):
-    """What is asked beside some plans: batch sizes, each of every plan, and loads that were
-    measured, each of one plan.
-    """
+    """What is asked beside: batch sizes of every plan, and measured loads, each of one plan."""
 
     facts: Facts
     plans: Sequence[Plan]

@@ -25,9 +25,7 @@ def launch_facts(
     output_tokens: int | None = None,
     workload: str | None = None,
 ) -> Facts:
-    """What a launch tells, and what the caller adds. A part that neither tells is None: its rules
-    are then skipped.
-    """
+    """What a launch tells and the caller adds; rules of a part that is None are skipped."""
     named = plan.model or launch.model or ""
     model = knowledge.llm_from_text(named) or knowledge.llm_from_text(plan.served_model_name or "")
     quant = _published_quant(model, named) or _launch_quant(named, plan)

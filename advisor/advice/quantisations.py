@@ -73,9 +73,7 @@ def _holds(facts: Facts, plan: Plan) -> bool | None:
 
 
 def breaks_blocks(facts: Facts, plan: Plan) -> Finding | None:
-    """Why a block-FP8 checkpoint is not loaded: the shards of the plan do not hold whole blocks
-    (SD215); None where they do.
-    """
+    """Why the plan's shards do not hold whole FP8 blocks (SD215); None where they do."""
     if facts.quant is None or facts.quant.id != "fp8" or plan.tp == 1:
         return None
     launch = engines.get(plan.engine).to_launch(plan)
@@ -142,9 +140,7 @@ def _first_fit(facts: Facts) -> tuple[Quant, str]:
 
 
 def quant_of_repository(request: Request) -> Quant | None:
-    """The quantisation that the name of a model or repository tells; for one of GGUF files that
-    names none, the usual step.
-    """
+    """The quantisation that a name tells; the usual step for a plain name of GGUF."""
     named = knowledge.quant_from_text(request.model)
     if named is None and "gguf" in request.model.lower():
         return knowledge.quant(str(first_row("quant", {"engine": "llama-server"})["quants"][0]))

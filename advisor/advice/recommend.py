@@ -97,9 +97,7 @@ class Answered(NamedTuple):
 
 
 def answer(request: Request, machine: Machine | None = None, what_if: bool = True) -> Answered:
-    """The same before what own runs add to it. Where TPOT decides both runs have as many requests
-    at once. Raises AdvisorError.
-    """
+    """The same without own runs; both runs are alike where TPOT decides. Raises AdvisorError."""
     facts = with_own_runs(facts_for_request(request), machine)
     question = candidate_plans(facts)
     candidates, answers = judge_question(question)
@@ -176,11 +174,7 @@ def _calibration() -> ModuleType:
 
 
 def check_request(asked: Mapping[str, Any]) -> Request:
-    """A Request from keywords, with types and ranges checked; as many GPUs as `tp` where only that
-    is given.
-
-    Raises AdvisorError with one sentence.
-    """
+    """A Request from keywords, checked; as many GPUs as `tp` if alone. Raises AdvisorError."""
     from pydantic import ValidationError
 
     fields = dict(asked)
@@ -272,9 +266,7 @@ def _would_change(facts: Facts, verdict: decide.Verdict) -> tuple[str, ...]:
 
 
 def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
-    """The candidate's speed-up for the goal; None without a candidate, and where neither sign nor
-    size is known.
-    """
+    """The candidate's speed-up for the goal; None where sign and size are not known."""
     if best is None or best.estimate is None or not decide.tells(best.estimate, facts.goal):
         return None
     return decide.goal_interval(best.estimate, facts.goal or "balanced")
@@ -283,9 +275,7 @@ def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
 def with_schedule(
     facts: Facts, candidates: Sequence[Candidate], best: Candidate, answers: SideAnswers
 ) -> Candidate:
-    """The same candidate with a k per batch size where that pays and no rule speaks against it; as
-    it is where the user ran just this one.
-    """
+    """The candidate with a k per batch size where that pays, and the user did not run it."""
     plan = best.plan
     if not methods.takes_one(plan) or (plan.method, plan.k) in measured_here(facts):
         return best

@@ -182,16 +182,12 @@ def _check_release(facts: Facts) -> None:
 
 
 def facts_for_request(request: Request) -> Facts:
-    """Everything known for a request. Raises UnknownFact (with the nearest names) or
-    AdvisorError.
-    """
+    """Everything known for a request. Raises AdvisorError (UnknownFact for names)."""
     return with_evidence(bare_facts(request))
 
 
 def bare_facts(request: Request) -> Facts:
-    """The same without the measured pairs, which cost most of the time. Raises UnknownFact or
-    AdvisorError.
-    """
+    """The same without the measured pairs, which take longest. Raises AdvisorError."""
     hw, defaults = _machine(request)
     model, own = _model(request)
     length = request.ctx_tokens + request.output_tokens
@@ -259,16 +255,12 @@ def with_evidence(facts: Facts) -> Facts:
 
 
 def _measured_methods(facts: Facts) -> tuple[str, ...]:
-    """The methods that can be proposed here, whose measured pairs count; MTP where there are
-    none.
-    """
+    """The methods that can be proposed here; MTP where there are none."""
     return methods.methods(facts) or (drafters.asked_method(facts) or "mtp",)
 
 
 def ab_commands(request: Request, facts: Facts, plan: Plan) -> tuple[str, ...]:
-    """How to measure an answer: plan the A/B and run it; last, the engine's own benchmark
-    for a server that is already up.
-    """
+    """How to plan and run an A/B; last, the engine's own benchmark for a running server."""
     return (
         " ".join(("advisor bench plan", *as_options(request), "--out", AB_FOLDER)),
         f"advisor bench run {AB_FOLDER}",

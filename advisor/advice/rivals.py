@@ -43,9 +43,7 @@ _ACCOUNT = lazy_re(r"(?:github\.com|huggingface\.co)/([\w.-]+)")
 
 
 class Rival(NamedTuple):
-    """The best plan of another method than the model's own head, the chance that it is faster for
-    the goal, and the owners who measured that.
-    """
+    """The best plan of another method, its chance to be faster, and who measured that."""
 
     candidate: Candidate
     better: float
@@ -58,9 +56,7 @@ def displaces(rival: Rival) -> bool:
 
 
 def plans(question: PlanQuestion) -> tuple[Plan, ...]:
-    """The plans that fit of every other method that the engine loads, where the model's own head is
-    the default and nothing was asked for.
-    """
+    """The plans that fit of other methods, where the model's own head is the default."""
     facts, base = question.facts, question.base.plan
     if drafters.asked_method(facts) or methods.methods(facts) != ("mtp",) or not question.plans:
         return ()
@@ -112,9 +108,7 @@ def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:
 
 
 def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, ...]:
-    """The owners whose runs of this class have the method faster than the head in most settings
-    that they measured with both.
-    """
+    """The owners who measured the method faster than the head in most settings of this class."""
     index = evidence.index()
     speeds: dict[tuple[object, ...], dict[str, float]] = {}
     for number, group in enumerate(index.groups):
@@ -163,9 +157,7 @@ def _owner(source: str) -> str:
 
 
 def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | None:
-    """What else is published for the model, at which price, and how to measure it; None where
-    nothing else runs.
-    """
+    """What else is published for the model, at which price, and how to measure it."""
     goal = facts.goal or "balanced"
     taken = next((r for r in rivals if r.candidate.plan.method == best.plan.method), None)
     if taken is not None:

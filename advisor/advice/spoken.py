@@ -116,9 +116,7 @@ _IMAGE = lazy_re(r"(?:[\w.-]+/)+([\w.-]+?)(?:-openai)?:(?:server-(?:[a-z]+-)?)?(
 
 
 def split_engine(text: str) -> tuple[str, str]:
-    """Name and version ("" where none is said) of "vllm@0.25.1", "vLLM==0.25.1", "llama.cpp b9976"
-    or an engine's image.
-    """
+    """Name and version ("" if unsaid) of "vllm@0.25.1", "llama.cpp b9976" or an image."""
     text = text.strip()
     name, at, version = text.partition("@")
     if at or engines.canonical(name) is not None:
@@ -130,9 +128,7 @@ def split_engine(text: str) -> tuple[str, str]:
 
 
 def id_of_driver_name(name: str) -> str:
-    """The id of what a driver calls "NVIDIA H100 80GB HBM3"; a name that is known, or that nobody
-    knows, as it is.
-    """
+    """The id of what a driver calls "NVIDIA H100 80GB HBM3"; other names as they are."""
     hardware = detection().match(name) if _find(name) is None else None
     return name if hardware is None else str(hardware.id)
 

@@ -66,9 +66,7 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
 
 
 def head(facts: Facts, plan: Plan) -> Reason | None:
-    """That nobody is known to have looked whether the checkpoint keeps the model's own head, with
-    which the plan drafts.
-    """
+    """That nobody is known to have seen the model's own head, with which the plan drafts."""
     if plan.method != "mtp" or plan.draft_model not in (None, plan.model) or facts.model is None:
         return None
     if any(_accepts(run, facts) for run in facts.own_runs):
@@ -113,9 +111,7 @@ def open_part(facts: Facts, plan: Plan) -> Reason | None:
 
 
 def tails(facts: Facts, plan: Plan) -> Reason | None:
-    """That the slowest tokens are not predicted, and what was seen of them: a risk where several
-    long prompts share the steps.
-    """
+    """That the slowest tokens are not predicted: a risk where long prompts share the steps."""
     if plan.method == "none":
         return None
     several, prompt = (facts.concurrency or 1) > 1, facts.ctx_tokens or 0
@@ -131,9 +127,7 @@ def tails(facts: Facts, plan: Plan) -> Reason | None:
 
 
 def varied_lengths(facts: Facts) -> Facts | None:
-    """The facts with answers of varied lengths, where random text makes them equal and nobody says
-    which they are; None elsewhere.
-    """
+    """The facts with varied answers, where random text would make them equal; else None."""
     several = (facts.concurrency or 1) > 1
     if facts.workload != "random" or facts.output_spread is not None or not several:
         return None
@@ -155,9 +149,7 @@ def lengths_decide(facts: Facts, plans: Sequence[Plan], estimate: Estimate | Non
 
 
 def _accepts(run: OwnRun, facts: Facts) -> bool:
-    """Whether the user's own run drafted with the head of this model in these weights, and drafts
-    were accepted.
-    """
+    """Whether the user's own run drafted with this model's head, and drafts were accepted."""
     here = facts.model is not None and run.model == facts.model.id
     same = here and facts.quant is not None and run.quant == facts.quant.id
     return same and run.method == "mtp" and (run.accepted_length or 0.0) > 1
@@ -176,9 +168,7 @@ def _engine(facts: Facts) -> Reason | None:
 
 
 def _beyond_all_runs(facts: Facts) -> Reason | None:
-    """Where the question asks for more than any run had: the estimate goes on as if it were flat or
-    straight, which nobody has seen.
-    """
+    """That the question asks for more than any run had: the estimate goes on as if flat."""
     most, notes = MOST_MEASURED, []
     warm, many = facts.temperature, facts.concurrency
     if warm is not None and warm > most["temperature"]:
@@ -249,9 +239,7 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
 
 
 def _data_parallel_experts(facts: Facts, base: Plan) -> Reason | None:
-    """vLLM's data parallelism of a mixture of experts, which is not what the estimate takes it
-    for.
-    """
+    """vLLM's data parallelism of experts, which is not what the estimate takes it for."""
     alone = base.dp < 2 or topology.spans(facts) or not traits(base.engine).replicas_wait
     if alone or facts.model is None or not facts.model.is_moe:
         return None
@@ -260,9 +248,7 @@ def _data_parallel_experts(facts: Facts, base: Plan) -> Reason | None:
 
 
 def _experts(facts: Facts) -> list[Reason]:
-    """Four bits with experts in system memory, where fewer bits were chosen to fit the card, and
-    what is known of drafts there.
-    """
+    """Four bits with experts in system memory, where fewer bits were chosen to fit the card."""
     asked = facts.request is not None and facts.request.quant is not None
     bits = facts.quant.bits if facts.quant is not None else None
     if asked or not gguf_engine(facts.engine) or bits is None or bits >= limits.FOUR_BITS:

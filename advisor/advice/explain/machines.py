@@ -52,9 +52,7 @@ def link_reason(facts: Facts, base: Plan) -> Reason | None:
 
 
 def alone(facts: Facts, base: Plan) -> str | None:
-    """That one machine answers one request faster than the server over several, by the estimate;
-    None where it does not, or does not hold the model.
-    """
+    """That one machine is expected to answer one request faster than several; else None."""
     board = topology.board_gpus(facts) or 1
     lone = {"concurrency": 1, "goal": "tpot"}
     one = facts.model_copy(update={**lone, "gpus": board, "tp": None})

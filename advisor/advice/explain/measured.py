@@ -148,9 +148,7 @@ def _elsewhere(facts: Facts, plan: Plan, row: Evidence) -> str:
 
 
 def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
-    """Which measured gains of this very k the printed intervals do not hold, by name; nothing where
-    they hold all.
-    """
+    """Which measured gains of this very k lie outside the printed intervals, by name."""
     if best.estimate is None:
         return ""
     names = [
@@ -212,9 +210,7 @@ def _in_order(
 
 
 def _of_each_setting(runs: Sequence[list[Evidence]]) -> list[list[Evidence]]:
-    """The runs, those of one owner and one setting as one: the median of each metric and how far
-    they lie apart.
-    """
+    """The runs, those of one owner and setting as one: the median of each metric."""
     alike: dict[tuple[object, ...], list[list[Evidence]]] = {}
     for rows in runs:
         one = rows[0]
@@ -260,9 +256,7 @@ def _acceptance_of(facts: Facts) -> str:
 
 
 def evidence_text(rows: Sequence[Evidence], here: bool = False) -> str:
-    """The metrics of one measured run in one line; `here`: of this machine, model and engine, which
-    need not be named.
-    """
+    """The metrics of a measured run in one line; `here`: its place need not be named."""
     row = rows[0]
     gains = ", ".join(f"{percent(e.speedup)} {METRIC_NAMES.get(e.metric, e.metric)}" for e in rows)
     streams = f"{row.concurrency or 1:g} stream{'s' if (row.concurrency or 1) > 1 else ''}"

@@ -48,9 +48,7 @@ def title(method: str) -> str:
 
 
 def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
-    """Which published drafter the plan uses, that its acceptance is not this drafter's own, and
-    what is said of it elsewhere.
-    """
+    """Which published drafter the plan uses, and what is said of it elsewhere."""
     known, request = drafters.of_plan(facts, plan), facts.request
     if known is None:
         suffix = request is not None and request.method == "suffix"

@@ -104,9 +104,7 @@ def _newer(facts: Facts, base: Plan, method: Method) -> str:
 
 
 def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
-    """Other ways of asking under which a drafter is known, with as many GPUs as that takes where
-    these do not hold it.
-    """
+    """Other ways of asking under which a drafter is known, with the GPUs that they take."""
     ways = [
         drafters.Way(f"--engine {name}", "which takes the model's assistant", name)
         for name in ("vllm", "sglang")
@@ -127,16 +125,12 @@ def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
 
 
 def _against_hardware(facts: Facts) -> bool:
-    """Where an engine of other files than GGUF can be asked for, but is not the one for this
-    hardware.
-    """
+    """Whether an engine of other files than GGUF is not the one for this hardware."""
     return facts.hardware is not None and gguf_engine(engine_default(facts.hardware)[0])
 
 
 def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
-    """The fewest GPUs, from as many as were asked about, on which something may speculate; None
-    where `more` are too few, too.
-    """
+    """The fewest GPUs, those asked about or one of `more`, on which something may speculate."""
     for gpus in (request.gpus, *more):
         tp = request.tp if gpus == request.gpus else None
         try:
@@ -175,9 +169,7 @@ def _gain(way: _Way, other: Verdict) -> str:
 
 
 def _loads(facts: Facts) -> Iterator[_Way]:
-    """More and fewer requests, longer and shorter prompts; a load that does not fit ends its
-    way.
-    """
+    """More and fewer requests, longer and shorter prompts; one that does not fit ends its way."""
     for field, label in _LOAD_NAMES.items():
         now = getattr(facts, field) or _LOADS[field][0]
         above = [value for value in _LOADS[field] if value > now]
@@ -203,9 +195,7 @@ def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
 
 
 def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[_Way]:
-    """Lower acceptance of the chosen plan where the answer could become less, higher where it could
-    become more.
-    """
+    """Acceptance lower where the answer could become less, higher where it could become more."""
     if best.estimate is None or facts.request is None:
         return
     now, k = best.estimate.accepted_length.p50, best.plan.k
@@ -226,9 +216,7 @@ def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[_W
 
 
 def _same_plans(facts: Facts, verdict: Verdict) -> PlanQuestion:
-    """A question that the plans of the one asked answer: neither acceptance nor goal changes a
-    launch or its memory.
-    """
+    """A question with the same plans: neither acceptance nor goal changes a launch."""
     base, *others = verdict.candidates
     bills = tuple(c.estimate.memory for c in others if c.estimate and c.estimate.memory)
     plans = tuple(c.plan for c in others)

@@ -26,9 +26,7 @@ K_LIMITS = (0, 31)
 
 
 class Axes(NamedTuple):
-    """The varied fields of the request with their values, and the k of the curves (None: those
-    that `recommend` proposes).
-    """
+    """The varied fields with their values, and the k of the curves (None: as proposed)."""
 
     fields: tuple[tuple[str, tuple[Value, ...]], ...]
     ks: tuple[int, ...] | None
@@ -41,9 +39,7 @@ class Axes(NamedTuple):
 
 
 def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
-    """Check what is varied. Raises AdvisorError with one sentence for a field that cannot be
-    varied, a value out of its limits, or too many loads.
-    """
+    """Check what is varied. Raises AdvisorError for a field, value or count that cannot be."""
     fields: dict[str, tuple[Value, ...]] = {}
     ks: tuple[int, ...] | None = None
     for given, values in vary.items():

@@ -43,9 +43,7 @@ ALIKE = sourced(0.1, "log ratio", "own choice: other figures that are called equ
 
 
 class ComparedArm(Frozen):
-    """One side. `plain` is the estimate whose baselines are the speeds without speculation; None
-    where nothing is known of them.
-    """
+    """One side; None for the `estimate`, of which `baseline` is off, where nothing is known."""
 
     label: str
     kind: Kind

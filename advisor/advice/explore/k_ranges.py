@@ -40,9 +40,7 @@ class LoadFacts(NamedTuple):
 
 
 def k_ranges(answered: Sequence[LoadFacts]) -> tuple[KRanges, ...]:
-    """One answer for each method and setting of the other fields; none where concurrency is not
-    varied or no method is known.
-    """
+    """One answer for each method and setting; none where concurrency is not varied."""
     groups: dict[Setting, list[LoadFacts]] = {}
     for row in answered:
         if AXIS in dict(row.load.setting):

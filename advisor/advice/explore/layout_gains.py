@@ -204,9 +204,7 @@ def _instance(
 
 
 def relative(layout: PlanLayout, other: PlanLayout) -> Interval:
-    """The gain of one layout against another; errors of speculation go together, those of layouts
-    do not.
-    """
+    """The gain of one layout against another; only errors of speculation go together."""
     a, b = layout.gain or NO_GAIN, other.gain or NO_GAIN
     left, right = (log(gain.p90 / gain.p10) / (2 * Z10) for gain in (a, b))
     sd = max(left**2 + right**2 - 2 * ERROR_CORRELATION * left * right, 0.0) ** 0.5

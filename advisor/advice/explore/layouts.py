@@ -40,9 +40,7 @@ class ClassResult(Frozen):
 
 
 class Instance(Frozen):
-    """One server. `plan` is what it runs; `candidates` are what it was chosen from, the plan
-    without speculation first.
-    """
+    """One server that runs `plan`, chosen from `candidates`, the plain plan first."""
 
     name: str
     classes: tuple[str, ...]

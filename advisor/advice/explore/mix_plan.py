@@ -29,20 +29,14 @@ Part = tuple[int, ...]  # classes of one server, as indices into the mix
 
 
 def plan_mix(mix: WorkMix) -> MixPlan:
-    """The layouts of a mix and the one to run.
-
-    Raises AdvisorError (UnknownFact for names) where not even one server can run it.
-    """
+    """The layouts of a mix and the one to run. Raises AdvisorError where none can run."""
     layouts = _build_layouts(mix, drafts(mix))
     chosen, why = _choose(layouts)
     return MixPlan(mix=mix, layouts=tuple(layouts), chosen=chosen, why=tuple(why))
 
 
 def drafts(mix: WorkMix) -> list[LayoutDraft]:
-    """The layouts of a mix before they are estimated, one server without speculation first.
-
-    Raises AdvisorError where not even that one can run.
-    """
+    """The layouts before they are estimated, one plain server first. Raises AdvisorError."""
     check_mix(mix)
     known = mixing.curves(mix)
     everyone = tuple(range(len(mix.classes)))

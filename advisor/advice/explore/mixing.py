@@ -43,9 +43,7 @@ class Times(NamedTuple):
     ttft_ms: float
 
     def stay_ms(self, output_tokens: int, least: float = 0.5) -> float:
-        """Milliseconds that a request stays: its first token and those after it, `least` TPOTs at
-        least.
-        """
+        """Milliseconds that a request stays: its first token and `least` TPOTs or more."""
         return self.ttft_ms + max(output_tokens - 1, least) * self.tpot_ms
 
 
@@ -137,9 +135,7 @@ def chance(gain: Interval) -> float:
 
 
 def chance_of_all(chances: Sequence[float], weights: Sequence[float]) -> float:
-    """P(gain) of a mix from those of its classes, whose errors go together: the mean of the normal
-    quantiles.
-    """
+    """P(gain) of a mix from those of its classes: the mean of the normal quantiles."""
     inner = [min(max(p, 1e-6), 1 - 1e-6) for p in chances]
     return normal.cdf(sum(w * normal.quantile(p) for w, p in zip(weights, inner, strict=True)))
 
@@ -158,9 +154,7 @@ def widen(gain: Interval, sd: float) -> Interval:
 
 
 def curves(mix: WorkMix) -> dict[int, Curve]:
-    """The plain run of each class that gives a rate, alone on the machine, over GRID; in one call.
-    Raises AdvisorError where such a class cannot run.
-    """
+    """The plain run over GRID of each class that gives a rate, alone. Raises AdvisorError."""
     questions: list[judge.Planned] = []
     open_classes = [i for i, work in enumerate(mix.classes) if work.rate is not None]
     for i in open_classes:

@@ -89,9 +89,7 @@ class ServerResult(NamedTuple):
 def build_server(
     mix: WorkMix, classes: Sequence[int], loads: Sequence[float], **more: Any
 ) -> ServerDraft:
-    """A server for some classes; `more` are other GPUs or another model than the mix's. Raises
-    AdvisorError where it cannot run.
-    """
+    """A server for some classes; `more` are other GPUs or another model. Raises AdvisorError."""
     own = [mix.classes[i] for i in classes]
     at_once = max(1, ceil(sum(loads) - 1e-9))
     if more.get("model", mix.models[0]) != mix.models[0]:

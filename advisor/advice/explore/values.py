@@ -186,9 +186,7 @@ QUANTILES: tuple[Quantile, ...] = ("p10", "p50", "p90")
 
 
 def break_evens(loads: Sequence[LoadPoint], axis: str | None) -> tuple[BreakEven, ...]:
-    """Every crossing of a gain of 1 along `axis`, for each k and each setting of the other fields;
-    none where nothing numeric varies.
-    """
+    """Every crossing of a gain of 1 along `axis`, for each k and each other setting."""
     if axis is None:
         return ()
     return tuple(

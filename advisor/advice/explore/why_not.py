@@ -28,9 +28,7 @@ FEW = sourced(0.02, "share", "own choice: a difference in KV tokens that is said
 
 
 class WhyNot(Frozen):
-    """`head` answers in one sentence, `reasons` say what makes the difference; `comparison` is
-    there where two answers were compared.
-    """
+    """`head` answers in one sentence, `reasons` say what makes the difference."""
 
     asked: str
     head: str
@@ -165,9 +163,7 @@ def _forbidden(point: Point) -> list[str]:
 
 
 def _against(base: Request, point: Point, chosen: Point, load: LoadPoint) -> list[str]:
-    """What speaks against one k beside the best: rules, the interval, tokens, memory, other
-    loads.
-    """
+    """What speaks against one k beside the best: rules, interval, tokens, memory, loads."""
     out = _forbidden(point)
     if chosen.gain.p50 < point.gain.p50 and point.gain.p10 < chosen.gain.p10:
         low, high = (whole_percent(p.gain.p10) for p in (point, chosen))

@@ -240,9 +240,7 @@ def _step(
 def _next(
     on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], setting: OwnSetting, plan: Plan
 ) -> str | None:
-    """The other draft length with the largest expected gain over the measured one, given the
-    measured acceptance.
-    """
+    """The draft length with the largest expected gain over the measured one, or off."""
     if setting.request is None:
         return None
     request = setting.request.model_copy(update=acceptance_fields(on, plan.k))

@@ -67,9 +67,7 @@ def runs_of(
     setting: OwnSetting,
     counters: Sequence[BenchmarkRun] = (),
 ) -> list[MachineRun]:
-    """The own runs of files, one a load. Raises AdvisorError where the arms are no A/B or the
-    setting is unknown.
-    """
+    """The own runs of files, one a load. Raises AdvisorError where they are no A/B."""
     if setting.request is None:
         raise AdvisorError(f"to calibrate, {setting.problem}")
     if not on:
@@ -186,9 +184,7 @@ def gain_changes(advice: Advice) -> list[GainChange]:
 
 
 def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
-    """The own runs of a machine for a question. Raises AdvisorError where it is about other
-    hardware.
-    """
+    """The machine's own runs for a question. Raises AdvisorError for other hardware."""
     name, asked = machine.name, facts.hardware.id if facts.hardware else machine.hardware
     if asked != machine.hardware:
         raise AdvisorError(
@@ -210,7 +206,7 @@ def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
 
 
 def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
-    """One sentence on the machine and on what its runs changed: median and 80 % interval."""
+    """One sentence on the machine and on what its runs changed."""
     count = len(machine.runs)
     edited = ", edited by hand since they were measured" if machine.is_edited else ""
     head = f"Calibrated with machine '{machine.name}' ({count} own run{'s' if count > 1 else ''}, "
@@ -292,9 +288,7 @@ def next_run(
 
 
 class Addition(NamedTuple):
-    """What was added: how many runs, to which machine, for which question, what was measured there
-    before, and what comes next.
-    """
+    """What was added to which machine, what was measured there before, what comes next."""
 
     runs: int
     machine: Machine

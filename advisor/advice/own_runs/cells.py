@@ -14,16 +14,12 @@ SAME_LOAD = sourced(0.1, "log ratio", "own choice: as of two repeats of a run", 
 
 
 def same_load(loads: Iterable[tuple[float | None, float | None]]) -> bool:
-    """Whether numbers of two loads are the same but for what repeats differ by; what one does not
-    state is as in the other.
-    """
+    """Whether two loads differ by no more than repeats do; what is not stated is alike."""
     return all(not a or not b or abs(math.log(a / b)) <= SAME_LOAD for a, b in loads)
 
 
 def measured_here(facts: Facts, metrics: Sequence[str] = ESTIMATED) -> dict[tuple[str, int], bool]:
-    """Method and k of the own runs at this model, engine and load, and whether each gained beyond
-    its noise in all of these metrics that it states.
-    """
+    """Method and k of the own runs of this cell, and whether all metrics gained beyond noise."""
     found: dict[tuple[str, int], bool] = {}
     for run in facts.own_runs:
         gains = [(log, sd) for name, log, sd in run.gains if name in metrics]

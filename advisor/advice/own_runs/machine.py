@@ -182,9 +182,7 @@ class Machine(_MachinePart):
         return hashlib.sha256(numbers.encode()).hexdigest()[:16]
 
     def check(self) -> None:
-        """Raise AdvisorError, naming the run, where numbers of the machine contradict each
-        other.
-        """
+        """Raise AdvisorError, naming the run, where its numbers contradict each other."""
         for number, run in enumerate(self.runs, 1):
             if why := run.contradiction():
                 raise AdvisorError(
@@ -307,9 +305,7 @@ class Before(NamedTuple):
 
 
 def measured_before(machine: Machine, runs: Sequence[MachineRun]) -> tuple[Before, ...]:
-    """Which of these runs measure again what the machine has a gain of; those that it has already
-    say nothing new.
-    """
+    """Which of these runs measure again what the machine has a gain of, from new files."""
     known = [(old.gains, old.inputs_sha256) for old in machine.runs]
     return tuple(
         Before(old, run, _replaces(run, old))

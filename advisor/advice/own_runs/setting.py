@@ -39,9 +39,7 @@ TEXTS_BY_DATASET = {"sharegpt": "chat", "mtbench": "chat", "sonnet": "creative"}
 
 
 class OwnSetting(NamedTuple):
-    """The question behind the files, or why there is none; which of its fields are stated, and the
-    plan of the launch that ran.
-    """
+    """The question behind the files, or why there is none; and the plan that ran."""
 
     request: Request | None
     method: Method
@@ -54,18 +52,14 @@ class OwnSetting(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why there is no question: what contradicts the files, else what is to give; empty where
-        there is one.
-        """
+        """Why there is no question: what contradicts the files, else what is missing."""
         if self.conflicts:
             return "; ".join(self.conflicts)
         return "give " + " and ".join(self.missing) if self.missing else ""
 
 
 def plan_of_launch(path: Path, version: str | None = None) -> Plan:
-    """The plan of the speculating launch of a file, or of a folder of `advisor bench plan`; else of
-    its first. Raises AdvisorError where none is there.
-    """
+    """The first speculating plan of a file or benchmark folder. Raises AdvisorError."""
     path = path / SCRIPT if path.is_dir() else path
     return plan_in(readers.read_path(str(path), version=version), path.name)
 

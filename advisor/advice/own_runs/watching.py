@@ -78,9 +78,7 @@ def observe(
 
 
 def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
-    """What to change, by prediction for the traffic seen where hardware and model are known, else
-    by what was accepted.
-    """
+    """What to change: by prediction where the setting is known, else by what was accepted."""
     why = []
     run = seen.run
     if seen.waiting:

@@ -108,9 +108,7 @@ def _native(model: LLM) -> str:
 
 
 def is_own(model: LLM) -> bool:
-    """Whether the model is a repository or folder of the user's, taken for the one it is named
-    after.
-    """
+    """Whether the model is a user's repository or folder, taken for the one it names."""
     return any(row.source == AS_ASKED for row in model.checkpoints)
 
 
@@ -131,9 +129,7 @@ def _loads_form(engine: str | None, name: str) -> bool:
 
 
 def address(checkpoint: Checkpoint) -> str:
-    """A checkpoint as an engine takes it: the repository, with the file of a GGUF behind a
-    colon.
-    """
+    """A checkpoint as an engine takes it: the file of a GGUF behind a colon."""
     file = "" if checkpoint.file is None else f":{checkpoint.file}"
     return f"{checkpoint.repository}{file}"
 
@@ -155,9 +151,7 @@ def at_load(facts: Facts, method: str) -> Checkpoint | None:
 
 
 def available(facts: Facts) -> bool:
-    """Whether a launch of this quantisation can name a repository that exists, or the user can make
-    it of his own.
-    """
+    """Whether a repository of this quantisation exists or the user can make it."""
     model, quant, engine = facts.model, facts.quant, facts.engine
     if model is None or quant is None or engine is None:
         return False

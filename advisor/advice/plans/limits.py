@@ -121,9 +121,7 @@ def least_context(facts: Facts, tokens: Length) -> Length:
 
 
 def slots(facts: Facts, replicas: int) -> int:
-    """Request slots of one replica before the memory is asked: what is given, else enough for the
-    load (see `enough_slots`).
-    """
+    """Request slots of one replica before memory is asked: those given, else enough."""
     given = facts.request.max_num_seqs if facts.request is not None else None
     if given is not None:
         return given
@@ -154,9 +152,7 @@ def shared_context(facts: Facts) -> tuple[tuple[str, str | None], ...]:
 
 
 def cap_slots(facts: Facts, plan: Plan) -> Plan:
-    """The plan with no more slots than its memory holds; as it is where not even one request fits
-    or where the memory is not known.
-    """
+    """The plan with no more slots than its memory holds, where that is one or more."""
     room = memory.room(
         facts, plan, (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
     )
@@ -184,9 +180,7 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
 
 
 def free_length(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
-    """The plan's context or the longest usual one that costs nothing (see `roomy`), one number or
-    an array of them (N,).
-    """
+    """The plan's context or the longest usual one that is free (see `roomy`), or arrays (N,)."""
     top = facts.model.max_context_tokens if facts.model is not None else None
     gb = facts.hardware.memory_gb if facts.hardware is not None else None
     small = gb is not None and gb.value <= SMALL_GB
@@ -211,9 +205,7 @@ def free_length(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
 
 
 def _own_length(plan: Plan) -> Plan:
-    """The plan with the length of the model's own configuration: vLLM shortens it to what fits,
-    where it is told to; SGLang by itself.
-    """
+    """The plan with the model's own length, which the engine shortens to what fits."""
     extra = (("--max-model-len", "auto"),) if traits(plan.engine).json_speculation else ()
     return plan.model_copy(update={"max_model_len": None, "extra": (*plan.extra, *extra)})
 

@@ -101,9 +101,7 @@ def _fewer_tokens(facts: Facts, plain: Plan) -> Iterator[str]:
 
 
 def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
-    """Options that make the plan without speculation fit as another quantisation or on more GPUs,
-    each on its own, best quality first.
-    """
+    """Quantisations or GPUs with which the plain plan fits, best quality first."""
     if (quant := largest_quant(facts, plain)) is not None:
         yield f"--quant {quant.id}"
     elif plain.engine in memory.SERVERS:
@@ -146,9 +144,7 @@ def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
 
 
 def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
-    """Numbers of GPUs on which the plan fits: the most of those that there are, where only they
-    divide the heads, else more.
-    """
+    """Numbers of GPUs on which the plan fits: the most of those there are, else more."""
     fewer = [
         n for n in range(facts.gpus - 1, 1, -1) if plain.engine in memory.SERVERS and not facts.tp
     ]
@@ -179,9 +175,7 @@ def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:
 
 
 def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quant]:
-    """Quantisations with fewer bits, or up to `more` than now, that the engine runs on this
-    hardware, largest first.
-    """
+    """Quantisations of fewer bits (or `more`) that run on this hardware, largest first."""
     bits = facts.quant.bits if facts.quant else None
     arch = facts.hardware.arch if facts.hardware else ""
     names = offload.RELEASED.get(facts.model.family if facts.model else "", SMALLER)

@@ -104,17 +104,13 @@ def headless(facts: Facts) -> str | None:
 
 
 def has_mtp(facts: Facts) -> bool:
-    """Whether the model has a multi-token-prediction head of its own whose layers are known, so
-    that it can be priced.
-    """
+    """Whether the model has an MTP head whose layers are known, so that it can be priced."""
     known = (facts.model, facts.shape)
     return any(shape is not None and bool(shape.mtp_layers) for shape in known)
 
 
 def drafter(facts: Facts, method: Method) -> Drafter | None:
-    """The published drafter that a plan of this method uses; None for MTP and n-gram lookup, and
-    where none is known that the engine loads.
-    """
+    """The published drafter of a plan of this method; None for MTP and n-gram lookup."""
     if method not in DRAFTER_K:
         return None
     return drafters.pick(facts, method, reference(facts, method).model)
@@ -152,16 +148,12 @@ def assistant(facts: Facts) -> str | None:
 
 
 def named_assistant(facts: Facts) -> str | None:
-    """The assistant where the launch has to name it; llama-server finds its GGUF beside the
-    model's.
-    """
+    """The assistant where the launch has to name it; llama-server finds its GGUF."""
     return None if gguf_engine(facts.engine) else assistant(facts)
 
 
 def assistant_since(model: LLM | None, engine: str | None) -> str | None:
-    """The first release of the engine that takes the model's assistant in place of an MTP head;
-    None where none is known.
-    """
+    """The engine's first release that takes the model's assistant; None if none is known."""
     not_in = ASSISTANTS_NOT_IN.get(engine or "", ())
     if model is None or model.assistant is None or model.assistant in not_in:
         return None
@@ -186,9 +178,7 @@ def _older(facts: Facts, than: str) -> bool:
 
 
 def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
-    """Draft tokens to try: the engine's for MTP, the method's for a drafter, up to what that
-    drafter was made for.
-    """
+    """Draft tokens to try: the engine's or the method's, up to what the drafter allows."""
     own = drafter(facts, method)
     if own is None:
         model = facts.model
@@ -218,9 +208,7 @@ SIZES = sourced(
 
 
 def takes_one(plan: Plan) -> bool:
-    """vLLM from 0.24 and SGLang from 0.5.14 on, one replica: with data parallelism vLLM switches
-    the schedule off.
-    """
+    """Whether the engine takes a schedule; vLLM switches it off beside data parallelism."""
     since = traits(plan.engine).schedules_k
     if since is None or plan.dp != 1 or plan.method != "mtp" or not plan.engine_version:
         return False
@@ -256,9 +244,7 @@ def schedule(
 
 
 def _ranges(wanted: Sequence[tuple[int, int]], top: int) -> tuple[tuple[int, int, int], ...]:
-    """Join (batch size, k) into ranges; each size speaks up to the next one. k never rises with the
-    batch size.
-    """
+    """Join (batch size, k) into ranges up to the next size; k never rises with the size."""
     ceiling = wanted[0][1]
     out: list[tuple[int, int, int]] = []
     for index, (size, k) in enumerate(wanted):

@@ -55,9 +55,7 @@ SOURCES = ("llamacpp15077",)
 
 
 class Offload(NamedTuple):
-    """Experts in system memory: how many layers' of how many, their size there, and the launch
-    without speculation.
-    """
+    """Experts in system memory: the layers, their size, and the plain launch."""
 
     quant: Quant
     layers: int  # the value of --n-cpu-moe, which counts layers without experts too
@@ -182,9 +180,7 @@ def difference(spread: Offload) -> str:
 
 
 def _has_own_memory(facts: Facts) -> bool:
-    """Whether the accelerator's memory is not the system's own: there is nothing to win where it
-    is.
-    """
+    """Whether the accelerator has memory of its own: else nothing is to be won."""
     hardware = facts.hardware
     if hardware is None or hardware.unified_memory:
         return False

@@ -75,9 +75,7 @@ def layout_words(plan: Plan) -> str:
 
 
 def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
-    """What the run of each layout gives for the question's goal, in their order: all plans of all
-    layouts in one batch.
-    """
+    """What the run of each layout gives for the goal, in their order, in one batch."""
     plans, counts = [], []
     for base in bases:
         able = propose.speculative_plans(facts, base)
@@ -111,9 +109,7 @@ def _utilities(batch: estimates.Batch, goal: Goal) -> Floats:
 
 
 def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: float) -> Layout:
-    """What one layout gives: without speculation where that is worth nothing, else with that of
-    `row`.
-    """
+    """What a layout gives: with the speculation of `row` where that is worth anything."""
 
     def level(name: str) -> float:
         gain = float(batch.found[name].p50[row]) if worth else 1.0
@@ -130,8 +126,6 @@ def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: f
 
 
 def speeds(facts: Facts, splits: Sequence[Split]) -> dict[Split, float]:
-    """The expected speed of each split without speculation, for the question's goal: larger is
-    faster.
-    """
+    """The expected speed of each split without speculation, for the goal: larger is faster."""
     layouts = price_layouts(facts, [propose.base_plan(facts, split) for split in splits])
     return {split: layout.plain for split, layout in zip(splits, layouts, strict=True)}

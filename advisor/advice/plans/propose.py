@@ -67,9 +67,7 @@ class Limits(NamedTuple):
 
 
 def limits(facts: Facts, split: tuple[int, int]) -> Limits:
-    """Batch, context and memory limits for this load. Raises AdvisorError when the prompt exceeds
-    the model's context.
-    """
+    """Batch, context and memory limits. Raises AdvisorError for a prompt beyond the context."""
     given = facts.request.memory_fraction if facts.request is not None else None
     batched, fraction = step_and_share(facts)
     return Limits(
@@ -115,9 +113,7 @@ def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
 
 
 def divides_heads(facts: Facts, tp: int) -> bool:
-    """Whether so many ranks share the model's heads evenly. Where these are not known: powers of
-    two, as usual.
-    """
+    """Whether so many ranks share the heads evenly; powers of two where these are unknown."""
     all_heads = facts.shape.heads if facts.shape is not None else None
     heads = facts.shape.kv_heads if facts.shape is not None else None
     if not all_heads:
@@ -126,9 +122,7 @@ def divides_heads(facts: Facts, tp: int) -> bool:
 
 
 def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
-    """One plan per method and k that this engine version has a path for; empty when there is none
-    (see `no_path`).
-    """
+    """One plan per method and k that this engine version has a path for (see `no_path`)."""
     return tuple(
         with_method(facts, base, method, k)
         for method in methods(facts)
@@ -224,9 +218,7 @@ def middle_k(facts: Facts, method: Method) -> int:
 
 
 def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """Environment without which this release does not load the model on this machine (SD247: FP8 on
-    a GB10 in vLLM 0.24).
-    """
+    """Environment without which this release does not start (SD247: FP8 on a GB10)."""
     on_gb10 = facts.hardware is not None and facts.hardware.id == "gb10"
     if facts.engine != "vllm" or facts.engine_version is None or not on_gb10:
         return ()
@@ -258,9 +250,7 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
 
 
 def reasoning_parser(facts: Facts, repository: str | None) -> str | None:
-    """The parser of the model's thinking; none for a checkpoint that does not think, of which it
-    would call the whole answer a thought.
-    """
+    """The parser of the model's thinking; None for a checkpoint that does not think."""
     model = facts.model
     if model is None or INSTRUCT.search(repository or ""):
         return None
@@ -299,9 +289,7 @@ def remote_code(facts: Facts, repository: str | None) -> tuple[tuple[str, str | 
 
 
 def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
-    """The same serving limits with speculation: the arms must differ in nothing else that is not
-    forced.
-    """
+    """The same serving limits with speculation: arms differ in no more than is forced."""
     known, named = drafter(facts, method), reference(facts, method)
     plan = base.model_copy(
         update={

@@ -28,9 +28,7 @@ from advisor.prediction import estimates
 
 
 def answer(request: Request, facts: Facts) -> Advice | None:
-    """The advice; None where another engine or quantisation was asked for, or where no spreading
-    makes it fit.
-    """
+    """The advice; None where another way was asked for, or where no spreading fits."""
     if not _free(request, facts):
         return None
     spread = offload.offload(facts)
@@ -79,9 +77,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
 
 
 def _more(request: Request, facts: Facts, least: Quant) -> str:
-    """How many of the same accelerator hold the model, in a quantisation of the step of `least` or
-    above.
-    """
+    """How many of the accelerator hold the model in the step of `least` or above."""
     for gpus in more_counts(facts.hardware, facts.gpus):
         try:
             more = resolve.bare_facts(request.model_copy(update={"gpus": gpus, "tp": None}))

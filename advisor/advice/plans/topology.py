@@ -30,9 +30,7 @@ def spans(facts: Facts) -> bool:
 
 
 def link_default(hardware: Hardware, gpus: int) -> tuple[str, str] | None:
-    """The link between several accelerators that are each one machine, and why; None where they are
-    cards of one host.
-    """
+    """The link between accelerators that are each one machine, and why; else None."""
     if gpus < 2 or hardware.hardware_class != "unified":
         return None
     why = f"each {hardware.name or hardware.id} is a machine of its own"
@@ -115,9 +113,7 @@ def machines(facts: Facts, ranks: int) -> int:
 
 
 def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
-    """What a server of so many ranks needs where they lie in several machines; the address is a
-    visible placeholder.
-    """
+    """What a server needs over several machines; the address is a visible placeholder."""
     count = machines(facts, ranks)
     if count == 1:
         return ()
@@ -145,9 +141,7 @@ def where(facts: Facts, plan: Plan) -> str:
 
 
 def others(facts: Facts, plan: Plan) -> str:
-    """What starts on the other machines of one server, and what to set on each; "" where it runs on
-    one.
-    """
+    """What starts on the other machines of one server; "" where it runs on one."""
     count = machines(facts, plan.tp * plan.pp)
     if count == 1:
         return ""

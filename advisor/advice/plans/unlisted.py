@@ -59,9 +59,7 @@ def _head(model: LLM) -> str:
 
 
 def measurements(facts: Facts) -> tuple[heads.Measured, ...]:
-    """What others measured with the model: on this engine where its published drafters are for
-    others alone, else anywhere.
-    """
+    """What others measured with the model, on this engine or anywhere."""
     assert facts.model is not None
     asked = asked_method(facts)
     engine = facts.engine if drafters.refusal(facts, asked) else None
