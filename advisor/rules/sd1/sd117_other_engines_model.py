@@ -11,14 +11,13 @@ from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, is_gguf, is_hybrid
 from advisor.rules.kit.fixes import rename_fix, replace_fix, set_fix
+from advisor.rules.kit.values import word_apart
 
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
 HF_WORDS = ("-fp8", "-awq", "-gptq", "-nvfp4", "-int4", "autoround")
 # ends like the name of a GGUF file, without the ending
 _SIGNS = lazy_re(r"[-_.]+")
 _CUT = lazy_re(r"/[^/]*[-_.](?:ud-)?(?:iq|q)\d(?:_(?:k|\d|nl|xxs|xs|s|m|l|xl))*$")
-
-
 _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+-gguf(?::[\w.-]+)?")
 _ADDRESS = lazy_re(
     r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)/?(?:tree/main/?)?"
@@ -54,12 +53,8 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
     elif is_gguf(case) and (found := _ENDING.fullmatch(given)):
         meant, said = f"{found[1]}gguf", f"{given} names no GGUF: its ending is misspelt"
     elif not is_gguf(case) and "/" not in given and "." in given:
-        model = case.facts.model
-        whole = [
-            one.repository
-            for one in (model.checkpoints if model is not None else ())
-            if one.repository and one.repository.endswith(f"/{given}")
-        ]
+        checkpoints = case.facts.model.checkpoints if case.facts.model is not None else ()
+        whole = [c.repository for c in checkpoints if (c.repository or "").endswith(f"/{given}")]
         if len(whole) == 1:
             meant = whole[0]
             said = f"{given} is a folder here, or nothing: the repository is {meant}"
@@ -169,16 +164,12 @@ def near_repository(given: str) -> str | None:
     words = _SIGNS.split(name)
     for one, (model, _) in known.items():
         theirs, _, same = one.partition("/")
-        other = _SIGNS.split(same)
         if theirs != owner:
             continue
-        differ = [pair for pair in zip(words, other, strict=False) if pair[0] != pair[1]]
-        if "".join(words) != "".join(other) and (
-            len(words) != len(other) or len(differ) != 1 or not _misspelt(*differ[0])
-        ):
-            continue
-        whole = knowledge.llm(model).checkpoints
-        return next((c.repository for c in whole if (c.repository or "").lower() == one), None)
+        pair = word_apart(words, _SIGNS.split(same))
+        if "".join(words) == _SIGNS.sub("", same) or (pair is not None and _misspelt(*pair)):
+            whole = knowledge.llm(model).checkpoints
+            return next((c.repository for c in whole if (c.repository or "").lower() == one), None)
     return None
 
 
@@ -235,10 +226,8 @@ def quantisation(tag: str) -> str | None:
     """The quantisation of llama.cpp that a tag is a slip of; None for one that may be right."""
     lead = "UD-" if tag.upper().startswith("UD-") else ""
     plain = tag[len(lead) :].upper()
-    if plain in QUANTISATIONS:
-        return None
     near = nearest_word(plain, QUANTISATIONS, "quantisation")
-    return lead + near if near else None
+    return lead + near if near and plain not in QUANTISATIONS else None
 
 
 @cache
@@ -277,29 +266,23 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
     if is_gguf(case):
         if place is None and not case.launch.emitted:
             return  # named elsewhere in the file
-        bare = name.split(":")[0]
-        if (
-            not bare.endswith(".gguf")
-            and "gguf" not in bare
-            and (
-                any(word in bare for word in HF_WORDS)
-                or (place is not None and place.name == "--hf-repo" and bare in repositories())
-            )
-        ):
+        bare, option = name.split(":")[0], place.name if place is not None else ""
+        listed = option == "--hf-repo" and bare in repositories()
+        if "gguf" not in bare and (listed or any(word in bare for word in HF_WORDS)):
             yield Hit(
                 f"llama-server loads GGUF files; {case.plan.model} is a repository of safetensors "
                 f"for vLLM or SGLang",
                 flag=place,
                 fix="Give a GGUF file with -m, or a GGUF repository with -hf.",
             )
-        elif place is not None and place.name == "--model" and _REPOSITORY.fullmatch(bare):
+        elif place is not None and option == "--model" and _REPOSITORY.fullmatch(bare):
             what = f"Write -hf {place.value}."
             yield Hit(
                 f"-m takes a file, and {case.plan.model} is a repository: -hf takes one",
                 flag=place,
                 fix=replace_fix(case, place, f"-hf {place.value}", what),
             )
-        elif place is not None and place.name == "--model" and _CUT.search(bare):
+        elif place is not None and option == "--model" and _CUT.search(bare):
             yield Hit(
                 f"{case.plan.model} names no file: a GGUF ends in .gguf",
                 flag=place,

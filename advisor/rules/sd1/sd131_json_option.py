@@ -34,7 +34,6 @@ CLASSES = {
 OBJECTS = ("--hf-overrides",)
 # JSON that is a list
 LISTED = ("--allowed-origins", "--allowed-methods", "--allowed-headers")
-# names that vLLM's factory of connectors registers; kv_connector_module_path brings others
 CONNECTORS = tuple(table("compatibility")["kv_connectors"]["value"])
 # keys of objects that no class of vLLM's describes; another one is passed over
 KEYS = {
@@ -146,15 +145,6 @@ def fields_of(
             yield unknown_key(case, found, place, key, given, fields)
 
 
-def connector(case: Case, found: Flag, key: str, value: Any) -> Iterator[Hit]:
-    """A connector that vLLM does not have, but for a slip of its name."""
-    if key != "kv_connector" or not isinstance(value, str) or value in CONNECTORS:
-        return
-    near = nearest(value, CONNECTORS)
-    if near is not None and "module_path" not in (found.value or ""):
-        yield not_a_choice(case, found, key, value, CONNECTORS)
-
-
 def check_type(
     case: Case, found: Flag, key: str, row: dict[str, Any], value: Any, where: str = ""
 ) -> Iterator[Hit]:
@@ -210,12 +200,15 @@ def words(
     """A word that is on the list of no release that has the key."""
     row = known.json_field(config, key, catalogued_version(case)) or {}
     yield from check_type(case, found, key, row, value)
-    yield from connector(case, found, key, value)
+    # names that vLLM's factory registers; a module of one's own brings others
+    if key == "kv_connector" and isinstance(value, str) and value not in CONNECTORS:
+        near = nearest(value, CONNECTORS)
+        if near is not None and "module_path" not in (found.value or ""):
+            yield not_a_choice(case, found, key, value, CONNECTORS)
     if isinstance(value, dict) and (inner := PARTS.get(key)) is not None:
         yield from fields_of(case, found, key, inner, value)
     choices = tuple(str(choice) for choice in row.get("choices") or ())
     if not choices or not isinstance(value, str) or "." in value or value.isdigit():
         return
-    if value.lower() in {choice.lower() for choice in choices}:
-        return
-    yield not_a_choice(case, found, key, value, choices)
+    if value.lower() not in {choice.lower() for choice in choices}:
+        yield not_a_choice(case, found, key, value, choices)

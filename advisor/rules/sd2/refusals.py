@@ -9,14 +9,7 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Flag
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import (
-    compute_arch,
-    flag,
-    hardware_name,
-    has_switch,
-    model_name,
-    rows,
-)
+from advisor.rules.kit.case import compute_arch, flag, hardware_name, has_switch, model_name, rows
 from advisor.rules.kit.releases import between, release
 
 ROWS = rows("compatibility", "speculation_beside")
