@@ -1,22 +1,18 @@
-"""A progress bar for long commands: rich where a terminal watches, silent elsewhere."""
+"""A progress bar for long commands, where a terminal watches."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 
 
-def bar(what: str) -> Callable[[Iterable[str]], Iterator[str]]:
+def bar(what: str) -> Callable[[Iterable[str]], Iterable[str]]:
     """A function that passes an iterable through and shows how far it is."""
+    from rich.console import Console
+    from rich.progress import track
 
-    def watch(items: Iterable[str]) -> Iterator[str]:
-        todo = list(items)
-        if not sys.stderr.isatty():
-            yield from todo
-            return
-        from rich.console import Console
-        from rich.progress import track
-
-        yield from track(todo, description=what, console=Console(stderr=True), transient=True)
-
-    return watch
+    return partial(
+        track, description=what, console=Console(stderr=True), transient=True,
+        disable=not sys.stderr.isatty(),
+    )  # fmt: skip

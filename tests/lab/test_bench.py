@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
-from advisor.lab.bench import jobs, machine, shapes, step_cost, timing, worker
+from advisor.lab.bench import jobs, shapes, step_cost, timing, worker
 from advisor.lab.bench.rows import campaign
 
 
@@ -202,18 +202,6 @@ def test_shape_matches_the_layer_pattern(model: str) -> None:
     assert text["layer_types"].count("full_attention") * 4 == text["num_hidden_layers"]
     with pytest.raises(UnknownFact, match="qwen"):
         shapes.config("qwen3.6-99b", "fp8")
-
-
-def test_the_host_is_watched_while_a_point_is_timed() -> None:
-    before = machine.jiffies("cpu  100 0 50 800 10 5 5 30 0 0\ncpu0 1 2\n")
-    after = machine.jiffies("cpu  300 0 150 1100 10 5 5 430 0 0\n")
-    assert before == machine.Jiffies(160, 30, 1000) and after == machine.Jiffies(460, 430, 2000)
-    assert machine.shares(before, after) == {"host_busy": 0.3, "host_stolen": 0.4}
-    for text in ("", "cpu 1 2", "intr 1 2 3 4 5 6 7 8", "cpu a b c d e f g h"):
-        assert machine.jiffies(text) is None
-    for pair in ((None, after), (after, after)):
-        assert machine.shares(*pair) == {"host_busy": None, "host_stolen": None}
-    assert machine.loop_ms() > 0
 
 
 def sweep_file(tmp_path: Path, *entries: dict[str, Any]) -> Path:

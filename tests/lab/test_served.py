@@ -166,7 +166,7 @@ def test_a_sweep_measures_a_server_and_takes_up_where_it_stopped(
     for row in rows:
         assert row["decode_step_p50_ms"] == pytest.approx(20, rel=0.001)
         assert row["acceptance_length"] == pytest.approx(2.0, rel=0.15)
-        assert row["engine"] == engine and row["k"] == 1 and row["host_loop_ms"] > 0
+        assert row["engine"] == engine and row["k"] == 1
     assert step_cost.progress([job], tmp_path)[:2] == (2, 2)
 
 

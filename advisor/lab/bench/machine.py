@@ -1,8 +1,7 @@
-"""What the GPU and the host did while a point was timed.
+"""What the GPU did while a point was timed.
 
 Power, energy and clocks of one GPU are read through NVML by a thread; without it (no NVIDIA driver)
-these figures are None. Nothing is set: the card is measured as it is found. Eager prompt calls and
-small steps are bound by the host: its shares come from `/proc/stat` (Linux only, else None).
+these figures are None. Nothing is set: the card is measured as it is.
 """
 
 from __future__ import annotations
@@ -11,53 +10,9 @@ import contextlib
 import statistics
 import threading
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
-STAT = Path("/proc/stat")
-TURNS, TIMES = 20_000, 9  # of a loop of Python: about 1 ms each
 EVERY_S = 0.05  # between two samples of the GPU
-
-
-class Jiffies(NamedTuple):
-    """CPU time of all cores together since boot, in clock ticks."""
-
-    busy: int  # spent by this machine's own processes
-    stolen: int  # given to other virtual machines while this one wanted it
-    all: int
-
-
-def jiffies(text: str) -> Jiffies | None:
-    """The first line of /proc/stat: user nice system idle iowait irq softirq steal ...; None where
-    it is not that.
-    """
-    name, *words = text.split("\n", 1)[0].split() or [""]
-    if name != "cpu" or len(words) < 8 or not all(word.isdigit() for word in words[:8]):
-        return None
-    user, nice, system, idle, iowait, irq, softirq, steal = map(int, words[:8])
-    busy = user + nice + system + irq + softirq
-    return Jiffies(busy, steal, busy + idle + iowait + steal)
-
-
-def shares(before: Jiffies | None, after: Jiffies | None) -> dict[str, float | None]:
-    """Share of all cores' time between two readings that was used, and that other machines took;
-    None where unknown.
-    """
-    if before is None or after is None or after.all <= before.all:
-        return {"host_busy": None, "host_stolen": None}
-    busy, stolen, every = (b - a for a, b in zip(before, after, strict=True))
-    return {"host_busy": round(busy / every, 4), "host_stolen": round(stolen / every, 4)}
-
-
-def loop_ms() -> float:
-    """Median time of a fixed loop of Python, ms: how fast one core is at this moment."""
-    times = []
-    for _ in range(TIMES):
-        begin, total = time.perf_counter(), 0
-        for i in range(TURNS):
-            total += i & 7
-        times.append(time.perf_counter() - begin)
-    return round(1e3 * statistics.median(times), 4)
 
 
 class Sample(NamedTuple):
@@ -72,7 +27,7 @@ class Sample(NamedTuple):
 
 
 class Meter:
-    """Samples one GPU, and the host between `start` and `figures`, until it is closed."""
+    """Samples one GPU until it is closed."""
 
     def __init__(self, index: int = 0) -> None:
         self.samples: list[Sample] = []
@@ -105,15 +60,9 @@ class Meter:
         """Stop sampling."""
         self._stop.set()
 
-    def start(self) -> None:
-        """A point begins: look at the host."""
-        self.speed, self.before = loop_ms(), jiffies(STAT.read_text() if STAT.exists() else "")
-
     def figures(self, begin: float, end: float, tok_s: float) -> dict[str, Any]:
-        """Host since `start`, GPU in a span of `time.perf_counter`, energy at this rate."""
-        after = jiffies(STAT.read_text() if STAT.exists() else "")
-        row = {"host_loop_ms": self.speed, **shares(self.before, after)}
-        row |= self.between(begin, end)
+        """The GPU in a span of `time.perf_counter`, and energy at this rate."""
+        row = self.between(begin, end)
         if row["power_w"] is not None:
             row["joule_per_token"] = round(row["power_w"] / tok_s, 4)
         return row

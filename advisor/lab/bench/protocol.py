@@ -64,7 +64,6 @@ def take(
         if time.time() > deadline:
             note("DEADLINE before", point["key"])
             return 3
-        meter.start()
         row = run(point)
         rate = row["decode_tok_s" if "decode_tok_s" in row else "output_tok_s"]
         begin, end = row.pop("span")

@@ -130,18 +130,12 @@ def fit(rows: OwnRunRows, seed: int = 0) -> Kernel:
     def value(theta: Floats) -> float:
         return loss(problems, _kernel(theta)) + HELD * float(((theta - start) ** 2).sum())
 
-    def slope(theta: Floats) -> tuple[float, Floats]:
-        here = value(theta)
-        steps = np.eye(len(theta)) * STEP
-        return here, np.array([(value(theta + step) - here) / STEP for step in steps])
-
     result = minimize(
-        slope,
+        value,
         start,
-        jac=True,
         method="L-BFGS-B",
         bounds=[(LOW, HIGH)] * len(start),
-        options={"maxiter": 40},
+        options={"maxiter": 40, "maxfun": 10_000, "eps": STEP},
     )
     return _kernel(np.asarray(result.x, dtype=np.float64))
 
