@@ -87,16 +87,6 @@ def test_shares_of_decisions() -> None:
     assert made == pytest.approx((0.25, 0.5, 0.5, 0.0, 2 / 6))
 
 
-def test_the_least_share_to_measure_of_a_ranking() -> None:
-    y = np.concatenate([np.full(100, -0.1), np.full(100, 0.1)])
-    good = np.concatenate([np.linspace(-2, -1, 100), np.linspace(1, 2, 100)])
-    blind = np.tile(np.linspace(-1, 1, 100), 2)
-    assert scores.least_measure_share(y, good) == pytest.approx(
-        0.21, abs=0.01
-    )  # of the losses alone
-    assert scores.least_measure_share(y, blind) == pytest.approx(0.42, abs=0.01)
-
-
 def test_baselines_do_not_peek() -> None:
     e = dataset.examples(uses=("train",))
     here = e.fold == "seed000"

@@ -4,9 +4,7 @@ Every source with at least six speculating arms is split into halves at random, 
 model has not seen the source, and the kernel is fitted to other owners. From the first half one or
 three arms are taken as own runs, chosen at random or as `advisor calibrate` would choose them (the
 largest reduction of the spread, without a look at any result); errors are on the second half.
-Beside it: no own run, the own run's ratio for everything, and the nearest own run's. What could be
-reached at most is said with it: all arms of the first half as own runs, and, with the answers
-known, the second half's own median miss taken off, in one piece or for each model and method.
+Beside it: no own run.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ FEWEST_ARMS = 6
 SPLITS = 6
 POOL = 12  # arms that are tried when the best is chosen
 RUNS = (1, 3)
-EVERY = 10**6  # own runs: all of the half
 GROUPS = 4  # of owners, for the nested fits
 NARROW = (0.4, 0.6, 0.8, 1.0, 1.2)  # shares of what own runs explain that are tried
 COVER = 0.8
@@ -49,8 +46,6 @@ class Scores(NamedTuple):
     owners: int
     without: float
     calibrated: float
-    trusted: float
-    nearest: float
     coverage: float
     wrong_without: float
     wrong_calibrated: float
@@ -69,7 +64,6 @@ class Rows(NamedTuple):
     high: Floats
     owner: Words
     arm: Words
-    metric: Words
 
     def take(self, index: Index) -> Rows:
         """The rows at these positions."""
@@ -101,7 +95,7 @@ def rows_of(examples: Examples, fit: LeftOut) -> Rows:
     )
     accepted = np.where(stated, fit.mean - fit.mean_hidden, np.nan)
     at = own_runs.Places(where, reasons[:, tokens], sd)
-    labels = (examples.fold, examples.run_id, examples.metric)
+    labels = (examples.fold, examples.run_id)
     return Rows(at, examples.log_speedup, mean, accepted, low, high, *labels)
 
 
@@ -153,7 +147,7 @@ def exam(
     """Score one number of own runs, taken at random or chosen."""
     parts = list(halves(rows, runs, chosen, kernels, seed))
     scores = pd.DataFrame([_score(rows, half) for half in parts])
-    middle, share = scores.iloc[:, :4].median(), scores.iloc[:, 4:].mean()
+    middle, share = scores.iloc[:, :2].median(), scores.iloc[:, 2:].mean()
     return Scores(runs, chosen, len({half.owner for half in parts}), *middle, *share)
 
 
@@ -163,9 +157,9 @@ def _score(rows: Rows, half: Half) -> dict[str, float]:
     moved = mean + seen.shift
     low = moved - (mean - rows.low[test]) * seen.scale
     high = moved + (rows.high[test] - mean) * seen.scale
-    trusted, nearest = _simple(rows, half.own, test)
-    errors = {"without": mean, "calibrated": moved, "trusted": trusted, "nearest": nearest}
-    return {name: _error(log - guess) for name, guess in errors.items()} | {
+    return {
+        "without": _error(log - mean),
+        "calibrated": _error(log - moved),
         "coverage": np.mean((low <= log) & (log <= high)),
         "wrong_without": np.mean((mean > 0) != (log > 0)),
         "wrong_calibrated": np.mean((moved > 0) != (log > 0)),
@@ -174,44 +168,6 @@ def _score(rows: Rows, half: Half) -> dict[str, float]:
 
 def _error(miss: Floats) -> float:
     return float(np.median(np.abs(np.expm1(miss))))
-
-
-def _simple(rows: Rows, own: Index, test: Index) -> tuple[Floats, Floats]:
-    """The own runs' mean ratio of the metric, and that of the nearest own run; the model where
-    they have none.
-    """
-    trusted, nearest = rows.mean[test].copy(), rows.mean[test].copy()
-    for metric in np.unique(rows.metric[own]):
-        same, here = own[rows.metric[own] == metric], rows.metric[test] == metric
-        trusted[here] = rows.log[same].mean()
-        gap = np.abs(rows.at.where[same] - rows.at.where[test[here]][:, None])
-        apart = gap[..., :3].sum(axis=-1) + 3 * (gap[..., 3:8] > 0).sum(axis=-1)
-        nearest[here] = rows.log[same[np.argmin(apart, axis=1)]]
-    return trusted, nearest
-
-
-class Reach(NamedTuple):
-    """Median errors that own runs could reach at most: every arm of the other half as an own run,
-    and, with the answers known, the half's own median miss taken off, whole or by model and method.
-    """
-
-    whole_half: float
-    known_offset: float
-    known_by_model: float
-
-
-def reach(rows: Rows, kernels: Kernels | None = None) -> Reach:
-    """What no way to use one or three own runs can be expected to beat."""
-    errors = []
-    kinds = rows.at.where[:, [own_runs.METHOD, own_runs.MODEL, own_runs.FIRST]]
-    for half in halves(rows, EVERY, kernels=kernels):
-        test = half.test
-        miss = rows.log[test] - rows.mean[test]
-        _, kind = np.unique(kinds[test], axis=0, return_inverse=True)
-        by_kind = np.array([np.median(miss[kind.ravel() == i]) for i in range(kind.max() + 1)])
-        offsets = (update(rows, half.own, test, half.kernel).shift, np.median(miss))
-        errors.append([_error(miss - offset) for offset in (*offsets, by_kind[kind.ravel()])])
-    return Reach(*np.median(errors, axis=0).tolist())
 
 
 def kernels_by_owner(rows: Rows) -> dict[str, Kernel]:

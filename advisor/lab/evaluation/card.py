@@ -13,7 +13,7 @@ import jinja2
 
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import calibrated, tables
-from advisor.lab.evaluation.calibrated import Reach, Scores
+from advisor.lab.evaluation.calibrated import Scores
 from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.evaluation.targets import percent, targets
 from advisor.lab.training.left_out import GROUPS
@@ -34,7 +34,7 @@ PAGES = jinja2.Environment(
 TEMPLATE = PAGES.get_template("card.md.j2", globals={"table": table})
 TRAINED = {"on": "loss_on", "off": "loss_off", "measure": "measure", "gap": "gain_curve"}
 FROM_EVALUATION = (
-    "decisions", "frontier", "models", "two_regret", "splits", "kinds", "chances", "bases",
+    "decisions", "models", "two_regret", "splits", "kinds", "chances", "bases",
     "acceptance", "by_source",
 )  # fmt: skip
 
@@ -59,23 +59,22 @@ def card(evaluation: Evaluation) -> str:
         targets=targets(evaluation),
         trained=training_scores(),
         groups=GROUPS,
-        own=_own_runs(calibrated.exams(rows, kernels), calibrated.reach(rows, kernels)),
+        own=_own_runs(calibrated.exams(rows, kernels)),
         **{name: getattr(tables, name)(evaluation) for name in FROM_EVALUATION},
     )
 
 
-def _own_runs(exams: Sequence[Scores], most: Reach) -> dict[str, Any]:
+def _own_runs(exams: Sequence[Scores]) -> dict[str, Any]:
     return {
         "owners": exams[0].owners,
         "fewest": calibrated.FEWEST_ARMS,
         "splits": calibrated.SPLITS,
         "without": percent(exams[0].without),
         "table": tables.own_runs(list(exams)),
-        "reach": {name: percent(value) for name, value in most._asdict().items()},
     }
 
 
-def own_runs(exams: Sequence[Scores], most: Reach) -> str:
+def own_runs(exams: Sequence[Scores]) -> str:
     """The card's section on own runs from its figures."""
-    context = TEMPLATE.new_context({"own": _own_runs(exams, most)})
+    context = TEMPLATE.new_context({"own": _own_runs(exams)})
     return "".join(TEMPLATE.blocks["own_runs"](context)).strip()

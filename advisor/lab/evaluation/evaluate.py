@@ -51,7 +51,7 @@ def run_calibrated() -> str:
         rows = calibrated.rows_of(evaluation.examples, evaluation.shipped)
         kernels = calibrated.kernels_by_owner(rows)
         parts = (
-            card.own_runs(calibrated.exams(rows, kernels), calibrated.reach(rows, kernels)),
+            card.own_runs(calibrated.exams(rows, kernels)),
             calibrated.off_bounds(rows, kernels),
             calibrated.as_thresholds(calibrated.fit_kernel(rows)),
         )

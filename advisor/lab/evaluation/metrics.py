@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import balanced_accuracy_score, matthews_corrcoef
 
 from advisor.lab.arrays import Flags, Floats, Words
 
@@ -60,14 +61,9 @@ def group_average(
 
 def confusion(measured: Floats, on: Flags, weight: Floats) -> tuple[float, float]:
     """Balanced accuracy and Matthews correlation of calling speculation on, weighted."""
-    gain = measured > 0
-    tp, fn, fp, tn = (
-        weight[a & b].sum() for a, b in ((gain, on), (gain, ~on), (~gain, on), (~gain, ~on))
-    )
-    with np.errstate(invalid="ignore"):
-        balanced = (tp / (tp + fn) + tn / (tn + fp)) / 2
-    under = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
-    return float(balanced), float((tp * tn - fp * fn) / under) if under else 0.0
+    scores = (balanced_accuracy_score, matthews_corrcoef)
+    balanced, mcc = (float(score(measured > 0, on, sample_weight=weight)) for score in scores)
+    return balanced, mcc
 
 
 def interval_score(measured: Floats, low: Floats, high: Floats, level: float = 0.8) -> Floats:

@@ -141,11 +141,3 @@ def decision(examples: Examples, fit: LeftOut, rows: Flags) -> dict[str, float]:
         out[f"balanced_accuracy{tail}"] = metrics.confusion(y, side.median[pick] > 0, by_rig)[0]
         out[f"gain_curve{tail}"] = metrics.worst_gap(y, side.p_gain[pick], alike)
     return out
-
-
-def least_measure_share(measured: Floats, rank: Floats) -> float:
-    """Share of rows between the two bounds on `rank` that leave 8 % of the losses on and put half
-    of them off, chosen with the answers known: no bounds of this ranking do with less.
-    """
-    on, off = np.quantile(rank[measured < 0], (1 - MOST_LOSSES_ON, LEAST_LOSSES_OFF))
-    return float(np.mean((rank > off) & (rank < on)))

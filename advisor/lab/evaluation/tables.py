@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.knowledge import store as knowledge
 from advisor.lab.arrays import Floats, Words
 from advisor.lab.evaluation import metrics, scores
 from advisor.lab.evaluation.calibrated import Scores
@@ -20,7 +19,6 @@ CLASS_WORDS = (
     "unknown class", "datacenter", "workstation", "consumer", "laptop", "unified memory",
     "integrated",
 )  # fmt: skip
-ON_BOUNDS = (0.75, 0.80, 0.85, 0.88, 0.90, 0.91, 0.92)
 STATED = {"known": "used where stated", "unknown": "ignored"}
 
 
@@ -105,23 +103,6 @@ def decisions(found: Evaluation) -> Table:
     return lines
 
 
-def frontier(found: Evaluation) -> Table:
-    """What other bounds for "on" give, and the least share of "measure" at the targets."""
-    e, lines = found.examples, Table()
-    off = knowledge.threshold("decision_off_p_gain").value
-    for side in scores.sides(e, found.shipped):
-        pick, name = side.rows, STATED[side.name]
-        y, mean, chance = e.log_speedup[pick], side.median[pick], side.p_gain[pick]
-        for bound in ON_BOUNDS:
-            codes = np.select([(chance >= bound) & (mean > 0), chance <= off], [2, 0], 1)
-            shares = _percents(scores.decision_shares(y, codes.astype(np.int8)))
-            lines.append([name, f"P(gain) >= {bound:g}", *shares])
-        least = percent(scores.least_measure_share(y, mean / side.sd[pick]), 0)
-        known = "bounds chosen with the answers known"
-        lines.append([name, known, "8 %", "50 %", "-", "-", least])
-    return lines
-
-
 def own_runs(exams: list[Scores]) -> Table:
     """What own runs tell, beside simpler ways to use them."""
     return [
@@ -129,8 +110,6 @@ def own_runs(exams: list[Scores]) -> Table:
             f"{one.runs}, {'as `advisor calibrate` chooses' if one.chosen else 'at random'}",
             percent(one.calibrated),
             percent(1 - one.calibrated / one.without, 0),
-            percent(one.trusted),
-            percent(one.nearest),
             percent(one.coverage, 0),
             f"{percent(one.wrong_without)} to {percent(one.wrong_calibrated)}",
         ]
