@@ -81,12 +81,6 @@ def test_gaps_touched_by_a_wait_for_a_first_token_are_left_out() -> None:
     assert free == pytest.approx([0.5, 0.5])
 
 
-def test_prompt_calls_are_grouped_by_first_tokens() -> None:
-    calls = [(0, 4, 0.005), (0, 4, 0.007), (1, 4, 0.120), (0, 3, 0.006), (2, 4, 0.2)]
-    assert timing.prompt_calls(calls) == [[0, 3, 4, 6.0], [1, 1, 4, 120.0], [2, 1, 4, 200.0]]
-    assert timing.prompt_calls([]) == []
-
-
 def test_shared_prefix_is_shared() -> None:
     driver = worker.Driver(MockEngine(), lambda length: length)
     first, second = driver.prompts({"input_tokens": 100, "prefix_share": 0.5}, 2)
@@ -137,7 +131,7 @@ def test_the_next_engine_imports_while_the_present_one_measures(
     text = """
 say("imported")
 def measure(*rest):
-    main.note(main.BOOT)
+    main.protocol.note(main.protocol.BOOT)
     end = time.time() + 60
     while job == "j0" and "j1 imported" not in open(NOTES).read() and time.time() < end:
         time.sleep(0.05)
@@ -158,11 +152,11 @@ def test_rounds_time_nothing_before_all_are_warm_and_start_nothing_before_all_ar
 def measure(task, todo, out, deadline, time_file):
     slow = 0.8 if job in ("j0", "j3") else 0
     say("start")
-    main.note(main.BOOT)
+    main.protocol.note(main.protocol.BOOT)
     time.sleep(slow)
     say("warm")
-    main.note(main.WARM + job)
-    main.await_file(time_file)
+    main.protocol.note(main.protocol.WARM + job)
+    main.protocol.await_file(time_file)
     say("time")
     with out.open("a") as sink:
         sink.write('{"label": "%s", "key": "1:64:16:0"}\\n' % job)

@@ -256,21 +256,6 @@ def wait_for(met: Callable[[], bool]) -> None:
     raise AssertionError("waited two minutes")
 
 
-def test_slots_apart_stand_in_the_key_and_make_room() -> None:
-    apart = jobs.ServedPoint("decode", 4, 2048, 48, places=(0, 2, 4, 6))
-    assert apart.key == "4:2048:48:0:at0.2.4.6"
-    # one point alone takes as many slots as its highest place needs
-    only = jobs.llama_job(0, Path("m.gguf"), (apart,), model="qwen3.6-27b", quant="q8_0")
-    assert only.command[only.command.index("-np") + 1] == "7"
-
-
-def test_slots_apart_are_the_ones_that_decode(tmp_path: Path, on_the_servers_clock: None) -> None:
-    point = jobs.ServedPoint("decode", 2, 128, 12, places=(0, 3))
-    (row,) = measure(mock_job("llama-server", 0, (point,)), tmp_path)
-    assert row["busy_slots"] == [0, 3]
-    assert row["prompts"] == 2
-
-
 def test_lookups_keep_to_few_words() -> None:
     about: dict[str, Any] = {"model": "qwen3.6-27b", "quant": "q8_0"}
     lookup, heads = (

@@ -53,8 +53,6 @@ class ServedPoint:
 
     `decode`: slots that are filled to `input_tokens` once and then decode `length` steps side by
     side. `closed`: clients that send one prompt after the other, `length` tokens each +- 50 %.
-    `places` are the slots that decode, as many as `concurrency`; empty: the first ones, side by
-    side.
     """
 
     kind: Literal["decode", "closed"]
@@ -63,18 +61,11 @@ class ServedPoint:
     length: int
     rounds: int = 2
     sampling: str = ""  # a name of SAMPLING; empty: the server's default
-    places: tuple[int, ...] = ()
-
-    @property
-    def slots(self) -> tuple[int, ...]:
-        """The slots that decode."""
-        return tuple(self.places) or tuple(range(self.concurrency))
 
     @property
     def key(self) -> str:
         """The load as text, the key of its rows."""
         tail = f":{self.sampling}" if self.sampling else ""
-        tail += f":at{'.'.join(map(str, self.places))}" if self.places else ""
         return f"{self.concurrency}:{self.input_tokens}:{self.length}:0{tail}"
 
 
@@ -223,7 +214,7 @@ def llama_job(
     Acceptance is forced by `--spec-synth-rates`. Prompt caches beyond the slots' own are off: a
     point must not pay for copies of other points' states.
     """
-    slots = 1 + max(max(p.slots) for p in points)
+    slots = max(p.concurrency for p in points)
     context = slots * (max(p.input_tokens for p in points) + HEADROOM)
     lookup = bool(k) and method == "ngram"
     words = f"-ngl 99 -fa on -np {slots} -c {context} --no-warmup --cache-ram 0"

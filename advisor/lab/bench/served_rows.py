@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 Row = dict[str, Any]  # a measured point, as a sweep wrote it
@@ -10,8 +9,8 @@ Row = dict[str, Any]  # a measured point, as a sweep wrote it
 LEAST_STEPS = 40  # of a point's decode steps: with fewer, a stray pause decides the figure
 # Steps told apart by their arrival run together where prompts of others delay them for long.
 OFF = 0.1  # tokens a step may differ from the forced mean before the forced mean is taken
-TEMPERATURES = {"": "0.8", "device": "0.8", "greedy": "0", "t0": "0", "t1": "1"}
-PLACES = re.compile(r"(groups|pair)\d+$")  # which slots were busy: the sampler is the default
+DEFAULT_TEMPERATURE = "0.8"  # of llama-server
+TEMPERATURES = {"greedy": "0", "t0": "0", "t1": "1"}
 ENGINES = {
     # KV cache type, prompt tokens per batch: the server's defaults
     "llama-server": {"kv_cache_dtype": "f16", "max_num_batched_tokens": 2048},
@@ -40,7 +39,7 @@ def in_columns(row: Row) -> Row:
             "prefix_share": 0.0,
             "max_num_seqs": settings.get("slots", 64),
             "method": settings.get("method", "mtp"),
-            "temperature": TEMPERATURES["" if PLACES.match(sampling) else sampling],
+            "temperature": TEMPERATURES.get(sampling, DEFAULT_TEMPERATURE),
             "notes": NOTE + SAMPLERS.get(sampling, ""),
             "acceptance_length": acceptance_length(row),
         }

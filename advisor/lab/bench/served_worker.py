@@ -16,26 +16,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from advisor.engines.traits import traits
+from advisor.lab.bench import protocol
 from advisor.lab.bench.jobs import SAMPLING
 from advisor.lab.bench.machine import Meter
-from advisor.lab.bench.protocol import (
-    BOOT,
-    JITTER,
-    LEAST_PROMPTS,
-    WARM,
-    Data,
-    Todo,
-    await_file,
-    note,
-    take,
-)
+from advisor.lab.bench.protocol import Data, Todo
 from advisor.lab.bench.streams import Served, ServerError, is_healthy, read_reply, stream
-from advisor.lab.bench.timing import closed_row, decode_row, ms
+from advisor.lab.bench.timing import closed_row, decode_row
 from advisor.lab.processes import EngineProcess
 
 STOP_S = 10.0  # a server that has not ended by then is killed
@@ -97,35 +87,28 @@ class ServerDriver:
             self.slots[i] = self.slots[i] + one.tokens
         return list(served)
 
-    async def _fill(self, slots: list[int], depth: int) -> Data:
+    async def _fill(self, slots: list[int], depth: int) -> None:
         lacking = {i: depth - len(self.slots.get(i, [])) for i in slots}
         lacking = {i: tokens for i, tokens in lacking.items() if tokens > SLACK}
-        if not lacking:
-            return {}
         for i, tokens in lacking.items():
             self.slots[i] = self.slots.get(i, []) + self.ids(tokens)
-        begin = time.perf_counter()
         await self._continue(list(lacking), 4, {})
-        wall = time.perf_counter() - begin
-        return {"prompt_tokens": sum(lacking.values()), "prompt_wall_s": round(wall, 3)}
 
     async def _decode(self, point: Data) -> Data:
-        places, extra = point["places"], SAMPLING[point["sampling"]]
-        slots = list(places or range(point["concurrency"]))
+        slots, extra = list(range(point["concurrency"])), SAMPLING[point["sampling"]]
         tau = 1 + sum(self.job["rates"])
-        filled = await self._fill(slots, point["input_tokens"])
+        await self._fill(slots, point["input_tokens"])
         await self._continue(slots, 1 + round(6 * tau), extra)
         context = round(statistics.fmean(len(self.slots[i]) for i in slots))
         served = await self._continue(slots, 1 + round(point["length"] * tau), extra)
         row, *span = decode_row([one.request for one in served])
-        row |= filled | _server_account(served) | ({"busy_slots": slots} if places else {})
         return row | {"context_tokens": context, "span": span}
 
     async def _closed_loop(self, point: Data, rounds: int, length: int) -> Data:
         """Clients that send one prompt after the other."""
         clients = point["concurrency"]
-        count = max(LEAST_PROMPTS, rounds * clients)
-        spread = (1 + JITTER * (2 * self.random.random() - 1) for _ in range(count))
+        count = max(protocol.LEAST_PROMPTS, rounds * clients)
+        spread = (1 + protocol.JITTER * (2 * self.random.random() - 1) for _ in range(count))
         todo = [(self.ids(point["input_tokens"]), max(2, round(length * s))) for s in spread]
         served: list[Served] = []
 
@@ -141,22 +124,6 @@ class ServerDriver:
         end = time.perf_counter()
         self.slots.clear()
         return closed_row([one.request for one in served], end - begin) | {"span": (begin, end)}
-
-
-def _server_account(served: Sequence[Served]) -> Data:
-    """llama-server's own count of drafts and its mean cycle, a check of the events."""
-    accounts = [one.account for one in served if "predicted_n" in one.account]
-    if not accounts:
-        return {}
-    names = ("draft_n", "draft_n_accepted", "predicted_n", "predicted_ms")
-    drafted, accepted, predicted, time_ms = (sum(a.get(n, 0) for a in accounts) for n in names)
-    return {
-        "drafted": drafted,
-        "accepted": accepted,
-        "server_cycle_ms": ms(time_ms / 1e3 / max(1, predicted - accepted)),
-        # More than 1: the slot's state was gone, and its prompt was computed anew.
-        "prompt_n": max(account.get("prompt_n", 0) for account in accounts),
-    }
 
 
 def llama_version(server: str) -> str:
@@ -192,19 +159,19 @@ def measure(
     server = EngineProcess(command, sys.stderr.buffer, environment)
     try:
         if not asyncio.run(_ready(job, server, min(deadline, begin + job["start_s"]))):
-            note("not ready")
+            protocol.note("not ready")
             return NO_SERVER
         base: dict[str, Any] = {n: value for n, value in job.items() if n not in PRIVATE}
         base |= {"boot_s": round(time.time() - begin, 1), "gpu": meter.name}
-        note(BOOT + json.dumps(base) + "\n" + WARM)
-        await_file(time_file)
+        protocol.note(protocol.BOOT + json.dumps(base) + "\n" + protocol.WARM)
+        protocol.await_file(time_file)
         driver = ServerDriver(job)
         try:
-            return take(
+            return protocol.take(
                 todo, out, deadline, base, meter, lambda point: asyncio.run(driver.point(point))
             )
         except (ServerError, ValueError, TimeoutError, OSError) as error:
-            note(f"a point failed: {error}"[:300])
+            protocol.note(f"a point failed: {error}"[:300])
             return FAILED
     finally:
         meter.close()

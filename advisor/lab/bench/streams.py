@@ -144,30 +144,23 @@ def tokens_of(engine: str, event: Event, seen: int) -> list[int]:
 
 
 class Served(NamedTuple):
-    """A request's tokens in time, and the server's own account of it (llama-server `timings`,
-    SGLang `meta_info`).
-    """
+    """A request's tokens in time."""
 
     request: TimedRequest
     tokens: list[int]
-    account: dict[str, Any]
 
 
 def read_reply(engine: str, reply: Reply, drafts: bool) -> Served:
     """A reply's tokens in time. Raises ServerError where none came."""
     tokens: list[int] = []
     at: list[float] = []
-    account: dict[str, Any] = {}
     for event in reply.events:
         new = tokens_of(engine, event, len(tokens))
         tokens += new
         at += [event.at] * len(new)
-        account = event.data.get("timings") or event.data.get("meta_info") or account
     if not at:
         raise ServerError("no tokens came")
-    return Served(
-        TimedRequest(reply.sent, at, _steps(engine, at) if drafts else at), tokens, account
-    )
+    return Served(TimedRequest(reply.sent, at, _steps(engine, at) if drafts else at), tokens)
 
 
 def _steps(engine: str, at: list[float]) -> list[float]:

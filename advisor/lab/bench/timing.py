@@ -55,21 +55,6 @@ def outside(spans: Iterable[Span], gaps: Iterable[Span]) -> list[float]:
     return sorted(free)
 
 
-def prompt_calls(calls: list[tuple[int, int, float]]) -> list[list[float]]:
-    """Engine calls by how many requests got their first token in them: [firsts, calls, median
-    requests served, median ms].
-
-    A call is (firsts, requests served, seconds since the call before). Calls without a first token
-    are decode steps and chunks of longer prompts.
-    """
-    out: list[list[float]] = []
-    for firsts in sorted({call[0] for call in calls}):
-        _, served, seconds = zip(*(call for call in calls if call[0] == firsts), strict=True)
-        middle = round(1e3 * statistics.median(seconds), 3)
-        out.append([firsts, len(served), statistics.median(served), middle])
-    return out
-
-
 def closed_row(requests: Sequence[TimedRequest], wall: float) -> dict[str, Any]:
     """Figures of a closed loop of clients that took `wall` seconds."""
     ttft = sorted(one.at[0] - one.sent for one in requests)

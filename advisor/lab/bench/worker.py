@@ -24,22 +24,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from advisor.lab.bench import served_worker, shapes
+from advisor.lab.bench import protocol, served_worker, shapes
 from advisor.lab.bench.machine import Meter
-from advisor.lab.bench.protocol import (
-    BOOT,
-    IMPORTED,
-    JITTER,
-    LEAST_PROMPTS,
-    WARM,
-    Data,
-    Todo,
-    await_file,
-    missing_points,
-    note,
-    take,
-)
-from advisor.lab.bench.timing import TimedRequest, closed_row, prompt_calls
+from advisor.lab.bench.protocol import Data, Todo
+from advisor.lab.bench.timing import TimedRequest, closed_row
 
 START = time.time()
 # A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default
@@ -77,34 +65,28 @@ class Driver:
         measurements (ms, tok/s) and their span.
         """
         texts, requests = self.prompts(point, count), list[TimedRequest]()
-        calls: list[tuple[int, int, float]] = []
         live = done = 0
         self.serial += 1
-        begin = before = time.perf_counter()
+        begin = time.perf_counter()
         while done < count:
             while live < point["concurrency"] and len(requests) < count:
-                spread = 1 + JITTER * (2 * self.random.random() - 1)
+                spread = 1 + protocol.JITTER * (2 * self.random.random() - 1)
                 prompt = {"prompt_token_ids": texts[len(requests)]}
                 sampling = self.sampling(max(2, round(point["output_tokens"] * spread)))
                 self.engine.add_request(f"{self.serial}-{len(requests)}", prompt, sampling)
                 requests.append(TimedRequest(time.perf_counter(), [], []))
                 live += 1
             outputs = self.engine.step()
-            now, firsts = time.perf_counter(), 0
+            now = time.perf_counter()
             for output in outputs:
                 request = requests[int(output.request_id.split("-")[1])]
                 if new := len(output.outputs[0].token_ids):
-                    firsts += not request.at
                     request.steps.append(now)
                     request.at.extend([now] * new)
                 if output.finished:
                     live, done = live - 1, done + 1
-            if outputs:
-                calls.append((firsts, len(outputs), now - before))
-                before = now
         end = time.perf_counter()
-        row = closed_row(requests, end - begin)
-        return row | {"prompt_calls": prompt_calls(calls), "span": (begin, end)}
+        return closed_row(requests, end - begin) | {"span": (begin, end)}
 
 
 def engine_arguments(job: Data, model_dir: str) -> Data:
@@ -157,7 +139,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.set_defaults(deadline=float("inf"))
     given = parser.parse_args(argv)
     job = json.loads(given.job.read_text())
-    todo = missing_points(job, given.out)
+    todo = protocol.missing_points(job, given.out)
     if not todo:
         return 0
     served = "engine" in job
@@ -166,8 +148,8 @@ def main(argv: list[str] | None = None) -> int:
             os.environ.setdefault(name, value)
         import vllm  # noqa: F401  (slow: done before the machine is free)
 
-    note(IMPORTED)
-    await_file(given.go)
+    protocol.note(protocol.IMPORTED)
+    protocol.await_file(given.go)
     run = served_worker.measure if served else measure
     return run(job, todo, given.out, given.deadline, given.time)
 
@@ -214,19 +196,21 @@ def measure(
     entries = shapes.vocabulary(shapes.config_of(job))
     ids = (1000, 1008) if ngram else (1000, min(200_000, entries - 2000))
     driver, meter = Driver(engine, sampling, ids=ids), Meter()
-    note(BOOT + json.dumps(base))
+    protocol.note(protocol.BOOT + json.dumps(base))
     driver.run({"concurrency": 2, "input_tokens": 256, "output_tokens": 32}, 2)
     # The first run of a shape pays kernel compilation: all of it before anything is timed.
     for point in {point["key"]: point for _, point in todo}.values():
         if time.time() < deadline:
             driver.run(point, point["concurrency"])
-    note(WARM + job["label"])
-    await_file(time_file)
+    protocol.note(protocol.WARM + job["label"])
+    protocol.await_file(time_file)
 
     def run(point: Data) -> Data:
-        return driver.run(point, max(LEAST_PROMPTS, point["rounds"] * point["concurrency"]))
+        return driver.run(
+            point, max(protocol.LEAST_PROMPTS, point["rounds"] * point["concurrency"])
+        )
 
-    return take(todo, out, deadline, base, meter, run)
+    return protocol.take(todo, out, deadline, base, meter, run)
 
 
 if __name__ == "__main__":
