@@ -14,7 +14,7 @@ import jinja2
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import calibrated, tables
 from advisor.lab.evaluation.calibrated import Scores
-from advisor.lab.evaluation.result import Evaluation
+from advisor.lab.evaluation.scores import Evaluation
 from advisor.lab.evaluation.targets import percent, targets
 from advisor.lab.training.left_out import GROUPS
 from advisor.prediction.artefact import ARTEFACT

@@ -19,7 +19,7 @@ import numpy as np
 from advisor.domain.paths import models_dir
 from advisor.lab.arrays import Floats
 from advisor.lab.evaluation import calibrated, card, targets
-from advisor.lab.evaluation.result import Evaluation
+from advisor.lab.evaluation.scores import Evaluation
 from advisor.lab.progress import bar
 from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, train
 from advisor.lab.training.dataset import Examples

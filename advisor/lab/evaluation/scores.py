@@ -4,11 +4,12 @@ card cannot disagree.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.lab.arrays import Codes, Flags, Floats
+from advisor.lab.arrays import Codes, Flags, Floats, Words
 from advisor.lab.evaluation import metrics
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.left_out import LeftOut, row_weight
@@ -17,6 +18,21 @@ from advisor.prediction.decision import decide
 
 MOST_LOSSES_ON, LEAST_LOSSES_OFF, MOST_MEASURED = 0.08, 0.50, 0.30  # targets of the decisions
 MOST_GAP = 0.05  # target of the curve of the chance of a gain
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Left-out predictions of the measured runs, and what they are compared with, by name: every
+    table and figure of the model card is made of it.
+    """
+
+    examples: Examples
+    shipped: LeftOut
+    candidates: dict[str, LeftOut]
+    baselines: dict[str, Floats]
+    splits: dict[str, tuple[Words, LeftOut]]
+    weak: tuple[Examples, LeftOut] | None
+    acceptance: list[dict[str, Any]]
 
 
 class Side(NamedTuple):

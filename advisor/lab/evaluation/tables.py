@@ -7,7 +7,7 @@ import numpy as np
 from advisor.lab.arrays import Floats, Words
 from advisor.lab.evaluation import metrics, scores
 from advisor.lab.evaluation.calibrated import Scores
-from advisor.lab.evaluation.result import Evaluation
+from advisor.lab.evaluation.scores import Evaluation
 from advisor.lab.evaluation.targets import errors_of, percent
 from advisor.lab.training.left_out import row_weight
 from advisor.prediction.model import prepare

@@ -6,8 +6,7 @@ import numpy as np
 
 from advisor.lab.arrays import Flags, Floats, Words
 from advisor.lab.evaluation import metrics, scores
-from advisor.lab.evaluation.result import Evaluation
-from advisor.lab.evaluation.scores import Side
+from advisor.lab.evaluation.scores import Evaluation, Side
 from advisor.lab.training.left_out import row_weight
 from advisor.lab.training.spread_fit import quantile
 

@@ -23,24 +23,10 @@ from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.engines import canonical
 from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
-from advisor.lab.measurements import bounds
+from advisor.lab.measurements import bounds, schema
 from advisor.lab.measurements.columns import ACCEPTANCE_COLUMNS, RARE_COLUMNS, RUN_COLUMNS, Run
 from advisor.lab.measurements.index_text import client_text, native_quant, to_text, tokens_a_step
-from advisor.lab.measurements.schema import (
-    ANY_ID,
-    KnownIds,
-    Problem,
-    Row,
-    by_group,
-    group_problems,
-    ratio,
-    read_acceptance,
-    read_csv,
-    read_runs,
-    read_table,
-    sha256,
-    source_files,
-)
+from advisor.lab.measurements.schema import ANY_ID, KnownIds, Problem, Row
 
 MAX_SIDECAR_BYTES = 2**20
 DATE = re.compile(r"\d{4}(-\d{2}){0,2}")
@@ -56,7 +42,7 @@ DERIVED_METRICS = ("tpot", "ttft")
 
 
 def check(path: Path, known: KnownIds = ANY_ID) -> tuple[int, list[Problem]]:
-    """Check a measurements folder (or one CSV of runs): the number of good rows and every problem.
+    """The number of good rows of a measurements folder (or one CSV of runs), and every problem.
     Raises AdvisorError where it is neither.
     """
     if path.is_file():
@@ -66,35 +52,35 @@ def check(path: Path, known: KnownIds = ANY_ID) -> tuple[int, list[Problem]]:
         raise AdvisorError(
             f"{path} has no folder runs/; give a measurements folder or a CSV of runs."
         )
-    rows, problems = read_runs(path, known)
-    accepted, more = read_acceptance(path)
+    rows, problems = schema.read_runs(path, known)
+    accepted, more = schema.read_acceptance(path)
     problems += [*more, *_sidecar_problems(path), *bounds.problems(rows)]
     return len(rows) + len(accepted), sorted(problems)
 
 
 def _check_file(path: Path, known: KnownIds) -> tuple[list[Row], list[Problem]]:
-    first = next(read_csv(path), (0, {}))[1]
+    first = next(schema.read_csv(path), (0, {}))[1]
     if not {"run_id", "source_id", "model"} <= first.keys():
         raise AdvisorError(
             f"{path.name} is no table of measured runs: it needs at least one row, and the columns "
             "run_id, source_id and model; `advisor results` reads benchmark files."
         )
-    rows, problems = read_table(path, path.name, known, lambda *_: ())
-    for group in by_group(rows).values():
-        problems += group_problems(group)
+    rows, problems = schema.read_table(path, path.name, known, lambda *_: ())
+    for group in schema.by_group(rows).values():
+        problems += schema.group_problems(group)
     return rows, problems + bounds.problems(rows)
 
 
 def _sidecar_problems(folder: Path) -> Iterable[Problem]:
     sidecars = read_sidecars(folder)
     for part in ("runs", "acceptance"):
-        for path in source_files(folder, part):
+        for path in schema.source_files(folder, part):
             name, sidecar = f"{part}/{path.name}", f"sources/{path.stem}.yaml"
             if path.stem not in sidecars:
                 yield Problem(name, 0, f"no sidecar {sidecar}")
                 continue
             noted = (sidecars[path.stem].get("files") or {}).get(part) or {}
-            if noted.get("sha256") != sha256(path):
+            if noted.get("sha256") != schema.sha256(path):
                 reason = f"differs from the hash in {sidecar}: rows are superseded, not edited"
                 yield Problem(name, 0, reason)
     for source, facts in sidecars.items():
@@ -155,7 +141,7 @@ def add(
 
 
 def _rows_by_source(path: Path) -> list[dict[str, str]]:
-    rows = [row for _, row in read_csv(path)]
+    rows = [row for _, row in schema.read_csv(path)]
     if rows and "source_id" not in rows[0]:
         raise AdvisorError(f"{path.name} has no column source_id, which says whose rows they are.")
     return rows
@@ -179,7 +165,7 @@ def _write_source(
         path = folder / part / f"{source}.csv"
         columns = RUN_COLUMNS if part == "runs" else ACCEPTANCE_COLUMNS
         path.write_text(csv_text(columns, rows), encoding="utf-8")
-        files[part] = {"rows": len(rows), "sha256": sha256(path)}
+        files[part] = {"rows": len(rows), "sha256": schema.sha256(path)}
     names = {name: name for name in SIDECAR_FIELDS} | {"holds": "what_it_holds"}
     sidecar = {name: facts.get(field, "") for name, field in names.items()}
     how = facts.get("how", "transcribed from the publication")
@@ -195,14 +181,14 @@ def index_entries(rows: Iterable[Row], dates: Mapping[str, str]) -> list[dict[st
     TTFT pairs derived.
     """
     entries: list[dict[str, Any]] = []
-    for group in by_group(rows).values():
+    for group in schema.by_group(rows).values():
         off = next((row.run for row in group if row.run.spec_method == "none"), None)
         for run in (row.run for row in group):
             if run.spec_method == "none" or run.use == "no":
                 continue
             published = {run.speedup_metric: run.speedup} if run.speedup else {}
             missing = [metric for metric in DERIVED_METRICS if metric not in published]
-            derived = {metric: ratio(run, off, metric) for metric in missing} if off else {}
+            derived = {metric: schema.ratio(run, off, metric) for metric in missing} if off else {}
             date = dates.get(run.source_id, "")
             entries += [
                 _entry(run, metric, value, date)
@@ -244,7 +230,7 @@ def index_text(folder: Path) -> str:
     """The text of index.jsonl: pairs that are clean (use=train) or weak (use=eval), in the order of
     the files. Raises AdvisorError where a row is bad.
     """
-    rows, problems = read_runs(folder)
+    rows, problems = schema.read_runs(folder)
     if problems:
         raise AdvisorError(
             f"{len(problems)} bad rows in the measurements, the first: {problems[0]}."

@@ -14,9 +14,9 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from advisor.domain.files import lines_safely, open_safely
 from advisor.domain.nouns import AdvisorError
@@ -59,6 +59,7 @@ class Row(NamedTuple):
     line: int
 
 
+Kind = TypeVar("Kind", bound=BaseModel)
 MAX_CSV_BYTES = 512 * 2**20  # a table is held in memory
 
 
@@ -103,21 +104,17 @@ def source_files(folder: Path, part: str = "runs") -> list[Path]:
     return sorted((folder / part).glob("*.csv"))
 
 
-def _reasons(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r})" for e in error.errors()
-    )
-
-
-def check_row(raw: Mapping[str, str], known: KnownIds) -> tuple[Run | None, list[str]]:
-    """Parse one row and check it alone: types, ranges, units, ids. Returns the run (or None) and
-    the reasons against it.
-    """
+def _parsed(kind: type[Kind], raw: Mapping[str, str]) -> tuple[Kind | None, list[str]]:
+    """A row's model, or None and the reasons against it."""
     try:
-        run = Run.model_validate(dict(raw))
+        return kind.model_validate(dict(raw)), []
     except ValidationError as error:
-        return None, [_reasons(error)]
-    return run, [*_unit_problems(run), *_id_problems(run, known)]
+        return None, [
+            "; ".join(
+                f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r})"
+                for e in error.errors()
+            )
+        ]
 
 
 def _unit_problems(run: Run) -> Iterator[str]:
@@ -145,20 +142,14 @@ def _unit_problems(run: Run) -> Iterator[str]:
         yield "use=train without use_why"
 
 
-def measured_value(run: Run, metric: str) -> float | None:
-    """The measured value of a metric in this arm (tok/s or ms), None where it was not published."""
-    value: float | None = getattr(run, COLUMN_OF_METRIC[metric])
-    return value
-
-
 def ratio(arm: Run, off: Run, metric: str) -> float | None:
     """Speed-up of `arm` against `off` (above 1 is faster, times inverted), None where either value
-    is missing.
+    was not published.
     """
-    on, base = measured_value(arm, metric), measured_value(off, metric)
+    on, base = (getattr(run, COLUMN_OF_METRIC[metric]) for run in (arm, off))
     if not on or not base:
         return None
-    return base / on if metric in ("tpot", "ttft") else on / base
+    return float(base / on if metric in ("tpot", "ttft") else on / base)
 
 
 def group_problems(rows: Sequence[Row]) -> list[Problem]:
@@ -172,12 +163,12 @@ def group_problems(rows: Sequence[Row]) -> list[Problem]:
     twice = f"group {off.group_id} has two baselines ({off.run_id})"
     out = [Problem(extra.file, extra.line, twice) for extra in plain[1:]]
     for row in (row for row in rows if row.run.spec_method != "none"):
-        run, reasons = row.run, []
-        for name in SAME:
-            if getattr(run, name) != getattr(off, name):
-                reasons.append(
-                    f"{name} differs from {off.run_id}, the group's run without speculation"
-                )
+        run = row.run
+        reasons = [
+            f"{name} differs from {off.run_id}, the group's run without speculation"
+            for name in SAME
+            if getattr(run, name) != getattr(off, name)
+        ]
         metric = run.speedup_metric
         value = ratio(run, off, metric) if metric else None
         if value and run.speedup and abs(math.log(value / run.speedup)) > SPEEDUP_TOLERANCE:
@@ -221,8 +212,9 @@ def read_table(
     rows: list[Row] = []
     problems: list[Problem] = []
     for line, raw in read_csv(path):
-        run, reasons = check_row(raw, known)
-        reasons += more(run, line) if run else ()
+        run, reasons = _parsed(Run, raw)
+        if run:
+            reasons = [*_unit_problems(run), *_id_problems(run, known), *more(run, line)]
         problems += [Problem(name, line, each) for each in reasons]
         if run and not reasons:
             rows.append(Row(run, raw, name, line))
@@ -267,13 +259,9 @@ def read_acceptance(folder: Path) -> tuple[list[PositionAcceptance], list[Proble
     for path in source_files(folder, "acceptance"):
         name = f"acceptance/{path.name}"
         for line, raw in read_csv(path):
-            try:
-                row = PositionAcceptance.model_validate(raw)
-            except ValidationError as error:
-                problems.append(Problem(name, line, _reasons(error)))
-                continue
-            if row.source_id != path.stem:
-                reason = f"source_id {row.source_id!r} in the file of {path.stem!r}"
-                problems.append(Problem(name, line, reason))
-            rows.append(row)
+            row, reasons = _parsed(PositionAcceptance, raw)
+            if row and row.source_id != path.stem:
+                reasons = [f"source_id {row.source_id!r} in the file of {path.stem!r}"]
+            problems += [Problem(name, line, reason) for reason in reasons]
+            rows += [row] if row else []
     return rows, problems

@@ -14,17 +14,7 @@ import numpy as np
 
 from advisor.lab.arrays import Floats, Words
 from advisor.perf.arrays import MAX_K, Points, concat
-from advisor.prediction.acceptance import (
-    COLUMNS,
-    MEASURED_SD,
-    STEPS_DOWN,
-    AcceptanceModel,
-    common_design,
-    log_gradient,
-    position_design,
-    sigmoid,
-    tokens_per_step,
-)
+from advisor.prediction import acceptance as acc
 
 # Where the coefficients are drawn to, in logits: MTP heads publish about 0.82 at the first
 # position, falling slowly; a lookup on text that does not repeat itself accepts little. Source: the
@@ -95,8 +85,8 @@ IMPLIED = "~speed"
 
 def _penalty() -> tuple[Floats, Floats]:
     """Where each coefficient is drawn to, and how widely it may spread around it."""
-    groups = (re.sub(r"(?<=^block\*).*|:.*", "", name) for name in COLUMNS)
-    centre = [CENTRE.get(name, 0.0) for name in COLUMNS]
+    groups = (re.sub(r"(?<=^block\*).*|:.*", "", name) for name in acc.COLUMNS)
+    centre = [CENTRE.get(name, 0.0) for name in acc.COLUMNS]
     return np.array(centre), np.array([SPREAD[group] for group in groups])
 
 
@@ -105,24 +95,27 @@ def _linearise(
 ) -> tuple[Floats, Floats]:
     """log(tokens per step) and its derivatives by the coefficients."""
     base, slope, position = np.split(beta, [common.shape[1], common.shape[1] + slopes.shape[1]])
-    logit = (common @ base + effect)[:, None] + np.outer(slopes @ slope, STEPS_DOWN) + position
-    rates = sigmoid(logit)
-    g = log_gradient(rates, k)
-    jac = np.hstack([common * g.sum(axis=1)[:, None], slopes * (g @ STEPS_DOWN)[:, None], g])
-    return np.log(tokens_per_step(rates, k)), jac
+    logit = (common @ base + effect)[:, None] + np.outer(slopes @ slope, acc.STEPS_DOWN) + position
+    rates = acc.sigmoid(logit)
+    g = acc.log_gradient(rates, k)
+    jac = np.hstack([common * g.sum(axis=1)[:, None], slopes * (g @ acc.STEPS_DOWN)[:, None], g])
+    return np.log(acc.tokens_per_step(rates, k)), jac
 
 
-def fit(observations: AcceptanceObservations) -> AcceptanceModel:
+def fit(observations: AcceptanceObservations) -> acc.AcceptanceModel:
     """Coefficients, their covariance and the spread between sources. Deterministic."""
     names, which = np.unique(observations.source, return_inverse=True)
     stated = ~np.char.endswith(names, IMPLIED)
-    common, slopes = common_design(observations.points), position_design(observations.points)
+    common, slopes = (
+        acc.common_design(observations.points),
+        acc.position_design(observations.points),
+    )
     centre, spread = _penalty()
     p, source_sd = len(centre), START_SOURCE_SD
     beta, effect = centre.copy(), np.zeros(len(names))
     # rows of one source share at most about 25 rows' worth of weight: they are not independent
     weight = np.minimum(1.0, 25.0 / np.bincount(which)[which])
-    row_sd = np.hypot(observations.sd, MEASURED_SD)
+    row_sd = np.hypot(observations.sd, acc.MEASURED_SD)
     for _ in range(STEPS):
         value, jac = _linearise(beta, effect[which], common, slopes, observations.k)
         shift = jac[:, p - MAX_K :].sum(axis=1)  # a source shifts all positions alike
@@ -137,4 +130,4 @@ def fit(observations: AcceptanceObservations) -> AcceptanceModel:
         inverse = np.linalg.inv(hessian)
         if stated.any():
             source_sd = float(np.sqrt(np.mean((effect**2 + np.diag(inverse)[p:])[stated])))
-    return AcceptanceModel(beta, inverse[:p, :p], source_sd)
+    return acc.AcceptanceModel(beta, inverse[:p, :p], source_sd)

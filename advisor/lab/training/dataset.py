@@ -18,17 +18,9 @@ import numpy as np
 
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.arrays import Flags, Floats, Index, Words
+from advisor.lab.measurements import schema
 from advisor.lab.measurements.columns import Run
-from advisor.lab.measurements.schema import (
-    COLUMN_OF_METRIC,
-    Row,
-    by_group,
-    measured_value,
-    measurements_dir,
-    ratio,
-    read_acceptance,
-    read_runs,
-)
+from advisor.lab.measurements.schema import COLUMN_OF_METRIC, Row
 from advisor.lab.training.acceptance_fit import ROW_SD, AcceptanceObservations
 from advisor.perf import arrays
 from advisor.perf.encoding import encode_rows
@@ -98,11 +90,14 @@ def _pairs(group: list[Row]) -> Iterator[Pair]:
     for row in (row for row in group if row.run.spec_method != "none"):
         run, published = row.run, row.run.speedup_metric
         metrics = COLUMN_OF_METRIC if off else ()
-        bases = {name: (off and measured_value(off, name)) or math.nan for name in COLUMN_OF_METRIC}
+        bases = {
+            name: getattr(off, column, None) or math.nan
+            for name, column in COLUMN_OF_METRIC.items()
+        }
         if run.speedup and published:
             yield Pair(row, published, run.speedup, True, bases[published])
         for metric in metrics:
-            value = ratio(run, off, metric) if off else None
+            value = schema.ratio(run, off, metric) if off else None
             if value and metric != published and 0.02 < value < 30:
                 yield Pair(row, metric, value, False, bases[metric])
 
@@ -111,12 +106,12 @@ def examples(folder: Path | None = None, uses: tuple[str, ...] = ("train", "eval
     """All pairs of the measurement files (default: the shipped ones) whose `use` is one of these.
     Raises AdvisorError where a file has bad rows.
     """
-    rows, problems = read_runs(folder or measurements_dir())
+    rows, problems = schema.read_runs(folder or schema.measurements_dir())
     if problems:
         raise AdvisorError(
             f"{len(problems)} bad measured rows, the first: {problems[0]}; see `advisor data check`"
         )
-    pairs = [pair for group in by_group(rows).values() for pair in _pairs(group)]
+    pairs = [pair for group in schema.by_group(rows).values() for pair in _pairs(group)]
     return _assemble([pair for pair in pairs if pair.row.run.use in uses])
 
 
@@ -183,9 +178,9 @@ def observations(folder: Path | None = None) -> AcceptanceObservations:
     """Stated acceptances of clean arms and of the per-position tables, as observations of
     log(tokens per step).
     """
-    where = folder or measurements_dir()
+    where = folder or schema.measurements_dir()
     stated: list[Stated] = []
-    for row in read_runs(where)[0]:
+    for row in schema.read_runs(where)[0]:
         run = row.run
         # a lookup's rate is of the few steps in which it drafts
         rate = None if run.spec_method == "ngram" else run.acceptance_rate
@@ -210,7 +205,7 @@ def _position_tables(folder: Path) -> list[Stated]:
     source has no clean arm.
     """
     tables: dict[tuple[str, ...], list[tuple[int, float]]] = {}
-    for row in read_acceptance(folder)[0]:
+    for row in schema.read_acceptance(folder)[0]:
         key = tuple(str(getattr(row, name)) for name in TABLE[:-1]) + (row.workload.split("-c")[0],)
         if row.position != "mean":
             rates = tables.setdefault((*key, "positions"), [])
