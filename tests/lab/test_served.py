@@ -20,7 +20,7 @@ from ports import free_port
 
 from advisor.lab.bench import (
     jobs,
-    served_rows,
+    rows,
     served_worker,
     sglang_server,
     step_cost,
@@ -194,7 +194,7 @@ def test_forced_acceptance_and_slots_reach_the_command_line() -> None:
 
 
 def test_slots_hold_their_prompts_and_what_they_write() -> None:
-    points = jobs.decode((1, 4, 16), 16_384)
+    points = tuple(jobs.ServedPoint("decode", c, 16_384, 40) for c in (1, 4, 16))
     job = jobs.llama_job(2, Path("m.gguf"), points, model="qwen3.6-27b", quant="q4_k_s")
     each = job.settings["context"] // job.settings["slots"]
     assert each >= max(p.input_tokens for p in job.points) + 1000
@@ -204,8 +204,8 @@ def test_the_cache_type_of_a_row_is_the_servers() -> None:
     row = {"engine": "llama-server", "engine_version": "b1", "kind": "decode", "k": 0, "rates": []}
     row |= {"acceptance_length": 1.0, "sampling": ""}
     flags = {"flags": ["-b", "2048", "-ctk", "q8_0", "-ctv", "q8_0"]}
-    assert served_rows.in_columns(row | {"settings": flags})["kv_cache_dtype"] == "q8_0"
-    assert served_rows.in_columns(row)["kv_cache_dtype"] == "f16"
+    assert rows.in_columns(row | {"settings": flags})["kv_cache_dtype"] == "q8_0"
+    assert rows.in_columns(row)["kv_cache_dtype"] == "f16"
 
 
 def test_sglang_is_started_with_the_drafts_of_its_job() -> None:
@@ -228,9 +228,9 @@ def test_power_is_taken_from_the_energy_counter() -> None:
 
 def test_a_count_that_went_astray_gives_way_to_the_forced_mean() -> None:
     row = {"kind": "closed", "k": 2, "rates": [0.8, 0.6], "acceptance_length": 4.2}
-    assert served_rows.acceptance_length(row) == pytest.approx(2.4)
-    assert served_rows.acceptance_length({**row, "acceptance_length": 2.5}) == 2.5
-    assert served_rows.acceptance_length({**row, "kind": "decode"}) == 4.2
+    assert rows.acceptance_length(row) == pytest.approx(2.4)
+    assert rows.acceptance_length({**row, "acceptance_length": 2.5}) == 2.5
+    assert rows.acceptance_length({**row, "kind": "decode"}) == 4.2
 
 
 def test_a_sweep_that_is_ended_takes_its_server_with_it(tmp_path: Path) -> None:

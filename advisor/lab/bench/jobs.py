@@ -179,18 +179,16 @@ def _each_k(entry: dict[str, Any], point: type) -> Iterator[dict[str, Any]]:
         yield {**entry, **label, "k": k}
 
 
-def decode(
-    clients: Sequence[int], depth: int = 2048, sampling: str = ""
-) -> tuple[ServedPoint, ...]:
+def decode(clients: Sequence[int], sampling: str = "") -> tuple[ServedPoint, ...]:
     """Points that decode only; fewer steps where a step is long."""
     return tuple(
-        ServedPoint("decode", c, depth, 64 if c <= 16 else 40, sampling=sampling) for c in clients
+        ServedPoint("decode", c, 2048, 64 if c <= 16 else 40, 2, sampling) for c in clients
     )
 
 
 def closed_loops(cells: Sequence[tuple[int, int]], sampling: str = "") -> tuple[ServedPoint, ...]:
     """Closed loops over (clients, prompt tokens)."""
-    return tuple(ServedPoint("closed", c, n, 128, sampling=sampling) for c, n in cells)
+    return tuple(ServedPoint("closed", c, n, 128, 2, sampling) for c, n in cells)
 
 
 def llama_job(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import statistics
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 Span = tuple[float, float]  # begin, end
@@ -38,21 +38,12 @@ def ms(seconds: float | None) -> float | None:
     return None if seconds is None else round(1e3 * seconds, 4)
 
 
-def outside(spans: Iterable[Span], gaps: Iterable[Span]) -> list[float]:
+def outside(spans: Sequence[Span], gaps: Sequence[Span]) -> list[float]:
     """Lengths of the gaps that no span touches: nobody waited for a first token then."""
-    merged: list[list[float]] = []
-    for low, high in sorted(spans):
-        if merged and low <= merged[-1][1]:
-            merged[-1][1] = max(high, merged[-1][1])
-        else:
-            merged.append([low, high])
-    starts = [low for low, _ in merged]
-    free = []
-    for low, high in gaps:
-        before = bisect_left(starts, high) - 1
-        if before < 0 or merged[before][1] <= low:
-            free.append(high - low)
-    return sorted(free)
+    starts = [low for low, _ in sorted(spans)]
+    ends = list(accumulate((high for _, high in sorted(spans)), max))
+    free = ((low, high, bisect_left(starts, high)) for low, high in gaps)
+    return sorted(high - low for low, high, at in free if not at or ends[at - 1] <= low)
 
 
 def closed_row(requests: Sequence[TimedRequest], wall: float) -> dict[str, Any]:
