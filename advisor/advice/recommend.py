@@ -243,14 +243,14 @@ def advise(
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
         objective=objectives.objective(
             request,
-            (best or _priced(facts, base)).estimate,
+            (best or _price_base(facts, base)).estimate,
             verdict.decision,
             drafts=best is not None,
         ),
     )
 
 
-def _priced(facts: Facts, base: Candidate) -> Candidate:
+def _price_base(facts: Facts, base: Candidate) -> Candidate:
     """The plan without speculation with what is expected of it, where a question has limits."""
     if base.estimate is not None or facts.request is None:
         return base

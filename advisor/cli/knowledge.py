@@ -12,6 +12,7 @@ from advisor import rules as rulebook
 from advisor.cli.base import say
 from advisor.cli.options import complete_names
 from advisor.knowledge import store
+from advisor.knowledge.build import check_file, write_index
 from advisor.knowledge.listing import entry_text, hardware_listing, model_listing
 from advisor.rules.checking import select_rows
 from advisor.rules.registry import load_row
@@ -23,8 +24,6 @@ def _show(table: str, name: str) -> None:
 
 def _validate(table: str, files: tuple[str, ...]) -> None:
     from pathlib import Path
-
-    from advisor.knowledge.build import check_file  # start-up: only this command
 
     problems = [problem for name in files for problem in check_file(table, Path(name))]
     for file, field, reason in problems:
@@ -98,8 +97,6 @@ def knowledge() -> None:
 )
 def knowledge_build(check: bool) -> None:
     """Compile knowledge/*.yaml into knowledge/index.json."""
-    from advisor.knowledge.build import write_index  # start-up: only this command
-
     path, same = write_index(check)
     if check and not same:
         say(f"{path.name} is out of date: run `advisor knowledge build`")

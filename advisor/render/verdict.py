@@ -39,7 +39,7 @@ def verdict(advice: Advice) -> str:
             "memory: gains and losses were measured."
         )
     if estimate is None:
-        return _unlisted(advice) if advice.decision == "measure" else NO_GAIN
+        return _unknown_launch(advice) if advice.decision == "measure" else NO_GAIN
     if gain is None:
         return _first_token(advice, estimate)
     goal = advice.facts.goal or advice.request.goal
@@ -58,7 +58,7 @@ def verdict(advice: Advice) -> str:
     return f"{text}{_because(advice, estimate)}{_price(advice)}."
 
 
-def _unlisted(advice: Advice) -> str:
+def _unknown_launch(advice: Advice) -> str:
     """Which way a model leans for whose drafts no launch is known: as others measured."""
     rows = unlisted.measurements(advice.facts) if advice.facts.model is not None else ()
     if not rows:

@@ -63,7 +63,7 @@ def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in asked.items() if value is not None}
 
 
-def answered(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, Point]]]:
+def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, Point]]]:
     """Questions that can be answered, with the points of their first method by k. Not those whose
     gain is over a server that keeps a cache which drafts give up, nor those at one limit of
     requests in both arms: a row says one server's settings.
@@ -83,7 +83,7 @@ def rows_apart(count: int, seed: int) -> list[tuple[float, dict[str, str]]]:
     """By how much each row and its question differ, in log speed-up, the worst first."""
     rows: list[dict[str, str]] = []
     said: list[float] = []
-    for asked, points in answered(count, seed):
+    for asked, points in answers(count, seed):
         row = {ROW_NAMES[name]: str(value) for name, value in asked.items()}
         for k in {min(points), max(points)}:
             for metric, field in METRICS.items():

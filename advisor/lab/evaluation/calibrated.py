@@ -208,7 +208,7 @@ def off_bounds(rows: Rows, kernels: Kernels | None = None) -> str:
     """
     lines = []
     for runs in RUNS:
-        shares = [row for half in halves(rows, runs, True, kernels) for row in _decided(rows, half)]
+        shares = [row for half in halves(rows, runs, True, kernels) for row in _shares(rows, half)]
         table = pd.DataFrame(shares, columns=["bound", "wrong", "measure"])
         lines.append(f"decisions with own runs: {runs}, chosen")
         for bound, wrong, measure in table.groupby("bound", sort=False).mean().itertuples():
@@ -216,7 +216,7 @@ def off_bounds(rows: Rows, kernels: Kernels | None = None) -> str:
     return "\n".join(lines)
 
 
-def _decided(rows: Rows, half: Half) -> Iterator[tuple[str, float, float]]:
+def _shares(rows: Rows, half: Half) -> Iterator[tuple[str, float, float]]:
     """Shares (wrong, measure) of one tested half by bound, those without own runs first."""
     test, seen = half.test, update(rows, half.own, half.test, half.kernel)
     log, mean = rows.log[test], rows.mean[test]

@@ -104,7 +104,7 @@ def source_files(folder: Path, part: str = "runs") -> list[Path]:
     return sorted((folder / part).glob("*.csv"))
 
 
-def _parsed(kind: type[Kind], raw: Mapping[str, str]) -> tuple[Kind | None, list[str]]:
+def _parse(kind: type[Kind], raw: Mapping[str, str]) -> tuple[Kind | None, list[str]]:
     """A row's model, or None and the reasons against it."""
     try:
         return kind.model_validate(dict(raw)), []
@@ -212,7 +212,7 @@ def read_table(
     rows: list[Row] = []
     problems: list[Problem] = []
     for line, raw in read_csv(path):
-        run, reasons = _parsed(Run, raw)
+        run, reasons = _parse(Run, raw)
         if run:
             reasons = [*_unit_problems(run), *_id_problems(run, known), *more(run, line)]
         problems += [Problem(name, line, each) for each in reasons]
@@ -259,7 +259,7 @@ def read_acceptance(folder: Path) -> tuple[list[PositionAcceptance], list[Proble
     for path in source_files(folder, "acceptance"):
         name = f"acceptance/{path.name}"
         for line, raw in read_csv(path):
-            row, reasons = _parsed(PositionAcceptance, raw)
+            row, reasons = _parse(PositionAcceptance, raw)
             if row and row.source_id != path.stem:
                 reasons = [f"source_id {row.source_id!r} in the file of {path.stem!r}"]
             problems += [Problem(name, line, reason) for reason in reasons]

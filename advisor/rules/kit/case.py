@@ -45,7 +45,7 @@ def flags(case: Case) -> tuple[Flag, ...]:
     return case.launch.flags
 
 
-def resolved(case: Case, *names: str) -> Flag | None:
+def certain(case: Case, *names: str) -> Flag | None:
     """The last flag with one of these names, unless only a variable knows its value."""
     given = flag(case, *names)
     return None if given is None or given.unresolved else given
@@ -53,7 +53,7 @@ def resolved(case: Case, *names: str) -> Flag | None:
 
 def value(case: Case, *names: str) -> str | None:
     """The resolved value of a flag of the launch."""
-    given = resolved(case, *names)
+    given = certain(case, *names)
     return given.value if given is not None else None
 
 

@@ -9,7 +9,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, has_switch, model_text, resolved, unread
+from advisor.rules.kit.case import certain, flag, flags, has_switch, model_text, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix, set_fix
 from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.releases import is_newest, possible, release
@@ -135,7 +135,7 @@ def flash_attn_bare(case: Case) -> Iterator[Hit]:
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf -fa on --jinja
     Sources: ggml-org/llama.cpp#22938; llama-server 0.5.0, run
     """
-    found, at, last = resolved(case, "--flash-attn"), release(case), parse_release(BARE_UNTIL)
+    found, at, last = certain(case, "--flash-attn"), release(case), parse_release(BARE_UNTIL)
     if found is None or found.origin != "cli" or found.value:
         return
     if at is not None and last is not None and at <= last:
@@ -291,7 +291,7 @@ def split_part(case: Case) -> Iterator[Hit]:
     Sources: ggml-org/llama.cpp#6187; lemonade-sdk/lemonade#499
     """
     for name in FILES:
-        given = resolved(case, name)
+        given = certain(case, name)
         part = _PART.fullmatch(given.value or "") if given is not None else None
         if given is not None and part is not None and part[2] != "00001":
             first = f"{part[1]}00001{part[3]}"

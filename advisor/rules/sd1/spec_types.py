@@ -8,7 +8,7 @@ from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, model_text, resolved
+from advisor.rules.kit.case import certain, flag, flags, model_text
 from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix, value_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import between, build_order, is_newest, release, version_label
@@ -34,7 +34,7 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     Sources: ggml-org/llama.cpp#22964; ggml-org/llama.cpp#22673; llama-server 0.5.0, run
     """
-    found = resolved(case, "--spec-type")
+    found = certain(case, "--spec-type")
     if found is None or not found.value or between(release(case), SINCE, None) is False:
         return
     words = [word.strip() for word in found.value.split(",")]
@@ -65,7 +65,7 @@ def spec_type_too_new(case: Case) -> Iterator[Hit]:
     Bad (version=b9010): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     Good (version=b9518): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     """
-    found, at = resolved(case, "--spec-type"), release(case)
+    found, at = certain(case, "--spec-type"), release(case)
     if found is None or not found.value:
         return
     for word in (part.strip() for part in found.value.split(",")):
@@ -176,7 +176,7 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
     Sources: sgl-project/sglang python/sglang/srt/speculative/spec_info.py
         (SpeculativeAlgorithm.from_string); sglang 0.5.11 and 0.5.12 parsers
     """
-    found = resolved(case, ALGORITHM)
+    found = certain(case, ALGORITHM)
     word = (found.value or "").upper() if found is not None else ""
     if found is None or not word:
         return

@@ -7,7 +7,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, is_gguf, model_text, resolved, spec_flag, unread
+from advisor.rules.kit.case import certain, flag, flags, is_gguf, model_text, spec_flag, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import (
@@ -248,7 +248,7 @@ def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3-32B-AWQ --quantization awq_marlin
     Sources: vllm vllm/config/model.py (_verify_quantization); vllm-project/vllm#19050
     """
-    given, name = resolved(case, "--quantization"), base_name(case.launch.model or "")
+    given, name = certain(case, "--quantization"), base_name(case.launch.model or "")
     asked = ASKED.get((given.value or "").lower()) if given else None
     held = [kind for kind, pattern in NAMED if re.search(pattern, name)]
     if given is None or asked is None or len(held) != 1 or held[0] == asked:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
-from advisor.rules.kit.case import flag, flags, integer, is_hybrid, resolved, unread
+from advisor.rules.kit.case import certain, flag, flags, integer, is_hybrid, unread
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_fix,
@@ -111,7 +111,7 @@ def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
     Sources: ggml-org/llama.cpp#10378; ggml-org/llama.cpp src/llama-context.cpp (V cache
         quantization requires flash_attn)
     """
-    values, attention = resolved(case, "--cache-type-v"), resolved(case, "--flash-attn")
+    values, attention = certain(case, "--cache-type-v"), certain(case, "--flash-attn")
     if values is None or attention is None or (values.value or "f16").lower() in WHOLE:
         return
     if (attention.value or "on").lower() not in OFF:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
+    certain,
     flag,
     has_switch,
     integer,
     is_hybrid,
     open_value,
-    resolved,
     spec_flag,
 )
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, value_fix
@@ -176,7 +176,7 @@ def llama_n_max_zero(case: Case) -> Iterator[Hit]:
     Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf
     Sources: noonghunna/club-3090 compose notes
     """
-    place, kind = resolved(case, "--spec-draft-n-max"), flag(case, "--spec-type")
+    place, kind = certain(case, "--spec-draft-n-max"), flag(case, "--spec-type")
     if kind is None or (kind.value or "none") == "none" or place is None:
         return
     least, high = flag(case, "--spec-draft-n-min"), integer(place.value)

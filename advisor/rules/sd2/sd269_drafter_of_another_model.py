@@ -49,10 +49,10 @@ def judge(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
         drafter = home[1]
         weight = severity(model, knowledge.llm_from_text(drafter.target or ""))
         what = f"{drafter.repository} was trained for {drafter.target}, not for {model_name(case)}"
-        yield rejected(case, model, what, weight)._replace(sources=drafter.sources)
+        yield reject(case, model, what, weight)._replace(sources=drafter.sources)
 
 
-def rejected(case: Case, model: LLM, what: str, weight: Severity | None) -> Hit:
+def reject(case: Case, model: LLM, what: str, weight: Severity | None) -> Hit:
     """The hit of a drafter of another model; its fix is a drafter of this very model."""
     fits = [d for d in knowledge.drafters(model) if case.plan.engine in d.engines]
     fits.sort(key=lambda drafter: drafter.method != case.plan.method)
@@ -104,13 +104,13 @@ def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
         if target.id != model.id and severity(model, target) is not None:
             name = target.name or target.id
             what = f"the drafter {draft} is named for {name}, not for {model_name(case)}"
-            yield rejected(case, model, what, "error")
+            yield reject(case, model, what, "error")
         return
     sizes = [set(_SIZE.findall(name.lower())) for name in (draft, model_name(case))]
     if all(len(one) == 1 for one in sizes) and sizes[0] != sizes[1] and "eagle" in draft.lower():
         theirs, own = (one.pop().upper() for one in sizes)
         what = f"the drafter {draft} is named for a model of {theirs}, and {model_name(case)}"
-        yield rejected(case, model, f"{what} has {own}", "error")
+        yield reject(case, model, f"{what} has {own}", "error")
 
 
 def severity(model: LLM, target: LLM | None) -> Severity | None:

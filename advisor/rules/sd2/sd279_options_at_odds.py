@@ -5,7 +5,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Flag
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import compute_arch, flag, has_switch, number, resolved, unread
+from advisor.rules.kit.case import certain, compute_arch, flag, has_switch, number, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 
 BLACKWELL = table("compatibility")["blackwell_backends"]
@@ -131,7 +131,7 @@ def experts(case: Case) -> Iterator[Hit]:
 
 def groups(case: Case) -> Iterator[Hit]:
     """Data-parallel attention of SGLang, whose groups must divide the tensor-parallel ranks."""
-    given, on = resolved(case, "--dp-size"), has_switch(case, "--enable-dp-attention")
+    given, on = certain(case, "--dp-size"), has_switch(case, "--enable-dp-attention")
     tp, parts = case.plan.tp, case.plan.dp
     if given is not None and on and case.plan.engine == "sglang" and parts > 1 and tp % parts:
         fits = max(one for one in range(1, tp + 1) if tp % one == 0 and one <= parts)

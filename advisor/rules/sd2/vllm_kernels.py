@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Lacking, rule, when
 from advisor.rules.kit.case import (
+    certain,
     compute_arch,
     env,
     flag,
     is_hybrid,
     model_text,
-    resolved,
     spec_flag,
     value,
 )
@@ -120,7 +120,7 @@ def dead_linear_backend(case: Case) -> Iterator[Hit]:
         --speculative-algorithm NEXTN
     Sources: sglang 0.5.10 and 0.5.14 server_args.py
     """
-    place = resolved(case, *NAMES)
+    place = certain(case, *NAMES)
     if place is not None and (place.value or "triton") != "triton" and is_hybrid(case):
         yield Hit(
             f"{place.raw} {place.value} switches extra_buffer off, which speculation on a hybrid "

@@ -6,6 +6,7 @@ from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
+    certain,
     flag,
     integer,
     is_gguf,
@@ -13,7 +14,6 @@ from advisor.rules.kit.case import (
     k_words,
     model_name,
     open_value,
-    resolved,
     spec_flag,
     speculates,
 )
@@ -210,7 +210,7 @@ def batch_below_context(case: Case) -> Iterator[Hit]:
 
 def physical_above_logical(case: Case) -> Iterator[Hit]:
     """--ubatch-size above --batch-size: cut down in silence."""
-    batch, part = resolved(case, "--batch-size"), resolved(case, "--ubatch-size")
+    batch, part = certain(case, "--batch-size"), certain(case, "--ubatch-size")
     if batch is None or part is None:
         return
     whole, wanted = integer(batch.value), integer(part.value)

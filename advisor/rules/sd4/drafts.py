@@ -54,7 +54,7 @@ def documented_gain(case: Case) -> Iterator[Hit]:
     "info",
     "sglang",
     decides=True,
-    data="regime.sglang_low_latency_concurrency regime.sglang_saturated_concurrency",
+    data=("regime.sglang_low_latency_concurrency", "regime.sglang_saturated_concurrency"),
 )
 @when(methods="mtp", needs="concurrency")
 def sglang_profile(case: Case) -> Iterator[Hit]:

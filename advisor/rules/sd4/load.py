@@ -145,7 +145,11 @@ def k_schedule_cost(case: Case) -> Iterator[Hit]:
     "SD416",
     "warning",
     "vllm",
-    data="regime.saturated_concurrency regime.saturated_slots regime.unified_caution_concurrency",
+    data=(
+        "regime.saturated_concurrency",
+        "regime.saturated_slots",
+        "regime.unified_caution_concurrency",
+    ),
 )
 @when(speculative=True)
 def saturated_server(case: Case) -> Iterator[Hit]:

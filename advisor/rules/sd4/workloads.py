@@ -13,7 +13,7 @@ from advisor.rules.kit.policy import is_sparse_moe, matches, regime
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
 
-@rule("SD403", "info", "vllm", data="regime.prefix_share_low regime.prefix_cost_points")
+@rule("SD403", "info", "vllm", data=("regime.prefix_share_low", "regime.prefix_cost_points"))
 @when(methods="mtp", needs="model prefix_share")
 def prefix_caching_trade(case: Case) -> Iterator[Hit]:
     """Prefix caching with MTP on a hybrid model, weighed against what the prompts share.
