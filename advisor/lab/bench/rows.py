@@ -1,13 +1,9 @@
-"""From step-cost rows (JSON lines of `advisor bench step-cost`) to measured runs in the project's
-tidy form.
+"""From step-cost rows (JSON lines of `advisor bench step-cost`) to measured runs.
 
 `advisor bench import FOLDER` reads every *.jsonl of a folder and its `about.yaml` (which machine,
-what differs from a default install, which engine starts are weak evidence and why) and writes
-runs/ID.csv and sources/ID.yaml. A plain arm and the speculative arms of one campaign at one point
-make a group. All rows of one machine are one source, whatever their number.
-
-What the rows do not know: acceptance (set by the sampler) and routing (random weights route almost
-uniformly). Acceptance is therefore marked as forced and never learned from.
+which engine starts are weak evidence and why). A plain arm and the speculative arms of one campaign
+at one point make a group; all rows of one machine are one source. Acceptance is set by the sampler:
+marked as forced and never learned from.
 """
 
 from __future__ import annotations
@@ -50,9 +46,7 @@ Run = dict[str, str]  # a row of the measurement table
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """All measured points of a folder. A line without a `key` holds what the later lines of its
-    label share. Raises AdvisorError where a line is no JSON or there are no points.
-    """
+    """All points; a line without `key` is shared by its label's. Raises AdvisorError."""
     rows: list[Row] = []
     for path in sorted(folder.glob("*.jsonl")):
         shared: dict[str, Row] = {}
@@ -128,10 +122,7 @@ def read_about(folder: Path, changes: About) -> dict[str, Any]:
 
 
 def weakness(row: Row, about: About) -> About | None:
-    """The first entry of `weak` that covers the row: engine starts (`labels`), or some `keys` of
-    them, that are kept but not trained on (`why`). From `decode_from` concurrent requests on, and
-    up to `decode_to_input` prompt tokens, the decode step still counts (`decode_why`).
-    """
+    """The first entry of `weak` that covers the row by `labels`, and by `keys` if it has any."""
     for item in about.get("weak", ()):
         if fnmatch(row["label"], item["labels"]) and row["key"] in item.get("keys", (row["key"],)):
             return dict(item)

@@ -45,9 +45,7 @@ def request(engine: str, prompt: list[int], length: int, extra: Data) -> tuple[s
 
 
 class ServerDriver:
-    """Sends a job's requests. Prompts are random token ids below the model's vocabulary: the first
-    thousand (bytes) and the last (control) are left out.
-    """
+    """Sends a job's requests: random token ids but the first thousand (bytes) and the last."""
 
     def __init__(self, job: Data, seed: int = 1) -> None:
         self.job, self.random = job, random.Random(seed)

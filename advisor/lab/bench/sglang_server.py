@@ -1,9 +1,6 @@
 """One SGLang server over a model's shape with random weights, started by a step-cost sweep.
 
-`python -m advisor.lab.bench.sglang_server '{"model": ..., "quant": ..., "k": 2, ...}'`
-
-Settings that keep a start short and the step as it is: CUDA graphs for the batch sizes that are
-measured, none for prompts. No tokenizer is loaded: prompts are token ids.
+CUDA graphs for the batch sizes that are measured, none for prompts; prompts are token ids.
 """
 
 from __future__ import annotations

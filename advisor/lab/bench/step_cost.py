@@ -1,9 +1,6 @@
 """A resumable sweep of step costs: one engine process per job, spread over the GPUs in sight.
 
-What it does: writes each job to a file, runs `advisor.lab.bench.worker` for it with its own GPU and
-caches, and keeps every row in one JSON-lines file per job, so that a second call does only what is
-missing. What it does not know: real acceptance and real routing; weights are random (see
-worker.py).
+Every row is kept in one JSON-lines file per job, so that a second call does only what is missing.
 """
 
 from __future__ import annotations

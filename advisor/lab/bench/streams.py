@@ -47,9 +47,7 @@ class ServerError(RuntimeError):
 async def exchange(
     port: int, head: str, payload: bytes, timeout: float, key: str | None = None
 ) -> tuple[float, Reads]:
-    """When a request to 127.0.0.1 was sent, and all reads to the end of its answer. Raises
-    TimeoutError where nothing was read for `timeout` seconds, OSError where nothing listens.
-    """
+    """When a request to 127.0.0.1 was sent, and all reads. Raises TimeoutError or OSError."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
     reads: Reads = []
     try:

@@ -1,8 +1,4 @@
-"""The figures of one timed point, from the moments at which its requests' tokens came.
-
-Moments are seconds of `time.perf_counter`; times of rows are in ms, rates in tokens/s. All engines'
-rows have the same names, so that one importer reads them.
-"""
+"""The figures of one timed point, the same for all engines: ms and tokens/s, from moments (s)."""
 
 from __future__ import annotations
 

@@ -1,15 +1,8 @@
-"""One engine start of a step-cost sweep, in a process of its own with a GPU in sight. vLLM runs in
-this process, servers are started by `served_worker`.
+"""One engine start of a step-cost sweep: vLLM in this process, servers by `served_worker`.
 
-`python -m advisor.lab.bench.worker --job JOB.json --out ROWS.jsonl [--deadline EPOCH_S] [--go FILE]
-[--time FILE]`
-
-With `--go` the imports are done at once and the engine waits until the file exists; with `--time`
-it warms its shapes and waits for that file before it times anything.
-
-Weights are random and draft acceptance is synthetic, so the rows are step *costs*; acceptance is an
-input. Points whose key already stands in the output for this label are skipped, so a broken run is
-taken up where it stopped.
+`--go FILE`: imports at once, the engine when the file exists; `--time FILE`: warms its shapes, then
+waits for that file. Weights are random and acceptance is synthetic: rows are step *costs*. Points
+whose key stands in the output for this label are skipped.
 """
 
 from __future__ import annotations

@@ -80,9 +80,7 @@ class Half(NamedTuple):
 
 
 def rows_of(examples: Examples, fit: LeftOut) -> Rows:
-    """Left-out predictions without a stated acceptance, as a user asks who has none; where the
-    harness set the acceptance, with it, since no text has it.
-    """
+    """Left-out predictions without a stated acceptance; with it where the harness set it."""
     where = own_runs.places(examples.points, prepare(examples.points)[1])
     forced, tokens = examples.forced, REASONS.index("tokens")
     stated = fit.known & ~forced & (examples.metric != "ttft")

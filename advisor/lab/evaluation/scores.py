@@ -50,9 +50,7 @@ class Side(NamedTuple):
 
 
 def sides(examples: Examples, fit: LeftOut, rows: Flags | None = None) -> tuple[Side, Side]:
-    """Both views of left-out predictions; the unknown one has no row whose acceptance was set by
-    the harness, which nobody's text has. `rows` are those of the headline where none are given.
-    """
+    """Both views of left-out predictions, `rows` or the headline's; forced rows in one alone."""
     rows = scored_rows(examples) if rows is None else rows
     natural = rows & ~examples.forced
 
@@ -104,9 +102,7 @@ def headline(examples: Examples, fit: LeftOut) -> dict[str, Any]:
 
 
 def k_regrets(examples: Examples, fit: LeftOut, rows: Flags) -> Floats:
-    """Regret, as a share, of the k that users get in each sweep: the one of least expected regret
-    (prediction/utility.py), not of the highest median (S,).
-    """
+    """Regret of the k of least expected regret (prediction/utility.py) in each sweep (S,)."""
     predicted = np.stack([fit.low, fit.median, fit.high], axis=1)[rows]
     y, k, sweep = examples.log_speedup[rows], examples.points.k[rows], examples.sweep[rows]
     return metrics.regrets(y, predicted, k, sweep, lambda each, _: utility.least_regret(*each.T))
@@ -142,9 +138,7 @@ def codes_of(side: Side, fit: LeftOut) -> Codes:
 
 
 def decision(examples: Examples, fit: LeftOut, rows: Flags) -> dict[str, float]:
-    """On, off and measure of the rule that users get, acceptance known where stated and unknown in
-    every row but those of a forced one; all rows alike, and beside it sources alike.
-    """
+    """On, off and measure of the rule that users get, rows alike and sources alike."""
     out: dict[str, float] = {"losses": int((examples.log_speedup[rows] < 0).sum())}
     for side in sides(examples, fit, rows):
         pick, tail = side.rows, side.tail

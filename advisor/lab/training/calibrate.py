@@ -86,9 +86,7 @@ def fit(
     noise_sd: Floats,
     rigs: Words,
 ) -> dict[str, float]:
-    """Shifts of log(constant) by name with which `predict` meets the targets. `slopes` from
-    `jacobian`; `noise_sd`: expected scatter of each row. Deterministic.
-    """
+    """Shifts of log(constant) by name with which `predict` meets the targets. Deterministic."""
     sd = prior_sd(names)
     _, which = np.unique(rigs, return_inverse=True)
     effects = np.eye(which.max() + 1)[which] * SOURCE_SD

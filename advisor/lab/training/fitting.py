@@ -1,8 +1,7 @@
-"""Fit the model: acceptance, constants of physics, and the cells that were measured. Used by train
-and evaluate.
+"""Fit the model: acceptance, constants of physics, and the cells that were measured.
 
-The settings in this module are frozen before a fold is opened: noise, number of steps. The spread
-and the calibration are fitted to left-out predictions (`left_out`, `spread_fit`).
+Noise and number of steps are frozen before a fold is opened. Spread and calibration are fitted to
+left-out predictions (`left_out`, `spread_fit`).
 """
 
 from __future__ import annotations

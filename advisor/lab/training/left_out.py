@@ -180,9 +180,7 @@ def _finish(raw: Columns, test: Examples, folds: Words, weight: Floats) -> LeftO
 def learn(
     raw: Columns, examples: Examples, weight: Floats
 ) -> tuple[Spread, Calibration, bounds.Bounds]:
-    """Spread, calibration and decision bounds, acceptance known and ignored, from left-out
-    predictions; `weight`: of each row, 1 / rows of what was left out with it.
-    """
+    """Spread, calibration and decision bounds from left-out predictions, `weight` of each row."""
     spread, calibration = second_stage(raw, examples, weight)
     model = Model.from_calibration(spread, calibration)
     scored = examples.primary & (examples.points.metric != TTFT)

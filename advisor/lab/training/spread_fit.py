@@ -68,9 +68,7 @@ def calibration(
     weight: Floats,
     decoding: Flags,
 ) -> Calibration:
-    """Half-widths and chances from left-out rows, with a stated acceptance (first of each pair) and
-    with it ignored (second). `decoding`: rows whose gain is not one of the first token.
-    """
+    """Half-widths and chances from left-out rows, acceptance stated and ignored."""
     widths, curves = [], []
     every = (decoding, decoding & uses[1])
     for mean, sd, use, rows in zip(means, sds, uses, every, strict=True):

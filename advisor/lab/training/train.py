@@ -1,8 +1,7 @@
-"""rows -> estimator -> models/speedup.json. Deterministic: no random numbers.
+"""rows -> estimator -> models/speedup.json. Deterministic.
 
-`run` trains and writes, `check` trains again and compares what is predicted, `stale` compares a
-fixed probe of predictions (seconds). The shipped settings are those of `fitting.Setting()`;
-`evaluate` shows what they win over their rivals on sources that were left out.
+`run` trains and writes, `check` trains again and compares, `stale` compares a fixed probe of
+predictions (seconds).
 """
 
 from __future__ import annotations
