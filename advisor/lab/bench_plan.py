@@ -1,11 +1,8 @@
 """The A/B of a server as a file: what runs, at which load, with which seeds; and its prompts.
 
 `plan.yaml` is what `advisor bench run DIR` reads; `run.sh` beside it does the same with the
-engine's own benchmark. The arm without speculation comes first.
-
-Prompts are the user's own, or tasks of a workload with passages in front that no two requests
-share. The built-in tasks are short and general. What is accepted of them is near what is accepted
-of real text of that kind, and is not the same: a file of the user's own prompts is better.
+engine's own benchmark. Prompts are the user's own, or short tasks with passages in front that no
+two requests share: acceptance on the user's own prompts is better known.
 """
 
 from __future__ import annotations

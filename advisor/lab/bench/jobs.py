@@ -257,7 +257,6 @@ def sglang_job(
     quant: str,
     version: str = "",
     overlap: bool = True,
-    layers: int | None = None,
     method: str = "mtp",
     tree: tuple[int, int] | None = None,
     seat: int | None = None,
@@ -266,9 +265,8 @@ def sglang_job(
 ) -> ServedJob:
     """An SGLang server over a model's shape with random weights and forced acceptance.
 
-    SGLang draws one accepted length a step for the whole batch: requests do not drift apart.
-    `tree` is (top-k, draft tokens) where drafts branch; `seat` numbers servers that start side by
-    side on one card, each at its own port.
+    SGLang draws one accepted length a step for the whole batch. `tree` is (top-k, draft tokens);
+    `seat` numbers servers side by side on one card, each at its own port.
     """
     rates, port = RATES[:k], SGLANG_PORT + (seat or 0)
     beside = {"method": method, "tree": tree, "beside": seat is not None}
@@ -283,7 +281,6 @@ def sglang_job(
         "draft_config": draft_config,
         "clients": max(p.concurrency for p in points),
         "context": max(p.input_tokens for p in points) + 1024,
-        "layers": layers,
     }
     env = {"HF_HUB_OFFLINE": "1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION": "0"}
     env |= {"SGLANG_ENABLE_JIT_DEEPGEMM": "0"}

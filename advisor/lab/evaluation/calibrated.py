@@ -1,10 +1,8 @@
 """Leave-half-out: how much one or three A/B runs of an owner say of that owner's other rows.
 
-Every source with at least six speculating arms is split into halves at random, several times. The
-model has not seen the source, and the kernel is fitted to other owners. From the first half one or
-three arms are taken as own runs, chosen at random or as `advisor calibrate` would choose them (the
-largest reduction of the spread, without a look at any result); errors are on the second half.
-Beside it: no own run.
+Sources with at least six speculating arms are split into halves at random; neither the model nor
+the kernel has seen them. One or three arms of the first half are own runs, at random or as `advisor
+calibrate` would choose them; errors are on the second half, beside those without own runs.
 """
 
 from __future__ import annotations

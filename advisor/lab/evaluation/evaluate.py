@@ -1,11 +1,8 @@
-"""`advisor evaluate`: the model and the baselines on sources they have not seen, and the model card
-from it.
+"""`advisor evaluate`: the model on sources it has not seen, and the model card from it.
 
-Protocol. Primary split: each source is left out by itself (a community table of many machines rig
-by rig), so that no figure hangs on which sources are left out together. Beside it, in 20 groups:
-the table as one source, hardware, engines, and the weak rows (use=eval) that never train. Averages
-are over sources, not over rows; intervals are bootstrapped over them. Stated acceptances are used
-("known") or ignored everywhere ("unknown").
+Each source is left out by itself (a community table rig by rig); beside it, in 20 groups: the table
+as one source, hardware, engines, and the weak rows (use=eval). Averages are over sources. Stated
+acceptances are used ("known") or ignored everywhere ("unknown").
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Plain arms that no hardware could have run: what a table says of them cannot all be true.
 
-A step reads every weight that it uses at least once, and a prompt's token takes its operations, at
-peak rates and with all devices busy. A plain arm that is clearly faster tells that its prompts came
-from a cache, that its quantisation is another one, or that its rate leaves out what its column
-counts (a generation rate in `output_tok_s`). Such a row must not train as it stands.
+A plain arm clearly faster than reading its weights and computing its tokens at peak rates tells
+that prompts came from a cache, that its quantisation is another one, or that its rate leaves out
+what its column counts. Such a row must not train as it stands.
 """
 
 from __future__ import annotations

@@ -37,7 +37,6 @@ INDEXED = (  # columns that the index takes as they are
     "run_id", "hardware", "gpu_count", "tp", "model", "kv_cache_dtype", "engine_version", "k",
     "concurrency", "input_tokens", "output_tokens", "depth_tokens", "output_spread",
 )  # fmt: skip
-INDEX_COMMAND = "advisor data index"
 DERIVED_METRICS = ("tpot", "ttft")
 
 
@@ -112,10 +111,7 @@ def csv_text(columns: tuple[str, ...], rows: Iterable[Mapping[str, str]]) -> str
 def add(
     folder: Path, runs: Path | None, acceptance: Path | None = None, sources: Path | None = None
 ) -> list[str]:
-    """Take tables (one row an arm, one row a position, one row a source) into the folder, split by
-    source; returns the source ids. Raises AdvisorError if a source is there already (supersede it
-    under a new id) or a row is bad.
-    """
+    """Take tables into the folder, split by source; the ids. Raises AdvisorError, nothing added."""
     tables: dict[str, dict[str, list[dict[str, str]]]] = {}
     for part, path in (("runs", runs), ("acceptance", acceptance)):
         for row in _rows_by_source(path) if path else ():
@@ -236,7 +232,7 @@ def index_text(folder: Path) -> str:
             f"{len(problems)} bad rows in the measurements, the first: {problems[0]}."
         )
     dates = {source: str(facts.get("date", "")) for source, facts in read_sidecars(folder).items()}
-    note = f"by `{INDEX_COMMAND}` from runs/ and sources/; do not edit"
+    note = "by `advisor data index` from runs/ and sources/; do not edit"
     return to_text(index_entries(rows, dates), note)
 
 

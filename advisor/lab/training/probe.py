@@ -1,9 +1,7 @@
 """Freshness by behaviour: what the shipped model predicts for a fixed probe of measured runs.
 
-The artefact carries those predictions, a hash of the measured values that it was trained on, and
-its scores. Code, facts or data that change what is predicted are noticed; a renamed file, an alias
-or a comment is not. What it does not notice: a change that only a configuration outside the probe
-would show; training again (`advisor train --check`) does.
+The artefact carries those predictions, a hash of the measured values and its scores. A change that
+only a configuration outside the probe would show is seen by `advisor train --check` alone.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ import json
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from advisor.domain.paths import models_dir, seal
 from advisor.lab.evaluation import scores
@@ -58,10 +60,7 @@ def text(artefact: dict[str, Any]) -> str:
 
 def single_thread() -> AbstractContextManager[object]:
     """Linear algebra in one thread: sums in a fixed order, and the other cores left alone."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    limits: AbstractContextManager[object] = threadpool_limits(1)
-    return limits
+    return cast("AbstractContextManager[object]", threadpool_limits(1))
 
 
 def run(out: Path | None = None) -> str:
