@@ -58,14 +58,10 @@ def run(
 ) -> SweepProgress:
     """Measure what is missing, one engine per GPU at a time, until done or `seconds` have passed.
 
-    `together` engines start side by side on a GPU (`jobs.check_together`); they take their times
-    one after the other, the rest idle. Starts take most of a sweep's time, and most of a start is
-    work of a few cores.
-
-    GPUs work in rounds: nothing is timed before every engine of the round has warmed its shapes,
-    and no engine starts before all have finished. On an H200 an engine that started beside another
-    made the other's prompts 10 to 40 % longer. A job that fails is reported in its .log file and
-    left for the next call; the sweep goes on.
+    `together` engines start side by side on a GPU and take their times one after the other. GPUs
+    work in rounds: nothing is timed before all engines of the round are warm, none starts before
+    all have finished: one that started beside another made its prompts 10 to 40 % longer (H200). A
+    job that fails is reported in its .log file and left for the next call.
     """
     folder.mkdir(parents=True, exist_ok=True)
     listed, deadline = tuple(jobs), time.time() + seconds

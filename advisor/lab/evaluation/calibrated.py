@@ -198,9 +198,8 @@ def exams(rows: Rows, kernels: Kernels | None = None) -> list[Scores]:
 
 
 def off_bounds(rows: Rows, kernels: Kernels | None = None) -> str:
-    """Wrong decisions (on and a loss, off and a gain) and those to measure without own runs and
-    with chosen ones, by the P(gain) up to which a machine with own runs is off; means over the
-    splits. The bound to ship has the fewest wrong ones with no more to measure than without.
+    """Wrong decisions and those to measure by the bound on P(gain) up to which owners with own runs
+    are off: to ship is that with the fewest wrong and no more to measure than without own runs.
     """
     lines = []
     for runs in RUNS:

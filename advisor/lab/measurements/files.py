@@ -1,9 +1,6 @@
-"""The measurements folder as a whole: sidecars, hashes, adding a table, and the compiled index of
-clean pairs.
+"""The measurements folder as a whole: `advisor data check`, `add` and `index`.
 
-`check` is behind `advisor data check`, `add` behind `advisor data add`, `write_index` behind
-`advisor data index`. Nothing here
-is on the way of a recommendation; only the compiled `index.jsonl` is read there.
+Nothing here is on the way of a recommendation; only the compiled `index.jsonl` is read there.
 """
 
 from __future__ import annotations

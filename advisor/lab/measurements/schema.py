@@ -1,9 +1,7 @@
 """The measured runs: what a row is, how the files are read, and what makes a row or a group bad.
 
-Layout under `knowledge/measurements/`: `runs/SOURCE.csv` (one measured arm a row),
-`acceptance/SOURCE.csv` (acceptance by draft position), `sources/SOURCE.yaml` (the sidecar: who,
-when, how, how reliable, hashes). An empty cell means "not published", never 0. Rows are superseded,
-never edited. What it does not know: whether a published number is true.
+Under `knowledge/measurements/`: `runs/SOURCE.csv` (an arm a row), `acceptance/SOURCE.csv` (by draft
+position), `sources/SOURCE.yaml` (who, when, how, hashes). Rows are superseded, never edited.
 """
 
 from __future__ import annotations
