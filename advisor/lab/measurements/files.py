@@ -34,7 +34,6 @@ INDEXED = (  # columns that the index takes as they are
     "run_id", "hardware", "gpu_count", "tp", "model", "kv_cache_dtype", "engine_version", "k",
     "concurrency", "input_tokens", "output_tokens", "depth_tokens", "output_spread",
 )  # fmt: skip
-DERIVED_METRICS = ("tpot", "ttft")
 
 
 def check(path: Path, known: KnownIds = ANY_ID) -> tuple[int, list[Problem]]:
@@ -180,7 +179,7 @@ def index_entries(rows: Iterable[Row], dates: Mapping[str, str]) -> list[dict[st
             if run.spec_method == "none" or run.use == "no":
                 continue
             published = {run.speedup_metric: run.speedup} if run.speedup else {}
-            missing = [metric for metric in DERIVED_METRICS if metric not in published]
+            missing = [metric for metric in ("tpot", "ttft") if metric not in published]
             derived = {metric: schema.ratio(run, off, metric) for metric in missing} if off else {}
             date = dates.get(run.source_id, "")
             entries += [
