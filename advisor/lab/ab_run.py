@@ -43,9 +43,7 @@ def measure(
     tell: Tell = lambda *_: None,
     key: str | None = None,
 ) -> list[Path]:
-    """Warm up and measure every seed of one arm on a running server; its files. Raises
-    AdvisorError.
-    """
+    """Warm up and measure an arm on a running server, seed by seed. Raises AdvisorError."""
     server = client.describe(url, key)
     body: dict[str, Any] = {"max_tokens": plan.output_tokens, "ignore_eos": True}
     body |= {"model": server.model}
@@ -169,9 +167,7 @@ def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
 
 
 def _own_key(plan: BenchPlan, arm: Arm) -> str | None:
-    """The key that the engine of an arm asks for: of its launch, else of the environment that it is
-    started with.
-    """
+    """The key that the engine of an arm asks for: of its launch, else of its environment."""
     for i, word in enumerate(arm.argv):
         name, sign, value = word.partition("=")
         if name == "--api-key":

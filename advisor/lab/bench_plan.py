@@ -125,9 +125,7 @@ class BenchPlan(ResultModel):
 
 
 def write(plan: BenchPlan, script: str, prompts: Mapping[str, str], folder: Path) -> list[Path]:
-    """Write plan, script and its prompts by file name. Raises AdvisorError where the folder holds
-    another plan.
-    """
+    """Write plan, script and prompts. Raises AdvisorError where another plan is there."""
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(
         plan.model_dump(mode="json", exclude_none=True), sort_keys=False, width=100
@@ -194,11 +192,7 @@ def make_prompts(count: int, input_tokens: int, workload: str, seed: int) -> lis
 
 
 def read_prompts(path: Path, count: int) -> list[str]:
-    """Prompts of the user's file: a JSON line with "prompt" (or "text"), or a plain line each; used
-    in turn.
-
-    Raises AdvisorError where it holds none.
-    """
+    """Prompts of plain or JSON lines, used in turn. Raises AdvisorError where there are none."""
     found = []
     data = read_bytes_safely(path, MAX_PROMPTS_BYTES)
     for line in data.decode("utf-8", "replace").splitlines():

@@ -31,9 +31,7 @@ WORDS = 8  # with so few, the last two tokens nearly always stand in the text be
 
 @dataclass(frozen=True)
 class TimedPoint:
-    """One closed-loop load: `concurrency` clients, `rounds` x concurrency prompts in all (at least
-    protocol.LEAST_PROMPTS).
-    """
+    """A closed loop: `concurrency` clients, at least `rounds` x concurrency prompts."""
 
     concurrency: int
     input_tokens: int
@@ -137,9 +135,7 @@ class ServedJob:
 def default_jobs(
     model: str = "qwen3.6-35b-a3b", quant: str = "fp8", turns: int = 1
 ) -> tuple[Job, ...]:
-    """vLLM at draft lengths 0 to 4, in order of value, each point taken `turns` times: closed loops
-    at three prompt lengths, and next to no prompt, which is the pure verify-cost curve.
-    """
+    """vLLM in order of value: closed loops at three prompt lengths and at next to no prompt."""
     loads = ((2048, (1, 2, 4, 8, 16, 32, 64, 128)), (8192, (1, 4, 16, 32)), (32768, (1, 8)))
     points = [TimedPoint(c, tokens, 128) for tokens, clients in loads for c in clients]
     points += [TimedPoint(c, 64, 512, rounds=2) for c in loads[0][1]]
@@ -153,9 +149,7 @@ def as_data(job: Job | ServedJob) -> dict[str, Any]:
 
 
 def read_sweep(path: Path, point: type, make: Callable[..., Any]) -> tuple[Any, ...]:
-    """The engine starts of a sweep file, made by `make` (a class or function) of their entries.
-    Raises AdvisorError where the file is no such list.
-    """
+    """The engine starts of a sweep file, by `make`. Raises AdvisorError where it is no list."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
         jobs = tuple(make(**entry) for listed in entries for entry in _each_k(listed, point))
@@ -305,9 +299,7 @@ def sglang_job(
 
 
 def sglang_sweep(model: str, quant: str, version: str = "") -> tuple[ServedJob, ...]:
-    """Server starts in order of value: plain and k = 2 at all loads, other k and no overlap at
-    few.
-    """
+    """Starts in order of value: k = 0 and 2 at all loads, other k and no overlap at few."""
     few = tuple((c, 2048) for c in (1, 4, 16, 64))
     every = (*few, (2, 2048), (8, 2048), (32, 2048), (4, 8192), (16, 8192))
     full = closed_loops(every, "t0") + closed_loops(((16, 2048),), "t1")
@@ -318,9 +310,7 @@ def sglang_sweep(model: str, quant: str, version: str = "") -> tuple[ServedJob, 
 
 
 def check_together(jobs: Sequence[Job | ServedJob], together: int) -> None:
-    """Engines that stand side by side on a card need a memory bound and a port of their own.
-    Raises AdvisorError where they lack one.
-    """
+    """Raises AdvisorError where engines of one card lack a memory bound or a port of their own."""
     for start in range(0, len(jobs) if together > 1 else 0, together):
         group = jobs[start : start + together]
         ports = [job.port for job in group if isinstance(job, ServedJob)]

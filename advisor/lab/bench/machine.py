@@ -68,9 +68,7 @@ class Meter:
         return row
 
     def between(self, begin: float, end: float) -> dict[str, Any]:
-        """Mean power in W (from the energy counter where there is one), median clocks in MHz and
-        the highest temperature of a span of `time.perf_counter`.
-        """
+        """Mean W (by the energy counter if any), median MHz and highest temperature of a span."""
         inside = [s for s in self.samples if begin <= s.at <= end]
         if len(inside) < 2:
             return dict.fromkeys(("power_w", "sm_mhz", "memory_mhz", "celsius"))

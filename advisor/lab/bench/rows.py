@@ -69,9 +69,7 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def in_columns(row: Row) -> Row:
-    """A measured point with the names and the facts that the importer asks for; a row of the vLLM
-    sweep comes back as it is.
-    """
+    """A server's point with the names and facts of a row of the vLLM sweep."""
     if row.get("engine") not in ENGINES:
         return row
     settings, sampling = row.get("settings", {}), row.get("sampling", "")
@@ -103,9 +101,7 @@ def acceptance_length(row: Row) -> float:
 
 
 def read_about(folder: Path, changes: About) -> dict[str, Any]:
-    """about.yaml of a folder with the command line's changes. Raises AdvisorError where the id or
-    the hardware is missing.
-    """
+    """about.yaml with the command line's changes. Raises AdvisorError where it lacks a name."""
     path = folder / ABOUT
     read = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
     about = {**(read or {}), **{name: value for name, value in changes.items() if value}}
@@ -144,9 +140,7 @@ def is_decode_biased(row: Row) -> bool:
 
 
 def decode_tok_s(row: Row) -> float | None:
-    """One request's decode speed while no prompt is computed: tokens per step over the median
-    decode step; over the mean, which is what users get, where nothing but decode steps ran.
-    """
+    """A request's decode speed: tokens over the median step, the mean where none but decode ran."""
     middle = "mean" if row.get("kind") == "decode" else "p50"
     step = row.get(f"decode_step_{middle}_ms")
     return 1000 * row["acceptance_length"] / step if step else None
@@ -246,9 +240,7 @@ def _run(row: Row, about: About, weak: About | None) -> Run:
 
 
 def _decode_run(row: Row, about: About, weak: About | None) -> Run:
-    """The decode step alone, an arm of its own group: TPOT and output tok/s carry the prompts of
-    others, this does not.
-    """
+    """The decode step alone, an arm of its own group: it does not carry the prompts of others."""
     alone = row.get("kind") == "decode"
     few = row["decode_steps"] < LEAST_STEPS if "kind" in row else row["prompts"] < LEAST_PROMPTS
     biased = not alone and is_decode_biased(row)

@@ -1,8 +1,4 @@
-"""One start of llama-server or SGLang in a step-cost sweep, driven over HTTP, point by point.
-
-Weights may be random and acceptance is forced: the rows are step *costs*, and acceptance is an
-input.
-"""
+"""One start of llama-server or SGLang in a step-cost sweep, driven over HTTP, point by point."""
 
 from __future__ import annotations
 
@@ -69,9 +65,7 @@ class ServerDriver:
         return read_reply(self.job["engine"], reply, self.job["k"] > 0)
 
     async def point(self, point: Data) -> Data:
-        """The figures of one point and their span. Raises ServerError, ValueError, OSError or
-        TimeoutError where the server refused, broke off or fell silent.
-        """
+        """A point's figures and span. Raises ServerError, ValueError, OSError or TimeoutError."""
         if point["kind"] == "decode":
             return await self._decode(point)
         await self._closed_loop(point, 1, 24)  # the first run of a shape pays kernel compilation
@@ -125,9 +119,7 @@ class ServerDriver:
 
 
 def llama_version(server: str) -> str:
-    """The build of a llama-server, as `b11312`; empty where the program does not say or is
-    absent.
-    """
+    """The build of a llama-server, as `b11312`; empty where it is absent or does not say."""
     command = [server, "--version"]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
@@ -149,9 +141,7 @@ async def _ready(job: Data, server: EngineProcess, until: float) -> bool:
 def measure(
     job: Data, todo: Todo, out: Path, deadline: float, time_file: Path | None = None
 ) -> int:
-    """Start the job's server, which ends with this process, and take the points that are left; its
-    output goes to the log. Returns an exit status.
-    """
+    """Start the job's server, take the points that are left, end it. Returns an exit status."""
     begin, meter = time.time(), Meter()
     command, environment = job["command"], {**os.environ, **job["env"]}
     server = EngineProcess(command, sys.stderr.buffer, environment)

@@ -60,9 +60,7 @@ def vocabulary(config: Mapping[str, Any]) -> int:
 
 
 def config(model: str, quant: str, layers: int | None = None) -> dict[str, Any]:
-    """A config.json as a dict for `model` at bf16 or fp8 (block 128x128); `layers` shortens it for
-    a smoke run. Raises UnknownFact for a model or quantisation that is not benched.
-    """
+    """A config.json for `model` at bf16 or fp8 (block 128x128). Raises UnknownFact."""
     if model not in SHAPES:
         raise UnknownFact("bench model", model, tuple(SHAPES))
     if quant not in ("bf16", "fp8"):

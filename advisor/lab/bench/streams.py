@@ -69,9 +69,7 @@ async def exchange(
 async def stream(
     port: int, path: str, body: dict[str, Any], timeout: float = 120.0, key: str | None = None
 ) -> Reply:
-    """POST `body` and read the event stream to its end. Raises ServerError where it is none, and
-    what `exchange` raises.
-    """
+    """POST `body`, read the events to their end. Raises ServerError, and what `exchange` raises."""
     payload = json.dumps(body, separators=(",", ":")).encode()
     sent, reads = await exchange(port, f"POST {path}", payload, timeout, key)
     return Reply(sent, parse(reads))
@@ -130,10 +128,7 @@ def _chunks(raw: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 def tokens_of(engine: str, event: Event, seen: int) -> list[int]:
-    """Token ids that an event brings, after the `seen` ones known before.
-
-    llama-server sends an event per token, SGLang one per step: the new ids, or all so far.
-    """
+    """Token ids that an event brings after the `seen` ones: SGLang may send all so far."""
     if traits(engine).gguf:
         return list(event.data.get("tokens") or [])
     ids = list(event.data.get("output_ids") or [])

@@ -70,9 +70,7 @@ def closed_row(requests: Sequence[TimedRequest], wall: float) -> dict[str, Any]:
 
 
 def decode_row(requests: Sequence[TimedRequest]) -> tuple[dict[str, Any], float, float]:
-    """Figures of requests that decode side by side, with the span that they hold for: from the last
-    one's second step to the first one's end. Raises ValueError where no step lies in that span.
-    """
+    """Figures and span of requests that decode side by side. Raises ValueError if too short."""
     begin = max(one.steps[min(1, len(one.steps) - 1)] for one in requests)
     end = min(one.at[-1] for one in requests)
     gaps: list[float] = []

@@ -54,9 +54,7 @@ class Driver:
         return [head + some(point["input_tokens"] - shared) for _ in range(count)]
 
     def run(self, point: Data, count: int) -> Data:
-        """Serve `count` prompts with at most `concurrency` at a time; returns the row's
-        measurements (ms, tok/s) and their span.
-        """
+        """Serve `count` prompts, `concurrency` at a time; the row's figures and their span."""
         texts, requests = self.prompts(point, count), list[TimedRequest]()
         live = done = 0
         self.serial += 1
@@ -150,9 +148,7 @@ def main(argv: list[str] | None = None) -> int:
 def measure(
     job: Data, todo: Todo, out: Path, deadline: float, time_file: Path | None = None
 ) -> int:
-    """Start vLLM and take every point that is left before the deadline; 3 when it cut the list
-    short.
-    """
+    """Start vLLM and take what is left before the deadline; 3 when it cut the list short."""
     folder = tempfile.mkdtemp(prefix="shape-")
     shapes.write(job, Path(folder))
     ngram = job["method"] == "ngram"

@@ -50,9 +50,7 @@ class Scores(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The left-out rows of all owners; `accepted` is the part of the miss that the stated
-    acceptance explains, NaN where none is stated.
-    """
+    """Left-out rows of all owners; `accepted`: what a stated acceptance explains, or NaN."""
 
     at: own_runs.Places
     log: Floats
@@ -98,9 +96,7 @@ def rows_of(examples: Examples, fit: LeftOut) -> Rows:
 def halves(
     rows: Rows, runs: int, chosen: bool = False, kernels: Kernels | None = None, seed: int = 0
 ) -> Iterator[Half]:
-    """Own runs of one half of an owner's arms and the rows of the other, SPLITS times for each
-    owner with enough arms; the shipped kernel where none are given.
-    """
+    """Own runs of one half of an owner's arms and the other's rows, SPLITS times each."""
     dice = np.random.default_rng(seed)
     for owner in np.unique(rows.owner).tolist():
         index = np.flatnonzero(rows.owner == owner)
@@ -177,9 +173,7 @@ def kernels_by_owner(rows: Rows) -> dict[str, Kernel]:
 
 
 def fit_kernel(rows: Rows, use: Flags | None = None) -> Kernel:
-    """The kernel that predicts these owners' other halves best, and narrows spreads so that the
-    80 % intervals of the same owners cover 80 %. `use`: the rows to fit to; default all.
-    """
+    """The kernel that predicts these owners' other halves best, with 80 % in its intervals."""
     part = rows.take(np.flatnonzero(np.ones(len(rows.log), bool) if use is None else use))
     fitted = own_runs_fit.fit(
         own_runs_fit.OwnRunRows(part.at, part.log - part.mean, part.accepted, part.owner, part.arm)

@@ -1,6 +1,4 @@
-"""The model card, models/speedup.md, from an evaluation: its words are card.md.j2, its tables
-`tables` and `targets`.
-"""
+"""The model card, models/speedup.md: words from card.md.j2, tables from `tables` and `targets`."""
 
 from __future__ import annotations
 

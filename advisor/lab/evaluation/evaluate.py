@@ -97,9 +97,7 @@ def baselines(examples: Examples) -> dict[str, Floats]:
 
 
 def acceptance_errors(observations: acceptance_fit.AcceptanceObservations) -> list[dict[str, Any]]:
-    """Error of tokens per step by source, each predicted by an acceptance model that has not seen
-    it.
-    """
+    """Errors of tokens per step by source, each predicted by a model that has not seen it."""
     out = []
     groups = left_out.group_labels(observations.source)
     models = {

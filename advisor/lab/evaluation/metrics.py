@@ -121,8 +121,6 @@ def calibration(
 
 
 def worst_gap(measured: Floats, p_gain: Floats, weight: Floats) -> float:
-    """Largest distance between the predicted chance and the share that gained, over bins of at
-    least FEWEST_IN_BIN rows; 0 where no bin has that many.
-    """
+    """Largest gap of chance and share that gained, over bins of FEWEST_IN_BIN rows, or 0."""
     curve = calibration(measured, p_gain, weight)
     return max((abs(p - hit) for p, hit, rows in curve if rows >= FEWEST_IN_BIN), default=0.0)

@@ -1,6 +1,4 @@
-"""The card's numbers from left-out predictions: one place for every score, so that artefact and
-card cannot disagree.
-"""
+"""The card's numbers from left-out predictions: artefact and card take them from here."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ MOST_GAP = 0.05  # target of the curve of the chance of a gain
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Left-out predictions of the measured runs, and what they are compared with, by name: every
-    table and figure of the model card is made of it.
-    """
+    """Left-out predictions and what they are compared with: all that the card is made of."""
 
     examples: Examples
     shipped: LeftOut
@@ -63,9 +59,7 @@ def sides(examples: Examples, fit: LeftOut, rows: Flags | None = None) -> tuple[
 
 
 def scored_rows(examples: Examples) -> Flags:
-    """The rows that the headline counts: published speed-ups of decode or output metrics (TTFT has
-    its own line).
-    """
+    """The rows that the headline counts: published speed-ups, but of TTFT."""
     rows: Flags = examples.primary & (examples.metric != "ttft")
     return rows
 

@@ -27,9 +27,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def errors_of(measured: Floats, predicted: Floats, pick: Flags, folds: Words) -> list[str]:
-    """Median and mean absolute percentage error of the picked rows, averaged over folds; "-" where
-    no row is picked.
-    """
+    """Median and mean APE of the picked rows, averaged over folds; "-" where no row is picked."""
     error = metrics.ape(measured, predicted)[pick]
     each = (metrics.group_average(error, folds[pick], reduce) for reduce in (np.median, np.mean))
     return [percent(score.value) for score in each]

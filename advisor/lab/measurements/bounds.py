@@ -64,11 +64,7 @@ def factors(rows: Sequence[Row]) -> Floats:
 
 
 def least_seconds(p: arrays.Points) -> tuple[Floats, Floats]:
-    """Seconds to read a token's weights once, and to compute one token; of N imputed points, (N,)
-    each.
-
-    All devices run at their peaks.
-    """
+    """Seconds to read and to compute a token at peak rates, of N imputed points, (N,) each."""
     mixer, ffn, routed = rates.params(p)
     mixer_rate, ffn_rate = (
         np.fmax(rate, np.nan_to_num(p.int8)) for rate in rates.tensor_rates(p)

@@ -1,6 +1,4 @@
-"""The columns of a measured run and of an acceptance row: their types, units and ranges. An empty
-field means "not published", never 0.
-"""
+"""The columns of measured runs and of acceptance rows. Empty means "not published", never 0."""
 
 from __future__ import annotations
 
@@ -89,9 +87,7 @@ class Run(BaseModel):
 
 
 class PositionAcceptance(BaseModel):
-    """Acceptance at one draft position (0-based), unconditional: P(this and all earlier ones
-    accepted); or the mean of all.
-    """
+    """P(this draft position, 0-based, and all earlier ones accepted); or the mean of all."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

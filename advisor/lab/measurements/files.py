@@ -169,9 +169,7 @@ def _write_source(
 
 
 def index_entries(rows: Iterable[Row], dates: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Measured pairs for the nearest-evidence look-up: one entry for each arm and metric, TPOT and
-    TTFT pairs derived.
-    """
+    """Measured pairs: one entry for each arm and metric, TPOT and TTFT pairs derived."""
     entries: list[dict[str, Any]] = []
     for group in schema.by_group(rows).values():
         off = next((row.run for row in group if row.run.spec_method == "none"), None)
@@ -209,9 +207,7 @@ def _entry(run: Run, metric: str, speedup: float, date: str) -> dict[str, Any]:
 
 @cache
 def _quant_id(name: str) -> str:
-    """The quantisation's own id where a row names it by an alias, so that a question for it finds
-    the row.
-    """
+    """The quantisation's own id where a row names it by an alias."""
     try:
         return knowledge.quant(name).id if name else name
     except UnknownFact:
@@ -219,9 +215,7 @@ def _quant_id(name: str) -> str:
 
 
 def index_text(folder: Path) -> str:
-    """The text of index.jsonl: pairs that are clean (use=train) or weak (use=eval), in the order of
-    the files. Raises AdvisorError where a row is bad.
-    """
+    """The text of index.jsonl, in the files' order. Raises AdvisorError where a row is bad."""
     rows, problems = schema.read_runs(folder)
     if problems:
         raise AdvisorError(

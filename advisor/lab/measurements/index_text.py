@@ -1,6 +1,4 @@
-"""The index of measured runs as text: what `advisor.knowledge.evidence` reads, and what a run tells
-beside its own columns.
-"""
+"""The index of measured runs as text, and what a run tells beside its own columns."""
 
 from __future__ import annotations
 
@@ -64,9 +62,7 @@ def to_text(entries: list[Pair], note: str) -> str:
 def _factor_out(
     fields: list[str], metrics: list[str], runs: list[tuple[list[Any], dict[str, float]]]
 ) -> tuple[Pair, list[tuple[list[Any], list[float | None]]]]:
-    """What all runs of a source have in common, by column, and the runs without it and without
-    trailing columns and speed-ups that have no value.
-    """
+    """What all runs of a source share, by column, and the runs without it and empty ends."""
     first = runs[0][0]
     same = [i for i in range(1, len(first)) if all(row[i] == first[i] for row, _ in runs)]
     common = {fields[i]: first[i] for i in same if first[i] is not None} if len(runs) > 1 else {}
@@ -106,9 +102,7 @@ def _by_use(entries: list[Pair]) -> list[str]:
 
 @cache
 def native_quant(name: str | None) -> str | None:
-    """The quantisation of a model that is published in fewer than 16 bits alone (gpt-oss: MXFP4),
-    which its runs then have without saying so.
-    """
+    """The quantisation of a model published in fewer than 16 bits alone (gpt-oss: MXFP4)."""
     try:
         model = knowledge.llm(name or "")
         quants = {knowledge.quant(one.quant).id for one in knowledge.checkpoints(model)}

@@ -1,9 +1,4 @@
-"""Fit the acceptance model: a penalised least-squares fit of log(tokens per step), with one effect
-a source.
-
-Used by training only. Observations are stated acceptance lengths, rates, and prefixes of
-per-position tables.
-"""
+"""Fit the acceptance model: penalised least squares of log(tokens per step)."""
 
 from __future__ import annotations
 

@@ -33,9 +33,7 @@ SHIPPED = {
 
 
 class Bounds(NamedTuple):
-    """`on`: P(gain) from which speculation is on; `sign`: log odds of a measured pair nearby;
-    `measured`: the same as `on` where the configuration itself was measured and gained.
-    """
+    """P(gain) for on, log odds of a measured pair, P(gain) for on where measured itself."""
 
     on: float
     sign: float

@@ -32,9 +32,7 @@ LEAST_SHIFT = 0.01  # a constant that moved less stays where it was
 
 
 def names_for(paths: npt.NDArray[np.int16]) -> tuple[str, ...]:
-    """Names of the constants that a fit may move, as `shift_constants` takes them: scalars, and
-    per-path ones for the paths (codes of PATHS) that have rows.
-    """
+    """Names of the constants that a fit may move, per-path ones for the paths that have rows."""
     default, present = Constants(), [PATHS[code] for code in np.unique(paths)]
     return tuple(
         word
@@ -56,9 +54,7 @@ def prior_sd(names: tuple[str, ...]) -> Floats:
 def jacobian(
     predict: Predictor, names: tuple[str, ...], at: Mapping[str, float] | None = None
 ) -> Floats:
-    """d log(speed-up) / d log(constant) by central differences around the shifts `at`, one column
-    for each constant.
-    """
+    """d log(speed-up) / d log(constant) by central differences around `at`, a column for each."""
     start, base = dict(at or {}), Constants()
 
     def at_step(name: str, step: float) -> Floats:

@@ -103,9 +103,7 @@ def _pairs(group: list[Row]) -> Iterator[Pair]:
 
 
 def examples(folder: Path | None = None, uses: tuple[str, ...] = ("train", "eval")) -> Examples:
-    """All pairs of the measurement files (default: the shipped ones) whose `use` is one of these.
-    Raises AdvisorError where a file has bad rows.
-    """
+    """All pairs of the measurement files of these uses. Raises AdvisorError on bad rows."""
     rows, problems = schema.read_runs(folder or schema.measurements_dir())
     if problems:
         raise AdvisorError(
@@ -151,17 +149,13 @@ def _assemble(pairs: list[Pair]) -> Examples:
 
 
 def _rig(run: Run) -> str:
-    """One witness: a source's machine. Several machines of one kind are several, where the source
-    tells them apart.
-    """
+    """One witness: a source's machine, or each of several that the source tells apart."""
     rig = f"{run.source_id}|{run.hardware}|{run.gpu_count or '?'}"
     return f"{rig}|{run.machine}" if run.machine else rig
 
 
 def _replicate_sd(run: Run) -> float:
-    """Spread that the row has by itself; rows whose source blames one kernel path teach little
-    about anything else.
-    """
+    """Spread of the row itself; rows that blame one kernel path teach little else."""
     if "one kernel path" in run.use_why:
         return KERNEL_PATH_SD
     return 0.029 if (run.n_trials or 1) >= 3 else 0.045
@@ -175,9 +169,7 @@ def rig_weight(rigs: Words, primary: Flags) -> Floats:
 
 
 def observations(folder: Path | None = None) -> AcceptanceObservations:
-    """Stated acceptances of clean arms and of the per-position tables, as observations of
-    log(tokens per step).
-    """
+    """Stated acceptances of clean arms and of the per-position tables: log(tokens per step)."""
     where = folder or schema.measurements_dir()
     stated: list[Stated] = []
     for row in schema.read_runs(where)[0]:
@@ -201,9 +193,7 @@ def observations(folder: Path | None = None) -> AcceptanceObservations:
 
 
 def _position_tables(folder: Path) -> list[Stated]:
-    """Prefixes of per-position tables. Means of whole drafts are in the runs already, unless the
-    source has no clean arm.
-    """
+    """Prefixes of per-position tables, and means of whole drafts of sources without a clean arm."""
     tables: dict[tuple[str, ...], list[tuple[int, float]]] = {}
     for row in schema.read_acceptance(folder)[0]:
         key = tuple(str(getattr(row, name)) for name in TABLE[:-1]) + (row.workload.split("-c")[0],)

@@ -49,9 +49,7 @@ class Slopes(NamedTuple):
 
 
 def slopes(examples: Examples, observations: AcceptanceObservations) -> Slopes:
-    """The shared Jacobian, with acceptances of a fit to everything: it only steers the steps of a
-    fold's own fit.
-    """
+    """The shared Jacobian, at acceptances of a fit to everything: it only steers the steps."""
     ready, full = prepare(examples.points)
     tau = acc.believe(acceptance_fit.fit(observations), ready).tau
     names = calibrate.names_for(full.path)
@@ -132,9 +130,7 @@ def fit_constants(
 def implied_acceptance(
     examples: Examples, belief: acc.AcceptanceBelief, physics: Floats
 ) -> AcceptanceObservations:
-    """Tokens per step that decode speed-ups without a stated acceptance ask for, at the cycle cost
-    of physics.
-    """
+    """Tokens per step that speed-ups without a stated acceptance ask for at physics' cost."""
     log_tau = examples.log_speedup - physics + np.log(belief.tau)
     limit = np.log(np.maximum(belief.k + 0.9, 1.1))
     use = ~belief.known & (examples.metric == "request_tok_s") & (belief.k >= 1)
@@ -149,9 +145,7 @@ def implied_acceptance(
 
 
 def measured_misses(model: Model, examples: Examples) -> neighbours.Nearby:
-    """What the model still misses at the measured pairs, by cell: as a whole, and beyond the stated
-    acceptance (NaN where none is).
-    """
+    """What the model misses at measured pairs: whole, and beyond a stated acceptance (NaN)."""
     raw, blind = model.raw(examples.points), model.raw(examples.points, hide=True)
     ready, full = prepare(examples.points)
     keys, where = neighbours.cell_keys(ready, full), neighbours.coordinates(ready, full)

@@ -91,9 +91,7 @@ def cross_predict(
     progress: Progress = iter,
     groups: int = GROUPS,
 ) -> LeftOut:
-    """Predict each group of labels of `train` (or of `extra`, rows that are only tested) by a model
-    fitted to the other groups.
-    """
+    """Predict each group of `train` (or `extra`) by a model fitted to the other groups."""
     test, test_labels = extra or (train, labels)
     every = group_labels(np.concatenate([labels, test_labels]), groups)
     folds, test_folds = every[: len(labels)], every[len(labels) :]

@@ -39,9 +39,7 @@ START = Kernel(
 
 
 class OwnRunRows(NamedTuple):
-    """Left-out predictions of owners' rows: where they lie, what was missed, the part of it that
-    the stated acceptance explains (NaN where none is), owner and arm. (M,) each.
-    """
+    """Owners' rows: places, misses, the part that acceptance explains, owner, arm. (M,) each."""
 
     at: Places
     miss: Floats

@@ -41,10 +41,7 @@ FLOORS: tuple[tuple[tuple[str, str], str, float], ...] = (
 
 
 def data_hash(folder: Path | None = None) -> str:
-    """Hash, in 16 hexadecimal digits, of the measured values that training reads (default: of the
-    shipped folder). Names of files, the order of rows and columns and the spelling of numbers do
-    not enter.
-    """
+    """Hash of the measured values that training reads, whatever their files, order or spelling."""
     where = folder or measurements_dir()
     rows = [row.run for row in read_runs(where)[0]] + read_acceptance(where)[0]
     values = (row.model_dump(exclude={"use_why"}) for row in rows)  # a reason does not train
@@ -56,9 +53,7 @@ def data_hash(folder: Path | None = None) -> str:
 
 
 def probe_rows(examples: Examples) -> Index:
-    """Which examples are predicted, at most SIZE: each hardware, model, engine, method and metric
-    in turn, in an order that does not depend on the order of the examples.
-    """
+    """At most SIZE examples: each hardware, model, engine, method and metric in turn."""
     e = examples
     key = pd.DataFrame([e.hardware, e.model, e.engine, e.method, e.metric]).T
     ordered = key.iloc[np.lexsort((e.metric, e.run_id))]

@@ -1,6 +1,4 @@
-"""Spread, intervals and chances of a gain from the errors on left-out sources, with scikit-learn;
-what is learned leaves as plain numbers.
-"""
+"""Spread, intervals and chances of a gain from left-out errors, by scikit-learn."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ DIGITS = 4
 
 
 def fit_spread(reasons: Floats, errors: Floats, weight: Floats) -> Spread:
-    """Non-negative weights of the reasons for doubt (`prediction.spread.reasons`, (M, R)) from
-    measured less predicted log speed-ups of left-out rows.
-    """
+    """Non-negative weights of the reasons for doubt (M, R) from left-out errors (M,)."""
     learned = LinearRegression(positive=True, fit_intercept=False)
     learned.fit(reasons, np.minimum(errors**2, MOST_SQUARE), sample_weight=weight)
     return Spread(tuple(round(float(w), DIGITS) for w in learned.coef_))
@@ -47,9 +43,7 @@ def half_widths(errors: Floats, weight: Floats) -> tuple[float, float]:
 
 
 def gain_curve(z: Floats, gained: Flags, weight: Floats) -> tuple[tuple[float, float], ...]:
-    """Knots (z, probability of a gain) of a line that never falls; z is a predicted log speed-up
-    over its sd.
-    """
+    """Knots (z, chance) of a line that never falls; z: predicted log speed-up over its sd."""
     learned = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
     learned.fit(z, gained.astype(float), sample_weight=weight)
     at = np.unique(np.round(weighted_quantiles(z, weight, np.linspace(0, 1, KNOTS)), DIGITS))

@@ -23,9 +23,7 @@ from advisor.prediction.model import Model
 
 
 def train(progress: Any = iter) -> dict[str, Any]:
-    """The artefact as a dictionary: model, hashes, and scores of the left-out predictions behind
-    its intervals.
-    """
+    """The artefact: model, hashes, and scores of the left-out predictions behind its intervals."""
     examples = dataset.examples(uses=("train",))
     observations = dataset.observations()
     chords = fitting.slopes(examples, observations)
