@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.advice.explain import caveats
-from advisor.advice.objectives import meets, p_objective
+from advisor.advice.objectives import meets, preferred_run
 from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import unlisted
 from advisor.domain.normal import Z10, cdf
@@ -33,10 +33,10 @@ from advisor.domain.nouns import (
     Goal,
     Interval,
     Plan,
-    Request,
 )
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
+from advisor.perf.arrays import Floats
 from advisor.prediction import utility
 from advisor.prediction.decision import decide_one, goal_weights, token_wait
 
@@ -138,7 +138,7 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     chosen = scored[best]
     if facts.output_tokens == 1:
         return Verdict("off", best, "one_token", scored)
-    objective = _objectives(facts.request, chosen.estimate)
+    objective = preferred_run(facts.request, chosen.estimate)
     if objective is not None:
         return Verdict(objective, best, "objective", scored)
     if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
@@ -186,7 +186,15 @@ def _surest(
 
 def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:
     """The speculative candidates that no finding forbids, within the documented limits of k."""
-    return _within_k_limits(candidates, _free(candidates))
+    free = _free(candidates)
+    # how many requests run differs by plan: the limit of one says nothing of another
+    return [i for i in free if is_allowed(candidates[i])] or free
+
+
+def is_allowed(candidate: Candidate) -> bool:
+    """Whether no finding forbids the plan, or fewer draft tokens than it has are documented."""
+    within = candidate.plan.k <= k_limit(candidate.findings)
+    return within and not vetoes(candidate.findings)
 
 
 def _free(candidates: Sequence[Candidate]) -> list[int]:
@@ -215,6 +223,18 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
     logs = np.log(np.maximum([(part.p10, part.p50, part.p90) for part in parts], 1e-6))
     low, middle, high = map(float, np.exp(weights @ logs))
     return Interval(p10=low, p50=middle, p90=high)
+
+
+def log_percentiles(gain: Interval) -> tuple[Floats, Floats, Floats]:
+    """The logarithms of 10th, 50th and 90th percentile, (1,) each."""
+    low, middle, high = np.log(np.array([[gain.p10], [gain.p50], [gain.p90]]))
+    return low, middle, high
+
+
+def sample(gain: Interval, dimension: int) -> Floats:
+    """Loss-averse utilities for comparing plans, whose errors are mostly shared (SAMPLES,)."""
+    shared = utility.symmetric(*log_percentiles(gain))
+    return utility.utilities(*shared, utility.deviates(dimension))[0]
 
 
 def paid_share(estimate: Estimate) -> float:
@@ -253,35 +273,16 @@ def _wait(estimate: Estimate | None, goal: Goal) -> float:
 
 def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]:
     """Fill in expected utility and regret, both in log speed-up; no speculation is the zero."""
-    samples, worth = [], []
-    for i, candidate in enumerate(candidates):
-        if candidate.estimate is None:
-            samples.append(np.zeros(utility.SAMPLES))
-            worth.append(0.0)
-            continue
-        gain = goal_interval(candidate.estimate, goal)
-        low, middle, high = np.log(np.array([[gain.p10], [gain.p50], [gain.p90]]))
-        # loss-averse, for comparing plans whose errors are mostly shared
-        shared = utility.symmetric(low, middle, high)
-        samples.append(utility.utilities(*shared, utility.deviates(i))[0])
-        # each plan's own utility is that of the card, whatever else is proposed beside it
-        worth.append(float(utility.expected_utility(low, middle, high)[0]))
+    gains = [goal_interval(candidate.estimate, goal) for candidate in candidates]
+    samples = [sample(gain, i) for i, gain in enumerate(gains)]
+    # each plan's own utility is that of the card, whatever else is proposed beside it
+    worth = [float(utility.expected_utility(*log_percentiles(gain))[0]) for gain in gains]
     waits = np.array([[_wait(c.estimate, goal)] for c in candidates])
     regret = utility.regrets(np.stack(samples) - waits)
     return tuple(
         c.model_copy(update={"utility": worth[i], "regret": float(regret[i])})
         for i, c in enumerate(candidates)
     )
-
-
-def _within_k_limits(candidates: Sequence[Candidate], eligible: list[int]) -> list[int]:
-    """Keep to plans with no more draft tokens than the documented sweeps of their own setting
-    allow, if any eligible plan does: how many requests run differs by plan, so that the limit of
-    one says nothing of another.
-    """
-    return [
-        i for i in eligible if candidates[i].plan.k <= k_limit(candidates[i].findings)
-    ] or eligible
 
 
 def _least_beyond(candidates: Sequence[Candidate]) -> list[int]:
@@ -311,13 +312,3 @@ def _documented_k(candidates: Sequence[Candidate], eligible: Sequence[int]) -> i
 def tells(estimate: Estimate | None, goal: Goal | None) -> bool:
     """Whether sign and size of the goal's change are known: often not for the first token."""
     return goal != "ttft" or estimate is None or estimate.ttft_ms.predictable
-
-
-def _objectives(request: Request | None, estimate: Estimate | None) -> Decision | None:
-    """on or off where one run is clearly likelier to meet the latency objectives; else None."""
-    on, off = (p_objective(request, estimate, run) for run in ("value", "baseline"))
-    if on is None or off is None:
-        return None
-    if abs(on - off) < knowledge.threshold("objective_difference").value:
-        return None
-    return "on" if on > off else "off"

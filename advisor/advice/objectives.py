@@ -1,6 +1,6 @@
-"""Latency limits of a question: how likely each run keeps them, and whether the one to start does.
+"""The user's latency objectives: how likely each run keeps to them, and which they prefer.
 
-What it does not know: anything but means; the 99th percentile is not predicted.
+What it does not know: the goal, which decides where they tell the runs apart no better.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import numpy as np
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Decision, Estimate, Objective, Request
 from advisor.domain.sourced import sourced
+from advisor.knowledge import store as knowledge
 from advisor.prediction.decision import p_meets, plain_sd
 
 EVEN = sourced(0.5, "probability", "an objective met with less is probably missed", "chosen")
@@ -34,9 +35,7 @@ def objective(
 
 
 def meets(request: Request | None, estimate: Estimate | None, run: str = "value") -> bool:
-    """Whether a run ("value": with speculation, "baseline": without) is more likely than not to
-    keep to the latency objectives; none asked: yes.
-    """
+    """Whether a run is more likely than not to keep to the latency objectives; none: yes."""
     probability = p_objective(request, estimate, run)
     return probability is None or probability >= EVEN
 
@@ -59,3 +58,16 @@ def p_objective(request: Request | None, estimate: Estimate | None, run: str) ->
         sd = plain_sd(name) if span is None else float(np.log(span.p90 / span.p10)) / (2 * Z10)
         chances.append(p_meets(limit, value, sd))
     return min(chances, default=None)
+
+
+def preferred_run(request: Request | None, estimate: Estimate | None) -> Decision | None:
+    """on or off where one run is clearly likelier to meet the latency objectives; else None."""
+    on, off = (p_objective(request, estimate, run) for run in ("value", "baseline"))
+    return likelier(on, off) if on is not None and off is not None else None
+
+
+def likelier(on: float, off: float) -> Decision | None:
+    """The run that is clearly likelier to meet the latency objectives; None where neither is."""
+    if abs(on - off) < knowledge.threshold("objective_difference").value:
+        return None
+    return "on" if on > off else "off"

@@ -11,7 +11,6 @@ measures it. What it does not know: whether a user trusts a drafter's publisher.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,6 @@ from advisor.domain.sourced import sourced
 from advisor.knowledge import drafters, evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.heads import SPEEDS
-from advisor.prediction import utility
 
 SURE = sourced(
     0.8, "probability", "Policy: what is in the checkpoint is not left for less", "chosen"
@@ -74,7 +72,7 @@ def compare(
 ) -> tuple[Rival, ...]:
     """The best allowed plan of each other method beside the head's candidates."""
     goal = facts.goal or "balanced"
-    heads = [c for c in own if c.estimate is not None and _is_allowed(c)]
+    heads = [c for c in own if c.estimate is not None and decide.is_allowed(c)]
     if not heads:
         return ()
     head = max(heads, key=lambda c: decide.goal_interval(c.estimate, goal).p50)
@@ -83,7 +81,7 @@ def compare(
         priced = [(p, e) for p, e in zip(beside, estimates, strict=True) if p.method == method]
         priced.sort(key=lambda one: -decide.goal_interval(one[1], goal).p50)
         judged = (judge(facts, plan, estimate) for plan, estimate in priced)
-        best = next((c for c in judged if _is_allowed(c)), None)
+        best = next((c for c in judged if decide.is_allowed(c)), None)
         if best is None:
             continue
         better = _chance(facts, best, head)
@@ -92,19 +90,10 @@ def compare(
     return tuple(sorted(found, key=lambda rival: -rival.better))
 
 
-def _is_allowed(candidate: Candidate) -> bool:
-    within = candidate.plan.k <= decide.k_limit(candidate.findings)
-    return within and not decide.vetoes(candidate.findings)
-
-
 def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:
-    goal, samples = facts.goal or "balanced", []
-    for index, candidate in enumerate((rival, head)):
-        span = decide.goal_interval(candidate.estimate, goal)
-        low, middle, high = (np.array([log(part)]) for part in (span.p10, span.p50, span.p90))
-        even = utility.symmetric(low, middle, high)
-        samples.append(utility.utilities(*even, utility.deviates(index))[0])
-    return float(np.mean(samples[0] > samples[1]))
+    spans = (decide.goal_interval(c.estimate, facts.goal or "balanced") for c in (rival, head))
+    rivals, heads = (decide.sample(span, index) for index, span in enumerate(spans))
+    return float(np.mean(rivals > heads))
 
 
 def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, ...]:

@@ -111,6 +111,4 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
     rest = _rest(facts, base) if over == 1 else ""
     brief = f"{facts.gpus} GPUs are {count} machines: share out the requests{rest}"
     brief = brief if over == 1 else ""
-    if rest:  # without it the last machine does not start
-        return reason(text, "knowledge/engines", weight=2.7, brief=brief, risk=True)
-    return reason(text, "knowledge/engines", weight=2.66, brief=brief, risk=True)
+    return reason(text, "knowledge/engines", weight=2.7 if rest else 2.66, brief=brief, risk=True)

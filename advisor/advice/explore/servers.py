@@ -29,7 +29,6 @@ from advisor.domain.nouns import (
     Plan,
 )
 from advisor.domain.sourced import sourced
-from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.prediction import utility
@@ -192,8 +191,7 @@ def _decide(
     gains = {i: _gain(draft, columns, i) for i in choices}
     samples = [np.zeros(utility.SAMPLES)]
     for i, gain in gains.items():
-        low, middle, high = np.log(np.array([[gain.p10], [gain.p50], [gain.p90]]))
-        samples.append(utility.utilities(low, middle, high, utility.deviates(i))[0])
+        samples.append(utility.utilities(*decide.log_percentiles(gain), utility.deviates(i))[0])
     best = choices[int(utility.regrets(np.stack(samples))[1:].argmin())]
     chances = [e.p_gain for column in columns if (e := column[best].estimate) is not None]
     decision = _objective(draft, columns, best) or decide_one(
@@ -217,17 +215,12 @@ def _objective(
     """On or off where one run is clearly likelier to keep to the objectives of all classes."""
     least: list[float] = []
     for run in ("value", "baseline"):
-        chances = [
+        chances = (
             objectives.p_objective(facts.request, column[index].estimate, run)
             for facts, column in zip(draft.each, columns, strict=True)
-        ]
-        known = [p for p in chances if p is not None]
-        if not known:
-            return None
-        least.append(min(known))
-    if abs(least[0] - least[1]) < knowledge.threshold("objective_difference").value:
-        return None
-    return "on" if least[0] > least[1] else "off"
+        )
+        least += [min(known)] if (known := [p for p in chances if p is not None]) else []
+    return objectives.likelier(*least) if len(least) == 2 else None
 
 
 # ---------------------------------------------------------------- several on the same GPUs
