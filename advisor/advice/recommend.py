@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from advisor import engines
 from advisor.advice import decide, objectives, resolve, rivals
 from advisor.advice.explain import reasons
+from advisor.advice.explain.what_if import would_change
 from advisor.advice.judge import (
     PlanQuestion,
     SideAnswers,
@@ -28,7 +29,7 @@ from advisor.advice.judge import (
     weigh,
 )
 from advisor.advice.own_runs.cells import measured_here
-from advisor.advice.plans import limits, methods, share, topology
+from advisor.advice.plans import limits, methods, share, spread, topology
 from advisor.advice.resolve import facts_for_request
 from advisor.advice.wording import reason
 from advisor.domain.nouns import (
@@ -72,8 +73,6 @@ def recommend(
     try:
         advice, question, candidates = answer(request, machine, what_if)
     except AdvisorError:
-        from advisor.advice.plans import spread  # start-up: only where nothing fits
-
         if (spilled := spread.answer(request, facts_for_request(request))) is not None:
             return spilled
         raise
@@ -219,7 +218,7 @@ def advise(
         brief = f"the KV cache is {kinds[0][1]}: compare answers and acceptance (--explain)"
         cache = reason(text, "memory bill", weight=2.2, brief=brief, risk=True)
         why = tuple(sorted((*why, cache), key=lambda r: -r.weight))
-    flips = Later(partial(_would_change, facts, verdict)) if what_if else ()
+    flips = Later(partial(would_change, facts, verdict)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
     return Advice(
         request=request,
@@ -257,12 +256,6 @@ def _price_base(facts: Facts, base: Candidate) -> Candidate:
     if facts.request.max_tpot_ms is None and facts.request.max_ttft_ms is None:
         return base
     return base.model_copy(update={"estimate": estimate_plans(facts, [base.plan])[0]})
-
-
-def _would_change(facts: Facts, verdict: decide.Verdict) -> tuple[str, ...]:
-    from advisor.advice.explain import what_if  # start-up: only where it is read
-
-    return what_if.would_change(facts, verdict)
 
 
 def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:

@@ -14,6 +14,7 @@ from advisor.advice.choices import Default, engine_for, version_for
 from advisor.advice.plans import checkpoints, methods, topology
 from advisor.advice.plans.limits import FOUR_BITS
 from advisor.advice.quantisations import quant_default, quant_of_repository, with_fields
+from advisor.advice.spoken import detection
 from advisor.domain.nouns import (
     AS_ASKED,
     LLM,
@@ -138,9 +139,7 @@ def _sampling(request: Request, model: LLM) -> tuple[dict[str, Any], list[Defaul
 def _machine(request: Request) -> tuple[Hardware, list[Default]]:
     if request.hardware.strip().lower() != "auto":
         return knowledge.hardware(request.hardware), []
-    from advisor.knowledge.detect import detect  # start-up: only for --hw auto
-
-    hw, count = detect()
+    hw, count = detection().detect()
     defaults = [("hardware", hw.id, f"found on this machine: {count} x {hw.name or hw.id}")]
     if count > request.gpus:
         why = f"this machine has {count}: give --gpus {count} to use them all"
@@ -271,9 +270,10 @@ def ab_commands(request: Request, facts: Facts, plan: Plan) -> tuple[str, ...]:
 def as_options(request: Request) -> list[str]:
     """What differs from the defaults, as the command line's options."""
     words = ["--hw", shell_word(request.hardware)]
-    for name, default in _option_defaults().items():
+    plain = Request(hardware=request.hardware)
+    for name in type(plain).model_fields:
         value = getattr(request, name)
-        if name == "hardware" or value is None or value == default:
+        if value is None or value == getattr(plain, name):
             continue
         if isinstance(value, bool):
             words.append(f"--{'' if value else 'no-'}{name}")
@@ -282,8 +282,3 @@ def as_options(request: Request) -> list[str]:
         text = ",".join(f"{x:.12g}" if isinstance(x, float) else f"{x}" for x in parts)
         words += [f"--{_OPTIONS.get(name, name).replace('_', '-')}", shell_word(text)]
     return words
-
-
-def _option_defaults() -> dict[str, object]:
-    plain = Request(hardware="any")
-    return {name: getattr(plain, name) for name in type(plain).model_fields}

@@ -14,11 +14,10 @@ from advisor.advice.decide import (
     decide,
     effects,
     goal_interval,
-    meets,
-    p_objective,
     vetoes,
 )
 from advisor.advice.explain import reasons
+from advisor.advice.objectives import meets, p_objective
 from advisor.domain.nouns import (
     Candidate,
     Estimate,

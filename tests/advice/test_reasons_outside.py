@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from advisor import recommend
-from advisor.advice.decide import p_objective
 from advisor.advice.explain import measured
 from advisor.advice.explore.within import users_within, with_users
+from advisor.advice.objectives import p_objective
 from advisor.advice.questions import advice_for
 from advisor.domain.nouns import AdvisorError
 from advisor.render.text import advice_text

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from advisor import recommend
-from advisor.advice.decide import p_objective
+from advisor.advice.objectives import p_objective
 from advisor.domain.nouns import Advice
 from advisor.engines import no_mtp_answer
 from advisor.render.text import advice_text

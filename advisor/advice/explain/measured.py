@@ -34,15 +34,18 @@ METRIC_NAMES = {
 
 def from_evidence(facts: Facts, goal: Goal, best: Candidate, answers: Answers) -> list[Reason]:
     """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
-    runs = _runs(facts, goal, best.plan)
+    runs = _in_order(_settings(facts, goal, best.plan.method), facts, goal, best.plan)
     covering = [rows for rows in runs if rows[0].covers][:COVERING]
     reasons = []
     for i, rows in enumerate(covering or runs[:2]):
         row = rows[0]
-        text = _why_unlike(facts, rows, best, answers) if covering or not i else ""
+        alike = (covering or not i) and _comparable(facts, row, best.plan)
+        text = difference(facts, rows, best, answers) if alike else ""
         step = False
         if covering:
-            text = text or f"Measured here{_acceptance_of(facts)}{_outside(rows, best)}: "
+            other = without_acceptance(facts) is not facts
+            accepted = ", at that run's acceptance and not yours" if other else ""
+            text = text or f"Measured here{accepted}{_outside(rows, best)}: "
             text += evidence_text(rows, here=True)
         elif text:
             text += evidence_text(rows, here=True)
@@ -176,15 +179,8 @@ def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
     return cases
 
 
-def _runs(facts: Facts, goal: Goal, plan: Plan) -> list[list[Evidence]]:
-    """The runs that say something for a goal, each with its metrics: those that cover the question
-    first, then those of the fewest other settings.
-    """
-    return _in_order(_settings(facts, goal, plan.method), facts, goal, plan)
-
-
 def _settings(facts: Facts, goal: Goal, method: Method) -> list[list[Evidence]]:
-    """The same in no order, for one method."""
+    """The runs of a method that say something for a goal, each with its metrics, in no order."""
     metrics = (*GOAL_METRICS[goal], "output_tok_s", "ttft")
     wanted = [row for row in facts.evidence if row.metric in metrics]
     wanted = [row for row in wanted if row.method == method] or wanted
@@ -239,20 +235,11 @@ def _median_of(runs: Sequence[list[Evidence]]) -> list[Evidence]:
     ]
 
 
-def _why_unlike(facts: Facts, rows: Sequence[Evidence], best: Candidate, answers: Answers) -> str:
-    return difference(facts, rows, best, answers) if _comparable(facts, rows[0], best.plan) else ""
-
-
 def _comparable(facts: Facts, row: Evidence, plan: Plan) -> bool:
     """Whether a run's first metric can be set beside the plan's estimate."""
     known_k = bool(row.k) or plan.method in BLOCKS  # these draft what their drafter was made for
     same = row.method == plan.method and known_k and (row.covers or not _others(facts, row))
     return same and row.metric in PRINTED and row.metric != "ttft"
-
-
-def _acceptance_of(facts: Facts) -> str:
-    """That a run accepted what it accepted, where the question states another acceptance."""
-    return "" if without_acceptance(facts) is facts else ", at that run's acceptance and not yours"
 
 
 def evidence_text(rows: Sequence[Evidence], here: bool = False) -> str:

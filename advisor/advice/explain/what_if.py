@@ -112,21 +112,17 @@ def _other_engines(facts: Facts, method: Method | None) -> Iterator[str]:
         if methods.assistant_since(facts.model, name)
     ]
     seen: set[str] = set()
+    gguf_alone = facts.hardware is not None and gguf_engine(engine_default(facts.hardware)[0])
     for way in (*ways, *drafters.would_help(facts, method)):
         if way.engine is None or facts.request is None:
             yield f"{way.ask}, {way.why}"
-        elif way.engine not in seen and (gguf_engine(way.engine) or not _against_hardware(facts)):
+        elif way.engine not in seen and (gguf_engine(way.engine) or not gguf_alone):
             seen.add(way.engine)
             asked = facts.request.model_copy(update={"engine": way.engine, "engine_version": None})
             gpus = _fewest_gpus(asked, memory_relief.more_counts(facts.hardware, facts.gpus))
             if gpus is not None:
                 more = f" --gpus {gpus}" if gpus > facts.gpus else ""
                 yield f"{way.ask}{more}, {way.why}"
-
-
-def _against_hardware(facts: Facts) -> bool:
-    """Whether an engine of other files than GGUF is not the one for this hardware."""
-    return facts.hardware is not None and gguf_engine(engine_default(facts.hardware)[0])
 
 
 def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
@@ -153,16 +149,12 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
         for label, question, later in zip(way.labels, way.questions, estimates, strict=True):
             other = decide.decide(question.facts, judge.judge_plans(question, later(), judge.weigh))
             if other.decision != verdict.decision:
-                yield f"{label}{_gain(way, other)}: {_WORDS[other.decision]}"
+                gain = ""
+                if way.goal is not None and other.best is not None:  # not on the first screen
+                    goal_gain = goal_interval(other.candidates[other.best].estimate, way.goal)
+                    gain = f" ({whole_percent(goal_gain.p50)})"
+                yield f"{label}{gain}: {_WORDS[other.decision]}"
                 break
-
-
-def _gain(way: _Way, other: Verdict) -> str:
-    """What another goal would gain: the figure that it looks at is not on the first screen."""
-    if way.goal is None or other.best is None:
-        return ""
-    gain = goal_interval(other.candidates[other.best].estimate, way.goal)
-    return f" ({whole_percent(gain.p50)})"
 
 
 # ---------------------------------------------------------------- the other questions

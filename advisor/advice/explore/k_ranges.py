@@ -16,7 +16,7 @@ import numpy as np
 
 from advisor.advice import decide, judge
 from advisor.advice.explore.values import KRanges, LoadPoint, Setting
-from advisor.advice.plans.methods import LEAST_GAIN
+from advisor.advice.plans.methods import LEAST_GAIN, KRange, merge_ranges
 from advisor.domain.nouns import AdvisorError, Facts, Method, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines import k_ranges as engine_ranges
@@ -56,8 +56,16 @@ def k_ranges(answered: Sequence[LoadFacts]) -> tuple[KRanges, ...]:
 
 def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRanges:
     sizes = [cast(int, dict(row.load.setting)[AXIS]) for row in group]
-    worth = [_utilities(row.load, method) for row in group]
-    answers = [_answer(row.load, utility) for row, utility in zip(group, worth, strict=True)]
+    worth = [  # of each allowed k; no speculation is the zero
+        {0: 0.0}
+        | {p.k: p.utility for p in row.load.points if p.method == method and not p.forbidden_by}
+        for row in group
+    ]
+    answers = [  # none where it is off or worth less than no speculation
+        k if row.load.decision != "off" and utilities.get(k, NOTHING) > 0 else 0
+        for row, utilities in zip(group, worth, strict=True)
+        for k in (row.load.best_k or 0,)
+    ]
     static = max(
         sorted({0, *answers}), key=lambda k: (sum(row.get(k, NOTHING) for row in worth), -k)
     )
@@ -65,7 +73,7 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         k if row[k] >= row.get(static, NOTHING) + log(1 + LEAST_GAIN) else static
         for k, row in zip(answers, worth, strict=True)
     ]
-    rows, by_load = _merge_ranges(sizes, wanted), _merge_ranges(sizes, answers)
+    rows, by_load = (merge_ranges(sizes, ks, sizes[-1]) for ks in (wanted, answers))
     alone = np.array([_gain(row.load, static, method) for row in group])
     switched = [_gain(row.load, k, method) for row, k in zip(group, wanted, strict=True)]
     simple = np.array(switched) - alone
@@ -80,7 +88,9 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     )
     if len(rows) == 1:
         return fixed
-    first = _plan(group, max(k for _, _, k in rows), method)
+    most = max(k for _, _, k in rows)
+    able = (point for row in group if (point := row.load.point(most, method)) is not None)
+    first = next(able).plan  # at the first load that can run it
     try:
         words = engine_ranges.schedule_arguments(first, rows)
     except AdvisorError as refusal:
@@ -103,40 +113,13 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     return fixed.model_copy(update=update)
 
 
-def _utilities(load: LoadPoint, method: Method) -> dict[int, float]:
-    """The utility of each allowed k here; no speculation is the zero."""
-    utilities = {p.k: p.utility for p in load.points if p.method == method and not p.forbidden_by}
-    return {0: 0.0} | utilities
-
-
-def _answer(load: LoadPoint, utilities: dict[int, float]) -> int:
-    """The k of the answer, none where it is off or worth less than no speculation."""
-    k = load.best_k or 0
-    return k if load.decision != "off" and utilities.get(k, NOTHING) > 0 else 0
-
-
 def _gain(load: LoadPoint, k: int, method: Method) -> float:
     """The log of the median gain of one k; a k that cannot run there gains nothing."""
     point = load.point(k, method)
     return log(max(point.gain.p50, 1e-6)) if point is not None else 0.0
 
 
-def _merge_ranges(sizes: Sequence[int], wanted: Sequence[int]) -> tuple[tuple[int, int, int], ...]:
-    """Equal neighbours as ranges: each size speaks up to the next one, the first from 1 on."""
-    out: list[tuple[int, int, int]] = []
-    for index, (size, k) in enumerate(zip(sizes, wanted, strict=True)):
-        first = 1 if index == 0 else size
-        last = sizes[index + 1] - 1 if index + 1 < len(sizes) else size
-        if out and out[-1][2] == k:
-            out[-1] = (out[-1][0], last, k)
-        else:
-            out.append((first, last, k))
-    return tuple(out)
-
-
-def _with_ranges(
-    group: Sequence[LoadFacts], plan: Plan, rows: tuple[tuple[int, int, int], ...]
-) -> list[float]:
+def _with_ranges(group: Sequence[LoadFacts], plan: Plan, rows: tuple[KRange, ...]) -> list[float]:
     """Log median gain of the engine's own ranges at each load, all in one call."""
     with_rows = {"k": max(k for _, _, k in rows), "k_schedule": rows}
     plans = []
@@ -152,17 +135,11 @@ def _with_ranges(
     return gains
 
 
-def _plan(group: Sequence[LoadFacts], k: int, method: Method) -> Plan:
-    """The plan of one k at the first load that can run it."""
-    points = (row.load.point(k, method) for row in group)
-    return next(point.plan for point in points if point is not None)
-
-
 def _k_text(k: int) -> str:
     return f"k={k}" if k else "no speculation"
 
 
-def _one_k(static: int, by_load: tuple[tuple[int, int, int], ...]) -> str:
+def _one_k(static: int, by_load: tuple[KRange, ...]) -> str:
     """That one k is best at every load, or which is best where and that it is worth too little."""
     if all(k == static for _, _, k in by_load):
         return f"{_k_text(static)} is best at every load"

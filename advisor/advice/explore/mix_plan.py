@@ -200,7 +200,10 @@ def _choose(layouts: Sequence[PlanLayout]) -> tuple[int, list[str]]:
     chosen = (
         on if layouts[on].refusal is None and layouts[on].instances[0].decision == "on" else off
     )
-    why = [_one_server(layouts[on])]
+    why, single = [f"No speculation: {layouts[on].refusal}"], layouts[on]
+    if single.refusal is None and single.gain is not None:
+        word = _WORDS[single.instances[0].decision]
+        why = [f"{word} in one server: {_span(single.gain)}, P(gain) {single.p_gain:.2f}"]
     ranges = next((i for i, x in enumerate(layouts) if x.kind == "scheduled"), None)
     if ranges is not None and layouts[ranges].refusal is None:
         more = whole_percent(relative(layouts[ranges], layouts[chosen]).p50)
@@ -243,13 +246,6 @@ def _middle(layout: PlanLayout) -> float:
 _WORDS = {
     "on": "Speculation on", "off": "Speculation off", "measure": "Measure speculation first"
 }  # fmt: skip
-
-
-def _one_server(on: PlanLayout) -> str:
-    if on.refusal is not None or on.gain is None:
-        return f"No speculation: {on.refusal}"
-    word = _WORDS[on.instances[0].decision]
-    return f"{word} in one server: {_span(on.gain)}, P(gain) {on.p_gain:.2f}"
 
 
 def _span(gain: Interval) -> str:

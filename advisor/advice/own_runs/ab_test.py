@@ -113,13 +113,12 @@ def judge_ab(
 
 
 def _verdict(loads: Sequence[LoadVerdict]) -> Verdict:
-    comparable = [load for load in loads if load.comparable]
-    if not comparable:
+    if not any(load.comparable for load in loads):
         return "not comparable"
-    verdicts = {load.gains[0].verdict for load in comparable if load.gains}
-    if not verdicts:
-        return "no figure"
-    return verdicts.pop() if len(verdicts) == 1 else "mixed"
+    verdicts = {load.gains[0].verdict for load in loads if load.comparable and load.gains}
+    if len(verdicts) > 1:
+        return "mixed"
+    return next(iter(verdicts), "no figure")
 
 
 def _setting_text(setting: OwnSetting) -> str:
@@ -153,7 +152,20 @@ def _load(
     )
     return LoadVerdict(
         load=load,
-        gains=tuple(_gain(gain) for gain in gains),
+        gains=tuple(
+            ComparedGain(
+                metric=gain.metric,
+                off=gain.off,
+                on=gain.on,
+                gain=gain.ratio,
+                low=low,
+                high=high,
+                noise=gain.noise,
+                verdict=gain.verdict,
+            )  # fmt: skip
+            for gain in gains
+            for low, high in (gain.interval(),)
+        ),
         percentiles=tuple(_percentiles(off, on)),
         step=step,
         why=why,
@@ -171,14 +183,6 @@ def _load_text(run: BenchmarkRun, part_is_load: bool) -> str:
     ]
     text = ", ".join(part for part in parts if part)
     return text or (run.part if part_is_load else "") or "load not stated"
-
-
-def _gain(gain: arms.Gain) -> ComparedGain:
-    low, high = gain.interval()
-    return ComparedGain(
-        metric=gain.metric, off=gain.off, on=gain.on, gain=gain.ratio, low=low, high=high,
-        noise=gain.noise, verdict=gain.verdict,
-    )  # fmt: skip
 
 
 def _percentiles(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> Iterator[Percentiles]:

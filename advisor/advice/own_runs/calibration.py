@@ -156,31 +156,12 @@ def _date(runs: Sequence[BenchmarkRun]) -> str:
     return max(("-".join(day.groups()) for day in days if day), default=today())
 
 
-class GainChange(NamedTuple):
-    """The gain of an answer's plan in one metric without and with own runs."""
-
-    metric: str
-    before: Interval
-    after: Interval
-
-
 def _without_runs(advice: Advice) -> Estimate | None:
     """The estimate of an answer's plan as if there were no own runs."""
     if advice.candidate is None or advice.estimate is None or not advice.facts.own_runs:
         return None
     bare = advice.facts.model_copy(update={"own_runs": ()})
     return judge.estimate_plans(bare, [advice.candidate])[0]
-
-
-def gain_changes(advice: Advice) -> list[GainChange]:
-    """What the own runs of an advice changed: the same plan estimated without them."""
-    before, after = _without_runs(advice), advice.estimate
-    names = {"output tok/s": "output_tok_s", "TPOT": "tpot_ms", "TTFT": "ttft_ms"}
-    return [
-        GainChange(label, getattr(before, name).speedup, getattr(after, name).speedup)
-        for label, name in names.items()
-        if before is not None
-    ]
 
 
 def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
@@ -207,29 +188,29 @@ def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
 
 def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
     """One sentence on the machine and on what its runs changed."""
-    count = len(machine.runs)
+    count, estimate, bare = len(machine.runs), advice.estimate, _without_runs(advice)
     edited = ", edited by hand since they were measured" if machine.is_edited else ""
-    head = f"Calibrated with machine '{machine.name}' ({count} own run{'s' if count > 1 else ''}, "
-    head += f"newest {machine.newest}{edited})"
-    gains = gain_changes(advice)[:2]
-    changes = "; ".join(
-        f"{x.metric} gain {_interval_text(x.after)}, {_interval_text(x.before)} without them"
-        for x in gains
-    )
-    text = f"{head}: {changes}." if changes else f"{head}."
-    plan = advice.candidate
-    if unlike := cells.unlike(advice.facts, plan) if plan is not None else ():
+    runs = f"{count} own run{'s' if count > 1 else ''}"
+    text = f"Calibrated with machine '{machine.name}' ({runs}, newest {machine.newest}{edited})"
+    changes = [
+        f"{label} gain {_interval_text(getattr(estimate, name).speedup)}, "
+        f"{_interval_text(getattr(bare, name).speedup)} without them"
+        for label, name in (("output tok/s", "output_tok_s"), ("TPOT", "tpot_ms"))
+        if bare is not None
+    ]
+    text += f": {'; '.join(changes)}." if changes else "."
+    unlike = cells.unlike(advice.facts, advice.candidate) if advice.candidate is not None else ()
+    if unlike:
         text += f" What was measured at this load ran with {', '.join(unlike)}, unlike this plan."
-    doubts, brief = _far_off(advice), ""
-    if gains and not (unlike or doubts):
-        metric, before, now = gains[0]
-        brief = f"your own runs: {metric} {now.p50:.2f}x; {before.p50:.2f}x without them"
+    brief, doubts = "", _far_off(bare, estimate)
+    if bare is not None and estimate is not None and not unlike and not doubts:
+        before, after = (row.output_tok_s.speedup.p50 for row in (bare, estimate))
+        brief = f"your own runs: output tok/s {after:.2f}x; {before:.2f}x without them"
     return Reason(text=text + doubts, weight=100.0, brief=brief)
 
 
-def _far_off(advice: Advice) -> str:
+def _far_off(bare: Estimate | None, estimate: Estimate | None) -> str:
     """A sentence where the own runs' speed without speculation is far from any expectation."""
-    bare, estimate = _without_runs(advice), advice.estimate
     before = bare.tpot_ms.baseline if bare is not None else None
     after = estimate.tpot_ms.baseline if estimate is not None else None
     if not before or not after or abs(math.log(after / before)) < math.log(FAR):

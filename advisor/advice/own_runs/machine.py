@@ -158,7 +158,8 @@ class MachineRun(_MachinePart):
                 f"{speed:.4g} tok/s, where {self.concurrency:g} requests of {token:.3g} ms a token "
                 f"make {1e3 * self.concurrency / token:.4g}"
             )
-        return f"its date {self.date} lies ahead" if self.date > _tomorrow() else None
+        tomorrow = (datetime.now(UTC).date() + timedelta(days=1)).isoformat()  # of any time zone
+        return f"its date {self.date} lies ahead" if self.date > tomorrow else None
 
 
 class Machine(_MachinePart):
@@ -196,22 +197,22 @@ class Machine(_MachinePart):
 
     def own_runs(self) -> tuple[OwnRun, ...]:
         """As the prediction takes them."""
-        return tuple(self._own_run(run) for run in self.runs)
-
-    def _own_run(self, run: MachineRun) -> OwnRun:
-        sd = run.baseline_sd
-        return OwnRun(
-            hardware=self.hardware,
-            gpus=run.gpus or self.gpus,
-            plan=tuple(sorted(run.plan.items())),
-            method=run.method if run.method != "none" else "mtp",
-            k=run.k or 1,
-            accepted_length=run.tokens_per_step(),
-            gains=tuple((name, gain.log, gain.sd) for name, gain in run.gains.items()),
-            baseline=tuple(
-                (name, value, sd.get(name, 0.0)) for name, value in run.baseline.items()
-            ),
-            **{name: getattr(run, name) for name in AS_MEASURED},
+        return tuple(
+            OwnRun(
+                hardware=self.hardware,
+                gpus=run.gpus or self.gpus,
+                plan=tuple(sorted(run.plan.items())),
+                method=run.method if run.method != "none" else "mtp",
+                k=run.k or 1,
+                accepted_length=run.tokens_per_step(),
+                gains=tuple((name, gain.log, gain.sd) for name, gain in run.gains.items()),
+                baseline=tuple(
+                    (name, value, run.baseline_sd.get(name, 0.0))
+                    for name, value in run.baseline.items()
+                ),
+                **{name: getattr(run, name) for name in AS_MEASURED},
+            )
+            for run in self.runs
         )
 
 
@@ -335,7 +336,3 @@ def _same_cell(run: MachineRun, other: MachineRun) -> bool:
     loads = ("concurrency", "input_tokens", "output_tokens")
     alike = all(getattr(run, name) == getattr(other, name) for name in names)
     return alike and same_load((getattr(run, name), getattr(other, name)) for name in loads)
-
-
-def _tomorrow() -> str:
-    return (datetime.now(UTC).date() + timedelta(days=1)).isoformat()  # of any time zone

@@ -186,14 +186,6 @@ def _first(runs: Sequence[BenchmarkRun], name: str) -> Any:
     return next((value for run in runs if (value := getattr(run, name)) is not None), None)
 
 
-def _model_word(given: Mapping[str, Any]) -> str:
-    try:
-        knowledge.llm(given["model"])
-    except AdvisorError as error:
-        return f"a known model ({error})"
-    return "the model by its name (--model NAME)"
-
-
 def _resolve(fields: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
     """Names as knowledge spells them, in place; what is missing or unknown."""
     missing = []
@@ -209,10 +201,16 @@ def _resolve(fields: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
                 f"known hardware (--hw NAME; '{fields['hardware']}' is none: advisor hardware list)"
             )
     model = knowledge.llm_from_text(str(fields.get("model") or ""))
-    if model is None:
-        missing.append("the model (--model NAME)" if "model" not in given else _model_word(given))
-    else:
+    if model is not None:
         fields["model"] = model.id
+    elif "model" not in given:
+        missing.append("the model (--model NAME)")
+    else:
+        try:
+            knowledge.llm(given["model"])
+            missing.append("the model by its name (--model NAME)")
+        except AdvisorError as error:
+            missing.append(f"a known model ({error})")
     if "engine_version" not in given and fields.get("engine_version"):
         # a release that a file states and no catalogue has: the newest known
         adapter = engines.get(fields["engine"]) if fields.get("engine") and not missing else None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from advisor.advice import judge
-from advisor.advice.own_runs.ab_test import acceptance_fields
+from advisor.advice.own_runs.ab_test import WORTH, acceptance_fields
 from advisor.advice.own_runs.setting import setting
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError
@@ -26,12 +26,6 @@ FULL = sourced(
     "share of the KV cache in use",
     "above it the next request waits for memory",
     "assumed",
-)
-WORTH = sourced(
-    0.03,
-    "log gain",
-    "a change that promises less is not proposed",
-    "chosen",
 )
 LOW_RATE = sourced(
     0.35,

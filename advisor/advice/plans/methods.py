@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -61,6 +63,7 @@ ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
 # on; the next catalogued build is this one). Without such a file it has to be named.
 LLAMA_ASSISTANTS = "b10448"
 SPEC_METHOD = "--speculative-config.method"
+KRange = tuple[int, int, int]  # batch size from, to, k
 MOST_K = sourced(64, "tokens", "the longest measured draft", "chosen")
 
 
@@ -224,7 +227,7 @@ def sizes(facts: Facts) -> tuple[int, ...]:
 
 def schedule(
     facts: Facts, gains: Mapping[int, Mapping[int, float]], chosen: Plan
-) -> tuple[tuple[int, int, int], ...]:
+) -> tuple[KRange, ...]:
     """Ranges (from, to, k) over batch sizes 1..max_num_seqs; empty where one k serves all of them
     as well, and where the k of the whole load was not chosen by the estimate but by what is
     documented or by risk, which no estimate at fewer requests knows. `gains`:
@@ -240,21 +243,19 @@ def schedule(
         wanted.append(best if pays else chosen.k)
     if wanted[-1] != chosen.k:
         return ()
-    return _ranges([*zip(gains, wanted, strict=True)], top)
+    falling = tuple(accumulate(wanted, min))  # k never rises with the batch size
+    ranges = merge_ranges(tuple(gains), falling, top)
+    return ranges if len(ranges) > 1 else ()
 
 
-def _ranges(wanted: Sequence[tuple[int, int]], top: int) -> tuple[tuple[int, int, int], ...]:
-    """Join (batch size, k) into ranges up to the next size; k never rises with the size."""
-    ceiling = wanted[0][1]
-    out: list[tuple[int, int, int]] = []
-    for index, (size, k) in enumerate(wanted):
-        ceiling = min(ceiling, k)
-        last = wanted[index + 1][0] - 1 if index + 1 < len(wanted) else max(top, size)
-        if out and out[-1][2] == ceiling:
-            out[-1] = (out[-1][0], last, ceiling)
-        else:
-            out.append((size, last, ceiling))
-    return tuple(out) if len(out) > 1 else ()
+def merge_ranges(sizes: Sequence[int], ks: Sequence[int], top: int) -> tuple[KRange, ...]:
+    """Equal neighbours as ranges: each size speaks up to the next one, the first from 1 on."""
+    ends = (*(size - 1 for size in sizes[1:]), max(top, sizes[-1]))
+    out: list[KRange] = []
+    for k, group in groupby(zip(ends, ks, strict=True), key=itemgetter(1)):
+        last = max(end for end, _ in group)
+        out.append((out[-1][1] + 1 if out else 1, last, k))
+    return tuple(out)
 
 
 def with_caching(facts: Facts, plan: Plan) -> Plan:
