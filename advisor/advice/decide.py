@@ -234,7 +234,8 @@ def log_percentiles(gain: Interval) -> tuple[Floats, Floats, Floats]:
 def sample(gain: Interval, dimension: int) -> Floats:
     """Loss-averse utilities for comparing plans, whose errors are mostly shared (SAMPLES,)."""
     shared = utility.symmetric(*log_percentiles(gain))
-    return utility.utilities(*shared, utility.deviates(dimension))[0]
+    samples: Floats = utility.utilities(*shared, utility.deviates(dimension))[0]
+    return samples
 
 
 def paid_share(estimate: Estimate) -> float:

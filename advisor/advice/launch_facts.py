@@ -28,7 +28,7 @@ def launch_facts(
     """What a launch tells and the caller adds; rules of a part that is None are skipped."""
     named = plan.model or launch.model or ""
     model = knowledge.llm_from_text(named) or knowledge.llm_from_text(plan.served_model_name or "")
-    quant = _published_quant(model, named) or _launch_quant(named, plan)
+    quant = _quant(model, named, plan)
     container = launch.container
     hw = hw or (container.gpu_kind if container is not None else None)
     hardware = knowledge.hardware(hw) if hw else None
@@ -58,17 +58,11 @@ def launch_facts(
     return facts.model_copy(update={"evidence": nearest_pairs(facts)})
 
 
-def _published_quant(model: LLM | None, named: str) -> Quant | None:
-    """The quantisation that our own launches of this very file are priced with: the first that
-    names it, where a file stands for two.
-    """
+def _quant(model: LLM | None, named: str, plan: Plan) -> Quant | None:
+    """The first that our own launches of this very file are priced with, else what names tell."""
     for known in model.checkpoints if model is not None else ():
         if known.file is not None and checkpoints.address(known).lower() == named.lower():
             return knowledge.quant(known.quant)
-    return None
-
-
-def _launch_quant(named: str, plan: Plan) -> Quant | None:
     quant = knowledge.quant_from_text(named)
     if plan.quantization and (quant is None or quant.id == checkpoints.FULL):  # made at load
         quant = knowledge.quant_from_text(plan.quantization) or quant

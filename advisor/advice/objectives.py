@@ -5,6 +5,8 @@ What it does not know: the goal, which decides where they tell the runs apart no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from advisor.domain.normal import Z10
@@ -40,19 +42,23 @@ def meets(request: Request | None, estimate: Estimate | None, run: str = "value"
     return probability is None or probability >= EVEN
 
 
-def p_objective(request: Request | None, estimate: Estimate | None, run: str) -> float | None:
+def p_objective(
+    request: Request | None,
+    estimate: Estimate | None,
+    run: str,
+    seen: Mapping[str, float] | None = None,
+) -> float | None:
     """Probability that a run keeps to all latency objectives (the smallest of the single ones, as
-    their errors are shared); None where none was asked for.
+    their errors are shared); None where none was asked for. `seen`: "tpot" and "ttft" in ms where
+    they are others than those of the estimate.
     """
-    if request is None or estimate is None:
+    if request is None or (estimate is None and seen is None):
         return None
-    asked = (
-        ("tpot", request.max_tpot_ms, estimate.tpot_ms),
-        ("ttft", request.max_ttft_ms, estimate.ttft_ms),
-    )
     chances = []
-    for name, limit, metric in asked:
-        value, span = getattr(metric, run), getattr(metric, f"{run}_range")
+    for name, limit in (("tpot", request.max_tpot_ms), ("ttft", request.max_ttft_ms)):
+        metric = getattr(estimate, f"{name}_ms", None)
+        value = seen[name] if seen is not None else getattr(metric, run)
+        span = getattr(metric, f"{run}_range", None)
         if limit is None or value is None:
             continue
         sd = plain_sd(name) if span is None else float(np.log(span.p90 / span.p10)) / (2 * Z10)

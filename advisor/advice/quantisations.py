@@ -39,7 +39,7 @@ def holds_slots(facts: Facts) -> bool:
     head as well; True where memory or sizes are not known.
     """
     plans = _plans(facts)
-    return plans is None or any(_room_for(facts, plan) for plan in plans)
+    return plans is None or any(_has_room(facts, plan) for plan in plans)
 
 
 def _plans(facts: Facts) -> list[Plan] | None:
@@ -50,7 +50,7 @@ def _plans(facts: Facts) -> list[Plan] | None:
         return None
 
 
-def _room_for(facts: Facts, plan: Plan) -> bool:
+def _has_room(facts: Facts, plan: Plan) -> bool:
     arms, slots = [plan], facts.concurrency or 1
     if facts.model and facts.model.mtp_layers and propose.no_path(facts, plan, "mtp") is None:
         middle = propose.middle_k(facts, "mtp")

@@ -23,7 +23,7 @@ from advisor.advice.explore.mixing import (
 from advisor.advice.explore.servers import ServerDraft, ServerResult
 from advisor.advice.explore.values import KRanges
 from advisor.domain.normal import Z10
-from advisor.domain.nouns import Estimate, Goal, Interval, MetricEstimate
+from advisor.domain.nouns import Goal, Interval
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
@@ -127,7 +127,12 @@ def _class_result(
         tpot_ms=seen.tpot_ms,
         ttft_ms=seen.ttft_ms,
         ttft_predictable=estimate is None or estimate.ttft_ms.predictable,
-        p_objective=_p_objective(server, place, estimate, seen),
+        p_objective=objectives.p_objective(
+            server.draft.each[place].request,
+            estimate,
+            "value",
+            {"tpot": seen.tpot_ms, "ttft": seen.ttft_ms},
+        ),
     )
 
 
@@ -139,24 +144,6 @@ def _goal_ratio(goal: Goal, seen: Times, plain: Times) -> float:
         plain.ttft_ms / seen.ttft_ms,
     )
     return exp(sum(w * log(r) for w, r in zip(GOAL_WEIGHTS[goal], ratios, strict=True) if w))
-
-
-def _p_objective(
-    server: ServerResult, place: int, estimate: Estimate | None, seen: Times
-) -> float | None:
-    """The chance of the class's objectives at what it sees here."""
-    if estimate is None:
-        plain = MetricEstimate(speedup=NO_GAIN)
-        estimate = Estimate(
-            output_tok_s=plain, tpot_ms=plain, ttft_ms=plain, accepted_length=NO_GAIN, p_gain=0.5
-        )
-    here = estimate.model_copy(
-        update={
-            name: getattr(estimate, name).model_copy(update={"value": getattr(seen, name)})
-            for name in ("tpot_ms", "ttft_ms")
-        }
-    )
-    return objectives.p_objective(server.draft.each[place].request, here, "value")
 
 
 def _p_gain(

@@ -162,7 +162,7 @@ def _load(
                 high=high,
                 noise=gain.noise,
                 verdict=gain.verdict,
-            )  # fmt: skip
+            )
             for gain in gains
             for low, high in (gain.interval(),)
         ),

@@ -45,15 +45,18 @@ def reference(facts: Facts, method: str) -> Reference:
     quantises at load; else a visible placeholder.
     """
     model, quant = facts.model, facts.quant
-    own = own_name(facts.request)
-    if own is not None and quant is not None and _loads_form(facts.engine, own):
+    own, engine = own_name(facts.request), engines.canonical(facts.engine or "")
+    gguf = own is not None and "gguf" in own.lower()
+    loads_form = engine is not None and traits(engine).gguf == gguf  # GGUF files or a folder
+    if own is not None and quant is not None and loads_form:
         at_start = quant.id in traits(facts.engine).quantizes_at_load
         published_own = model is not None and knowledge.checkpoint(
             model, quant, facts.engine, "none"
         )
         return Reference(own, quant.id if at_start and not published_own else None)
     if own is not None and quant is not None:  # its files are not of the form that is loaded
-        return Reference(f"{PLACEHOLDER_ORG}{_last_part(own)}-{quant.id.upper()}", known=False)
+        last_part = own.rstrip("/").rsplit("/", 1)[-1].partition(":")[0] or "MODEL"
+        return Reference(f"{PLACEHOLDER_ORG}{last_part}-{quant.id.upper()}", known=False)
     if model is not None and quant is not None:
         published = knowledge.checkpoint(model, quant, facts.engine, method)
         if published is not None:
@@ -88,7 +91,10 @@ def with_own(model: LLM, own: str) -> LLM:
     loads = tuple(name for name in engines.ENGINES if gguf_engine(name) == gguf)
     named = knowledge.quant_from_text(own)
     read = [row.quant for row in model.checkpoints if row.source == READ]
-    quants = read or [named.id if named is not None else _native(model)]
+    folders = (row for row in model.checkpoints if row.file is None)
+    # where no name tells: as the model itself is published, 16 bits for most
+    native = next((row.quant for row in folders if quant_word(row.repository) is None), FULL)
+    quants = read or [named.id if named is not None else native]
     if gguf and named is None:  # such a repository holds a file of each step
         known = map(knowledge.quant, knowledge.quant_ids())
         quants = [quant.id for quant in known if set(loads) & set(quant.engines)]
@@ -99,33 +105,9 @@ def with_own(model: LLM, own: str) -> LLM:
     return model.model_copy(update={"checkpoints": rows})
 
 
-def _native(model: LLM) -> str:
-    """The quantisation of tensors in a repository whose name tells none: that in which the model
-    itself is published so, 16 bits for most.
-    """
-    folders = (row for row in model.checkpoints if row.file is None)
-    return next((row.quant for row in folders if quant_word(row.repository) is None), FULL)
-
-
 def is_own(model: LLM) -> bool:
     """Whether the model is a user's repository or folder, taken for the one it names."""
     return any(row.source == AS_ASKED for row in model.checkpoints)
-
-
-def _converts(model: LLM, engine: str) -> bool:
-    """Whether the user can make a GGUF of each step from his own tensors."""
-    own = is_own(model) and not any("gguf" in c.repository.lower() for c in model.checkpoints)
-    return own and gguf_engine(engine)
-
-
-def _last_part(name: str) -> str:
-    return name.rstrip("/").rsplit("/", 1)[-1].partition(":")[0] or "MODEL"
-
-
-def _loads_form(engine: str | None, name: str) -> bool:
-    """Whether the engine loads what the name speaks of: GGUF files or a folder of tensors."""
-    known = engines.canonical(engine or "")
-    return known is not None and traits(known).gguf == ("gguf" in name.lower())
 
 
 def address(checkpoint: Checkpoint) -> str:
@@ -155,11 +137,11 @@ def available(facts: Facts) -> bool:
     model, quant, engine = facts.model, facts.quant, facts.engine
     if model is None or quant is None or engine is None:
         return False
-    return (
-        knowledge.checkpoint(model, quant, engine, "none") is not None
-        or _converts(model, engine)
-        or at_load(facts, "none") is not None
-    )
+    if knowledge.checkpoint(model, quant, engine, "none") or at_load(facts, "none"):
+        return True
+    # a user can make a GGUF of each step from tensors of his own
+    own = is_own(model) and not any("gguf" in c.repository.lower() for c in model.checkpoints)
+    return own and gguf_engine(engine)
 
 
 def made_late(facts: Facts) -> bool:

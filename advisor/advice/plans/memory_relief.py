@@ -149,19 +149,14 @@ def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
         n for n in range(facts.gpus - 1, 1, -1) if plain.engine in memory.SERVERS and not facts.tp
     ]
     for count in (*fewer, *more_counts(facts.hardware, facts.gpus)):
-        if _fits_over(facts, plain, count):
+        if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
+            continue
+        shared = facts.model_copy(update={"gpus": count, "tp": count})
+        if memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1})).fits:
             if count > facts.gpus and (elsewhere := _elsewhere(facts, plain, count)):
                 yield elsewhere
             yield f"--gpus {count}" + (f" (of the {facts.gpus})" if count < facts.gpus else "")
             return
-
-
-def _fits_over(facts: Facts, plain: Plan, count: int) -> bool:
-    """Whether the plan fits when all of so many GPUs share the model, and its heads allow that."""
-    if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
-        return False
-    shared = facts.model_copy(update={"gpus": count, "tp": count})
-    return memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1})).fits is True
 
 
 def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from advisor import engines
 from advisor.advice.plans import checkpoints, methods, propose
 from advisor.advice.plans.limits import FOUR_BITS
-from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, Plan, Quant
+from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, MemoryBill, Plan, Quant
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
@@ -80,21 +80,19 @@ def offload(facts: Facts) -> Offload | None:
     if shape is None or hardware is None or facts.gpus != 1 or not _has_own_memory(facts):
         return None
     for quant in _quants(facts):
-        per_layer = weights.layer_gib(shape, quant)
-        if not per_layer:
+        per_layer, billed = weights.layer_gib(shape, quant), _bill(facts, quant)
+        if not per_layer or billed is None or billed[2].fits is not False:
             return None
-        release = {"engine": "llama-server", "engine_version": _version(facts)}
-        asked = facts.model_copy(update={"quant": quant, **release})
-        plan = _plan(asked)
-        bill = memory.bill(asked, plan) if plan is not None else None
-        if plan is None or bill is None or bill.fits is not False:
-            return None
+        asked, plan, bill = billed
         layers = weights.layers_over(shape, quant, bill.short_gib or 0.0)
         if layers is None:
             continue
         for count in range(layers + SPARE_LAYERS, (shape.moe_layers or 0) + 1):
             spread = _make_offload(shape, quant, plan, count, per_layer)
-            if spread.layers >= spread.of or _holds_drafts(asked, spread.plan):
+            arm = drafts(asked, spread.plan)
+            # both arms are measured alike, and so keep every slot
+            holds = arm is None or arm.max_num_seqs == spread.plan.max_num_seqs
+            if spread.layers >= spread.of or holds:
                 return spread
         return _make_offload(shape, quant, plan, shape.moe_layers or 0, per_layer)
     return None
@@ -108,12 +106,10 @@ def some_layers(facts: Facts) -> str | None:
     if shape is None or not shape.layers or shape.moe_layers or not _has_own_memory(facts):
         return None
     for quant in _quants(facts):
-        release = {"engine": "llama-server", "engine_version": _version(facts)}
-        asked = facts.model_copy(update={"quant": quant, **release})
-        plan = _plan(asked)
-        bill = memory.bill(asked, plan) if plan is not None else None
-        if plan is None or bill is None or not bill.short_gib or facts.gpus != 1:
+        billed = _bill(facts, quant)
+        if billed is None or not billed[2].short_gib or facts.gpus != 1:
             return None
+        _, plan, bill = billed
         each = (bill.weights_gib + (bill.kv_gib or 0.0)) / (shape.layers + 1)  # and the output
         stay = shape.layers - ceil(bill.short_gib / each) - int(SPARE_LAYERS)
         if stay > 0:
@@ -138,12 +134,6 @@ def measurement(arm: Plan | None) -> str:
     return f"{MEASURED}: start without speculation, then test k = {arm.k}"
 
 
-def _holds_drafts(facts: Facts, plan: Plan) -> bool:
-    """Whether the arm with drafts keeps every slot of the other one: both are measured alike."""
-    arm = drafts(facts, plan)
-    return arm is None or arm.max_num_seqs == plan.max_num_seqs
-
-
 def _quants(facts: Facts) -> list[Quant]:
     """What to try: the one that the question is about, where it has four bits or more as GGUF, then
     what somebody publishes: the usual ones, else the others of four bits or more, the smallest
@@ -156,7 +146,8 @@ def _quants(facts: Facts) -> list[Quant]:
     published: list[Quant] = []  # as GGUF, most bits first
     if facts.model is not None and facts.hardware is not None:
         published += checkpoints.others(facts.model, "llama-server", facts.hardware, ())
-    named = [quant for quant in usual if _is_published(facts, quant)]
+    model = facts.model
+    named = [q for q in usual if model and knowledge.checkpoint(model, q, "llama-server", "none")]
     others = [quant for quant in published if quant not in usual]
     wide = [quant for quant in reversed(others) if (quant.bits or 0.0) >= FOUR_BITS]
     narrow = [quant for quant in others if quant not in wide]
@@ -187,27 +178,22 @@ def _has_own_memory(facts: Facts) -> bool:
     return hardware.hardware_class not in ("unified", "igpu")
 
 
-def _is_published(facts: Facts, quant: Quant) -> bool:
-    model = facts.model
-    return model is not None and bool(knowledge.checkpoint(model, quant, "llama-server", "none"))
-
-
-def _version(facts: Facts) -> str | None:
-    if gguf_engine(facts.engine):
-        return facts.engine_version
-    return engines.get("llama-server").usual(facts.hardware)[0]
-
-
-def _plan(facts: Facts) -> Plan | None:
+def _bill(facts: Facts, quant: Quant) -> tuple[Facts, Plan, MemoryBill] | None:
+    """llama-server with all of a quantisation on the card; None where no plan can be made."""
+    release = facts.engine_version
+    if not gguf_engine(facts.engine):
+        release = engines.get("llama-server").usual(facts.hardware)[0]
+    change = {"quant": quant, "engine": "llama-server", "engine_version": release}
+    asked = facts.model_copy(update=change)
     try:
-        plan = propose.base_plan(facts, (1, 1))
+        plan = propose.base_plan(asked, (1, 1))
     except AdvisorError:
         return None
     top = facts.model.max_context_tokens if facts.model is not None else None
     if facts.request is None or facts.request.max_model_len is None:
         longer = max(plan.max_model_len or 0, min(CONTEXT, top or 0))
         plan = plan.model_copy(update={"max_model_len": longer})
-    return plan
+    return asked, plan, memory.bill(asked, plan)
 
 
 def _make_offload(

@@ -8,7 +8,7 @@ which one to take (decide).
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import cast
 
 from advisor import engines
 from advisor.advice.plans import cache_types, share, topology
@@ -57,28 +57,11 @@ USUAL_SHARE = sourced(0.9, "share", "default of vLLM up to 0.19.1 (its catalogue
 USUAL_GB = sourced(80.0, "GB", "a datacenter card, where the memory is not known", "assumed")
 
 
-class Limits(NamedTuple):
-    """The serving limits shared by all arms."""
-
-    max_model_len: int
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    memory_fraction: float
-
-
-def limits(facts: Facts, split: tuple[int, int]) -> Limits:
-    """Batch, context and memory limits. Raises AdvisorError for a prompt beyond the context."""
-    given = facts.request.memory_fraction if facts.request is not None else None
-    batched, fraction = step_and_share(facts)
-    return Limits(
-        plan_limits.context(facts), plan_limits.slots(facts, split[1]), batched, given or fraction
-    )
-
-
 def step_and_share(facts: Facts) -> tuple[int, float]:
     """Tokens of a step, and the share of the memory, for this engine on this hardware."""
     known = habits(facts)
-    small = _memory_gb(facts) <= SMALL_GB
+    size = facts.hardware.memory_gb if facts.hardware is not None else None
+    small = (size.value if size is not None else USUAL_GB) <= SMALL_GB
     batched = SMALL_BUDGET if small and known.replicas else USUAL_BUDGET
     unified = facts.hardware is not None and facts.hardware.unified_memory
     fraction = UNIFIED_SHARE if unified else SMALL_SHARE if small else USUAL_SHARE
@@ -159,14 +142,15 @@ def _head_unread(facts: Facts) -> str | None:
 
 
 def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
-    """The plan without speculation; all others are made from it."""
+    """The plan without speculation; all others are made from it. Raises AdvisorError."""
     known = habits(facts)
     if not known.writable:
         raise AdvisorError(
             f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
             f"llama-server"
         )
-    lim, model, named = limits(facts, split), facts.model, reference(facts, "none")
+    (batched, fraction), model, named = step_and_share(facts), facts.model, reference(facts, "none")
+    given = facts.request.memory_fraction if facts.request is not None else None
     chat = facts.workload in CHAT_WORKLOADS
     tp, stages = topology.stages(facts, split[0])
     plan = Plan(
@@ -175,10 +159,10 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         model=named.model,
         quantization=named.quantization,
         method="none",
-        max_num_seqs=lim.max_num_seqs,
-        max_num_batched_tokens=lim.max_num_batched_tokens if known.memory_share else None,
-        max_model_len=lim.max_model_len,
-        memory_fraction=lim.memory_fraction if known.memory_share else None,
+        max_num_seqs=plan_limits.slots(facts, split[1]),
+        max_num_batched_tokens=batched if known.memory_share else None,
+        max_model_len=plan_limits.context(facts),
+        memory_fraction=(given or fraction) if known.memory_share else None,
         tp=tp,
         pp=stages,
         dp=split[1],
@@ -200,7 +184,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         env=needed_env(facts),
     )
     plan = with_caching(facts, plan)
-    if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
+    if known.outside_share and given is None:
         largest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
         one = memory.replica(facts, plan)
         tokens = plan_limits.need(facts)
@@ -309,8 +293,3 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
         plan = plan.model_copy(update=drafts)
     given = facts.request.max_num_seqs if facts.request is not None else None
     return plan if given is not None else plan_limits.cap_slots(facts, plan)
-
-
-def _memory_gb(facts: Facts) -> float:
-    memory = facts.hardware.memory_gb if facts.hardware is not None else None
-    return memory.value if memory is not None else USUAL_GB
