@@ -288,12 +288,11 @@ def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]
 
 def _least_beyond(candidates: Sequence[Candidate]) -> list[int]:
     """The plans beyond some limit of k that most limits allow, of those that nothing forbids."""
-    counts = {
-        i: sum(bool(f.k_max is not None and f.k_max < candidates[i].plan.k) for f in limits)
-        for i in _free(candidates)
-        if (limits := effects(candidates[i].findings, "k_max"))
-    }
-    over = {i: count for i, count in counts.items() if count}
+    over: dict[int, int] = {}
+    for i in _free(candidates):
+        k, limits = candidates[i].plan.k, effects(candidates[i].findings, "k_max")
+        if count := sum(f.k_max is not None and f.k_max < k for f in limits):
+            over[i] = count
     return [i for i, count in over.items() if count == min(over.values())]
 
 

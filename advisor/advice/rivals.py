@@ -104,7 +104,7 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
         if group["method"] not in (method, head) or not _same_class(facts, group):
             continue
         for pair in index.pairs(number):
-            if pair["metric"] in SPEEDS and pair.get("clean") and _near(facts, pair):
+            if pair["metric"] in SPEEDS and pair.get("clean") and _is_near(facts, pair):
                 key = (pair["source"], *(group[name] for name in evidence.SHARED[:5]))
                 best = speeds.setdefault((*key, pair.get("concurrency")), {})
                 best[group["method"]] = max(best.get(group["method"], 0.0), float(pair["speedup"]))
@@ -126,7 +126,7 @@ def _same_class(facts: Facts, group: evidence.Pair) -> bool:
     )
 
 
-def _near(facts: Facts, pair: evidence.Pair) -> bool:
+def _is_near(facts: Facts, pair: evidence.Pair) -> bool:
     """Whether a run's requests and prompts are within a factor of the question's; a run that states
     no prompt length is taken for one of the usual length.
     """
@@ -135,7 +135,7 @@ def _near(facts: Facts, pair: evidence.Pair) -> bool:
         (pair.get("concurrency"), facts.concurrency or 1, 2),
         (prompt, facts.ctx_tokens or USUAL_PROMPT, 4),
     )
-    return all(found and 1 / most <= found / asked <= most for found, asked, most in sizes)
+    return all(ran and 1 / most <= ran / here <= most for ran, here, most in sizes)
 
 
 def _owner(source: str) -> str:

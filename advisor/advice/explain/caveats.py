@@ -14,7 +14,7 @@ from advisor.advice.explain import machines
 from advisor.advice.plans import checkpoints, limits, methods, offload, propose, topology
 from advisor.advice.quantisations import breaks_blocks
 from advisor.advice.wording import name_of, reason
-from advisor.domain.nouns import Estimate, Facts, OwnRun, Plan, Reason
+from advisor.domain.nouns import Estimate, Facts, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
@@ -69,7 +69,9 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
     """That nobody is known to have seen the model's own head, with which the plan drafts."""
     if plan.method != "mtp" or plan.draft_model not in (None, plan.model) or facts.model is None:
         return None
-    if any(_accepts(run, facts) for run in facts.own_runs):
+    here = (facts.model.id, facts.quant.id if facts.quant is not None else "", "mtp")
+    own = (run for run in facts.own_runs if (run.model, run.quant, run.method) == here)
+    if any((run.accepted_length or 0.0) > 1 for run in own):
         return None
     same = (c for c in knowledge.checkpoints(facts.model) if checkpoints.address(c) == plan.model)
     row = next(same, None)
@@ -146,13 +148,6 @@ def lengths_decide(facts: Facts, plans: Sequence[Plan], estimate: Estimate | Non
     if estimate is None or not plans or not LENGTHS_TURN <= estimate.p_gain <= off:
         return False
     return bool((predict_batch([(varied, plan) for plan in plans]).chances > off).any())
-
-
-def _accepts(run: OwnRun, facts: Facts) -> bool:
-    """Whether the user's own run drafted with this model's head, and drafts were accepted."""
-    here = facts.model is not None and run.model == facts.model.id
-    same = here and facts.quant is not None and run.quant == facts.quant.id
-    return same and run.method == "mtp" and (run.accepted_length or 0.0) > 1
 
 
 def _engine(facts: Facts) -> Reason | None:

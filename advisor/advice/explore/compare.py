@@ -215,11 +215,8 @@ def _memory(a: ComparedArm, b: ComparedArm) -> list[str]:
 
 def _release(a: ComparedArm, b: ComparedArm) -> list[str]:
     """Between releases of one engine: defects that were or are reported of one, and options."""
-    engine, old, new = (
-        a.advice.plan.engine,
-        a.advice.plan.engine_version,
-        b.advice.plan.engine_version,
-    )
+    engine = a.advice.plan.engine
+    old, new = (arm.advice.plan.engine_version for arm in (a, b))
     if engine != b.advice.plan.engine or old == new or old is None or new is None:
         return []
     out = []
@@ -279,9 +276,8 @@ def _default(value: object) -> str:
 
 
 def _findings(a: ComparedArm, b: ComparedArm) -> list[str]:
-    pairs = ((a, set(a.codes) - set(b.codes)), (b, set(b.codes) - set(a.codes)))
     return [
         f"findings only for {arm.label}: {', '.join(sorted(codes))}"
-        for arm, codes in pairs
-        if codes
+        for arm, other in ((a, b), (b, a))
+        if (codes := set(arm.codes) - set(other.codes))
     ]

@@ -23,7 +23,7 @@ from advisor.advice.explore.mixing import (
 from advisor.advice.explore.servers import ServerDraft, ServerResult
 from advisor.advice.explore.values import KRanges
 from advisor.domain.normal import Z10
-from advisor.domain.nouns import Goal, Interval
+from advisor.domain.nouns import Interval
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
@@ -118,7 +118,11 @@ def _class_result(
         served = min(seen.output_tok_s, arriving)
     gain = decide.goal_interval(estimate, work.goal)
     if sd > 0:
-        gain = widen(move_middle(gain, _goal_ratio(work.goal, seen, plain)), sd)
+        rate = seen.output_tok_s / plain.output_tok_s
+        ratios = (rate, plain.tpot_ms / seen.tpot_ms, plain.ttft_ms / seen.ttft_ms)
+        weighted = zip(GOAL_WEIGHTS[work.goal], ratios, strict=True)
+        ratio = exp(sum(weight * log(ratio) for weight, ratio in weighted if weight))
+        gain = widen(move_middle(gain, ratio), sd)
     return ClassResult(
         name=work.name,
         concurrency=server.draft.loads[place],
@@ -134,16 +138,6 @@ def _class_result(
             {"tpot": seen.tpot_ms, "ttft": seen.ttft_ms},
         ),
     )
-
-
-def _goal_ratio(goal: Goal, seen: Times, plain: Times) -> float:
-    """The goal's speed against the plain one."""
-    ratios = (
-        seen.output_tok_s / plain.output_tok_s,
-        plain.tpot_ms / seen.tpot_ms,
-        plain.ttft_ms / seen.ttft_ms,
-    )
-    return exp(sum(w * log(r) for w, r in zip(GOAL_WEIGHTS[goal], ratios, strict=True) if w))
 
 
 def _p_gain(

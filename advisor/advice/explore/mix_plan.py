@@ -10,7 +10,6 @@ interval. What it does not know: the quality of other models, and costs of runni
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import combinations
 from math import exp, log
 
@@ -50,7 +49,10 @@ def drafts(mix: WorkMix) -> list[LayoutDraft]:
         layouts += [_apart_draft(mix, parts, count, known) for count in range(1, mix.gpus)]
     for name in mix.models[1:]:
         draft = LayoutDraft("model", f"one server with {name}", name, slow=(1.0,))
-        build = partial(servers.build_server, mix, everyone, loads.each, model=name)
+
+        def build(model: str = name) -> list[ServerDraft]:
+            return [servers.build_server(mix, everyone, loads.each, model=model)]
+
         layouts.append(_build_or_refuse(draft, build))
     return [
         draft._replace(saturated=draft.saturated or (loads.saturated and draft.kind != "gpus"))
@@ -61,13 +63,10 @@ def drafts(mix: WorkMix) -> list[LayoutDraft]:
 # ---------------------------------------------------------------- layouts
 
 
-def _build_or_refuse(
-    draft: LayoutDraft, build: Callable[[], ServerDraft | list[ServerDraft]]
-) -> LayoutDraft:
+def _build_or_refuse(draft: LayoutDraft, build: Callable[[], list[ServerDraft]]) -> LayoutDraft:
     """The layout with the servers that can be built, or with why they cannot."""
     try:
-        built = build()
-        return draft._replace(servers=tuple(built) if isinstance(built, list) else (built,))
+        return draft._replace(servers=tuple(build()))
     except AdvisorError as error:
         return draft._replace(refusal=str(error), saturated=False)
 
@@ -108,9 +107,8 @@ def _parts(count: int) -> list[tuple[Part, Part]]:
     ]
 
 
-def _names(mix: WorkMix, parts: tuple[Part, Part]) -> tuple[str, str]:
-    first, second = (" and ".join(mix.classes[i].name for i in part) for part in parts)
-    return first, second
+def _names(mix: WorkMix, parts: tuple[Part, Part]) -> list[str]:
+    return [" and ".join(mix.classes[i].name for i in part) for part in parts]
 
 
 def _shared_draft(

@@ -180,7 +180,10 @@ def loads(
     outputs = [mix.classes[i].output_tokens for i in open_]
     rates = [mix.classes[i].rate or 0.0 for i in open_]
     tried = np.geomspace(1.0, GRID[-1], STEPS)
-    tables = [_interpolate(known[i], tried) for i in open_]
+    tables = []
+    for i in open_:  # interpolated in the logarithm of the load
+        columns = [np.interp(np.log(tried), np.log(GRID), column) for column in known[i].T]
+        tables.append([Times(*map(float, row)) for row in zip(*columns, strict=True)])
     first = [table[0] for table in tables]
     for step, most in enumerate(tried):
         alone = [table[step] for table in tables]
@@ -195,9 +198,3 @@ def loads(
     total, room = sum(there.values()), max(GRID[-1] - sum(fixed.values()), 1.0)
     cut = {i: load * room / total for i, load in there.items()}
     return Loads(tuple({**fixed, **cut}[i] for i in group), saturated=True)
-
-
-def _interpolate(curve: Curve, at: npt.NDArray[np.float64]) -> list[Times]:
-    """The Times at each load, interpolated in the logarithm of the load."""
-    columns = [np.interp(np.log(at), np.log(GRID), column) for column in curve.T]
-    return [Times(*map(float, row)) for row in zip(*columns, strict=True)]

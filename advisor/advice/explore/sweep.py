@@ -221,9 +221,8 @@ def _answer(
 
 
 def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
-    estimate = candidate.estimate
+    estimate, goal = candidate.estimate, facts.goal or "balanced"
     assert estimate is not None  # every plan but the first speculates and was estimated
-    goal: Goal = facts.goal or "balanced"
     return Point(
         plan=candidate.plan,
         method=candidate.plan.method,
@@ -293,5 +292,4 @@ def _pairs(asked: Sequence[_LoadQuestion], goal: Goal) -> tuple[Evidence, ...]:
         for row in covering_pairs(load.question.facts, method)
         if row.metric in decide.GOAL_METRICS[goal]
     }
-    order = sorted(rows.values(), key=lambda row: (row.concurrency or 0, row.k or 0, row.run_id))
-    return tuple(order)
+    return tuple(sorted(rows.values(), key=lambda r: (r.concurrency or 0, r.k or 0, r.run_id)))

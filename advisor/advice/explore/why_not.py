@@ -185,18 +185,14 @@ def _against(base: Request, point: Point, chosen: Point, load: LoadPoint) -> lis
     mine, theirs = (p.memory.kv_tokens if p.memory else None for p in (point, chosen))
     if mine and theirs and abs(mine - theirs) > FEW * theirs:
         out.append(f"room for {mine:,} KV tokens instead of {theirs:,}")
-    sizes = _loads_of(base, point.k)
+    loads = sweep(base, {"concurrency": series(1, MOST, 24)}).loads
+    is_best = groupby(loads, key=lambda load: load.best_k == point.k)
+    runs = [list(run) for best, run in is_best if best]
+    ends = [(run[0].request.concurrency, run[-1].request.concurrency) for run in runs]
+    sizes = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in ends[:4])
     out.append(
         f"it is the best k for {sizes} concurrent requests"
         if sizes
         else f"it is never the best k from 1 to {MOST} concurrent requests"
     )
     return out
-
-
-def _loads_of(base: Request, k: int) -> str:
-    """The loads at which this k is the best one, as ranges of those tried."""
-    loads = sweep(base, {"concurrency": series(1, MOST, 24)}).loads
-    runs = [list(run) for best, run in groupby(loads, key=lambda load: load.best_k == k) if best]
-    ends = [(run[0].request.concurrency, run[-1].request.concurrency) for run in runs]
-    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in ends[:4])

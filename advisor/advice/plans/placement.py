@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.advice.plans import propose
+from advisor.advice.plans.topology import Split
 from advisor.advice.wording import reason, whole_percent
 from advisor.domain.nouns import Facts, Goal, Plan, Reason
 from advisor.domain.sourced import sourced
@@ -18,7 +19,6 @@ from advisor.prediction import estimates, utility
 from advisor.prediction.decision import ESTIMATED, goal_weights, token_wait
 
 Floats = npt.NDArray[np.float64]
-Split = tuple[int, int]  # (ranks of one server, servers)
 ALIKE = sourced(
     0.01, "share", "layouts this near the fastest count alike: the fewest ranks a server", "chosen"
 )

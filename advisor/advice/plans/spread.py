@@ -29,9 +29,10 @@ from advisor.prediction import estimates
 
 def answer(request: Request, facts: Facts) -> Advice | None:
     """The advice; None where another way was asked for, or where no spreading fits."""
-    if not _free(request, facts):
-        return None
-    spread = offload.offload(facts)
+    engine = request.engine is None or engines.canonical(request.engine) == "llama-server"
+    gguf = facts.quant is not None and facts.quant.family.startswith("gguf")
+    free = engine and (request.quant is None or gguf) and request.engine_version is None
+    spread = offload.offload(facts) if free else None
     if spread is None:
         return None
     change, plan = {"engine": "llama-server", "quant": spread.quant.id}, spread.plan
@@ -89,15 +90,6 @@ def _more(request: Request, facts: Facts, least: Quant) -> str:
         if any(memory.bill(more, plan).fits for plan in plans):
             return f" ({gpus} of them hold it in {more.quant.id}: --gpus {gpus})"
     return ""
-
-
-def _free(request: Request, facts: Facts) -> bool:
-    """Whether engine and quantisation are left to us, or are such as this answer uses."""
-    engine = request.engine is None or engines.canonical(request.engine) == "llama-server"
-    quant = request.quant is None or (
-        facts.quant is not None and facts.quant.family.startswith("gguf")
-    )
-    return engine and quant and request.engine_version is None
 
 
 def _expectation(tpot: MetricEstimate, drafted: Plan | None) -> str:

@@ -39,7 +39,10 @@ def words(facts: Facts, model: LLM) -> str:
     if known:
         parts.append("others measured " + ", ".join(row.words for row in known))
     if known and asked != "mtp":
-        parts.append(f"a launch names a drafter with {_option(facts.engine)}")
+        sglang = facts.engine == "sglang"
+        option = "--speculative-draft-model-path" if sglang else "--speculative-config"
+        option = "--spec-draft-model" if gguf_engine(facts.engine) else option
+        parts.append(f"a launch names a drafter with {option}")
     return "; ".join(parts)
 
 
@@ -65,9 +68,3 @@ def measurements(facts: Facts) -> tuple[heads.Measured, ...]:
     engine = facts.engine if drafters.refusal(facts, asked) else None
     rows = heads.measurements(facts.model.id, engine)
     return tuple(row for row in rows if asked in (None, row.method))
-
-
-def _option(engine: str | None) -> str:
-    if gguf_engine(engine):
-        return "--spec-draft-model"
-    return "--speculative-draft-model-path" if engine == "sglang" else "--speculative-config"
