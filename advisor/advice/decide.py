@@ -24,16 +24,7 @@ from advisor.advice.objectives import meets, preferred_run
 from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import unlisted
 from advisor.domain.normal import Z10, cdf
-from advisor.domain.nouns import (
-    Candidate,
-    Decision,
-    Estimate,
-    Facts,
-    Finding,
-    Goal,
-    Interval,
-    Plan,
-)
+from advisor.domain.nouns import Candidate, Decision, Estimate, Facts, Finding, Goal, Interval, Plan
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf.arrays import Floats

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from math import log
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor import engines, rules
+from advisor.advice.decide import goal_interval
 from advisor.advice.explain import caveats, measured
-from advisor.advice.other_base import over
 from advisor.advice.plans import methods, placement, propose, topology
-from advisor.advice.plans import methods as draft_methods
 from advisor.advice.plans.memory_relief import shortfall
-from advisor.domain.normal import Z10
+from advisor.domain.normal import Z10, cdf
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
@@ -24,6 +24,8 @@ from advisor.domain.nouns import (
     Estimate,
     Facts,
     Finding,
+    Goal,
+    Interval,
     MemoryBill,
     MetricEstimate,
     Plan,
@@ -79,7 +81,12 @@ def workable_layouts(
     for split in propose.splits(facts):
         plan = propose.base_plan(facts, split)
         if plan.dp > 1 and plan.engine not in memory.SERVERS:
-            raise AdvisorError(_one_server(facts, plan))
+            share = memory.replica(facts, plan)
+            raise AdvisorError(
+                f"{plan.engine} has no replicas, it spreads its layers over all {facts.gpus} GPUs: "
+                f"leave --tp out, or request one of {plan.dp} servers with --gpus {plan.tp} "
+                f"--concurrency {share.concurrency}"
+            )
         bill = memory.bill(facts, plan)
         if bill.fits is False:
             refusals.append((bill.short_gib or 0.0, shortfall(facts, plan, bill)))
@@ -97,9 +104,8 @@ def workable_layouts(
         refusals.append((-1.0, _refusal(errors[0])))  # it fits, so this is what stands in the way
     if tight is not None:
         return tight
-    whole = (
-        judging is None and refusals[-1][0] >= 0
-    )  # the other questions of "what would change" need no better reason
+    # the other questions of "what would change" need no better reason
+    whole = judging is None and refusals[-1][0] >= 0
     for finding in judge(facts, plan, None).findings if whole else ():
         if finding.code == _CHIP and finding.severity == "error":  # no memory would help
             raise AdvisorError(_refusal(finding))
@@ -111,20 +117,10 @@ def _refusal(error: Finding) -> str:
     return f"this setup cannot be served: {error.message} [{error.code}]{fix}"
 
 
-def _one_server(facts: Facts, plan: Plan) -> str:
-    """Why a server that spreads its layers has no replicas, and how to ask instead."""
-    share = memory.replica(facts, plan)
-    return (
-        f"{plan.engine} has no replicas, it spreads its layers over all {facts.gpus} GPUs: leave "
-        f"--tp out, or request one of "
-        f"{plan.dp} servers with --gpus {plan.tp} --concurrency {share.concurrency}"
-    )
-
-
 def _crowds_out(facts: Facts, plan: Plan) -> bool:
     """Whether this split has no room for a method that the model and the engine have."""
-    methods = [m for m in draft_methods.methods(facts) if propose.no_path(facts, plan, m) is None]
-    first = [propose.with_method(facts, plan, m, 1) for m in methods]
+    able = (m for m in methods.methods(facts) if propose.no_path(facts, plan, m) is None)
+    first = [propose.with_method(facts, plan, method, 1) for method in able]
     return bool(first) and all(memory.bill(facts, plan).fits is False for plan in first)
 
 
@@ -179,7 +175,7 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
     facts, plans, bills = asked
     rows = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
     if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
-        return [_without_levels(estimate) for estimate in rows]  # nothing to price a step with
+        return [*map(_without_levels, rows)]  # nothing to price a step with
     return [
         _of_all(estimate, busy(facts, plan)) for estimate, plan in zip(rows, plans, strict=True)
     ]
@@ -215,6 +211,25 @@ def beside_cache(
     cached, goal = estimate_plans(facts, [base])[0], facts.goal or "balanced"
     pairs = zip(estimates, gives_up, strict=True)
     return [over(cached, one, goal) if new else one for one, new in pairs]
+
+
+def over(cached: Estimate, estimate: Estimate, goal: Goal) -> Estimate:
+    """An estimate with the levels of another run as those without speculation."""
+    metrics = {}
+    for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
+        own, other = getattr(estimate, name), getattr(cached, name)
+        if not own.baseline or not other.baseline:
+            return estimate  # ratios alone are known
+        ratio = other.baseline / own.baseline
+        ratio = 1 / ratio if name == "output_tok_s" else ratio
+        bounds = own.speedup
+        speedup = Interval(p10=bounds.p10 * ratio, p50=bounds.p50 * ratio, p90=bounds.p90 * ratio)
+        level = {"baseline": other.baseline, "baseline_range": other.baseline_range}
+        metrics[name] = own.model_copy(update={"speedup": speedup, **level})
+    made = estimate.model_copy(update=metrics)
+    gain = goal_interval(made, goal)
+    spread = max(log(gain.p90 / gain.p10) / (2 * Z10), 1e-9)
+    return made.model_copy(update={"p_gain": min(estimate.p_gain, cdf(log(gain.p50) / spread))})
 
 
 def _of_all(estimate: Estimate, replicas: float) -> Estimate:

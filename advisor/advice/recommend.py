@@ -38,7 +38,6 @@ from advisor.domain.nouns import (
     Candidate,
     Estimate,
     Facts,
-    Finding,
     Interval,
     LaunchText,
     Plan,
@@ -220,6 +219,7 @@ def advise(
         why = tuple(sorted((*why, cache), key=lambda r: -r.weight))
     flips = Later(partial(would_change, facts, verdict)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
+    both = (*running.findings, *(best.findings if best is not None else ()))
     return Advice(
         request=request,
         facts=facts,
@@ -230,7 +230,7 @@ def advise(
         estimate=best.estimate if best is not None else None,
         gain=gain_of(facts, best),
         decided_by=verdict.rule,
-        findings=merge_findings(running, best),
+        findings=reasons.strongest(tuple({(f.code, f.message): f for f in both}.values())),
         plan_findings=running.findings,
         reasons=why,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
@@ -296,12 +296,6 @@ def with_schedule(
     return best.model_copy(
         update={"plan": plan, "findings": judged.findings, "estimate": judged.estimate}
     )
-
-
-def merge_findings(running: Candidate, best: Candidate | None) -> tuple[Finding, ...]:
-    """Findings of the plan to run and of the best speculative candidate, each once, worst first."""
-    both = (*running.findings, *(best.findings if best is not None else ()))
-    return reasons.strongest(tuple({(f.code, f.message): f for f in both}.values()))
 
 
 def launch_text(plan: Plan) -> LaunchText:

@@ -182,7 +182,11 @@ def _check_release(facts: Facts) -> None:
 
 def facts_for_request(request: Request) -> Facts:
     """Everything known for a request. Raises AdvisorError (UnknownFact for names)."""
-    return with_evidence(bare_facts(request))
+    facts = bare_facts(request)
+    drafting = _measured_methods(facts)
+    each = SHOWN_OF_ONE if len(drafting) == 1 else SHOWN_OF_EACH
+    rows = (row for method in drafting for row in nearest_pairs(facts, method, each))
+    return facts.model_copy(update={"evidence": tuple(rows)})
 
 
 def bare_facts(request: Request) -> Facts:
@@ -243,14 +247,6 @@ def _with_acceptance_k(facts: Facts) -> Facts:
             "defaults": (*facts.defaults, ("acceptance_k", str(k), why)),
         }
     )
-
-
-def with_evidence(facts: Facts) -> Facts:
-    """The facts with the measured pairs nearest to them."""
-    drafting = _measured_methods(facts)
-    each = SHOWN_OF_ONE if len(drafting) == 1 else SHOWN_OF_EACH
-    rows = (row for method in drafting for row in nearest_pairs(facts, method, each))
-    return facts.model_copy(update={"evidence": tuple(rows)})
 
 
 def _measured_methods(facts: Facts) -> tuple[str, ...]:

@@ -144,16 +144,11 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, answers:
     shares += _rest_shares(row, left) if abs(log(left)) >= FAR / 2 else []
     how = f" with {row.workload} text" if row.workload else ""
     how += " while decoding" if abs(log(between)) >= FAR / 2 else ""
-    place, why = "here" if row.covers else "nearest", _list_causes(shares)
-    return f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {why}. The run: "
-
-
-def _list_causes(shares: Sequence[Share]) -> str:
-    text = ""
+    place, why = "here" if row.covers else "nearest", ""
     for share in shares:
-        joint = (" and " if share.joined else "; ") if text else "and " if share.joined else ""
-        text += f"{joint}{share.cause} ({whole_percent(share.ratio)})"
-    return text
+        joint = (" and " if share.joined else "; ") if why else "and " if share.joined else ""
+        why += f"{joint}{share.cause} ({whole_percent(share.ratio)})"
+    return f"Measured {row.speedup:.2f}x {place}{how}, {expected:.2f}x expected: {why}. The run: "
 
 
 def _text_shares(

@@ -19,14 +19,7 @@ from advisor.advice.explore.within import users_within
 from advisor.advice.recommend import answer
 from advisor.advice.spoken import split_count
 from advisor.domain.frozen import Frozen
-from advisor.domain.nouns import (
-    Advice,
-    AdvisorError,
-    Estimate,
-    MemoryBill,
-    Request,
-    UnknownFact,
-)
+from advisor.domain.nouns import Advice, AdvisorError, Estimate, MemoryBill, Request, UnknownFact
 from advisor.domain.printable import printable
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import Release, parse_release

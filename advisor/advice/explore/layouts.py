@@ -9,15 +9,7 @@ from typing import Literal
 from advisor.advice.explore.mix import WorkMix
 from advisor.advice.explore.values import KRanges
 from advisor.domain.frozen import Frozen
-from advisor.domain.nouns import (
-    Candidate,
-    Decision,
-    Facts,
-    Interval,
-    MemoryBill,
-    Plan,
-    Request,
-)
+from advisor.domain.nouns import Candidate, Decision, Facts, Interval, MemoryBill, Plan, Request
 
 Kind = Literal["off", "on", "scheduled", "shared", "gpus", "model"]
 

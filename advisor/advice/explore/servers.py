@@ -19,15 +19,7 @@ from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.explore.layouts import memory_gib
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mixing import Times, average, chance_of_all, mix_estimates, times
-from advisor.domain.nouns import (
-    AdvisorError,
-    Candidate,
-    Decision,
-    Estimate,
-    Facts,
-    Interval,
-    Plan,
-)
+from advisor.domain.nouns import AdvisorError, Candidate, Decision, Estimate, Facts, Interval, Plan
 from advisor.domain.sourced import sourced
 from advisor.perf import memory
 from advisor.perf.sizes import device

@@ -7,7 +7,7 @@ import numpy as np
 from advisor.advice.own_runs.machine import MachineRun
 from advisor.domain.nouns import AdvisorError, Facts, Plan
 from advisor.domain.sourced import sourced
-from advisor.perf import arrays, reads
+from advisor.perf import reads
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.imputation import impute
 
@@ -29,8 +29,12 @@ def check(run: MachineRun, facts: Facts) -> None:
     points = impute(from_plans(facts, [Plan.model_construct(engine=facts.engine)]))
     rate = facts.gpus * float(points.bw[0])
     speed, token = run.baseline.get("output_tok_s"), run.baseline.get("tpot")
-    most = run.concurrency / _seconds(points, run.concurrency, rate)
-    least = 1e3 * _seconds(points, 1.0, rate)
+    # seconds in which a step's weights are read at the published bandwidth
+    seconds, lone = (
+        float(reads.least_bytes(points, np.array([requests]))[0]) / rate
+        for requests in (run.concurrency, 1.0)
+    )
+    most, least = run.concurrency / seconds, 1e3 * lone
     if speed is not None and speed > most * FASTER:
         beyond = f"{speed:.4g} tok/s at {run.concurrency:g} requests, where {most:.4g}"
     elif token is not None and token * FASTER < least:
@@ -43,8 +47,3 @@ def check(run: MachineRun, facts: Facts) -> None:
         f"without speculation {beyond} is what the bandwidth of {many} permits for the {quant} "
         f"weights of {facts.model.id}: check --hw, --gpus, --model, --quant and the units"
     )
-
-
-def _seconds(points: arrays.Points, requests: float, rate: float) -> float:
-    """The time in which a step's weights are read at the published bandwidth, s."""
-    return float(reads.least_bytes(points, np.array([requests]))[0]) / rate

@@ -14,15 +14,7 @@ from advisor.advice.judge import judge
 from advisor.advice.plans import offload, propose
 from advisor.advice.plans.memory_relief import SAME_STEP, more_counts
 from advisor.advice.wording import name_of, reason
-from advisor.domain.nouns import (
-    Advice,
-    AdvisorError,
-    Facts,
-    MetricEstimate,
-    Plan,
-    Quant,
-    Request,
-)
+from advisor.domain.nouns import Advice, AdvisorError, Facts, MetricEstimate, Plan, Quant, Request
 from advisor.perf import memory
 from advisor.prediction import estimates
 
