@@ -1,6 +1,6 @@
-"""The user's latency objectives: how likely each run keeps to them, and which they prefer.
+"""Latency limits of a question: how likely each run keeps them, and whether the one to start does.
 
-What it does not know: the goal, which decides where they tell the runs apart no better.
+What it does not know: anything but means; the 99th percentile is not predicted.
 """
 
 from __future__ import annotations
