@@ -88,8 +88,8 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     )
     if len(rows) == 1:
         return fixed
-    most = max(k for _, _, k in rows)
-    able = (point for row in group if (point := row.load.point(most, method)) is not None)
+    largest = max(k for _, _, k in rows)
+    able = (point for row in group if (point := row.load.point(largest, method)) is not None)
     first = next(able).plan  # at the first load that can run it
     try:
         words = engine_ranges.schedule_arguments(first, rows)

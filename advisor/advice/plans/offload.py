@@ -107,11 +107,12 @@ def some_layers(facts: Facts) -> str | None:
         return None
     for quant in _quants(facts):
         billed = _bill(facts, quant)
-        if billed is None or not billed[2].short_gib or facts.gpus != 1:
+        short = billed[2].short_gib if billed is not None else None
+        if billed is None or not short or facts.gpus != 1:
             return None
         _, plan, bill = billed
         each = (bill.weights_gib + (bill.kv_gib or 0.0)) / (shape.layers + 1)  # and the output
-        stay = shape.layers - ceil(bill.short_gib / each) - int(SPARE_LAYERS)
+        stay = shape.layers - ceil(short / each) - int(SPARE_LAYERS)
         if stay > 0:
             adapter, option = engines.get("llama-server"), ("--gpu-layers", str(stay))
             spread = plan.model_copy(update={"extra": (*plan.extra, option)})
