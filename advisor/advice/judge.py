@@ -243,9 +243,7 @@ def _of_all(estimate: Estimate, replicas: float) -> Estimate:
 
 
 def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:
-    """A plan as the rules see it: with the launch that will be printed. Raises AdvisorError where
-    the release has no words for the plan.
-    """
+    """A plan as rules see it, with its launch. Raises AdvisorError if it cannot be written."""
     launch = engines.get(plan.engine).to_launch(topology.on_each(facts, plan))
     return Case(facts=facts, plan=plan, estimate=estimate, launch=launch)
 

@@ -35,9 +35,7 @@ def fits(facts: Facts) -> bool | None:
 
 
 def holds_slots(facts: Facts) -> bool:
-    """Whether the replicas of some layout hold the requests together, and beside the model's own
-    head as well; True where memory or sizes are not known.
-    """
+    """Whether some layout holds the requests, and beside the head too; True where unknown."""
     plans = _plans(facts)
     return plans is None or any(_has_room(facts, plan) for plan in plans)
 

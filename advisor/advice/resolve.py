@@ -76,9 +76,7 @@ def _holder(request: Request, bare: Facts) -> Checkpoint | None:
 
 
 def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Default]]:
-    """The request with a published checkpoint of four bits, where "int4" or "4bit" was asked for
-    and nobody publishes one by that name.
-    """
+    """The request with a published checkpoint of four bits where "int4" has none itself."""
     assert bare.model is not None and bare.hardware is not None  # of a question
     if request.quant is None or knowledge.quant(request.quant).id != LAYOUT_OPEN:
         return request, []

@@ -127,9 +127,7 @@ def _same_class(facts: Facts, group: evidence.Pair) -> bool:
 
 
 def _is_near(facts: Facts, pair: evidence.Pair) -> bool:
-    """Whether a run's requests and prompts are within a factor of the question's; a run that states
-    no prompt length is taken for one of the usual length.
-    """
+    """Whether a run's requests and prompts are within a factor of the question's."""
     prompt = pair.get("input_tokens") or pair.get("depth_tokens") or USUAL_PROMPT
     sizes = (
         (pair.get("concurrency"), facts.concurrency or 1, 2),

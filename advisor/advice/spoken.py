@@ -53,9 +53,7 @@ SAME_CHIP = sourced(
 
 
 def split_count(name: str) -> tuple[str, int | None]:
-    """A name with its number of GPUs apart: "2x3090", "dual 3090" and "3090 x2" are two of "3090".
-    None where no number from 1 to 1024 stands beside the name.
-    """
+    """A name and its number of GPUs, 1 to 1024: "2x3090", "dual 3090", "3090 x2"; else None."""
     text = name.strip()
     word, _, rest = text.partition(" ")
     if rest and word.lower() in _WORDS:

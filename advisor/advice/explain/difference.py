@@ -186,9 +186,7 @@ def _text_shares(
 
 
 def _beside_acceptance(facts: Facts, read: Facts, accepts: float, rest: float) -> str:
-    """What another text changes beside what is accepted: random tokens share no experts of a
-    mixture, and prompts gain nothing by more accepted tokens.
-    """
+    """What another text changes beside what is accepted: experts, or time of prompts."""
     random = [side.workload == "random" for side in (facts, read)]
     sparse = facts.model is not None and facts.model.is_moe
     if sparse and random[0] != random[1] and random[1] == (rest > 1):
@@ -236,9 +234,7 @@ def _regime_shares(best: Candidate, ratio: float) -> list[Share]:
 
 
 def _rest_shares(row: Evidence, left: float) -> list[Share]:
-    """What no number of the run explains, by what it can be: how its two runs were made, what its
-    steps cost where it says what was accepted, and else both.
-    """
+    """What no number of the run explains, by what it can be: settings, steps, acceptance."""
     if abs(log(left)) < FAR:
         return [Share("runs of one setting scatter", left)]
     if not row.clean:

@@ -160,9 +160,7 @@ def _varied_lengths(best: Candidate, varied: Estimate | None) -> str:
 
 
 def _what_else(best: Candidate, decoding: float) -> str:
-    """What makes the whole gain another one than that of decoding, by name; nothing where it does
-    not.
-    """
+    """What makes the whole gain another one than that of decoding, by name."""
     estimate = best.estimate
     if estimate is None or abs(log(estimate.output_tok_s.speedup.p50 / decoding)) < SAME_GAIN:
         return ""
@@ -182,9 +180,7 @@ def _what_else(best: Candidate, decoding: float) -> str:
 
 
 def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> Reason | None:
-    """Where published profiles or sweeps chose k, and the estimate by itself clearly prefers
-    another: both are said.
-    """
+    """That documents chose k where the estimate by itself clearly prefers another."""
     free = [c for c in verdict.candidates if c.estimate is not None and not vetoes(c.findings)]
     free = [c for c in free if meets(facts.request, c.estimate)] or free
     if not free or verdict.decision == "off":
@@ -224,9 +220,7 @@ def _from_decision(verdict: Verdict) -> Reason | None:
 
 
 def one_limit(advice: Advice, slots: int) -> Reason:
-    """That both runs have as many requests at once as fit with speculation, and what `advice`
-    expects where only that one has.
-    """
+    """That both runs have the requests that fit with speculation, and what else to expect."""
     assert advice.estimate is not None  # the gain of a plan that was estimated
     now = round(advice.estimate.terms["requests_base"])
     text = (

@@ -109,9 +109,7 @@ def _range(name: str, field: str, low: str, high: str) -> list[Value]:
 
 
 def series(first: float, last: float, points: int = POINTS, whole: bool = True) -> list[Value]:
-    """At most `points` values from `first` to `last`, both included: as nearly geometric as whole
-    numbers allow; evenly spaced where they need not be whole.
-    """
+    """At most `points` values with both ends: nearly geometric if whole, else even."""
     if not whole:
         step = (last - first) / (points - 1)
         return [first + step * i for i in range(points)] if last > first else [first]

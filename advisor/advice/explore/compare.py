@@ -224,9 +224,7 @@ def _release(a: ComparedArm, b: ComparedArm) -> list[str]:
 
 
 def _defect(row: dict[str, Any], after: Release | None, label: str, *, ended: bool) -> str:
-    """What became of a defect. It is fixed only where a source names the fix: elsewhere it was not
-    reported of later releases, which says little.
-    """
+    """What became of a defect: fixed only where a source says so, else not reported."""
     note, source = str(row.get("note", "")).rstrip("."), row["sources"][0]
     if not ended:
         return f"present in {label}: {note} [{source}]"

@@ -82,9 +82,7 @@ class MixPlan(Frozen):
 
 
 def memory_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:
-    """GiB of one GPU that the server takes in all: what it reserves, or what it allocates where it
-    takes no share. None where that is not known.
-    """
+    """GiB of one GPU that the server reserves or else allocates; None where not known."""
     if bill.available_gib is None or plan.memory_fraction is not None:
         return bill.available_gib
     parts = (bill.weights_gib, bill.spec_gib, bill.state_gib, bill.overhead_gib, bill.kv_gib or 0.0)

@@ -107,9 +107,7 @@ def sweep(
 
 
 def pin_choices(request: Request, varied: Sequence[str] = ()) -> tuple[Request, Facts]:
-    """The request with the engine, release and quantisation that its answer has, but for those
-    that are varied or that depend on what is; and its facts.
-    """
+    """The request with engine, release and quantisation chosen unless varied, and its facts."""
     facts = resolve.bare_facts(request)
     free = {name for field in varied for name in (field, *_FREES.get(field, ()))}
     chosen = {
@@ -164,9 +162,7 @@ def _with_ks(
 
 
 def _estimate_loads(asked: Sequence[_LoadQuestion]) -> list[list[Estimate]]:
-    """The estimates of each load, computed in one call; own runs belong to one configuration, so
-    where those differ there is a call for each.
-    """
+    """The estimates of each load, in one call for each set of own runs."""
     questions = [load.question for load in asked if load.question is not None]
     estimates: list[list[Estimate]] = []
     for _, group in groupby(questions, key=lambda question: question.facts.own_runs):

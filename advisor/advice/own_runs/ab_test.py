@@ -204,9 +204,7 @@ def tokens_per_step(on: Sequence[BenchmarkRun], k: int | None) -> float | None:
 
 
 def question(request: Request, setting: OwnSetting) -> tuple[Facts, Plan, list[Plan]]:
-    """Facts, the speculating plan with the k and method of the runs, and the others of the method.
-    Raises AdvisorError where none can run.
-    """
+    """Facts, the plan of the runs, others of the method. Raises AdvisorError if none runs."""
     facts = facts_for_request(request)
     asked = judge.candidate_plans(facts)
     plans = [plan for plan in asked.plans if plan.method == setting.method]

@@ -85,9 +85,7 @@ def needs_8_bits(
 
 
 def _splits_graphs(facts: Facts) -> bool:
-    """Whether this release runs drafts slower beside an 8-bit cache: FlashInfer, which reads it on
-    such a card, then verifies with piecewise graphs (SD414).
-    """
+    """Whether drafts beside an 8-bit cache verify with piecewise graphs here (SD414)."""
     if facts.hardware is None or not facts.hardware.arch.startswith("sm_12"):
         return False
     catalogue = engines.get(facts.engine or "").catalogue

@@ -41,9 +41,7 @@ class Reference(NamedTuple):
 
 
 def reference(facts: Facts, method: str) -> Reference:
-    """The repository that holds the model at this quantisation; else the 16 bit one that the engine
-    quantises at load; else a visible placeholder.
-    """
+    """The model's repository at this quantisation, or one to quantise, or a placeholder."""
     model, quant = facts.model, facts.quant
     own, engine = own_name(facts.request), engines.canonical(facts.engine or "")
     gguf = own is not None and "gguf" in own.lower()
@@ -70,9 +68,7 @@ def reference(facts: Facts, method: str) -> Reference:
 
 
 def own_name(request: Request | None) -> str | None:
-    """The repository or folder that was asked for by name where it is none of the published ones: a
-    fine-tune or a copy, which is served by its own name.
-    """
+    """The repository or folder asked for that nobody publishes: served by its own name."""
     name = request.model.strip() if request is not None else ""
     if "/" not in name or "://" in name or len(name) > 400:
         return None
@@ -84,9 +80,7 @@ def own_name(request: Request | None) -> str | None:
 
 
 def with_own(model: LLM, own: str) -> LLM:
-    """The model with the repository that was asked for as its only checkpoint: what others made of
-    the model that it is taken for holds other weights.
-    """
+    """The model with the user's repository as its only checkpoint: it has other weights."""
     gguf = "gguf" in own.lower()
     loads = tuple(name for name in engines.ENGINES if gguf_engine(name) == gguf)
     named = knowledge.quant_from_text(own)

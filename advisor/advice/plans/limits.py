@@ -211,9 +211,7 @@ def _own_length(plan: Plan) -> Plan:
 
 
 def _drafts_by_total(facts: Facts) -> bool:
-    """Whether llama-server sizes the head's context from the total of all slots in this build, and
-    crashes where that is longer than the model's own (SD209).
-    """
+    """Whether this llama-server build sizes the head's context from all slots (SD209)."""
     known = get_defect("llama-draft-ctx-total")
     return between(build_order(facts.engine_version), known.since, known.until) is not False
 

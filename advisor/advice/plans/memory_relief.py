@@ -132,9 +132,7 @@ def _elsewhere(facts: Facts, plain: Plan, most: int) -> str | None:
 
 
 def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
-    """The usual numbers of GPUs above this one; none where the GPU is part of a laptop or of a
-    processor, or of a machine without a port for linking several.
-    """
+    """The usual numbers of GPUs above this one; none for what cannot be linked."""
     built_in = hardware is not None and (
         hardware.hardware_class in BUILT_IN
         or (hardware.hardware_class == "unified" and not topology.has_port(hardware))
@@ -160,9 +158,7 @@ def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
 
 
 def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:
-    """The largest smaller quantisation with which the plan fits; `like`: or one of the same step,
-    which on another engine is one more way (four bits as GGUF carry some more for their scales).
-    """
+    """The largest smaller quantisation that fits; `like`: or one of the same step."""
     for quant in smaller_quants(facts, plan, SAME_STEP if like else 0.0):
         if memory.bill(facts.model_copy(update={"quant": quant}), plan).fits:
             return quant

@@ -94,9 +94,7 @@ def methods(facts: Facts) -> tuple[Method, ...]:
 
 
 def headless(facts: Facts) -> str | None:
-    """Why MTP has no checkpoint to run from: the published ones of this quantisation left the head
-    out. None where one keeps it or may keep it, and where none is known at all.
-    """
+    """Why MTP has no checkpoint to run from; None where one keeps or may keep the head."""
     plain = reference(facts, "none")
     if not plain.known or facts.quant is None or reference(facts, "mtp").known:
         return None
@@ -141,9 +139,7 @@ def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None],
 
 
 def assistant(facts: Facts) -> str | None:
-    """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4
-    in the releases of `assistant_since` and later.
-    """
+    """The model's own small drafter, where the release takes it for an MTP head."""
     since = assistant_since(facts.model, facts.engine)
     if facts.model is None or since is None or _older(facts, since):
         return None

@@ -242,9 +242,7 @@ def reasoning_parser(facts: Facts, repository: str | None) -> str | None:
 
 
 def page_size(facts: Facts) -> tuple[tuple[str, str | None], ...]:
-    """vLLM before 0.33 sizes KV pages for the first layer's attention alone, and does not start
-    with a model whose other layers read another size.
-    """
+    """The size of KV pages without which vLLM before 0.33 does not start this model."""
     size = facts.model.block_size if facts.model is not None else None
     return (("--block-size", str(size)),) if size and facts.engine == "vllm" else ()
 

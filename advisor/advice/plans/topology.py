@@ -69,9 +69,7 @@ def board_gpus(facts: Facts) -> int | None:
 
 
 def assumption(facts: Facts) -> tuple[str, str, str] | None:
-    """The GPUs of one machine as a default that was chosen, where nobody said them; None where
-    there is one machine, or a source says how many it holds.
-    """
+    """The GPUs of one machine as a default that was chosen; None where they are known."""
     board, hardware = board_gpus(facts), facts.hardware
     if board is None or boards(facts) == 1 or hardware is None:
         return None

@@ -29,9 +29,7 @@ from advisor.prediction.switches import USUAL_STREAMS
 
 @np.errstate(all="ignore")
 def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded:
-    """The rows with the limits of the plan that their question has: tokens of a step, memory share,
-    KV cache type, slots and their length, prefix caching.
-    """
+    """The rows with the limits of their question's plan, from tokens of a step to caching."""
     points, things, table = row
     count, full = len(points), prepare(points)[1]
     known = asks & things.engine.among(WRITTEN) & things.model.mask(lambda _: True)
@@ -89,9 +87,7 @@ def _groups(
     fraction: Floats,
     alone: Mask,
 ) -> Iterator[tuple[Ints, Facts, Plan]]:
-    """`plans_of` with releases that the catalogue lists, and with one context for all slots of a
-    llama-server that has a single request.
-    """
+    """`plans_of` with catalogued releases, and one context for lone llama-server requests."""
     for extra, here in (((), ~alone), ((SHARED_CONTEXT,), alone)):
         for rows, facts, plan in plans_of(points, full, things, table, known & here, fraction):
             asked = facts.engine_version
@@ -113,9 +109,7 @@ def _words(values: Floats) -> Words:
 def _server_plan(
     facts: Facts, plan: Plan, load: Floats, tokens: Floats, slots: Floats, length: Floats
 ) -> Plan:
-    """The plan of some rows with the limits that they do not state, as `propose.base_plan` has
-    them; numbers are arrays (N,).
-    """
+    """The plan of some rows with limits as `propose.base_plan` has them; arrays (N,)."""
     step, fraction = propose.step_and_share(facts)
     enough = limits.enough_slots(facts, load, shares_context(plan))
     least = limits.least_context(facts, tokens)
@@ -162,9 +156,7 @@ def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
 
 
 def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_length: Mask) -> Plan:
-    """The plan with no more slots than the memory holds, and with the context that llama-server has
-    room for, in the rows (N,) that do not state them.
-    """
+    """The plan with no more slots and context than memory holds, where rows (N,) state none."""
     if shares_context(plan):
         return plan.model_copy(update={"max_num_seqs": 1})  # the others come after it
     base = memory.without_drafts(plan)
@@ -192,9 +184,7 @@ def _cap_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask) -> Any:
 def _caching(
     facts: Facts, plan: Plan, pays: Mask, shares: Mask, tokens: Floats, load: Floats
 ) -> Any:
-    """Whether some rows keep a prefix cache (N,), as `methods.with_caching` and `caching_beside`
-    decide; NaN where that is left to the engine.
-    """
+    """Whether rows keep a prefix cache (N,), as plans do; NaN where the engine decides."""
     if traits(plan.engine).pool == "slots":  # its cache is per slot
         return np.nan
     hybrid = facts.model is not None and bool(facts.model.is_hybrid)

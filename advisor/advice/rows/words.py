@@ -138,9 +138,7 @@ class RowWords:
 def _by_halves(
     loads: Floats, ask: Callable[[Floats], tuple[str, ...]]
 ) -> Iterator[tuple[Ints, tuple[str, ...]]]:
-    """(rows, answer) for loads (N, 3): where the least and the largest load of some rows have one
-    answer, so have those between.
-    """
+    """(rows, answer) for loads (N, 3), which is one between loads that have the same."""
     waiting = [np.arange(len(loads))]
     while waiting:
         rows = waiting.pop()
