@@ -137,24 +137,12 @@ class Estimates(NamedTuple):
 
 
 def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideAnswers]:
-    """The candidates of a question, and what was asked beside their estimates; those of another
-    method in place of the model's own head where that is sure enough.
-    """
+    """The candidates of a question, and what was asked beside their estimates."""
     facts, count, beside = question.facts, len(question.plans), rivals.plans(question)
     asked = ask_beside(facts, question.plans)
     estimates, answers = estimate_beside(question, asked, beside)
     candidates = judge_plans(question, estimates[:count])
     found = rivals.compare(facts, candidates, beside, estimates[count:])
-    if found and rivals.displaces(found[0]):
-        method = found[0].candidate.plan.method
-        priced = zip(beside, estimates[count:], strict=True)
-        known = found[0].candidate
-        taken = [
-            known if plan == known.plan else judge(facts, plan, each)
-            for plan, each in priced
-            if plan.method == method
-        ]
-        candidates = (question.base, *taken)
     return candidates, answers._replace(beside=partial(rivals.explain, facts, found))
 
 

@@ -1,11 +1,11 @@
-"""Other ways of drafting beside the model's own head: priced, named, and taken in its place only
-where that is likely and was measured.
+"""Other ways of drafting beside the model's own head: priced and named, never taken unasked.
 
-The head stays the default. A published drafter of another method displaces it where its plan is
-faster with a probability of at least `SURE`, by the joint distribution of both, and where owners
-enough measured it faster than the head in this class: cards and models of the same architecture,
-and a load within a factor of two, of four for prompts. Else it is named with the command that
-measures it. What it does not know: whether a user trusts a drafter's publisher.
+The head stays the default, so that each command answers for the same method. A published drafter
+of another method is recommended to be tried where its plan is faster with a probability of at least
+`SURE`, by the joint distribution of both, and owners enough measured it faster than the head in
+this class: cards and models of the same architecture, and a load within a factor of two, of four
+for prompts. Else it is named with the command that measures it. What it does not know: whether a
+user trusts a drafter's publisher.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Rival(NamedTuple):
     owners: tuple[str, ...]
 
 
-def displaces(rival: Rival) -> bool:
-    """Whether it is taken in place of the head."""
+def is_sure(rival: Rival) -> bool:
+    """Whether it is worth its publisher's weights before any measurement of one's own."""
     return rival.better >= SURE and len(rival.owners) >= OWNERS
 
 
@@ -146,15 +146,6 @@ def _owner(source: str) -> str:
 def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | None:
     """What else is published for the model, at which price, and how to measure it."""
     goal = facts.goal or "balanced"
-    taken = next((r for r in rivals if r.candidate.plan.method == best.plan.method), None)
-    if taken is not None:
-        name = drafters.TITLES[best.plan.method]
-        text = (
-            f"{name} in place of the model's own MTP head: faster with {100 * taken.better:.0f} %, "
-            f"and measured so in this class by {' and '.join(taken.owners)}; --method mtp keeps "
-            "the head"
-        )
-        return reason(text, "models/speedup.md", weight=1.3)
     if not rivals:
         return None
     here = decide.goal_interval(best.estimate, goal).p50
@@ -171,10 +162,16 @@ def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | 
     assert facts.request is not None  # of a question
     first = {"method": rivals[0].candidate.plan.method}
     options = " ".join(resolve.as_options(facts.request.model_copy(update=first)))
+    method = rivals[0].candidate.plan.method
+    advised = (
+        f"--method {method} is the one to try first"
+        if is_sure(rivals[0])
+        else f"a drafter is tried first where it is likelier than {100 * SURE:.0f} % to be faster "
+        f"and {OWNERS} owners measured it"
+    )
     text = (
         f"Also published, beside {drafters.TITLES[best.plan.method]} at {here:.2f}x: "
-        f"{'; '.join(parts)}. The model's own head stays the default until a drafter is likelier "
-        f"than {100 * SURE:.0f} % to be faster and {OWNERS} owners measured it: "
+        f"{'; '.join(parts)}. The model's own head stays the default; {advised}: "
         f"`advisor bench plan {options}`"
     )
     return reason(text, "models/speedup.md", weight=WEIGHTS[rivals[0].better > MIDDLE])

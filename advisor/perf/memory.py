@@ -270,10 +270,11 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
         shape, plan
     )
     state = kv_sizes.state_bytes(shape, plan)
-    others = (plan.max_num_seqs or 1) - 1 if kv_sizes.shares_context(plan) else 0
     least: Length = greater(length, 1)
-    one = least * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
-    held: Length = (free - others * (window + state)) / one
+    one = least * kv_token * (1 + own / kv_sizes.full_layers(shape))
+    if kv_sizes.shares_context(plan):  # every slot's own part is there, whoever runs
+        return (free - (plan.max_num_seqs or 1) * (window + state)) / one
+    held: Length = free / (one + window + state)
     if traits(plan.engine).running and shape.state_mb_per_seq:
         each = SGLANG_STATES * state / (1 + plan.k)
         held = lesser(held, greater(SGLANG_STATE_SHARE * free / each, SGLANG_FEW))

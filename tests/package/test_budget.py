@@ -15,20 +15,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (9480, 5660),
-    "advisor": (76660, 41820),
-    "cli": (5580, 2760),
-    "engines": (5100, 3000),
-    "knowledge, lint, domain": (6680, 4080),
-    "lab": (6760, 4100),
+    "advice": (10520, 6620),
+    "advisor": (75140, 42560),
+    "cli": (5700, 2840),
+    "engines": (5200, 3060),
+    "knowledge, lint, domain": (6920, 4240),
+    "lab": (5880, 3700),
     "other": (120, 80),
-    "perf": (5860, 3080),
-    "prediction, methods": (3820, 2120),
-    "readers": (9260, 5860),
-    "readers/results": (4720, 2560),
-    "render": (5900, 2980),
-    "rules": (13560, 5700),
-    "tests": (42620, 21000),
+    "perf": (6140, 3260),
+    "prediction, methods": (3880, 2160),
+    "readers": (9220, 5920),
+    "readers/results": (3540, 1840),
+    "render": (6460, 3300),
+    "rules": (11780, 5680),
+    "tests": (44760, 22280),
 }
 GOALS = {
     "readers": 8000,
@@ -48,8 +48,8 @@ GOALS = {
 # Text that a person keeps by hand beside the code: nothing is moved out of sight there.
 TEXTS = {
     "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 780),
-    "the model card": (("advisor/*.j2",), 200),
-    "cases of rules": (("tests/rules/*.yaml",), 6720),
+    "the model card": (("advisor/*.j2",), 160),
+    "cases of rules": (("tests/rules/*.yaml",), 6760),
     "rule data": (("knowledge/rules/*.json",), 1400),
 }
 TOGETHER = {

@@ -241,7 +241,7 @@ def test_affected_releases_in_words() -> None:
 
     assert words("0.1", "0.2") == "0.1 to 0.2" and words("0.1", "0.1") == "0.1"
     assert words("0.1", None) == "0.1 and later (no fixed release known)"
-    assert words(None, "0.2") == "releases up to 0.2" and words(None, None) == "all releases"
+    assert words(None, "0.2") == "releases up to 0.2" and words(None, None) == ""
 
 
 def test_builds_of_llama_cpp_have_an_order() -> None:

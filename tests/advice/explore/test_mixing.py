@@ -18,7 +18,7 @@ from advisor.advice.explore.mixing import (
     together,
     widen,
 )
-from advisor.domain.nouns import Estimate, Facts, Interval, MetricEstimate, Request
+from advisor.domain.nouns import Estimate, Facts, Interval, MetricEstimate, Plan, Request
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.prediction import predict
 from tests.advice.explore.simpy_server import ClientClass, Server, budget_of, play
@@ -41,13 +41,19 @@ def facts_of(hardware: str, model: str, load: int, prompt: int, output: int) -> 
     )  # fmt: skip
 
 
+def plan_of(facts: Facts) -> Plan:
+    """The plan without speculation; the simulation knows no pages of a prefix cache."""
+    plan = judge.candidate_plans(facts, judge.weigh).base.plan
+    return plan.model_copy(update={"prefix_caching": False})
+
+
 def formula(hardware: str, model: str, classes: list[tuple[int, int, int]]) -> list[Times]:
     total = sum(clients for clients, _, _ in classes)
     alone, single = [], []
     for _, prompt, output in classes:
         for load, into in ((total, alone), (1, single)):
             facts = facts_of(hardware, model, load, prompt, output)
-            plan = judge.candidate_plans(facts, judge.weigh).base.plan
+            plan = plan_of(facts)
             into.append(times(judge.estimate_plans(facts, [plan])[0], "baseline"))
     shares = [clients / total for clients, _, _ in classes]
     return together(alone, single, shares, [output for _, _, output in classes])
@@ -60,7 +66,7 @@ def test_a_mix_follows_the_simulation(setting: tuple[str, str, list[tuple[int, i
     """
     hardware, model, classes = setting
     first = facts_of(hardware, model, sum(c for c, _, _ in classes), *classes[0][1:])
-    plan = judge.candidate_plans(first, judge.weigh).base.plan
+    plan = plan_of(first)
     point, constants = from_plans(first, [plan]), predict.load().speeds
     asked = [ClientClass(*one) for one in classes]
     server = Server(point, constants, asked, budget_of(point, constants))
