@@ -272,9 +272,9 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
     state = kv_sizes.state_bytes(shape, plan)
     least: Length = greater(length, 1)
     one = least * kv_token * (1 + own / kv_sizes.full_layers(shape))
-    if kv_sizes.shares_context(plan):  # every slot's own part is there, whoever runs
-        return (free - (plan.max_num_seqs or 1) * (window + state)) / one
     held: Length = free / (one + window + state)
+    if kv_sizes.shares_context(plan):  # every slot's own part is there, whoever runs
+        held = (free - (plan.max_num_seqs or 1) * (window + state)) / one
     if traits(plan.engine).running and shape.state_mb_per_seq:
         each = SGLANG_STATES * state / (1 + plan.k)
         held = lesser(held, greater(SGLANG_STATE_SHARE * free / each, SGLANG_FEW))
