@@ -222,6 +222,8 @@ def over(cached: Estimate, estimate: Estimate, goal: Goal) -> Estimate:
             return estimate  # ratios alone are known
         ratio = other.baseline / own.baseline
         ratio = 1 / ratio if name == "output_tok_s" else ratio
+        if ratio > 1:  # what the cache makes slower is no gain of the drafts
+            continue
         bounds = own.speedup
         speedup = Interval(p10=bounds.p10 * ratio, p50=bounds.p50 * ratio, p90=bounds.p90 * ratio)
         level = {"baseline": other.baseline, "baseline_range": other.baseline_range}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor import predict
+from advisor import predict, recommend
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.within import objectives, users_within
 from advisor.advice.judge import candidate_plans
@@ -158,3 +158,15 @@ def test_users_within_an_objective_are_served(asked: dict[str, Any], limits: str
         if "ttft" not in limits:
             assert point.running is None or point.running >= arm.likely
         assert (point.tpot_ms.value or 0) <= 1.01 * objectives(limits)["max_tpot_ms"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_two_tokens_gain_nothing_beside_a_server_that_caches(share: float) -> None:
+    """The second token takes a step of either server: what the prefix cache does to the other one
+    is no gain of drafts.
+    """
+    asked: dict[str, Any] = {"hardware": "gb10", "model": "qwen3-next-80b-a3b", "engine": "vllm"}
+    load = {"concurrency": 16, "ctx_tokens": 3000, "output_tokens": 2, "prefix_share": share}
+    answer = recommend(**asked, **load, output_spread=0.0, goal="tpot", what_if=False)
+    estimate = answer.candidate and answer.estimate
+    assert estimate is None or estimate.tpot_ms.speedup.p50 <= 1.001
