@@ -248,9 +248,12 @@ def common_slots(
     """
     limit = facts.request.max_tpot_ms if facts.request is not None else None
     by_tpot = facts.goal == "tpot" or (rule == "objective" and limit is not None)
-    if decision == "off" or not by_tpot or estimate is None or not crowds(estimate):
+    if decision == "off" or not by_tpot or estimate is None or facts.request is None:
         return None
-    return round(estimate.terms["requests_verify"])
+    bill, given = estimate.memory, facts.request.max_num_seqs or 0
+    if bill is not None and bill.fits is False and 0 < (bill.requests or 0) < given:
+        return bill.requests  # at the limit another plan is best, which holds fewer
+    return round(estimate.terms["requests_verify"]) if crowds(estimate) else None
 
 
 def _wait(estimate: Estimate | None, goal: Goal) -> float:

@@ -203,7 +203,7 @@ def advise(
     if kinds and not limits.only_type(facts, running.plan):
         text = f"KV cache in {kinds[0][1]} instead of 16 bits: {kinds[0][2]}"
         brief = f"the KV cache is {kinds[0][1]}: compare answers and acceptance (--explain)"
-        cache = reason(text, "memory bill", weight=2.2, brief=brief, risk=True)
+        cache = reason(text, "memory bill", weight=2.95, brief=brief, risk=True)
         why = tuple(sorted((*why, cache), key=lambda r: -r.weight))
     flips = Later(partial(would_change, facts, verdict)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})

@@ -192,7 +192,7 @@ def test_a_cache_of_8_bits_is_told_first_where_the_load_chose_it() -> None:
     given = recommend(**asked, concurrency=5000, kv_cache_dtype="fp8")
     assert chosen.plan.kv_cache_dtype == given.plan.kv_cache_dtype == "fp8"
     assert own.plan.kv_cache_dtype is None
-    said = ["KV cache in fp8 instead of 16 bits" in advice_text(one) for one in (chosen, given)]
+    said = ["the KV cache is fp8: compare" in advice_text(one) for one in (chosen, given)]
     assert said == [True, False]
 
 
