@@ -484,9 +484,11 @@ def test_emitted_launches_are_read_back(asked: dict[str, object], form: str) -> 
     report = validate(text=text)
     (one,) = report.launches
     assert report.files[0].form == form
-    assert [(noun, getattr(one.plan, noun)) for noun in NOUNS] == [
-        (noun, getattr(advice.plan, noun)) for noun in NOUNS
-    ]
+    # SGLang caches unless it is told not to: nothing is written, and nothing is read
+    default = {"prefix_caching": True} if asked.get("engine") == "sglang" else {}
+    for noun in NOUNS:
+        read = getattr(one.plan, noun)
+        assert getattr(advice.plan, noun) == (default.get(noun) if read is None else read), noun
     assert not [finding for finding in report.findings if finding.severity == "error"]
 
 
