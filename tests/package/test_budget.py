@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (10520, 6620),
+    "advice": (10540, 6620),
     "advisor": (75140, 42560),
     "cli": (5700, 2840),
     "engines": (5200, 3060),
@@ -28,7 +28,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "readers/results": (3540, 1840),
     "render": (6460, 3300),
     "rules": (11780, 5680),
-    "tests": (44760, 22280),
+    "tests": (44780, 22280),
 }
 GOALS = {
     "readers": 8000,
