@@ -11,6 +11,7 @@ user trusts a drafter's publisher.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -100,8 +101,9 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
     """The owners who measured the method faster than the head in most settings of this class."""
     index = evidence.index()
     speeds: dict[tuple[object, ...], dict[str, float]] = {}
-    for number, group in enumerate(index.groups):
-        if group["method"] not in (method, head) or not _same_class(facts, group):
+    assert facts.hardware is not None and facts.model is not None  # of plans that were priced
+    for number in _class_groups(facts.hardware.arch, facts.model.arch):
+        if (group := index.groups[number])["method"] not in (method, head):
             continue
         for pair in index.pairs(number):
             if pair["metric"] in SPEEDS and pair.get("clean") and _is_near(facts, pair):
@@ -115,14 +117,15 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
     return tuple(sorted(owner for owner, each in won.items() if 2 * sum(each) > len(each)))
 
 
-def _same_class(facts: Facts, group: evidence.Pair) -> bool:
-    card = knowledge.index()["hardware"].get(group["hardware"], {})
-    model = knowledge.index()["llms"].get(group["model"], {})
-    return (
-        facts.hardware is not None
-        and facts.model is not None
-        and card.get("arch") == facts.hardware.arch
-        and model.get("arch") == facts.model.arch
+@cache
+def _class_groups(card: str | None, model: str | None) -> tuple[int, ...]:
+    """The groups of measured runs on cards and with models of these architectures."""
+    cards, models = (knowledge.index()[name] for name in ("hardware", "llms"))
+    return tuple(
+        number
+        for number, group in enumerate(evidence.index().groups)
+        if cards.get(group["hardware"], {}).get("arch") == card
+        and models.get(group["model"], {}).get("arch") == model
     )
 
 
