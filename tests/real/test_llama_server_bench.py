@@ -119,10 +119,11 @@ main(sys.argv[1:])
 """
 
 
-def wait_for_lines(path: Path, lines: int) -> None:
+def wait_for_lines(path: Path, lines: int, writer: subprocess.Popen[bytes]) -> None:
     """Until a file has that many whole lines."""
     end = time.monotonic() + 300
     while not path.exists() or path.read_text().count("\n") < lines:
+        assert writer.poll() is None, f"its writer ended ({writer.returncode})"
         assert time.monotonic() < end, f"{path.name} does not grow to {lines} lines"
         time.sleep(0.02)
 
@@ -136,7 +137,7 @@ def test_a_killed_ab_stops_the_old_server_and_goes_on(
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     path = tmp_path / "off-seed1.jsonl"
-    wait_for_lines(path, 5)
+    wait_for_lines(path, 5, child)
     left = int((tmp_path / "server.pid").read_text().split("\n")[0])
     started = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
     for pid in {int(word) for word in started} - {left}:  # what would end the server, too
@@ -160,7 +161,7 @@ import sys
 from pathlib import Path
 from advisor.cli.app import main
 from advisor.lab.processes import EngineProcess
-from advisor.readers import server
+from advisor.lab import load
 
 note = Path(sys.argv[-1]) / "note"
 
@@ -171,7 +172,7 @@ def noted(word, call):
         return call(*given, **more)
     return wrapped
 
-server.cut = noted("cut ", server.cut)
+load.cut = noted("cut ", load.cut)
 EngineProcess.end = noted("end ", EngineProcess.end)
 main(sys.argv[1:])
 """
@@ -189,7 +190,7 @@ def test_ctrl_c_cuts_the_streams_and_ends_the_server(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )  # fmt: skip
     path = tmp_path / "off-seed1.jsonl"
-    wait_for_lines(path, 4)
+    wait_for_lines(path, 4, child)
     os.killpg(child.pid, signal.SIGINT)
     assert child.wait(300) == 130
     words = (tmp_path / "note").read_text().split()
