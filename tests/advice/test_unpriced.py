@@ -72,6 +72,12 @@ def test_a_row_that_states_its_context_is_widened_where_it_overflows() -> None:
     assert predict([{**ROW, "max_model_len": 131_072}])[0] == full
 
 
+def test_a_deep_row_that_states_its_context_is_widened_too() -> None:
+    """0.83x behind 30,000 tokens with 131,072 reserved, which 8-bit caches do not make fit."""
+    (deep,) = predict([{**ROW, "context_tokens": 131_072, "input_tokens": 30_000}])
+    assert deep["speedup_p10"] < 0.8286 < deep["speedup_p90"]
+
+
 def test_the_same_launch_is_told_by_validate() -> None:
     text = (
         "llama-server -hf unsloth/Qwen3.8-27B-MTP-GGUF:UD-IQ3_XXS --ctx-size {} --parallel 1 "

@@ -61,6 +61,8 @@ def needs_8_bits(
     an array of them for arrays (N,).
     """
     kind, slots = traits(plan.engine).cache_types[0], plan.max_num_seqs
+    one = plan.model_copy(update={"kv_cache_dtype": kind, "max_num_seqs": 1})
+    whole = memory.room(facts, one, tokens)
     # fewer than `SLOTS` were asked for: the others are for short requests beside them
     least = lesser(SLOTS, slots if slots is not None else asked)
     few = asked < least
@@ -80,7 +82,9 @@ def needs_8_bits(
             if decides is not True:
                 decides = decides | _lacks_slots(facts, arm, kind, *each)
     if traits(plan.engine).pool == "slots" and now is not None:
-        decides = decides & (now >= 1)  # a smaller file is the better way to make one request fit
+        # a smaller file is the better way to make one request fit, and what 8 bits do not make fit
+        # either keeps its precision
+        decides = decides & (now >= 1) & (whole is not None and whole >= 1)
     return decides
 
 

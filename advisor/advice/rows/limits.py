@@ -18,7 +18,7 @@ from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding import cells
 from advisor.perf.encoding.cells import Words, read_words
 from advisor.perf.encoding.encode_settings import Things
-from advisor.perf.encoding.held import LENGTH_COLUMN, SHARE_COLUMN, plans_of
+from advisor.perf.encoding.held import CONTEXT_COLUMN, LENGTH_COLUMN, SHARE_COLUMN, plans_of
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
 from advisor.perf.regimes.setting import is_narrow
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
@@ -42,6 +42,10 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     fraction, length = (
         read_words(table, name, count).each(read).copy()
         for name, read in ((SHARE_COLUMN, cells.fraction), (LENGTH_COLUMN, cells.positive))
+    )
+    reserved = read_words(table, CONTEXT_COLUMN, count).each(cells.positive)
+    length = np.where(
+        np.isnan(length), reserved / np.fmax(np.nan_to_num(slots, nan=1.0), 1), length
     )
     cache = read_words(table, "kv_cache_dtype", count)
     kind = np.array(cache.distinct, dtype=object)[cache.codes]
