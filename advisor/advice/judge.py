@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from math import log
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor import engines, rules
-from advisor.advice.decide import goal_interval
 from advisor.advice.explain import caveats, measured
 from advisor.advice.plans import methods, placement, propose, topology
 from advisor.advice.plans.memory_relief import shortfall
-from advisor.domain.normal import Z10, cdf
+from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
@@ -24,8 +22,6 @@ from advisor.domain.nouns import (
     Estimate,
     Facts,
     Finding,
-    Goal,
-    Interval,
     MemoryBill,
     MetricEstimate,
     Plan,
@@ -194,44 +190,9 @@ def judge_plans(
     asked: PlanQuestion, estimates: Sequence[Estimate], judging: Judge | None = None
 ) -> tuple[Candidate, ...]:
     """The plan without speculation, then the others with their estimates and findings."""
-    facts, base = asked.facts, asked.base.plan
-    pairs = zip(asked.plans, beside_cache(facts, base, asked.plans, estimates), strict=True)
-    return (asked.base, *((judging or judge)(facts, plan, estimate) for plan, estimate in pairs))
-
-
-def beside_cache(
-    facts: Facts, base: Plan, plans: Sequence[Plan], estimates: Sequence[Estimate]
-) -> list[Estimate]:
-    """The estimates as speed-ups over a server without speculation that keeps its prefix cache,
-    where prompts share a part and drafts give the cache up: a plan is priced against itself.
-    """
-    gives_up = [plan.prefix_caching != base.prefix_caching for plan in plans]
-    if not facts.prefix_share or not any(gives_up):
-        return list(estimates)
-    cached, goal = estimate_plans(facts, [base])[0], facts.goal or "balanced"
-    pairs = zip(estimates, gives_up, strict=True)
-    return [over(cached, one, goal) if new else one for one, new in pairs]
-
-
-def over(cached: Estimate, estimate: Estimate, goal: Goal) -> Estimate:
-    """An estimate with the levels of another run as those without speculation."""
-    metrics = {}
-    for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
-        own, other = getattr(estimate, name), getattr(cached, name)
-        if not own.baseline or not other.baseline:
-            return estimate  # ratios alone are known
-        ratio = other.baseline / own.baseline
-        ratio = 1 / ratio if name == "output_tok_s" else ratio
-        if ratio > 1:  # what the cache makes slower is no gain of the drafts
-            continue
-        bounds = own.speedup
-        speedup = Interval(p10=bounds.p10 * ratio, p50=bounds.p50 * ratio, p90=bounds.p90 * ratio)
-        level = {"baseline": other.baseline, "baseline_range": other.baseline_range}
-        metrics[name] = own.model_copy(update={"speedup": speedup, **level})
-    made = estimate.model_copy(update=metrics)
-    gain = goal_interval(made, goal)
-    spread = max(log(gain.p90 / gain.p10) / (2 * Z10), 1e-9)
-    return made.model_copy(update={"p_gain": min(estimate.p_gain, cdf(log(gain.p50) / spread))})
+    judging = judging or judge
+    pairs = zip(asked.plans, estimates, strict=True)
+    return (asked.base, *(judging(asked.facts, plan, estimate) for plan, estimate in pairs))
 
 
 def _of_all(estimate: Estimate, replicas: float) -> Estimate:

@@ -20,7 +20,6 @@ from advisor.advice.judge import (
     PlanQuestion,
     SideAnswers,
     ask_beside,
-    beside_cache,
     candidate_plans,
     estimate_beside,
     estimate_plans,
@@ -270,8 +269,7 @@ def with_schedule(
         plan = limits.cap_slots(facts, plan)
     bill = memory.bill(facts, plan)  # state slots are kept for the largest k
     # what the schedule itself costs is part of it: states for the largest k, graphs that it loses
-    alone = estimate_plans(facts, [plan], [bill])
-    (estimate,) = beside_cache(facts, candidates[0].plan, [plan], alone)
+    (estimate,) = estimate_plans(facts, [plan], [bill])
     judged = judge(facts, plan, estimate)
     goal = facts.goal or "balanced"
     now, then = (decide.goal_interval(c.estimate, goal).p50 for c in (best, judged))

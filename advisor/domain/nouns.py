@@ -75,6 +75,8 @@ class Plan(Frozen):
     k_schedule: tuple[tuple[int, int, int], ...] = ()  # (batch from, batch to, k)
     draft_model: str | None = None
     prefix_caching: bool | None = None
+    # of the server without speculation beside it, where prompts share a part and drafts end that
+    plain_caching: bool | None = None
     kv_cache_dtype: str | None = None
     max_num_seqs: int | None = None  # SGLang max-running-requests, llama-server slots
     max_num_batched_tokens: int | None = None  # SGLang chunked-prefill-size, llama-server -b

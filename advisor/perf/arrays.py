@@ -159,6 +159,7 @@ class Points:
     output_tokens: Floats
     depth_tokens: Floats  # tokens really in the context
     prefix_caching: Floats  # 0/1
+    plain_caching: Floats  # the same without speculation; NaN: as with it
     prefix_share: Floats  # 0..1
     max_num_seqs: Floats
     max_num_batched_tokens: Floats

@@ -144,6 +144,12 @@ def weight_bytes(p: P.Points) -> Floats:
     return np.asarray(np.where(np.isnan(classes), p.total_params * p.quant_bits / 8, classes))
 
 
+def _caching(p: P.Points, spec: bool) -> Mask:
+    """Whether an arm keeps a prefix cache (N,)."""
+    told = np.isnan(p.plain_caching) | spec
+    return np.asarray(np.where(told, p.prefix_caching, p.plain_caching) > 0)
+
+
 def _paged_states(p: P.Points) -> Mask:
     """vLLM with recurrent layers: states and KV share pages of one size (memory.hybrid_pool)."""
     return np.asarray(
@@ -161,7 +167,7 @@ def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
     group = attention + (p.is_method("mtp", "eagle", "eagle3") if spec else 0)
     groups = np.ceil(p.linear_layers / group)
     pages = np.ceil((p.input_tokens + p.output_tokens) * layer_token / np.fmax(state, 1.0))
-    cached = np.where(p.prefix_caching > 0, 1.0, 0.0)
+    cached = np.where(_caching(p, spec), 1.0, 0.0)
     return np.asarray((pages + groups * (slots + cached)) * group * state)
 
 
@@ -220,7 +226,7 @@ def load(p: P.Points, c: Constants, tau: Tokens, spec: bool) -> Load:
 def prefix_hits(p: P.Points, spec: bool) -> Tokens:
     """Prompt tokens in the prefix cache: whole pages, under MTP in vLLM before 0.33 one fewer."""
     shared = _cached_pages(p, spec, p.prefix_share * p.input_tokens)
-    return np.asarray(np.where(p.prefix_caching > 0, shared, 0.0))
+    return np.asarray(np.where(_caching(p, spec), shared, 0.0))
 
 
 def prefix_tail(p: P.Points, spec: bool, hits: Tokens) -> Tokens:
@@ -235,7 +241,7 @@ def prefix_tail(p: P.Points, spec: bool, hits: Tokens) -> Tokens:
     cut = (
         p.is_engine(*engines_with("states_in_pool"))
         & (p.is_hybrid > 0)
-        & (p.prefix_caching > 0)
+        & _caching(p, spec)
         & (last > hits)
     )
     return np.asarray(np.where(cut, p.input_tokens - last, 0.0))

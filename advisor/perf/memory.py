@@ -293,7 +293,9 @@ def pages_states(plan: Plan, shape: LLM) -> bool:
 
 def without_drafts(plan: Plan) -> Plan:
     """The arm without speculation, and without its drafter."""
-    none = {"method": "none", "k": 0, "k_schedule": (), "draft_model": None}
+    none: dict[str, object] = {"method": "none", "k": 0, "k_schedule": (), "draft_model": None}
+    if plan.plain_caching is not None:
+        none |= {"prefix_caching": plan.plain_caching, "plain_caching": None}
     return plan.model_copy(update=none)
 
 

@@ -64,12 +64,10 @@ def questions(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def answers(count: int, seed: int) -> Iterator[tuple[dict[str, Any], dict[int, Point]]]:
-    """Questions that can be answered, with the points of their first method by k. Not those whose
-    gain is over a server that keeps a cache which drafts give up, nor those at one limit of
-    requests in both arms: a row says one server's settings.
+    """Questions that can be answered, with the points of their first method by k. Not those at one
+    limit of requests in both arms, which is that of the best k.
     """
     for asked in questions(count, seed):
-        asked.pop("prefix_share", None)
         try:
             load = sweep(check_request(asked), {}).loads[0]
         except AdvisorError:

@@ -49,6 +49,7 @@ MAY_STAY_UNKNOWN = {
     "given_k",
     "given_conditional",
     "held_base",
+    "plain_caching",
     "held_spec",
 }
 

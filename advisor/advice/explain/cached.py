@@ -28,7 +28,7 @@ def alternative(facts: Facts, base: Plan, best: Candidate) -> Reason | None:
     if not (hybrid and asked and base.prefix_caching) or plan.prefix_caching:
         return None
     adapter = engines.get(plan.engine)
-    keeps = plan.model_copy(update={"prefix_caching": True})
+    keeps = plan.model_copy(update={"prefix_caching": True, "plain_caching": None})
     now, then = (adapter.units(adapter.to_launch(one)) for one in (plan, keeps))
     added = [shell_words(unit) for unit in then if unit not in now]
     gone = [shell_words(unit) for unit in now if unit not in then]

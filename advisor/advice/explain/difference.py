@@ -96,7 +96,7 @@ def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
     if there.request is not None and there.request.prefix_share != shared:
         other = there.request.model_copy(update={"prefix_share": shared})
         there = there.model_copy(update={"request": other, "prefix_share": shared})
-        then = plan.model_copy(update={"prefix_caching": shared > 0})
+        then = plan.model_copy(update={"prefix_caching": shared > 0, "plain_caching": None})
     own = then if row.k in (None, plan.k) else then.model_copy(update={"k": row.k})
     accepted = there
     if row.accepted and there.request is not None:

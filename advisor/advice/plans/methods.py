@@ -302,9 +302,8 @@ def _pays(facts: Facts, on: Plan, off: Plan) -> bool:
     return bool(served[0] >= served[1])
 
 
-def caching_pays(full: Points) -> Mask:
+def caching_pays(cached: Points, uncached: Points) -> Mask:
     """The same of N filled points (N,)."""
-    speeds, one = load().speeds, np.ones(len(full))
-    on, off = (replay(full.replace(prefix_caching=state), speeds, one, "base").output_tok_s
-               for state in (1.0, 0.0))  # fmt: skip
+    speeds, one = load().speeds, np.ones(len(cached))
+    on, off = (replay(points, speeds, one, "base").output_tok_s for points in (cached, uncached))
     return np.asarray(on >= off)

@@ -273,13 +273,16 @@ def remote_code(facts: Facts, repository: str | None) -> tuple[tuple[str, str | 
 def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     """The same serving limits with speculation: arms differ in no more than is forced."""
     known, named = drafter(facts, method), reference(facts, method)
+    caching = caching_beside(facts, base, method)
+    ends = bool(facts.prefix_share) and caching != base.prefix_caching
     plan = base.model_copy(
         update={
             "method": method,
             "k": k,
             "model": named.model,
             "quantization": named.quantization,
-            "prefix_caching": caching_beside(facts, base, method),
+            "prefix_caching": caching,
+            "plain_caching": base.prefix_caching if ends else None,
             "draft_model": named_assistant(facts) if method == "mtp" else base.draft_model,
             "extra": (*base.extra, *draft_options(facts, method)),
         }

@@ -18,7 +18,13 @@ from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding import cells
 from advisor.perf.encoding.cells import Words, read_words
 from advisor.perf.encoding.encode_settings import Things
-from advisor.perf.encoding.held import CONTEXT_COLUMN, LENGTH_COLUMN, SHARE_COLUMN, plans_of
+from advisor.perf.encoding.held import (
+    CONTEXT_COLUMN,
+    LENGTH_COLUMN,
+    SHARE_COLUMN,
+    count_held,
+    plans_of,
+)
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
 from advisor.perf.regimes.setting import is_narrow
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
@@ -33,11 +39,8 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     points, things, table = row
     count, full = len(points), prepare(points)[1]
     known = asks & things.engine.among(WRITTEN) & things.model.mask(lambda _: True)
-    caching = points.prefix_caching.copy()
-    open_caching = known & np.isnan(caching)
-    pays = _caching_pays(full, things.model.mask(lambda one: bool(one[0].is_hybrid)) & known)
-    shares = full.prefix_share > 0
     load = np.where(np.isnan(points.concurrency), USUAL_STREAMS[1], points.concurrency)
+    points = _with_caching(row, known, load)
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
     fraction, length = (
         read_words(table, name, count).each(read).copy()
@@ -55,18 +58,13 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
         plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
         if plan.kv_cache_dtype is None and not kind[rows[0]].strip():
             kind[rows] = _cache_types(facts, plan, load[rows], tokens)
-        if open_caching[rows[0]]:
-            seen = (pays[rows], shares[rows], tokens, load[rows])
-            caching[rows] = _caching(facts, read, *seen)
         if plan.max_num_batched_tokens is not None:
             budget[rows] = plan.max_num_batched_tokens
         if plan.memory_fraction is not None:
             fraction[rows] = plan.memory_fraction
     types, kinds = imputed.table("kv_cache_types"), Words(kind.tolist())
     kv_bytes = kinds.each(lambda word: types.get(cells.normal(word), np.nan))
-    points = points.replace(
-        prefix_caching=caching, max_num_batched_tokens=budget, kv_bytes=kv_bytes
-    )
+    points = points.replace(max_num_batched_tokens=budget, kv_bytes=kv_bytes)
     told = {**table, "kv_cache_dtype": kinds, SHARE_COLUMN: _words(fraction)}
     for rows, facts, read in _groups(points, full, things, told, known, fraction, alone):
         tokens = full.input_tokens[rows] + full.output_tokens[rows]
@@ -185,17 +183,31 @@ def _cap_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask) -> Any:
     return np.where(open_ & (room >= 1) & (slots > room), np.floor(room), slots)
 
 
+def _with_caching(row: predict_table.Encoded, known: Mask, load: Floats) -> arrays.Points:
+    """The points with the prefix cache of either arm where a row does not say it (N,);
+    llama-server's is per slot.
+    """
+    points, things, table = row
+    full = prepare(points)[1]
+    here = known & np.isnan(points.prefix_caching) & ~full.is_engine(*engines_with("gguf"))
+    if not here.any():
+        return points
+    shares, tokens = full.prefix_share > 0, full.input_tokens + full.output_tokens
+    pays = _caching_pays(points, things, table, here, load)
+    caching, plain = points.prefix_caching.copy(), points.plain_caching.copy()
+    fraction = read_words(table, SHARE_COLUMN, len(points)).each(cells.fraction)
+    for rows, facts, plan in _groups(points, full, things, table, here, fraction, ~here):
+        alone = _caching(facts, plan, pays[rows], shares[rows], tokens[rows], load[rows])
+        caching[rows] = alone & _caching_beside(facts, plan, shares[rows])
+        plain[rows] = np.where(shares[rows] & (alone != caching[rows]), alone, np.nan)
+    return points.replace(prefix_caching=caching, plain_caching=plain)
+
+
 def _caching(
     facts: Facts, plan: Plan, pays: Mask, shares: Mask, tokens: Floats, load: Floats
 ) -> Any:
-    """Whether rows keep a prefix cache (N,), as plans do; NaN where the engine decides."""
-    if traits(plan.engine).pool == "slots":  # its cache is per slot
-        return np.nan
+    """Whether rows without speculation keep a prefix cache (N,), as plans do."""
     hybrid = facts.model is not None and bool(facts.model.is_hybrid)
-    own = methods.drafter(_of_one(facts), plan.method)
-    beside: Any = own is None or own.prefix_caching is not False
-    if hybrid:
-        beside = beside & shares & (not traits(plan.engine).states_in_pool)
     open_ = plan.model_copy(update={"prefix_caching": None})
     usual = engines.get(plan.engine).effective_prefix_caching(open_, hybrid) is not False
     step, fraction = propose.step_and_share(facts)
@@ -207,15 +219,49 @@ def _caching(
     base = memory.without_drafts(plan).model_copy(update=given)
     room = memory.room(facts, base, tokens) if hybrid else None
     on: Any = usual if room is None else usual & (room >= load)
-    return (np.where(shares, pays, on) if hybrid else on) & beside
+    return np.where(shares, pays, on) if hybrid else np.full(len(tokens), on)
 
 
-def _caching_pays(full: arrays.Points, hybrid: Mask) -> Mask:
-    """Where a hybrid's prompts share a page whose hits are worth what they cost (N,)."""
+def _caching_beside(facts: Facts, plan: Plan, shares: Mask) -> Any:
+    """Whether drafts leave it on (N,), see `methods.caching_beside`."""
+    own = methods.drafter(_of_one(facts), plan.method)
+    beside: Any = own is None or own.prefix_caching is not False
+    if facts.model is not None and facts.model.is_hybrid:
+        beside = beside & shares & (not traits(plan.engine).states_in_pool)
+    return beside
+
+
+def _caching_pays(
+    points: arrays.Points, things: Things, table: Mapping[str, Words], known: Mask, load: Floats
+) -> Mask:
+    """Where a hybrid's prompts share a page whose hits are worth what they cost, in a server with
+    as many slots and tokens a step as the plan has before memory is asked (N,).
+    """
+    full = prepare(points)[1]
     paged = full.is_engine(*engines_with("states_in_pool"))
     page = np.where(paged, HYBRID_PAGE_TOKENS, PAGE_TOKENS)
-    pays = hybrid & (full.prefix_share * full.input_tokens >= page)
+    hybrid = things.model.mask(lambda one: bool(one[0].is_hybrid))
+    pays = known & hybrid & (full.prefix_share * full.input_tokens >= page)
     rows = np.flatnonzero(pays)
-    if len(rows):
-        pays[rows] = methods.caching_pays(full.take(rows))
+    if not len(rows):
+        return pays
+    slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
+    fraction = read_words(table, SHARE_COLUMN, len(points)).each(cells.fraction).copy()
+    for group, facts, plan in _groups(points, full, things, table, pays, fraction, ~pays):
+        given = _server_plan(
+            facts, plan, load[group], full.input_tokens[group], slots[group], budget[group]
+        )
+        slots[group] = given.max_num_seqs
+        budget[group] = given.max_num_batched_tokens
+        fraction[group] = given.memory_fraction
+    table = {**table, SHARE_COLUMN: _words(fraction)}
+    words = {name: column.take(rows) for name, column in table.items()}
+    part = points.replace(max_num_seqs=slots, max_num_batched_tokens=budget).take(rows)
+    arms = []
+    for state in (1.0, 0.0):
+        arm = part.replace(prefix_caching=state)
+        whole = prepare(arm)[1]
+        held = count_held(arm, whole, things.take(rows), words)
+        arms.append(whole.replace(held_base=held.held_base))
+    pays[rows] = methods.caching_pays(*arms)
     return pays

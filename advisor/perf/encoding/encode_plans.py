@@ -218,6 +218,7 @@ _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
     "piecewise": _in_pieces,
     "tp": lambda facts, plan: float(ranks(facts, plan)),
     "prefix_caching": lambda _, plan: names.scaled_value(plan.prefix_caching),
+    "plain_caching": lambda _, plan: names.scaled_value(plan.plain_caching),
     "max_num_batched_tokens": lambda _, plan: names.scaled_value(plan.max_num_batched_tokens),
     "kv_bytes": lambda _, plan: table("kv_cache_types").get(
         cells.normal(plan.kv_cache_dtype), cells.NAN

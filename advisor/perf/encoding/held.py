@@ -138,9 +138,15 @@ def plans_of(
     version = read_words(columns, "engine_version", len(points))
     cache = read_words(columns, "kv_cache_dtype", len(points))
     caching, budget = points.prefix_caching, points.max_num_batched_tokens
+    plain = points.plain_caching
     ranks, drafts = np.floor(full.tp), np.floor(np.where(full.method > 0, full.k, 0.0))
     kinds = (things.hardware, things.model, things.quant, things.engine, things.method)
-    columns_of = [kind.codes for kind in (*kinds, version, cache)] + [caching, budget, shares]
+    columns_of = [kind.codes for kind in (*kinds, version, cache)] + [
+        caching,
+        plain,
+        budget,
+        shares,
+    ]
     rows = np.flatnonzero(counted)
     if not len(rows):
         return
@@ -173,6 +179,7 @@ def plans_of(
             k=drafts[group],
             draft_model=drafter.address if drafter is not None else None,
             prefix_caching=bool(caching[i] == 1.0),
+            plain_caching=None if np.isnan(plain[i]) else bool(plain[i] == 1.0),
             kv_cache_dtype=cache.of(i).strip() or None,
             max_num_batched_tokens=None if np.isnan(budget[i]) else int(budget[i]),
             memory_fraction=None if np.isnan(shares[i]) or shares[i] == 0 else float(shares[i]),
