@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.lab.arrays import Floats, Words
+from advisor.lab.arrays import Flags, Floats, Words
 from advisor.lab.evaluation import metrics, scores
 from advisor.lab.evaluation.calibrated import Scores
 from advisor.lab.evaluation.scores import Evaluation
@@ -19,6 +19,7 @@ CLASS_WORDS = (
     "unknown class", "datacenter", "workstation", "consumer", "laptop", "unified memory",
     "integrated",
 )  # fmt: skip
+COVERAGE, LEAST_SOURCES = 0.8, 8  # what intervals promise, and sources that can say otherwise
 STATED = {"known": "used where stated", "unknown": "ignored"}
 
 
@@ -118,30 +119,75 @@ def own_runs(exams: list[Scores]) -> Table:
 
 
 def kinds(found: Evaluation) -> dict[str, Table]:
-    """Errors of the primary split by engine, method, metric, streams and hardware class."""
+    """Errors and coverage of the left-out rows by class, and those of the first token's time."""
     e = found.examples
-    streams = np.array(["1 stream", "2 to 8", "9 to 32", "33 and more"])
-    counts = np.nan_to_num(e.points.concurrency, nan=0.5)
+    full = prepare(e.points)[1]
+    rows = scores.scored_rows(e)
+    bands = {
+        "streams": (full.concurrency, ("1", "2 to 8", "9 to 32", "33 and more"), (1.5, 8.5, 32.5)),
+        "tokens in the context": (
+            np.fmax(full.input_tokens, full.depth_tokens),
+            ("to 4,096", "to 16,384", "to 65,536", "beyond"),
+            (4096.5, 16384.5, 65536.5),
+        ),
+        "GPUs": (full.gpus, ("1", "2", "3 and more"), (1.5, 2.5)),
+    }
     labels = {
+        "hardware class": np.array(CLASS_WORDS)[full.hw_class],
         "engine": e.engine,
         "method": e.method,
         "metric": e.metric,
-        "streams": streams[np.digitize(counts, [1.5, 8.5, 32.5])],
-        "hardware class": np.array(CLASS_WORDS)[prepare(e.points)[1].hw_class],
+    } | {
+        name: np.array(words)[np.digitize(values, edges)]
+        for name, (values, words, edges) in bands.items()
     }
-    return {name: _breakdown(found, values) for name, values in labels.items()}
+    lines = {name: _breakdown(found, values, rows) for name, values in labels.items()}
+    first = e.metric == "ttft"
+    lines["engine, time to first token"] = _breakdown(found, e.engine, first)
+    return lines
 
 
-def _breakdown(found: Evaluation, labels: Words) -> Table:
-    e, o, y = found.examples, found.shipped, found.examples.log_speedup
+def _breakdown(found: Evaluation, labels: Words, rows: Flags) -> Table:
+    """A line for each label; a class fails if the 90 % interval of its coverage, by source, leaves
+    80 % out, which fewer than 8 sources do not say.
+    """
+    e, y = found.examples, found.examples.log_speedup
     lines: Table = []
-    for label in np.unique(labels[e.primary]):
-        pick = (labels == label) & e.primary
-        known = errors_of(y, o.median, pick & e.acceptance_known, e.fold)
-        unknown = errors_of(y, o.median_hidden, pick & ~e.forced, e.fold)
-        bias = metrics.group_average((o.median_hidden - y)[pick], e.fold[pick]).value
-        counts = (pick.sum(), len(np.unique(e.fold[pick])), (y[pick] < 0).sum())
-        lines.append([label, *counts, *known, *unknown, f"{bias:+.2f}"])
+    for label in np.unique(labels[rows]):
+        line: list[object] = [label]
+        for side in scores.sides(e, found.shipped, rows & (labels == label)):
+            pick, folds = side.stated, len(np.unique(e.fold[side.stated]))
+            if not folds:
+                line += [0, 0, *["-"] * 4]
+                continue
+            covered = metrics.coverage(y[pick], side.low[pick], side.high[pick], e.fold[pick])[0]
+            fails = folds >= LEAST_SOURCES and not covered.low <= COVERAGE <= covered.high
+            bias = metrics.group_average((side.median - y)[pick], e.fold[pick]).value
+            line += [pick.sum(), folds, errors_of(y, side.median, pick, e.fold)[0], f"{bias:+.2f}"]
+            line += [covered.text(), "-" if folds < LEAST_SOURCES else "no" if fails else "yes"]
+        lines.append(line)
+    return lines
+
+
+def regrets(found: Evaluation) -> Table:
+    """Mean loss of speed against a perfect choice of on or off, by row and by source: of the rule
+    that users get, with "measure" run without speculation or as the median says, and of rivals.
+    """
+    e, lines = found.examples, Table()
+    for side in scores.sides(e, found.shipped):
+        y, folds = e.log_speedup[side.rows], e.fold[side.rows]
+        codes, gains = scores.codes_of(side, found.shipped)[side.rows], side.median[side.rows] > 0
+        rules = {
+            "this model, measure first run without": codes == 2,
+            "this model, measure first as its median": np.where(codes == 1, gains, codes == 2),
+            "on where the median is above 1": gains,
+            "always on": np.ones(len(y), dtype=bool),
+            "always off": np.zeros(len(y), dtype=bool),
+        }
+        for name, on in rules.items():
+            lost = 1 - np.exp(np.where(on, y, 0.0) - np.fmax(y, 0.0))
+            by_source = metrics.group_average(lost, folds).text()
+            lines.append([name, STATED[side.name], percent(float(lost.mean())), by_source])
     return lines
 
 
