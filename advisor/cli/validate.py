@@ -66,14 +66,11 @@ def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[s
 def _check(options: dict[str, Any], **read: Any) -> Report:
     """The report, with what `recommend` would do instead where enough is told to say it."""
     complete = bool(options["hw"] and options["concurrency"] and options["ctx"])
-    estimates = options["form"] == "json"
-    context = context_of(options)
     return check_files(
         changes=complete,
-        estimates=estimates,
         project=not options["isolated"],
         jobs=options["jobs"] or _cores(),
-        **context,
+        **context_of(options),
         **read,
     )
 
@@ -111,7 +108,7 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
         change = apply_rounds(
             read.source,
             report,
-            lambda text, name: check_files(text=text, name=name, estimates=False, **wanted),
+            lambda text, name: check_files(text=text, name=name, **wanted),
             options["unsafe_fixes"],
         )
         piped = read.source.name == "-" and not options["diff"]

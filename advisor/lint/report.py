@@ -99,14 +99,23 @@ def _value_text(value: Any) -> str:
 
 
 class CheckedLaunch(NamedTuple):
-    """One launch, what it means and, with hardware and load known, what is expected of it."""
+    """One launch, what it means and, with hardware and load known, what should change."""
 
     launch: Launch
     plan: Plan
     facts: Facts
     not_taken: tuple[str, ...] = ()  # options whose number no server starts with
-    estimate: Estimate | None = None
     change: Change | None = None
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """What a launch with a drafter is expected to do, computed whenever it is asked for (of
+        many launches, compare.drafting_estimates does it at once). None where hardware, load or
+        shape is not known.
+        """
+        from advisor.lint.compare import drafting_estimate  # start-up: only where it is asked for
+
+        return drafting_estimate(self)
 
     @property
     def model(self) -> str | None:

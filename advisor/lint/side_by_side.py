@@ -76,9 +76,7 @@ def _arm(path: str, report: Report) -> FileArm:
     first = report.launches[0]
     codes = tuple(sorted({finding.code for finding in report.findings}))
     label = "standard input" if path == "-" else path
-    return FileArm(
-        label, first, first.estimate or estimate_of(first), codes, len(report.launches) - 1
-    )
+    return FileArm(label, first, estimate_of(first), codes, len(report.launches) - 1)
 
 
 def _differences(arms: Sequence[FileArm]) -> list[Difference]:

@@ -69,24 +69,22 @@ def validate(
     select: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     changes: bool = False,
-    estimates: bool = True,
     project: bool = False,
     jobs: int = 1,
 ) -> Report:
     """Judge configurations: a path, several paths, "-" for standard input, or the text itself.
 
     hw, gpus, concurrency, ctx (prompt tokens per request), output_tokens and workload are what the
-    file cannot say; `changes=True` also asks `recommend` what it would do instead, and
-    `estimates=False` leaves out what each launch is expected to do. `project=True` follows
-    the settings of the files' projects, and `jobs` processes share many files. Raises
-    AdvisorError for one file that cannot be read (of several, each unreadable one is reported in
-    `files`) and for names that are not known.
+    file cannot say; `changes=True` also asks `recommend` what it would do instead.
+    `project=True` follows the settings of the files' projects, and `jobs` processes share many
+    files. Raises AdvisorError for one file that cannot be read (of several, each unreadable one is
+    reported in `files`) and for names that are not known.
     """
     given = Given(hw, gpus, concurrency, ctx, output_tokens, workload, engine_version)
     if text is None and isinstance(source, str) and source != "-" and _is_text(source):
         text = source
     asked = Judging(given, select, ignore)
-    check = partial(_check_path, asked=asked, changes=changes, estimates=estimates, project=project)
+    check = partial(_check_path, asked=asked, changes=changes, project=project)
     if text is not None:
         return check(name, text=text)
     paths = [source] if isinstance(source, str | os.PathLike) else list(source or ())
@@ -148,7 +146,6 @@ def _check_path(
     path: str,
     asked: Judging,
     changes: bool,
-    estimates: bool,
     project: bool,
     text: str | None = None,
     alone: bool = False,
@@ -163,7 +160,7 @@ def _check_path(
         read = fence(partial(read_one, path, asked.given), alone)
     if isinstance(read, str):
         return Report(files=(FileReport(path, error=read),))
-    return check_launch(read, *asked, changes=changes, estimates=estimates)
+    return check_launch(read, *asked, changes=changes)
 
 
 def check_launch(
@@ -172,15 +169,12 @@ def check_launch(
     select: Sequence[str] | None = None,
     ignore: Sequence[str] | None = None,
     changes: bool = False,
-    estimates: bool = True,
 ) -> Report:
     """Judge every launch of one file. Raises AdvisorError for unknown hardware and rules."""
     if given.hw:
         knowledge.hardware(given.hw)
     tuple(select_rows(select, ignore))
-    judge = partial(
-        _judge, given=given, select=select, ignore=ignore, changes=changes, estimates=estimates
-    )
+    judge = partial(_judge, given=given, select=select, ignore=ignore, changes=changes)
     report = fence(partial(_check_file, read, judge))
     if isinstance(report, str):
         about = FileReport(read.source.name, read.form, len(read.launches), error=report)
@@ -231,9 +225,8 @@ def _judge(
     select: Sequence[str] | None,
     ignore: Sequence[str] | None,
     changes: bool,
-    estimates: bool,
 ) -> _Judged:
-    """What the rules say of one launch, and what is expected of it."""
+    """What the rules say of one launch, and what `recommend` would change."""
     one = understand(launch, given)
     plan = one.plan
     if plan.method == "none" and plan.k:  # nothing is drafted
@@ -244,8 +237,10 @@ def _judge(
     findings, skipped = rules.check(case, select, ignore)
     if given.hw and given.concurrency and one.not_taken:
         skipped = (*skipped, Skipped("estimate", one.not_taken, launch.file))
-    else:
-        one = _with_speeds(one, changes, estimates) if given.hw else one
+    elif given.hw and changes:
+        from advisor.lint import compare  # start-up: only with hardware given
+
+        one = one._replace(change=compare.change_for(one))
     return _Judged(one, findings, skipped)
 
 
@@ -280,7 +275,7 @@ def _continue(read: FileRead, finding: Finding) -> Finding:
 
 
 def understand(launch: Launch, given: Given) -> CheckedLaunch:
-    """What a launch means, what is known of it, and what is expected of it."""
+    """What a launch means, and what is known of it."""
     from advisor import engines  # start-up: only where a launch is judged
 
     adapter = engines.get(launch.engine)
@@ -306,17 +301,6 @@ def _own_mtp(model: str) -> bool:
     found = knowledge.llm_from_text(model)
     has = heads.head(found).has if found is not None else None
     return names.own_mtp(model) if has is None else has
-
-
-def _with_speeds(one: CheckedLaunch, changes: bool, estimates: bool) -> CheckedLaunch:
-    if not (changes or estimates):
-        return one
-    from advisor.lint import compare  # start-up: only with hardware given
-
-    return one._replace(
-        estimate=compare.drafting_estimate(one) if estimates else None,
-        change=compare.change_for(one) if changes else None,
-    )
 
 
 def _redact(finding: Finding, read: FileRead) -> Finding:

@@ -74,7 +74,7 @@ def test_files_are_judged_without_numpy_until_an_estimate_is_asked_for() -> None
         "import sys\nfrom advisor import validate\n"
         f"for path in {FILES!r}:\n"
         "    validate(path)\n"
-        "    validate(path, hw='gb10', concurrency=16, ctx=8192, estimates=False)\n"
+        "    validate(path, hw='gb10', concurrency=16, ctx=8192)\n"
         "    assert 'numpy' not in sys.modules, path\n"
         "validate(path, hw='gb10', concurrency=16, ctx=8192, changes=True)\n"
         "print('judged', 'numpy' in sys.modules)"

@@ -325,6 +325,7 @@ def judge(read: FileRead, given: Given = GIVEN) -> None:
         report_github(report),
         read.redactor.clean(fixes.diff(change)),
     ]
+    assert "an error of advisor itself" not in shown[1]  # an estimate that failed
     for text in shown[:4]:
         visible(text)
     for text in shown:

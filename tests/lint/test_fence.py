@@ -19,6 +19,8 @@ from advisor.cli.validate import validate as command
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.perf import memory
+from advisor.prediction import estimates
+from advisor.render.findings.json_out import report_json
 
 lint = importlib.import_module("advisor.lint.validate")
 
@@ -106,7 +108,7 @@ def test_the_work_does_not_grow_with_a_number_of_the_file(
     for k in (1_000, 100_000):
         calls.clear()
         text = HEADS["vllm"].replace(":2}", f":{k}}}")
-        validate(text=text, hw="h100", concurrency=512, ctx=2048, estimates=False)
+        validate(text=text, hw="h100", concurrency=512, ctx=2048)
         work.append(len(calls))
     assert 0 < work[1] == work[0] < 50
 
@@ -199,3 +201,45 @@ def test_a_named_file_without_a_launch_is_named(form: str, tmp_path: Path) -> No
     assert status == 2 and "g.yaml" in shown and "no launch" in shown
     assert run(str(bad), str(good), "--skip-unrelated")[0] == 0
     assert run(str(folder), str(good))[0] == 0  # what a folder holds need not be a launch
+
+
+# ---------------------------------------------------------------- estimates
+
+FILES = "\n".join(HEADS.values()) + f"\n{HEADS['vllm']} --tensor-parallel-size 0\n{OTHERS}"
+
+
+def estimates_in_json(monkeypatch: pytest.MonkeyPatch, fails: str = "") -> dict[str, Any]:
+    """The JSON of launches judged with a load; how often prices are asked for is counted."""
+    real: Callable[..., Any] = estimates.estimate_many
+
+    def count(cases: Any, *arguments: Any) -> Any:
+        calls.append(len(cases))
+        if any(plan.engine == fails for _, plan in cases):
+            raise ZeroDivisionError
+        return real(cases, *arguments)
+
+    calls: list[int] = []
+    monkeypatch.setattr(estimates, "estimate_many", count)
+    report = validate(text=FILES, name="a.sh", hw="h100", concurrency=4, ctx=2048)
+    assert not calls  # no finding needs one
+    return {**report_json(report), "calls": calls, "alone": report.launches}
+
+
+def test_json_prices_all_drafting_launches_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = estimates_in_json(monkeypatch)
+    assert told["calls"] == [3]
+    for shown, one in zip(told["launches"], told["alone"], strict=True):
+        assert ("estimate" in shown) == (one.estimate is not None)
+        if one.estimate is not None:
+            gain = one.estimate.output_tok_s.speedup.p50
+            assert shown["estimate"]["output_tok_s"]["speedup"]["p50"] == pytest.approx(gain)
+
+
+def test_an_estimate_that_fails_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = estimates_in_json(monkeypatch, fails="sglang")
+    assert [one["engine"] for one in told["launches"] if "estimate" in one] == [
+        "vllm",
+        "llama-server",
+    ]
+    (reason,) = (one["needs"][0] for one in told["skipped"] if "Zero" in one["needs"][0])
+    assert reason.startswith("an error of advisor itself (ZeroDivisionError in ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from advisor.domain.nouns import Engine, Finding, Method, Skipped
+from advisor.domain.nouns import Engine, Estimate, Finding, Method, Skipped
 from advisor.domain.printable import cut, printable_lines
 from advisor.lint.report import FileReport
 from advisor.render.json_out import CODE
@@ -20,12 +20,20 @@ MAX_TEXT = 10_000  # characters of one text
 
 def report_json(report: Report) -> dict[str, Any]:
     """The report as plain data: files, findings, skipped, launches."""
+    from advisor.lint.compare import drafting_estimates  # start-up: only for this format
+
+    estimates = drafting_estimates(report.launches)
+    failed = [
+        Skipped("estimate", (reason,), one.launch.file)
+        for one, reason in zip(report.launches, estimates, strict=True)
+        if isinstance(reason, str)
+    ]
     told: dict[str, Any] = redact_data(
         {
             "files": map(_FILE.json, report.files),
             "findings": map(_FINDING.json, report.findings),
-            "skipped": map(_SKIPPED.json, report.skipped),
-            "launches": map(_launch, report.launches),
+            "skipped": map(_SKIPPED.json, [*report.skipped, *failed]),
+            "launches": map(_launch, report.launches, estimates),
         },
         report,
     )
@@ -87,7 +95,7 @@ _FILE = Shape(
 _SKIPPED = Shape(Skipped, "skipped", "code needs file", listed=False, optional="file")
 
 
-def _launch(one: CheckedLaunch) -> dict[str, Any]:
+def _launch(one: CheckedLaunch, estimate: Estimate | str | None) -> dict[str, Any]:
     launch = one.launch
     told: dict[str, Any] = {
         "file": launch.file,
@@ -104,7 +112,7 @@ def _launch(one: CheckedLaunch) -> dict[str, Any]:
         "plan": one.plan.model_dump(),
         "notes": list(launch.notes),
     }
-    if (estimate := one.estimate) is not None:
+    if isinstance(estimate, Estimate):
         told["estimate"] = estimate.model_dump(exclude={"terms"})
     if one.change is not None:
         told["recommend"] = one.change.as_dict()
