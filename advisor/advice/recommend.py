@@ -40,6 +40,7 @@ from advisor.domain.nouns import (
     Interval,
     LaunchText,
     Plan,
+    Reason,
     Request,
 )
 from advisor.domain.patterns import Later
@@ -141,8 +142,12 @@ def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideA
     asked = ask_beside(facts, question.plans)
     estimates, answers = estimate_beside(question, asked, beside)
     candidates = judge_plans(question, estimates[:count])
-    found = rivals.compare(facts, candidates, beside, estimates[count:])
-    return candidates, answers._replace(beside=partial(rivals.explain, facts, found))
+
+    def explain(best: Candidate) -> Reason | None:
+        others = rivals.compare(facts, candidates, beside, estimates[count:])
+        return rivals.explain(facts, others, best)
+
+    return candidates, answers._replace(beside=explain)
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.advice import decide, resolve
-from advisor.advice.judge import PlanQuestion, judge, plans_that_fit
+from advisor.advice.judge import PlanQuestion, plans_that_fit, weigh
 from advisor.advice.plans import methods, propose
 from advisor.advice.wording import reason
 from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
@@ -72,16 +72,15 @@ def compare(
     facts: Facts, own: Sequence[Candidate], beside: Sequence[Plan], estimates: Sequence[Estimate]
 ) -> tuple[Rival, ...]:
     """The best allowed plan of each other method beside the head's candidates."""
-    goal = facts.goal or "balanced"
     heads = [c for c in own if c.estimate is not None and decide.is_allowed(c)]
-    if not heads:
+    if not heads or not beside:
         return ()
-    head = max(heads, key=lambda c: decide.goal_interval(c.estimate, goal).p50)
+    head = max(heads, key=lambda c: _price(facts, c.estimate))
     found = []
     for method in dict.fromkeys(plan.method for plan in beside):
         priced = [(p, e) for p, e in zip(beside, estimates, strict=True) if p.method == method]
-        priced.sort(key=lambda one: -decide.goal_interval(one[1], goal).p50)
-        judged = (judge(facts, plan, estimate) for plan, estimate in priced)
+        priced.sort(key=lambda one: -_price(facts, one[1]))
+        judged = (weigh(facts, plan, estimate) for plan, estimate in priced)
         best = next((c for c in judged if decide.is_allowed(c)), None)
         if best is None:
             continue
@@ -89,6 +88,10 @@ def compare(
         owners = measured_faster(facts, method) if better > MIDDLE else ()
         found.append(Rival(best, better, owners))
     return tuple(sorted(found, key=lambda rival: -rival.better))
+
+
+def _price(facts: Facts, estimate: Estimate | None) -> float:
+    return decide.goal_interval(estimate, facts.goal or "balanced").p50
 
 
 def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:
@@ -99,17 +102,13 @@ def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:
 
 def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, ...]:
     """The owners who measured the method faster than the head in most settings of this class."""
-    index = evidence.index()
     speeds: dict[tuple[object, ...], dict[str, float]] = {}
     assert facts.hardware is not None and facts.model is not None  # of plans that were priced
-    for number in _class_groups(facts.hardware.arch, facts.model.arch):
-        if (group := index.groups[number])["method"] not in (method, head):
-            continue
-        for pair in index.pairs(number):
-            if pair["metric"] in SPEEDS and pair.get("clean") and _is_near(facts, pair):
-                key = (pair["source"], *(group[name] for name in evidence.SHARED[:5]))
-                best = speeds.setdefault((*key, pair.get("concurrency")), {})
-                best[group["method"]] = max(best.get(group["method"], 0.0), float(pair["speedup"]))
+    for name in (method, head):
+        for run in _class_runs(facts.hardware.arch, facts.model.arch, name):
+            if _is_near(facts, run):
+                best = speeds.setdefault(run.setting, {})
+                best[name] = max(best.get(name, 0.0), run.speedup)
     won: dict[str, list[bool]] = {}
     for key, best in speeds.items():
         if len(best) == 2:
@@ -117,26 +116,43 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
     return tuple(sorted(owner for owner, each in won.items() if 2 * sum(each) > len(each)))
 
 
+class _Run(NamedTuple):
+    """A measured speed-up; `setting`: source, then what all methods of it are compared at."""
+
+    setting: tuple[object, ...]
+    requests: float
+    prompt: float
+    speedup: float
+
+
 @cache
-def _class_groups(card: str | None, model: str | None) -> tuple[int, ...]:
-    """The groups of measured runs on cards and with models of these architectures."""
+def _class_runs(card: str | None, model: str | None, method: str) -> tuple[_Run, ...]:
+    """What was measured of a method on cards and with models of these architectures."""
     cards, models = (knowledge.index()[name] for name in ("hardware", "llms"))
+    index = evidence.index()
     return tuple(
-        number
-        for number, group in enumerate(evidence.index().groups)
-        if cards.get(group["hardware"], {}).get("arch") == card
+        _Run(
+            (pair["source"], *(group[name] for name in evidence.SHARED[:5]), pair["concurrency"]),
+            pair["concurrency"],
+            pair.get("input_tokens") or pair.get("depth_tokens") or USUAL_PROMPT,
+            float(pair["speedup"]),
+        )
+        for number, group in enumerate(index.groups)
+        if group["method"] == method
+        and cards.get(group["hardware"], {}).get("arch") == card
         and models.get(group["model"], {}).get("arch") == model
+        for pair in index.pairs(number)
+        if pair["metric"] in SPEEDS and pair.get("clean") and pair.get("concurrency")
     )
 
 
-def _is_near(facts: Facts, pair: evidence.Pair) -> bool:
+def _is_near(facts: Facts, run: _Run) -> bool:
     """Whether a run's requests and prompts are within a factor of the question's."""
-    prompt = pair.get("input_tokens") or pair.get("depth_tokens") or USUAL_PROMPT
     sizes = (
-        (pair.get("concurrency"), facts.concurrency or 1, 2),
-        (prompt, facts.ctx_tokens or USUAL_PROMPT, 4),
+        (run.requests, facts.concurrency or 1, 2),
+        (run.prompt, facts.ctx_tokens or USUAL_PROMPT, 4),
     )
-    return all(ran and 1 / most <= ran / here <= most for ran, here, most in sizes)
+    return all(1 / most <= ran / here <= most for ran, here, most in sizes)
 
 
 def _owner(source: str) -> str:
@@ -148,16 +164,15 @@ def _owner(source: str) -> str:
 
 def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | None:
     """What else is published for the model, at which price, and how to measure it."""
-    goal = facts.goal or "balanced"
     if not rivals:
         return None
-    here = decide.goal_interval(best.estimate, goal).p50
+    here = _price(facts, best.estimate)
     parts = []
     for rival in rivals:
         plan = rival.candidate.plan
         drafter = drafters.of_plan(facts, plan)
         name = drafters.TITLES[plan.method] + (f" ({drafter.repository})" if drafter else "")
-        price = decide.goal_interval(rival.candidate.estimate, goal).p50
+        price = _price(facts, rival.candidate.estimate)
         seen = f"measured faster by {' and '.join(rival.owners) or 'nobody known'} in this class"
         parts.append(
             f"{name} k={plan.k} {price:.2f}x, faster with {100 * rival.better:.0f} %, {seen}"
