@@ -261,6 +261,10 @@ class Points:
         """Mask (N,) of the points on one of the named engines."""
         return self.once(("engine", names), lambda: mask(self.engine, ENGINES, names))
 
+    def is_arch(self, *names: str) -> Mask:
+        """Mask (N,) of the points on one of the named architectures."""
+        return self.once(("arch", names), lambda: mask(self.arch, ARCHS, names))
+
     def is_method(self, *names: str) -> Mask:
         """Mask (N,) of the points with one of the named methods."""
         return self.once(("method", names), lambda: mask(self.method, METHODS, names))

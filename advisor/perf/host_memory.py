@@ -89,7 +89,7 @@ def _free_gib(made: MemoryBill) -> float | None:
 def moved_layers(p: P.Points, speculative: Mask | bool) -> Floats:
     """Layers whose experts lie in the machine's memory in an arm (N,)."""
     told = np.where(speculative, p.host_spec, p.host_base)
-    return np.asarray(np.fmin(np.nan_to_num(told), p.moe_layers))
+    return np.asarray(np.fmin(np.fmax(told, 0.0), p.moe_layers))
 
 
 def moved_seconds(

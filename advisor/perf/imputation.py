@@ -68,7 +68,7 @@ def _fill_hardware(p: P.Points) -> dict[str, Floats]:
         return _table(table("architectures", quantity), P.ARCHS, p.arch)
 
     bw = _fill_unknown(p.bw, _table(table("classes"), P.CLASSES, p.hw_class))
-    bw = np.where(np.isnan(p.bw) & P.mask(p.arch, P.ARCHS, P.APPLE), table("classes")["apple"], bw)
+    bw = np.where(np.isnan(p.bw) & p.is_arch(*P.APPLE), table("classes")["apple"], bw)
     fp32 = _fill_unknown(p.fp32, bw * per_arch("fp32_per_bandwidth"))
     bf16 = _fill_unknown(p.bf16, fp32 * per_arch("bf16_over_fp32"))
     datacenter = p.hw_class == P.CLASSES.index("datacenter")
@@ -227,7 +227,7 @@ def _fill_load(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     fixed = p.workload == P.WORKLOADS.index("random")
     spread = _fill_unknown(p.output_spread, np.where(fixed, 0.0, of["output_spread"]))
     lost = vllm & (p.method > 0) & ~p.is_method("ngram")
-    lost &= P.mask(p.arch, P.ARCHS, ("sm_120", "sm_121"))
+    lost &= p.is_arch("sm_120", "sm_121")
     lost &= np.isnan(p.version) | (p.version <= FULL_GRAPHS_LOST)
     lost &= filled["kv_bytes"] == 1.0  # FlashInfer is the backend there for an fp8 KV cache
     # on by default, but for hybrid models in vLLM only since 0.26.0

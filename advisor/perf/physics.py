@@ -176,7 +176,7 @@ def _sampling_seconds(
     """
     drafts = np.where(speculative, tokens_per_request - 1, 0.0)
     own = drafts * p.is_method("mtp", "eagle", "eagle3", "draft_model")
-    slow = np.where(P.mask(p.arch, P.ARCHS, _SERVER_CARDS), c.sample_server_cpu, 1.0)
+    slow = np.where(p.is_arch(*_SERVER_CARDS), c.sample_server_cpu, 1.0)
     reached = (1 - _LIKELY ** (drafts + 1)) / (1 - _LIKELY)
     drawn = reached + _DRAFT_DRAW * own
     return np.asarray(at(c.sample_s, p) * slow * entries * drawn, dtype=np.float64)
@@ -206,7 +206,7 @@ def decode_seconds(
 def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> Seconds:
     """Two all-reduces per layer under tensor parallelism: a latency, and activations each."""
     # beyond one node, whatever links the GPUs inside it
-    several = (p.tp > _NODE) & P.mask(p.arch, P.ARCHS, _HGX)
+    several = (p.tp > _NODE) & p.is_arch(*_HGX)
     slow = several | P.mask(p.link, P.LINKS, ("roce", "ethernet"))
     fast = (p.link == P.LINKS.index("nvlink")) | (
         (p.link == 0) & (p.link_bw > imputation.value("pcie_most"))

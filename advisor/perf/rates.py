@@ -119,7 +119,7 @@ def _by_path(values: ByPath) -> Floats:
 
 def read_rate(p: P.Points, c: Constants) -> Floats:
     """Bytes/s at which all devices of a replica read weights, states and caches (N,)."""
-    swift = P.mask(p.arch, P.ARCHS, _WGMMA) & p.is_path(*SERVER_PATHS)
+    swift = p.is_arch(*_WGMMA) & p.is_path(*SERVER_PATHS)
     share = at(c.eta_bw, p)
     swifter = np.fmin(share * c.hbm_read, np.fmax(share, MOST_SHARE))
     return np.asarray(p.bw * p.tp * np.where(swift, swifter, share), dtype=np.float64)
@@ -135,7 +135,7 @@ def overlap(p: P.Points, read: Floats, ops: Floats) -> Floats:
     """Seconds of matrix products that read `read` seconds and compute `ops` seconds on tensor
     cores: nearly the longer one with the asynchronous copies of Hopper and B200.
     """
-    power = np.where(P.mask(p.arch, P.ARCHS, _WGMMA), OVERLAP, 2.0)
+    power = np.where(p.is_arch(*_WGMMA), OVERLAP, 2.0)
     return np.asarray((read**power + ops**power) ** (1 / power))
 
 
@@ -146,6 +146,10 @@ def soft_max(a: Floats, b: Floats) -> Floats:
 
 def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
     """Matrix rates of one device, FLOP/s, for mixer weights and for FFN or expert weights."""
+    return p.once("tensor_rates", lambda: _tensor_rates(p))
+
+
+def _tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
     fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
     int8 = np.where(p.int8 > 0, p.int8, p.bf16)
     fp4 = np.where(p.fp4 > 0, p.fp4, p.bf16)
@@ -163,7 +167,7 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
     lanes, unpack = _LANES[p.arch], _UNPACKING[p.quant_family]
     # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in
     # which MLX computes; llama.cpp computes in fp16 there.
-    apple = P.mask(p.arch, P.ARCHS, P.APPLE)
+    apple = p.is_arch(*P.APPLE)
     half = np.where(p.is_path("mlx"), p.bf16, np.fmax(p.bf16, p.fp32))
     vector = at(c.mmvq_share, p) * np.where(apple, half, p.fp32) * lanes * unpack
     return np.where(np.nan_to_num(p.tiled) > 0, _TILED_SHARE * p.fp32, vector)
@@ -178,7 +182,7 @@ def unpack_tokens(p: P.Points, c: Constants) -> Floats:
 
 def tile_overhead(p: P.Points, c: Constants) -> Floats:
     """Time of llama.cpp's tiled kernels for dense weights over that of one token."""
-    dp4a = P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR)
+    dp4a = p.is_arch(*_NO_INT8_TENSOR)
     return np.asarray(at(c.mmq_fixed, p) * np.where(dp4a, c.mmq_fixed_dp4a, 1.0))
 
 
@@ -187,10 +191,10 @@ def prompt_rate(p: P.Points, c: Constants) -> Floats:
     architecture, and never more than the device computes in 16 bits, or in 8 on NVIDIA cards that
     have kernels for it.
     """
-    nvidia = P.mask(p.arch, P.ARCHS, _NVIDIA)
+    nvidia = p.is_arch(*_NVIDIA)
     peak = np.fmax(p.bf16, p.fp32)
     rate = at(c.prompt_rate, p) * _PROMPT_SHARE[p.arch] * np.where(nvidia, p.fp32, peak)
-    amd = P.mask(p.arch, P.ARCHS, ("gfx9",))
+    amd = p.is_arch("gfx9")
     rate = np.where(amd, 1 / (1 / rate + 1 / PROMPT_MOST), rate)
     most = np.where(nvidia, np.fmax(peak, p.int8), peak)
     bounded: Floats = np.fmax(np.fmin(rate, most), LEAST_RATE)
@@ -199,12 +203,12 @@ def prompt_rate(p: P.Points, c: Constants) -> Floats:
 
 def gemm_share(p: P.Points, c: Constants) -> Floats:
     """Share of the matrix peak that matrix products reach, 0 to 1 (N,)."""
-    return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_gemm_wgmma, c.mfu_gemm)
+    return np.where(p.is_arch(*_WGMMA), c.mfu_gemm_wgmma, c.mfu_gemm)
 
 
 def attention_share(p: P.Points, c: Constants) -> Floats:
     """Share of the matrix peak that attention reaches: more with wgmma on Hopper and B200."""
-    return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
+    return np.where(p.is_arch(*_WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
 
 
 def params(p: P.Points) -> tuple[Floats, Floats, Floats]:

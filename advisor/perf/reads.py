@@ -72,11 +72,11 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Tokens) -> Seco
     a 16-bit KV cache; an fp8 cache takes FlashInfer there), SGLang's Triton kernels there, and
     vLLM's Triton kernels on Radeon cards. MLA has kernels of its own.
     """
-    archs = P.mask(p.arch, P.ARCHS, _FLASH_ATTENTION_2)
+    archs = p.is_arch(*_FLASH_ATTENTION_2)
     wide = (p.kv_bytes >= 2) & (p.quant_family != P.QUANT_FAMILIES.index("nvfp4"))
     serial = p.is_path("vllm-cuda") & archs & wide
-    serial |= p.is_path("sglang-cuda") & P.mask(p.arch, P.ARCHS, _SM12X)
-    serial |= p.is_path("vllm-other") & P.mask(p.arch, P.ARCHS, _RDNA)
+    serial |= p.is_path("sglang-cuda") & p.is_arch(*_SM12X)
+    serial |= p.is_path("vllm-other") & p.is_arch(*_RDNA)
     mla = np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), _MLA_ELEMENTS)
     serial &= (p.verify_tokens > 1) & ~mla
     return np.where(serial, context * p.global_layers * at(c.verify_serial_s, p), 0.0)

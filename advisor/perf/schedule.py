@@ -72,10 +72,8 @@ def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill
     small = np.fmin(load.prompt, load.budget)
     large = np.fmax(np.fmin(load.prompt * load.clients, load.budget), small * APART + 1)
     before = np.fmax(load.prompt - small, 0.0) / 2 + (p.input_tokens - load.prompt)
-    low, high, held = (
-        prompt_cost.prefill_seconds(p, c, tokens, before, spec, captured)
-        for tokens, captured in ((small, 0.0), (large, 0.0), (small, 1.0))
-    )
+    chunks, captured = np.stack([small, large, small]), np.array([[0.0], [0.0], [1.0]])
+    low, high, held = prompt_cost.prefill_seconds(p, c, chunks, before, spec, captured)
     # several prompts in one chunk do not attend to each other: price the slope without the longer
     # attention span
     slope = np.fmin((high - low) / (large - small), low / small)
