@@ -9,14 +9,16 @@ import sys
 from collections.abc import Collection, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TRAINING = ("jinja2", "pandas", "scipy", "sklearn")  # libraries of the laboratory's commands
 

@@ -10,30 +10,35 @@ import json
 import os
 import re
 import zlib
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipimport import ZipImportError, zipimporter
 
 from advisor.domain.nouns import AdvisorError
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 PACKED = "_data.zip"  # in the package
 
 
 def data_root() -> Path:
     """The folder that holds `knowledge/` and `models/` in a checkout."""
-    return _PACKAGE.parent
+    from pathlib import Path  # start-up: questions read by name alone
+
+    return Path(_PACKAGE).parent
 
 
 def read_data(name: str) -> bytes:
     """Return one shipped file by its path in the repository, such as "knowledge/index.json"."""
-    packed = _PACKAGE / PACKED
-    if not packed.is_file():
-        return (data_root() / name).read_bytes()
+    packed = os.path.join(_PACKAGE, PACKED)
+    if not os.path.isfile(packed):
+        with open(os.path.join(os.path.dirname(_PACKAGE), name), "rb") as stream:
+            return stream.read()
     try:
         # loaded with the interpreter, where importing `zipfile` would cost a start 7 ms
-        return zipimporter(str(packed)).get_data(name.replace("/", os.sep))
+        return zipimporter(packed).get_data(name.replace("/", os.sep))
     except (ZipImportError, ValueError, EOFError, zlib.error) as error:
         raise OSError(f"{packed} is damaged: {error}") from error
 
@@ -48,13 +53,13 @@ def models_dir() -> Path:
     return data_root() / "models"
 
 
-def user_dirs() -> tuple[Path, ...]:
+def user_dirs() -> tuple[str, ...]:
     """Folders with the user's hardware/ and llms/ files: $ADVISOR_KNOWLEDGE or by default."""
     asked = os.environ.get("ADVISOR_KNOWLEDGE")
     if asked:
-        return tuple(Path(part) for part in asked.split(os.pathsep) if part)
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) / "advisor" if base else Path.home() / ".config" / "advisor",)
+        return tuple(part for part in asked.split(os.pathsep) if part)
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return (os.path.join(base, "advisor"),)
 
 
 _HEAD = re.compile(r'\{\s*"generated":\s*"[^"\n]*",\n')

@@ -14,13 +14,15 @@ _TAG = lazy_re(r"(?<![\d.])v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?!\d)(?:\.?post(\d{
 @cache
 def release(text: str | None) -> Release | None:
     """(0, 25, 1) of "v0.25.1" and of "0.25.1rc2"; None for a build, a commit or a branch."""
-    parts = (text or "").removeprefix("v").split(".")
+    if not text:
+        return None
+    parts = text.removeprefix("v").split(".")
     if len(parts) > 1 and all(map(_is_number, parts)):
         return tuple(map(int, parts))
     from packaging.version import Version  # start-up: only for the other forms
 
     try:
-        return Version(text or "").release
+        return Version(text).release
     except ValueError:  # InvalidVersion, or a number of thousands of digits
         return None
 

@@ -143,7 +143,7 @@ def write_index(check: bool = False) -> tuple[Path, bool]:
     return path, same
 
 
-def merge_user_files(index: Index, folders: Iterable[Path]) -> Index:
+def merge_user_files(index: Index, folders: Iterable[str | Path]) -> Index:
     """A copy of the index with the user's hardware/*.yaml and llms/*.yaml; theirs win over shipped
     ones of the same id.
 
@@ -152,7 +152,7 @@ def merge_user_files(index: Index, folders: Iterable[Path]) -> Index:
     """
     merged = dict(index)
     own: dict[str, Table] = {"hardware": {}, "llms": {}}
-    places = list(folders)
+    places = [*map(Path, folders)]
     for table, entries in own.items():
         for folder in places:
             if (folder / table).is_dir():
@@ -208,7 +208,7 @@ def _check_beside(table: str, path: Path) -> list[Problem]:
     own = usable(table, [path])
     others = [
         file
-        for folder in (path.parent, *(d / table for d in user_dirs()))
+        for folder in (path.parent, *(Path(d) / table for d in user_dirs()))
         if folder.resolve() != (knowledge_dir() / table).resolve()  # those are in the index
         for file in sorted(folder.glob("*.yaml"))
     ]

@@ -7,7 +7,6 @@ What it does not know: what the tensors of a checkpoint hold that nobody describ
 from __future__ import annotations
 
 from functools import cache
-from statistics import median
 from typing import NamedTuple
 
 from advisor.domain.facts import LLM
@@ -69,6 +68,8 @@ def head(model: LLM) -> Head:
 @cache
 def measurements(model: str, engine: str | None = None) -> tuple[Measured, ...]:
     """What was measured of speculation with this model (on one engine), most pairs first."""
+    from statistics import median  # start-up: few questions ask
+
     index = evidence.index()
     gains: dict[str, dict[str, list[float]]] = {}
     for number, group in enumerate(index.groups):

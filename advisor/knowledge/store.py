@@ -9,6 +9,7 @@ never a guess in silence.
 
 from __future__ import annotations
 
+import os
 from functools import cache, lru_cache
 from typing import Any
 
@@ -50,7 +51,11 @@ def index() -> Index:
         data: Index = unseal(read_data(INDEX), INDEX, REMEDY)
     except OSError:
         raise AdvisorError(f"{INDEX} is missing: {REMEDY}") from None
-    folders = [f for f in user_dirs() if (f / "hardware").is_dir() or (f / "llms").is_dir()]
+    folders = [
+        folder
+        for folder in user_dirs()
+        if any(os.path.isdir(os.path.join(folder, table)) for table in ("hardware", "llms"))
+    ]
     if folders:
         from advisor.knowledge.build import merge_user_files  # start-up: only with own facts
 
@@ -231,18 +236,20 @@ def checkpoint(
     None where no such repository is known.
     """
     wanted = quant if isinstance(quant, str) else quant.id
-    fitting = [
+    fitting = (
         c
         for c in checkpoints(model)
         if c.quant == wanted and (not engine or not c.engines or engine in c.engines)
-    ]
-    if method == "mtp":
-        fitting = [c for c in fitting if c.keeps_mtp is not False]
-        fitting.sort(key=lambda c: c.keeps_mtp is not True)
+    )
+    if method == "none":
+        return next(fitting, None)
+    heads = method == "mtp"
     held = {name for d in drafters(model) if d.method == method for name in d.inside}
-    if held:
-        fitting.sort(key=lambda c: c.repository not in held)
-    return fitting[0] if fitting else None
+    return min(
+        (c for c in fitting if not heads or c.keeps_mtp is not False),
+        key=lambda c: (bool(held) and c.repository not in held, heads and c.keeps_mtp is not True),
+        default=None,
+    )
 
 
 def drafters(model: LLM) -> tuple[Drafter, ...]:

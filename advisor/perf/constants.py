@@ -44,7 +44,7 @@ def constant(default: float | ByPath, status: str, log_sd: float = 0.0) -> Any:
     return dataclasses.field(default=default, metadata={"of": Provenance(status, log_sd)})
 
 
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class Constants:
     """Units: `_s` seconds, `eta`/`mfu`/`share` fractions of a peak, the rest pure numbers."""
 
@@ -258,6 +258,13 @@ class Constants:
     # -- kernel paths, for a fit: multipliers on the part of a verify step beyond a plain step
     # multiplier on what a verify step costs beyond a baseline step, for a fit
     verify_scale: ByPath = constant(by_path(1.0), "assumed", 0.15)
+
+    def __init__(self, **changes: float | ByPath) -> None:
+        """The defaults but for some. Raises TypeError for an unknown name."""
+        # a generated one takes longer to compile than an answer's whole pricing
+        if unknown := sorted(changes.keys() - PROVENANCE.keys()):
+            raise TypeError(f"no constant {', '.join(unknown)}")
+        self.__dict__.update(changes)
 
 
 MOST_SHARE = sourced(0.98, "share", "own choice: a fitted share stays below all of it", "chosen")
