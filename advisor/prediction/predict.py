@@ -8,7 +8,7 @@ what a queue, the user's own runs and documented losses add. A question (estimat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +17,19 @@ from advisor.domain.nouns import Basis, Goal
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, schedule
 from advisor.perf.arrays import Floats, Mask
-from advisor.perf.encoding.own_cases import RunCases
 from advisor.perf.regimes.setting import Setting
 from advisor.prediction import acceptance as acc
-from advisor.prediction import calibrated, documented, intervals, neighbours, own_runs, step_terms
+from advisor.prediction import documented, intervals, neighbours, step_terms
 from advisor.prediction.artefact import load
-from advisor.prediction.calibrated import Priced
 from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
 from advisor.prediction.intervals import Predicted, chance, measured_gain, posterior
 from advisor.prediction.model import Model, Raw, prepare
 from advisor.prediction.spread import REASONS, count_imputed
 from advisor.prediction.threads import one_thread, within
+
+if TYPE_CHECKING:
+    from advisor.perf.encoding.own_cases import RunCases
+    from advisor.prediction import calibrated
 
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
 PIECE = 32768  # points computed at once in a large table
@@ -217,8 +219,10 @@ def as_one_story(
     more, told = np.zeros(count), np.zeros(count)
     levels: Mapping[str, calibrated.Level] = {}
     if own is not None:
+        from advisor.prediction import calibrated  # start-up: only with own runs
+
         crowded = np.asarray(terms["requests_verify"] < terms["requests_base"])
-        computed = Priced(whole.take(priced), full, found, baselines, crowded)
+        computed = calibrated.Priced(whole.take(priced), full, found, baselines, crowded)
         made, rows = calibrated.with_own_runs(own, computed, model), slice(0, count)
         found, baselines, more, told = made.found, made.baselines, made.tokens, made.told
         levels, full, belief = made.levels, full.take(rows), belief.take(rows)
@@ -242,9 +246,11 @@ def expected_moves(
     metric (N, N): entry (i, j) is the standard deviation of the move of point i by an A/B of point
     j, with its sign.
     """
+    from advisor.prediction import calibrated, own_runs  # start-up: only with own runs
+
     whole = arrays.concat([points, *((own.points,) if own is not None else ())])
     every, full, _, _ = all_metrics(whole, model)
-    computed = Priced(whole, full, every, {}, np.zeros(len(whole), dtype=bool))
+    computed = calibrated.Priced(whole, full, every, {}, np.zeros(len(whole), dtype=bool))
     seen = calibrated.observe(own, computed, 0) if own is not None else None
     return own_runs.expected_moves(computed.take(slice(0, len(points))).places(metric), seen)
 
