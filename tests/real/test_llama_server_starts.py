@@ -164,7 +164,7 @@ def test_an_emitted_compose_file_starts_that_server(
     try:
         docker = places.find_docker()
     except places.Absent as absent:
-        record_property("way", f"command line run directly ({absent})")
+        record_property("way", places.say_direct("docker", absent))
         run_directly(
             next(one for one in launches if one.flag("--spec-type")), server, model, tmp_path
         )
@@ -206,7 +206,7 @@ def test_an_emitted_unit_starts_that_server(
             record_property("way", f"systemctl start, systemd {manager.version}")
             start_unit(manager, name, launch)
     except places.Absent as absent:
-        record_property("way", f"command line run directly ({absent})")
+        record_property("way", places.say_direct("systemd", absent))
         run_directly(launch, server, model, tmp_path)
 
 
