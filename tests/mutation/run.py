@@ -1,9 +1,9 @@
-"""Mutation score of the code that must not be wrong in silence: a sample of mutmut's mutants of
-each room against the tests of that room.
+"""Mutation score: a sample of mutants of each room of the package against the tests of that room,
+goldens not among them.
 
 Works in a copy of the repository, so that nothing of it changes. A mutant that no test notices is
-named in the result. Module-level values are no mutants: mutmut changes functions only, and leaves
-decorated ones alone, for which reason the rules lose their decorator in the copy.
+named in the result. mutmut changes functions only, and leaves decorated ones alone: the rules lose
+their decorator in the copy, and the numbers of modules (weights, thresholds) are doubled here.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-FLOOR = 0.85  # of the mutants tried, in each room
+FLOOR = 0.85  # of the mutants tried, in each room of which so many were tried, and in all
+ENOUGH = 50
+NUMBERS = 4  # every so manyth mutant is a number of a module
 FINDINGS = "tests/rulebook/test_findings.py"
 
 
@@ -79,6 +82,26 @@ ROOMS = {
         (FINDINGS, "tests/rulebook/test_effects.py", "tests/rulebook/test_regime_rules.py"),
     ),
     "rules SD5": Room(("advisor/rules/sd5/*.py",), (FINDINGS,)),
+    "domain": Room(("advisor/domain/*.py",), ("tests/domain",)),
+    "engines": Room(("advisor/engines/**/*.py",), ("tests/engines",)),
+    "knowledge": Room(("advisor/knowledge/*.py",), ("tests/knowledge",)),
+    "perf": Room(("advisor/perf/**/*.py",), ("tests/perf",)),
+    "prediction": Room(("advisor/prediction/*.py",), ("tests/prediction",)),
+    "readers": Room(
+        ("advisor/readers/*.py", "advisor/readers/forms/*.py", "advisor/readers/syntax/*.py"),
+        ("tests/readers/test_*.py", "tests/lint"),
+    ),
+    "results": Room(("advisor/readers/results/**/*.py",), ("tests/readers/results",)),
+    "advice": Room(
+        ("advisor/advice/*.py", "advisor/advice/explain/*.py", "advisor/advice/plans/*.py"),
+        ("tests/advice/test_*.py",),
+    ),
+    "own runs": Room(("advisor/advice/own_runs/*.py",), ("tests/readers/results",)),
+    "explore": Room(("advisor/advice/explore/*.py",), ("tests/advice/explore",)),
+    "lint": Room(("advisor/lint/*.py",), ("tests/lint",)),
+    "render": Room(("advisor/render/**/*.py",), ("tests/render", "tests/lint/test_validate.py")),
+    "cli": Room(("advisor/cli/**/*.py",), ("tests/cli",)),
+    "lab": Room(("advisor/lab/**/*.py",), ("tests/lab", "tests/readers/results/test_bench_run.py")),
 }
 COPIED = ("knowledge", "models", "docs", "examples", "README.md", ".ci", "CHANGELOG.md")
 TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
@@ -103,17 +126,26 @@ class Score(NamedTuple):
         return self.noticed / self.tried if self.tried else 0.0
 
 
+def files(patterns: Sequence[str], root: Path = ROOT) -> list[Path]:
+    """What the patterns name below the root, in a fixed order."""
+    return sorted({path for pattern in patterns for path in root.glob(pattern)})
+
+
+def test_files(room: Room) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in files(room.tests)]
+
+
 def config(room: Room) -> str:
     return "\n".join(
         [
             "",
             "[tool.mutmut]",
             'source_paths = ["advisor"]',
-            f"only_mutate = {json.dumps(room.modules)}",
+            f"only_mutate = {json.dumps([str(p.relative_to(ROOT)) for p in files(room.modules)])}",
             f"also_copy = {json.dumps(COPIED)}",
             'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", '
             '"not slow"]',
-            f"pytest_add_cli_args_test_selection = {json.dumps(room.tests)}",
+            f"pytest_add_cli_args_test_selection = {json.dumps(test_files(room))}",
             "use_setproctitle = false",
             "",
         ]
@@ -161,6 +193,65 @@ def exits(folder: Path) -> dict[str, int | None]:
     return found
 
 
+class Number(NamedTuple):
+    """A number of a module, outside its functions: where it stands in the copy."""
+
+    path: Path
+    line: int
+    start: int  # bytes of the line
+    end: int
+
+    def mutate(self) -> str:
+        """Write its double, 1 for a 0; the mutant's name."""
+        lines = self.path.read_bytes().split(b"\n")
+        line = lines[self.line - 1]
+        old = line[self.start : self.end].decode()
+        new = repr(2 * ast.literal_eval(old) or 1)
+        lines[self.line - 1] = line[: self.start] + new.encode() + line[self.end :]
+        self.path.write_bytes(b"\n".join(lines))
+        return f"{'/'.join(self.path.parts[-3:])}:{self.line}: {old} -> {new}"
+
+
+def numbers(folder: Path, room: Room) -> list[Number]:
+    """Every number that a module of the room names, or gives a class's field."""
+    found = []
+    for path in files(room.modules, folder):
+        for top in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(top, ast.Assign | ast.AnnAssign) or top.value is None:
+                continue
+            found += [
+                Number(path, node.lineno, node.col_offset, node.end_col_offset or 0)
+                for node in ast.walk(top.value)
+                if isinstance(node, ast.Constant) and type(node.value) in (int, float)
+            ]
+    return found
+
+
+def is_noticed(folder: Path, room: Room) -> bool:
+    """Whether a test of the room fails in the copy as it is."""
+    words = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:xdist", "-q", "-x"]
+    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder)}
+    words += ["-m", "not slow", *test_files(room)]
+    done = subprocess.run(words, cwd=folder, capture_output=True, env=env, check=False)
+    return done.returncode != 0
+
+
+def living_numbers(folder: Path, room: Room, sample: int, seed: int) -> tuple[int, list[str]]:
+    """How many numbers of the room were doubled, and those that no test noticed."""
+    listed = numbers(folder, room)
+    if listed and is_noticed(folder, room):
+        raise LookupError(f"{room.tests}: a test fails in a copy where nothing is changed")
+    chosen = random.Random(seed).sample(listed, min(sample, len(listed)))
+    alive = []
+    for number in chosen:
+        before = number.path.read_bytes()
+        name = number.mutate()
+        if not is_noticed(folder, room):
+            alive.append(name)
+        number.path.write_bytes(before)
+    return len(chosen), alive
+
+
 def log_end(folder: Path) -> str:
     """The last that mutmut said."""
     return (folder / "mutmut.log").read_text(errors="replace")[-2_000:]
@@ -180,26 +271,27 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
             out.write(config(room))
         mutmut(folder, ["made.first"], seconds)  # makes them, and learns which test reaches which
         names = sorted(exits(folder))
-        if not names:
-            raise SystemExit(f"{name}: no mutants were made\n{log_end(folder)}")
         chosen = random.Random(seed).sample(names, min(sample or len(names), len(names)))
         mutmut(folder, chosen, seconds)
         codes = {key: code for key, code in exits(folder).items() if code is not None}
         if not codes:
-            raise SystemExit(f"{name}: no mutant was tried\n{log_end(folder)}")
-        alive = tuple(sorted(key for key, code in codes.items() if code in ALIVE))
+            raise LookupError(f"{name}: no mutant was tried\n{log_end(folder)}")
+        alive = sorted(key for key, code in codes.items() if code in ALIVE)
         slow = sum(code in TIMED_OUT for code in codes.values())
+        doubled, unseen = living_numbers(folder, room, -(-len(chosen) // NUMBERS), seed)
+        alive += unseen
         today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-        tried = len(codes)
-        return Score(name, today, seed, len(names), tried, tried - len(alive), slow, alive)
+        tried = len(codes) + doubled
+        return Score(name, today, seed, len(names), tried, tried - len(alive), slow, tuple(alive))
 
 
 HEAD = f"""# Mutation score
 
-Written by `.ci/mutation`; do not edit. mutmut changes one place of a function at a time, and the
-tests of its room (`ROOMS` in `tests/mutation/run.py`) run until one fails. A mutant that no test
-reaches counts as not noticed, one that is stopped for its time as noticed. Each room is a sample of
-its own, drawn with the seed; the floor is {FLOOR:.0%} in each.
+Written by `.ci/mutation`; do not edit. mutmut changes one place of a function at a time, numbers of
+modules are doubled, and the tests of the room (`ROOMS` in `tests/mutation/run.py`) run until one
+fails. A mutant that no test reaches counts as not noticed, one that is stopped for its time as
+noticed. Each room is a sample of its own, drawn with the seed; the floor is {FLOOR:.0%} in all, and
+in each room of which {ENOUGH} were tried.
 
 | room | date | seed | mutants | tried | noticed | of these by time | share |
 |---|---|---|---|---|---|---|---|
@@ -230,7 +322,7 @@ def read_page(text: str) -> dict[str, Score]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--sample", type=int, default=200, help="mutants of a room; 0: every one")
+    parser.add_argument("--sample", type=int, default=400, help="mutants in all; 0: every one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--minutes", type=float, default=600.0, help="at most, for all rooms")
@@ -241,17 +333,26 @@ def main() -> int:
     rooms = {k: v for k, v in ROOMS.items() if any(one in k for one in options.only)}
     before = options.out.read_text(encoding="utf-8") if options.out and options.out.exists() else ""
     scores = read_page(before)
+    tried: list[Score] = []
     for name, room in rooms.items():
         seconds = options.minutes * 60 / len(rooms)
-        scores[name] = measure(name, room, options.sample, options.seed, seconds)
-        print(f"{name}: {scores[name].share:.1%} of {scores[name].tried} noticed", flush=True)
+        try:
+            score = measure(name, room, -(-options.sample // len(rooms)), options.seed, seconds)
+        except LookupError as error:
+            print(error, file=sys.stderr)
+            continue
+        tried.append(score)
+        scores[name] = score
+        print(f"{name}: {score.share:.1%} of {score.tried} noticed", flush=True)
         if options.out:  # after each room, so that a night that ends early leaves what it has
             kept = [scores[room] for room in ROOMS if room in scores]
             options.out.write_text(page(kept), encoding="utf-8")
-    low = [name for name in rooms if scores[name].share < FLOOR]
+    low = [score.room for score in tried if score.share < FLOOR and score.tried >= ENOUGH]
+    if sum(score.noticed for score in tried) < FLOOR * sum(score.tried for score in tried):
+        low.append("all together")
     if low:
         print(f"below {FLOOR:.0%}: {', '.join(low)}", file=sys.stderr)
-    return int(bool(low))
+    return int(bool(low) or len(tried) < len(rooms))
 
 
 if __name__ == "__main__":

@@ -153,9 +153,14 @@ def test_users_within_is_where_the_probability_crosses() -> None:
     assert all(one.likely is None and one.p is None for one in tight)
 
 
-@pytest.mark.parametrize("limits", ["tpot=50ms", "tpot=5s", "tpot=50ms,ttft=2s", "ttft=50s"])
 @pytest.mark.parametrize(
-    ("hardware", "gpus", "engine"), [("h100", 1, "vllm"), ("h200", 8, "vllm"), ("rtx3090", 2, "")]
+    ("hardware", "gpus", "engine", "limits"),
+    [
+        ("h100", 1, "vllm", "tpot=50ms,ttft=2s"),
+        ("h100", 1, "vllm", "tpot=5s"),
+        ("h200", 8, "vllm", "ttft=50s"),
+        ("rtx3090", 2, "", "tpot=50ms"),
+    ],
 )
 def test_users_are_those_that_are_served(
     hardware: str, gpus: int, engine: str, limits: str
@@ -164,7 +169,7 @@ def test_users_are_those_that_are_served(
     others is asked about. As many slots as are given bound every arm.
     """
     asked = Request(hardware=hardware, gpus=gpus, model="qwen3.6-35b-a3b", engine=engine or None)
-    found = users_within(asked, objectives(limits), [0, 1, 3, 5])
+    found = users_within(asked, objectives(limits), [0, 1, 3])
     assert {one.k for one in found} >= {0, 1}
     for one in found:
         for count, bound in ((one.likely, one.likely_bound), (one.sure, one.sure_bound)):
