@@ -61,7 +61,7 @@ ROOMS = {
     ),
     "secrets": Room(("advisor/readers/secrets.py",), ("tests/readers/test_secrets.py",)),
     "rules kit": Room(
-        ("advisor/rules/kit/*.py",),
+        ("advisor/rules/kit/*.py", "advisor/rules/[!_]*.py"),
         (
             "tests/rulebook/test_kit_numbers.py",
             "tests/rulebook/test_kit_json.py",
@@ -93,7 +93,7 @@ ROOMS = {
     ),
     "results": Room(("advisor/readers/results/**/*.py",), ("tests/readers/results",)),
     "advice": Room(
-        ("advisor/advice/*.py", "advisor/advice/explain/*.py", "advisor/advice/plans/*.py"),
+        ("advisor/advice/*.py", "advisor/advice/[!eo]*/*.py", "advisor/advice/explain/*.py"),
         ("tests/advice/test_*.py",),
     ),
     "own runs": Room(("advisor/advice/own_runs/*.py",), ("tests/readers/results",)),
