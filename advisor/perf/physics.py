@@ -18,11 +18,12 @@ import numpy as np
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
-from advisor.perf import host_memory, imputation, kernels, rates
+from advisor.perf import host_memory, kernels, rates
 from advisor.perf.arrays import Floats, Mask, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
 from advisor.perf.kernels import SMALL_BATCH_PATHS
+from advisor.perf.links import link_seconds
 from advisor.perf.rates import at, overlap, params, tensor_rates
 from advisor.perf.reads import attention_seconds, reached_experts, serial_attention_seconds, union
 
@@ -36,8 +37,6 @@ __all__ = [
 ]
 
 
-_NODE = sourced(8, "GPUs", "NVIDIA HGX A100, H100 and H200: eight GPUs on one NVSwitch", "read")
-_HGX = ("sm_80", "sm_90")
 _SERVER_CARDS = ("sm_80", "sm_90", "sm_100")  # which stand beside server processors
 _LIKELY = sourced(
     0.7, "share", "Usual acceptance of a draft; drafts are sampled up to the first miss", "assumed"
@@ -201,17 +200,3 @@ def decode_seconds(
         + np.fmax(walk - terms.attention, 0)
         + draft_seconds(points, constants, batch, context)
     )
-
-
-def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> Seconds:
-    """Two all-reduces per layer under tensor parallelism: a latency, and activations each."""
-    # beyond one node, whatever links the GPUs inside it
-    several = (p.tp > _NODE) & p.is_arch(*_HGX)
-    slow = several | P.mask(p.link, P.LINKS, ("roce", "ethernet"))
-    fast = (p.link == P.LINKS.index("nvlink")) | (
-        (p.link == 0) & (p.link_bw > imputation.value("pcie_most"))
-    )
-    latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
-    # 16 bit activations, ring: about twice the size over each link
-    volume = 2 * tokens * p.hidden * 2 / p.link_bw
-    return np.where(p.tp > 1, 2 * layers * (latency + volume), 0.0)

@@ -15,7 +15,7 @@ from advisor.perf import host_memory
 from advisor.perf.arrays import Floats, Mask, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.physics import link_seconds
+from advisor.perf.links import link_seconds
 from advisor.perf.rates import (
     PROMPT_EXPERTS,
     at,

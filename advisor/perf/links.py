@@ -1,0 +1,90 @@
+"""What ranks wait for each other: the all-reduces of tensor parallelism, by kind of link, ranks and
+size. Seconds, (N,), points filled, as in `physics`.
+
+A small message costs a latency; a larger one goes by the kernel that moves less, with a latency of
+its own. What it does not know: processors with two sockets, and cards that share a PCIe switch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from advisor.domain.sourced import sourced
+from advisor.perf import arrays as P
+from advisor.perf import imputation
+from advisor.perf.arrays import Floats, Mask, Seconds, Tokens
+from advisor.perf.constants import Constants
+from advisor.perf.rates import SERVER_PATHS
+
+_NODE = sourced(8, "GPUs", "NVIDIA HGX A100, H100 and H200: eight GPUs on one NVSwitch", "read")
+_HGX = ("sm_80", "sm_90")
+_NVIDIA = tuple(word for word in P.ARCHS if word.startswith("sm_")) + ("unknown",)
+KINDS = ("nvlink", "nvlink5", "pcie4", "pcie5", "host", "network")
+# GB/s a direction of the card on which each kind was measured
+_STATED = sourced(
+    {"nvlink": 450, "nvlink5": 900, "pcie4": 32, "pcie5": 64, "host": 64, "network": 25},
+    "GB/s",
+    "H100, B200, L40S, RTX PRO 6000 (knowledge/hardware); ConnectX-7 of a GB10",
+    "read",
+)
+_TWO_LINES = sourced(
+    {  # us, us a MB of the kernel for small messages; us, us a MB of the other one; 2, 4, 8 ranks
+        "nvlink": ((4.2, 4.3, 40, 3.6), (4.6, 11.8, 8.4, 5.0), (5.0, 23.8, 10.2, 4.6)),
+        "nvlink5": ((6.3, 7.7, 29, 1.9), (6.3, 16.4, 18.8, 2.5), (6.4, 53.5, 19.4, 2.6)),
+        "pcie4": ((5.2, 113, 5.7, 49), (12, 380, 12, 380), (20, 705, 20, 705)),
+        "pcie5": ((4.2, 50, 4.2, 26.5), (11, 149, 47, 50), (25, 198, 93, 62)),
+        "host": ((18, 69, 18, 69), (18, 149, 47, 69), (25, 198, 93, 69)),
+        "network": ((60, 50, 60, 50), (60, 75, 60, 75), (60, 88, 60, 88)),
+    },
+    "us and us/MB",
+    "Lines through the measured all-reduces of tests/perf/all_reduces.csv (aiconfigurator "
+    "095f58a), within 1.4 of each from 128 to 67 M elements; host: RTX PRO 6000 without peer "
+    "access at two ranks; network: at most 72 us between two GB10 (kubis.ai, Gemma 4 26B on one and two), and "
+    "the bytes of a ring",
+    "derived",
+)
+_LINES = np.array([[np.array(row) * 1e-6 for row in _TWO_LINES[kind]] for kind in KINDS])
+_REFERENCE = np.array([_STATED[kind] * 1e9 for kind in KINDS])
+
+
+def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> Seconds:
+    """Two all-reduces of the activations per layer under tensor parallelism."""
+    if not (p.tp > 1).any():
+        return np.zeros(len(p.tp))
+    # beyond one node, whatever links the GPUs inside it
+    beyond = (p.tp > _NODE) & P.mask(p.arch, P.ARCHS, _HGX)
+    beyond = beyond | P.mask(p.link, P.LINKS, ("ethernet",))
+    slow = beyond | P.mask(p.link, P.LINKS, ("roce",))
+    fast = (p.link == P.LINKS.index("nvlink")) | (
+        (p.link == 0) & (p.link_bw > imputation.value("pcie_most"))
+    )
+    size = tokens * p.hidden * 2  # bytes, activations of 16 bits
+    # neither kernels of another vendor nor several boards are in the measured tables
+    known = p.is_path(*SERVER_PATHS) & P.mask(p.arch, P.ARCHS, _NVIDIA) & ~beyond
+    latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
+    other = latency + 2 * size / p.link_bw  # a ring: about twice the size over each link
+    one = np.where(known, all_reduce_seconds(p, _kind(p, slow, fast), size), other)
+    return np.where(p.tp > 1, 2 * layers * one, 0.0)
+
+
+def _kind(p: P.Points, slow: Mask, fast: Mask) -> P.Ints:
+    """The kind of link of each point, as a place in KINDS."""
+    geforce = P.mask(p.hw_class, P.CLASSES, ("consumer", "laptop"))  # no peer access over PCIe
+    newer = p.link_bw > _REFERENCE[KINDS.index("pcie4")]
+    pcie = np.where(geforce, KINDS.index("host"), np.where(newer, 3, 2))
+    inside = np.where(fast, np.where(P.mask(p.arch, P.ARCHS, ("sm_100",)), 1, 0), pcie)
+    return np.where(slow, KINDS.index("network"), inside)
+
+
+def all_reduce_seconds(p: P.Points, kind: P.Ints, size: Floats) -> Seconds:
+    """One all-reduce of `size` bytes: the quicker one of two kernels, each a latency and a rate
+    that goes with the card's own link. Between the measured ranks in the logarithm.
+    """
+    place = np.log2(np.clip(p.tp, 2, 8)) - 1
+    low = np.floor(place).astype(int)
+    above = (place - low)[:, None]
+    lines = _LINES[kind, low] * (1 - above) + _LINES[kind, np.fmin(low + 1, 2)] * above
+    reached = imputation.value("link_share") * _REFERENCE[kind]
+    scaled = size * 1e-6 * reached / p.link_bw
+    first, second = (lines[:, i] + lines[:, i + 1] * scaled for i in (0, 2))
+    return np.asarray(np.fmin(first, second))
