@@ -100,8 +100,8 @@ def answer(request: Request, machine: Machine | None = None, what_if: bool = Tru
     question = candidate_plans(facts)
     candidates, answers = judge_question(question)
     advice = advise(request, question.facts, candidates, answers, what_if)
-    best, decision = advice.estimate, advice.decision
-    slots = decide.common_slots(question.facts, decision, advice.decided_by, best)
+    best = advice.estimate if advice.candidate is not None else None
+    slots = decide.common_slots(question.facts, advice.decision, advice.decided_by, best)
     if slots is None:
         return Answered(advice, question, candidates)
     alike = answer(request.model_copy(update={"max_num_seqs": slots}), machine, what_if)
@@ -191,6 +191,7 @@ def advise(
     verdict = decide.decide(facts, candidates)
     base = verdict.candidates[0]
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
+    base = _price_base(facts, base) if best is None else base
     if best is not None and verdict.decision == "on":
         best = with_schedule(facts, verdict.candidates, best, answers)
     running = best if best is not None and verdict.decision == "on" else base
@@ -219,7 +220,7 @@ def advise(
         plan=running.plan,
         candidate=best.plan if best is not None else None,
         plan_off=base.plan,
-        estimate=best.estimate if best is not None else None,
+        estimate=(best or base).estimate,
         gain=gain_of(facts, best),
         decided_by=verdict.rule,
         findings=reasons.strongest(tuple({(f.code, f.message): f for f in both}.values())),
@@ -234,7 +235,7 @@ def advise(
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
         objective=objectives.objective(
             request,
-            (best or _price_base(facts, base)).estimate,
+            (best or base).estimate,
             verdict.decision,
             drafts=best is not None,
         ),
@@ -242,10 +243,8 @@ def advise(
 
 
 def _price_base(facts: Facts, base: Candidate) -> Candidate:
-    """The plan without speculation with what is expected of it, where a question has limits."""
-    if base.estimate is not None or facts.request is None:
-        return base
-    if facts.request.max_tpot_ms is None and facts.request.max_ttft_ms is None:
+    """The plan without speculation with what is expected of it, where a step can be priced."""
+    if facts.hardware is None or facts.hardware.memory_bandwidth_gb_s is None:
         return base
     return base.model_copy(update={"estimate": estimate_plans(facts, [base.plan])[0]})
 

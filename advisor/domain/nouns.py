@@ -306,7 +306,7 @@ class Advice(Frozen):
     plan: Plan
     candidate: Plan | None = None  # the best speculative plan, which `estimate` describes
     plan_off: Plan | None = None  # the plan without speculation, of `launch_off`
-    estimate: Estimate | None = None
+    estimate: Estimate | None = None  # of `plan_off` where nothing can draft
     gain: Interval | None = None  # speed-up of the candidate for the goal
     # estimate, unsure, rule, objective, one_token, no_method, unknown_hardware, unseen_head,
     # unpriced, unlisted

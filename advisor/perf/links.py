@@ -39,8 +39,8 @@ _TWO_LINES = sourced(
     "us and us/MB",
     "Lines through the measured all-reduces of tests/perf/all_reduces.csv (aiconfigurator "
     "095f58a), within 1.4 of each from 128 to 67 M elements; host: RTX PRO 6000 without peer "
-    "access at two ranks; network: at most 72 us between two GB10 (kubis.ai, Gemma 4 26B on one and two), and "
-    "the bytes of a ring",
+    "access at two ranks; network: at most 72 us between two GB10 (kubis.ai, Gemma 4 26B on one "
+    "and two), and the bytes of a ring",
     "derived",
 )
 _LINES = np.array([[np.array(row) * 1e-6 for row in _TWO_LINES[kind]] for kind in KINDS])

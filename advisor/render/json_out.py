@@ -193,7 +193,7 @@ ANSWER = Shape(
         "cost_per_million": "output tokens, without speculation and with it; null: no price",
         "gain": "speed-up for the goal; null where it is not predictable, as is then p_gain",
         "plan": "what to run; without speculation: method none, k 0",
-        "estimate": "describes the plan in `candidate`",
+        "estimate": "describes the plan in `candidate`, or in `plan_off` where there is none",
         "candidate": "the best speculative plan, null where none can run",
         "drafter": "the published drafter of the plan in `candidate`",
         "launch_off": "the same without speculation",

@@ -15,6 +15,7 @@ from advisor.advice.plans.checkpoints import own_name
 from advisor.advice.plans.placement import layout_words
 from advisor.domain.nouns import (
     Advice,
+    Estimate,
     Interval,
     MetricEstimate,
     Plan,
@@ -222,15 +223,16 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
     it lies.
     """
     estimate, plan = advice.estimate, advice.candidate
-    if estimate is None or plan is None:
+    if estimate is None:
         return []
+    if plan is None:
+        told = (f"{name} {levels(metric, unit)[0]}" for name, metric, unit in _metrics(estimate))
+        price = advice.cost_per_million[0] if advice.cost_per_million else None
+        cost = f"; per million output tokens: {number(price)}" if price is not None else ""
+        return paper.wrap(f"80 % intervals: {', '.join(told)}{cost}")
     run = f"with k = {plan.k}" if advice.decision != "off" else f"k = {plan.k}, if it ran"
     rows = [("80 % intervals", "speed-up", "without", run)]
-    for name, metric, unit in (
-        ("output tok/s", estimate.output_tok_s, ""),
-        ("TPOT", estimate.tpot_ms, " ms"),
-        ("TTFT", estimate.ttft_ms, " ms"),
-    ):
+    for name, metric, unit in _metrics(estimate):
         rows.append((name, gain_words(metric), *levels(metric, unit)))
     if paper.width < _TABLE_WIDTH:
         lines = paper.wrap("Speed-up with its 80 % interval, without -> with:")
@@ -247,6 +249,14 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
         load = f"{number(row.concurrency or 1)} x {number(row.input_tokens or 0)} tokens"
         lines += paper.wrap(f"TTFT measured here: {times(row.speedup)} ({load}, k={row.k})", "  ")
     return lines
+
+
+def _metrics(estimate: Estimate) -> tuple[tuple[str, MetricEstimate, str], ...]:
+    return (
+        ("output tok/s", estimate.output_tok_s, ""),
+        ("TPOT", estimate.tpot_ms, " ms"),
+        ("TTFT", estimate.ttft_ms, " ms"),
+    )
 
 
 def gain_words(metric: MetricEstimate) -> str:

@@ -38,7 +38,7 @@ def verdict(advice: Advice) -> str:
             f"Likely a {lean}: {whole_percent(gain.p50)} in TPOT ({span(gain)}), experts in system "
             "memory: gains and losses were measured."
         )
-    if estimate is None:
+    if estimate is None or advice.candidate is None:
         return _unknown_launch(advice) if advice.decision == "measure" else NO_GAIN
     if gain is None:
         return _first_token(advice, estimate)

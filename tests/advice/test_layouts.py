@@ -4,6 +4,8 @@ GPUs are never slower, and llama.cpp's layers at the bandwidth of one card.
 
 from __future__ import annotations
 
+import json
+import re
 from functools import cache
 from typing import Any
 
@@ -15,6 +17,8 @@ from advisor.domain.nouns import Advice, AdvisorError, Plan
 from advisor.domain.question import Request
 from advisor.perf.encoding.encode_plans import ranks
 from advisor.prediction.estimates import estimate
+from advisor.render.json_out import advice_json_text
+from advisor.render.text import advice_text
 
 QUESTIONS = [
     {"hardware": hardware, "model": model, "quant": "fp8", "engine": engine, "concurrency": load}
@@ -141,3 +145,35 @@ def test_split_by_tensor_reads_with_all_cards() -> None:
     assert (ranks(facts, layer), ranks(facts, tensor)) == (1, 2)
     assert ranks(facts, tensor.model_copy(update={"tp": 1})) == 2
     assert ranks(facts, layer.model_copy(update={"engine": "vllm"})) == 2
+
+
+# ---------------------------------------------------------------- nothing can draft
+
+UNDRAFTED = [
+    {"hardware": "h100-sxm", "model": "phi-4", "concurrency": 64},
+    {"hardware": "mi300x", "model": "phi-4", "concurrency": 8, "goal": "tpot"},
+    {"hardware": "h100-sxm", "model": "mistral-7b", "concurrency": 16, "engine": "sglang"},
+    {"hardware": "rtx4090", "model": "phi-4", "engine": "llama-server"},
+]
+
+
+@pytest.mark.parametrize("asked", UNDRAFTED, ids=lambda q: f"{q['hardware']}-{q['model']}")
+def test_what_cannot_draft_has_a_speed_and_a_layout(asked: dict[str, Any]) -> None:
+    fewer = 0.0
+    for gpus in (1, 2, 4):
+        advice = _ask(**asked, gpus=gpus)
+        assert advice.candidate is None and advice.gain is None and advice.estimate is not None
+        level = advice.estimate.output_tok_s.baseline
+        assert level is not None and level >= 0.99 * fewer
+        fewer = level if asked.get("goal") != "tpot" else fewer
+        text = advice_text(advice, explain=True)
+        assert re.search(r"output tok/s [\d,.]+ \([\d,.]+-[\d,.]+\), TPOT [\d.,]+ ms", text)
+        assert "No speculative method is known" in text and "1.00x" not in text
+    answer = json.loads(advice_json_text(advice))
+    assert answer["estimate"]["tpot_ms"]["baseline"] == advice.estimate.tpot_ms.baseline
+    assert answer["candidate"] is None and answer["gain"] is None
+
+
+def test_an_accelerator_without_a_bandwidth_has_no_speed() -> None:
+    advice = _ask(hardware="unknown", model="phi-4", concurrency=8)
+    assert advice.estimate is None and "output tok/s" not in advice_text(advice)

@@ -87,7 +87,8 @@ def _entry(cell: Cell) -> dict[str, Any]:
     advice = cell.advice
     if advice is None:
         return {"word": "does not run", "tone": "", "gain": "", "link": "", "why": cell.problem}
-    gain = advice.estimate.output_tok_s.speedup.p50 if advice.estimate is not None else None
+    drafts = advice.estimate if advice.candidate is not None else None
+    gain = drafts.output_tok_s.speedup.p50 if drafts is not None else None
     k = f"k = {advice.plan.k}" if advice.decision == "on" else ""
     return {
         "word": {"on": k, "off": "off", "measure": "measure"}[advice.decision],

@@ -124,7 +124,7 @@ def metrics(advice: Advice) -> list[dict[str, Any]]:
     """The three gains with where they lie on a bar from 0.4x to 4x, logarithmic; a time to first
     token that cannot be told has words in their place.
     """
-    if advice.estimate is None:
+    if advice.estimate is None or advice.candidate is None:
         return []
     made = [_metric(name, unit, getattr(advice.estimate, field)) for field, name, unit in _METRICS]
     if not advice.estimate.ttft_ms.predictable:

@@ -46,7 +46,7 @@ def comparison_rows(found: Comparison, rate: Rate) -> Rows:
         ("engine", lambda a: f"{a.advice.plan.engine} {a.advice.plan.engine_version or ''}"),
         ("answer", _answer),
         ("gain", _gain),
-        ("P(gain)", lambda a: f"{a.advice.estimate.p_gain:.2f}" if a.advice.estimate else "-"),
+        ("P(gain)", lambda a: f"{a.advice.estimate.p_gain:.2f}" if a.advice.candidate else "-"),
         ("tok/s", lambda a: _arrow(a.estimate, "output_tok_s", a)),
         ("TPOT ms", lambda a: _arrow(a.estimate, "tpot_ms", a)),
         ("TTFT ms", lambda a: _arrow(a.estimate, "ttft_ms", a)),
@@ -108,7 +108,7 @@ def _answer(arm: ComparedArm) -> str:
 
 
 def _gain(arm: ComparedArm) -> str:
-    if arm.advice.estimate is None:
+    if arm.advice.estimate is None or arm.advice.candidate is None:
         return "-"
     gain: Interval = arm.advice.estimate.output_tok_s.speedup
     return " ".join(
