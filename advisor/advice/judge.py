@@ -74,8 +74,7 @@ def workable_layouts(
     refusals: list[tuple[float, str]] = []  # GiB short, why
     tight: tuple[Candidate, tuple[placement.Layout, ...]] | None = None
     fit: list[Plan] = []
-    for split in propose.splits(facts):
-        plan = propose.base_plan(facts, split)
+    for plan in (p for split in propose.splits(facts) for p in propose.base_plans(facts, split)):
         if plan.dp > 1 and plan.engine not in memory.SERVERS:
             share = memory.replica(facts, plan)
             raise AdvisorError(

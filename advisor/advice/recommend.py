@@ -28,7 +28,7 @@ from advisor.advice.judge import (
     weigh,
 )
 from advisor.advice.own_runs.cells import measured_here
-from advisor.advice.plans import limits, methods, share, spread, topology
+from advisor.advice.plans import limits, methods, placement, share, spread, topology
 from advisor.advice.resolve import facts_for_request
 from advisor.advice.wording import reason
 from advisor.domain.nouns import (
@@ -228,6 +228,7 @@ def advise(
         reasons=why,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=flips,
+        next_layout=placement.runner_up(answers.layouts),
         launch=launch_text(topology.on_each(facts, running.plan)),
         launch_off=launch_text(topology.on_each(facts, base.plan)),
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,

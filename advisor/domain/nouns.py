@@ -317,6 +317,7 @@ class Advice(Frozen):
     plan_findings: tuple[Finding, ...] = ()  # of the plan to run
     reasons: tuple[Reason, ...] = ()
     runners_up: tuple[Candidate, ...] = ()
+    next_layout: str = ""  # of several GPUs: the second best split, and what it costs
     would_change: Sequence[str] = ()  # found when it is first read: it takes longer than the rest
     launch: LaunchText
     launch_off: LaunchText

@@ -14,6 +14,7 @@ from advisor.perf import arrays as P
 from advisor.perf import imputation
 from advisor.perf.arrays import Floats, Mask, Seconds, Tokens
 from advisor.perf.constants import Constants
+from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import SERVER_PATHS
 
 _NODE = sourced(8, "GPUs", "NVIDIA HGX A100, H100 and H200: eight GPUs on one NVSwitch", "read")
@@ -43,6 +44,13 @@ _TWO_LINES = sourced(
     "and two), and the bytes of a ring",
     "derived",
 )
+_BY_TENSOR = sourced(
+    {"sm_60": 90e-6, "others": 15e-6},
+    "s",
+    "What llama.cpp's split by tensors waits for beside that, a sum: plain runs of one model over "
+    "two cards (sudo38, sudo38c, v100stack, r9700ngram; P100 and P40: sudo38c, p100x2dense)",
+    "derived",
+)
 _LINES = np.array([[np.array(row) * 1e-6 for row in _TWO_LINES[kind]] for kind in KINDS])
 _REFERENCE = np.array([_STATED[kind] * 1e9 for kind in KINDS])
 
@@ -62,6 +70,10 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
     # neither kernels of another vendor nor several boards are in the measured tables
     known = p.is_path(*SERVER_PATHS) & P.mask(p.arch, P.ARCHS, _NVIDIA) & ~beyond
     latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
+    old = P.mask(p.arch, P.ARCHS, ("sm_60",))
+    waits = np.where(old, _BY_TENSOR["sm_60"], _BY_TENSOR["others"])
+    by_tensor = (latency + waits) * p.tp / 2  # one hand-over more for each card
+    latency = np.where(p.is_path(*SMALL_BATCH_PATHS), by_tensor, latency)
     other = latency + 2 * size / p.link_bw  # a ring: about twice the size over each link
     one = np.where(known, all_reduce_seconds(p, _kind(p, slow, fast), size), other)
     return np.where(p.tp > 1, 2 * layers * one, 0.0)

@@ -163,14 +163,14 @@ def _tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
 
 
 def small_batch_rate(p: P.Points, c: Constants) -> Floats:
-    """FLOP/s of one device in the matrix-vector kernels of llama.cpp and MLX."""
+    """FLOP/s of all devices of a layer in the matrix-vector kernels of llama.cpp and MLX (N,)."""
     lanes, unpack = _LANES[p.arch], _UNPACKING[p.quant_family]
     # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in
     # which MLX computes; llama.cpp computes in fp16 there.
     apple = p.is_arch(*P.APPLE)
     half = np.where(p.is_path("mlx"), p.bf16, np.fmax(p.bf16, p.fp32))
     vector = at(c.mmvq_share, p) * np.where(apple, half, p.fp32) * lanes * unpack
-    return np.where(np.nan_to_num(p.tiled) > 0, _TILED_SHARE * p.fp32, vector)
+    return p.tp * np.where(np.nan_to_num(p.tiled) > 0, _TILED_SHARE * p.fp32, vector)
 
 
 def unpack_tokens(p: P.Points, c: Constants) -> Floats:
@@ -187,9 +187,9 @@ def tile_overhead(p: P.Points, c: Constants) -> Floats:
 
 
 def prompt_rate(p: P.Points, c: Constants) -> Floats:
-    """FLOP/s of one device in llama.cpp and MLX on a long prompt (N,): as published for its
-    architecture, and never more than the device computes in 16 bits, or in 8 on NVIDIA cards that
-    have kernels for it.
+    """FLOP/s of all devices of a layer in llama.cpp and MLX on a long prompt (N,): of each as
+    published for its architecture, and never more than it computes in 16 bits, or in 8 on NVIDIA
+    cards that have kernels for it.
     """
     nvidia = p.is_arch(*_NVIDIA)
     peak = np.fmax(p.bf16, p.fp32)
@@ -198,7 +198,7 @@ def prompt_rate(p: P.Points, c: Constants) -> Floats:
     rate = np.where(amd, 1 / (1 / rate + 1 / PROMPT_MOST), rate)
     most = np.where(nvidia, np.fmax(peak, p.int8), peak)
     bounded: Floats = np.fmax(np.fmin(rate, most), LEAST_RATE)
-    return bounded
+    return p.tp * bounded
 
 
 def gemm_share(p: P.Points, c: Constants) -> Floats:

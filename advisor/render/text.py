@@ -13,6 +13,7 @@ from advisor import engines
 from advisor.advice.plans import topology
 from advisor.advice.plans.checkpoints import own_name
 from advisor.advice.plans.placement import layout_words
+from advisor.advice.plans.topology import split_mode
 from advisor.domain.nouns import (
     Advice,
     Estimate,
@@ -208,14 +209,15 @@ def _setting(advice: Advice, ids: bool = False) -> str:
     quant = facts.quant.id if facts.quant else request.quant or ""
     engine = f"{advice.plan.engine} {release(advice)}".strip()
     count = f"{facts.gpus} x " if facts.gpus > 1 else ""
-    split = traits(advice.plan.engine).replicas and facts.gpus > 1
+    split = facts.gpus > 1 and (traits(advice.plan.engine).replicas or split_mode(advice.plan))
     hardware += f" ({layout_words(advice.plan)})" if split else ""
     many = "request" if request.concurrency == 1 else "requests"
     load = f"{request.concurrency} {many} of {request.ctx_tokens} + {request.output_tokens} tokens"
     if ids:
         load = f"{request.concurrency} x {request.ctx_tokens}+{request.output_tokens}"
     told = f"{load}, {facts.workload or request.workload}{goal_note(advice)}"
-    return f"{count}{hardware}, {model} {quant}, {engine}; {told}"
+    second = f"; next layout: {advice.next_layout}" if advice.next_layout else ""
+    return f"{count}{hardware}, {model} {quant}, {engine}; {told}{second}"
 
 
 def _gains(advice: Advice, paper: Paper) -> list[str]:

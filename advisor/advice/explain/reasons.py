@@ -43,8 +43,8 @@ def explain(facts: Facts, verdict: Verdict, answers: Answers) -> tuple[Reason, .
     reasons: list[Reason | None]
     if verdict.best is None:
         known = ("knowledge/llms", "knowledge/drafters") if facts.drafters else ("knowledge/llms",)
-        reasons = [reason(no_method(facts, base), *known, weight=1.0)]
-        layout = unseen = unpriced = tails = None
+        reasons = [reason(no_method(facts, base), *known, weight=1.5)]
+        unseen = unpriced = tails = None
     else:
         best = verdict.candidates[verdict.best]
         reasons = [
@@ -56,13 +56,12 @@ def explain(facts: Facts, verdict: Verdict, answers: Answers) -> tuple[Reason, .
             _from_decision(verdict),
             cached.alternative(facts, base, best),
         ]
-        layout = placement.choice(answers.layouts)
         unseen = caveats.head(facts, best.plan) if verdict.decision != "off" else None
         unpriced = caveats.open_part(facts, best.plan) if verdict.rule == UNPRICED else None
         tails = caveats.tails(facts, best.plan) if verdict.decision != "off" else None
     reasons += [
         tails,
-        layout,
+        placement.choice(answers.layouts),
         _from_memory(facts, base),
         *caveats.around(facts, base),
         unseen,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.advice.plans import propose
-from advisor.advice.plans.topology import Split
+from advisor.advice.plans.topology import TENSOR, Split, split_mode
 from advisor.advice.wording import reason, whole_percent
 from advisor.domain.nouns import Facts, Goal, Plan, Reason
 from advisor.domain.sourced import sourced
@@ -57,19 +57,28 @@ def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
 
 def choice(layouts: Sequence[Layout]) -> Reason | None:
     """Which layout is taken and which comes next, of those in their order; None of a single one."""
-    if len(layouts) < 2 or not layouts[0].speed:
+    following = runner_up(layouts)
+    if not following:
         return None
-    (best, met, top, _), (other, other_met, speed, _) = layouts[:2]
-    less = whole_percent(speed / top).replace("-0 %", "+0 %")
-    beside = ", which keeps fewer of the objectives" if other_met < met else ""
-    text = (
-        f"Layout: {layout_words(best)} by the estimate; next {layout_words(other)}, {less}{beside}"
-    )
+    text = f"Layout: {layout_words(layouts[0].plan)} by the estimate; next {following}"
     return reason(text, "physics core", weight=1.3)
+
+
+def runner_up(layouts: Sequence[Layout]) -> str:
+    """The layout that comes next and what it costs; "" where there is none."""
+    if len(layouts) < 2 or not layouts[0].speed:
+        return ""
+    (_, met, top, plain), (other, other_met, speed, _) = layouts[:2]
+    drafts = " without drafts (SD208)" if split_mode(other) == TENSOR and top > plain else ""
+    fewer = ", which keeps fewer of the objectives" if other_met < met else ""
+    less = whole_percent(speed / top).replace("-0 %", "+0 %")
+    return f"{layout_words(other)}{drafts}, {less}{fewer}"
 
 
 def layout_words(plan: Plan) -> str:
     """A layout in the field's short names."""
+    if mode := split_mode(plan):
+        return f"{mode} split"
     sizes = (("TP", plan.tp), ("PP", plan.pp), ("DP", plan.dp))
     return " x ".join(f"{name} {size}" for name, size in sizes if size > 1 or name == "TP")
 

@@ -26,6 +26,7 @@ from advisor.advice.plans.methods import (
     reference,
     with_caching,
 )
+from advisor.advice.plans.topology import Split
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.domain.sourced import sourced
@@ -39,6 +40,10 @@ from advisor.rules.kit.models import comes_before, first_release, writes_remote_
 from advisor.rules.kit.releases import asked_release, between
 from advisor.rules.registry import get_defect
 
+BY_TENSOR = (
+    "with --split-mode tensor a drafter crashed or changed outputs, and no build is known whose "
+    "outputs were checked equal (SD208)"
+)
 REMOTE_TOKENIZER = ("kimi",)  # vLLM recipe of Kimi-K2.5
 TOKENIZER = "--tokenizer-mode"
 # Qwen3's names of what does not think: its parser takes an answer without </think> for a thought
@@ -70,7 +75,7 @@ def step_and_share(facts: Facts) -> tuple[int, float]:
     return batched, fraction
 
 
-def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
+def splits(facts: Facts) -> tuple[Split, ...]:
     """(tp, dp) choices, the preferred first: the asked tp alone, else the largest tp that KV heads
     serve without copies, or what leaves no replica without a request, then every other one that
     divides the GPUs and that the heads allow (vLLM and SGLang refuse ranks that share heads
@@ -118,6 +123,8 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     """Why this engine version cannot run the method at all, in one sentence; None when it can."""
     if method == "mtp" and (lost := headless(facts) or _head_unread(facts)):
         return lost
+    if method != "ngram" and topology.split_mode(base) == topology.TENSOR:
+        return BY_TENSOR
     word = facts.request.method if facts.request is not None else None
     if method == "ngram" and base.engine not in NGRAM_FORMS.get(word or "", (base.engine,)):
         return f"{word} decoding is known of {' and '.join(NGRAM_FORMS[word or ''])} alone"
@@ -141,7 +148,7 @@ def _head_unread(facts: Facts) -> str | None:
     )
 
 
-def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
+def base_plan(facts: Facts, split: Split) -> Plan:
     """The plan without speculation; all others are made from it. Raises AdvisorError."""
     known = habits(facts)
     if not known.writable:
@@ -175,6 +182,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         host=None if known.listens_locally else LOOPBACK,
         port=known.port,
         extra=(
+            *((topology.SPLIT_MODE, mode) for mode in topology.split_modes(facts)[:1]),
             *topology.flags(facts, split[0]),
             *remote_code(facts, named.model),
             *chat_format(facts),
@@ -193,6 +201,18 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     plan = plan_limits.cap_slots(facts, cache_types.kv_cache(facts, plan, usual))
     widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
     return plan_limits.roomy(facts, plan, (plan, *widest))
+
+
+def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
+    """The plans without speculation of one split: under llama.cpp by layers, and by tensors where
+    the KV cache has 16 bits, which is all that it took at first (llama.cpp#21788).
+    """
+    plan = base_plan(facts, split)
+    if topology.TENSOR not in topology.split_modes(facts) or plan.kv_cache_dtype:
+        return (plan,)
+    others = (row for row in plan.extra if row[0] != topology.SPLIT_MODE)
+    tensor = ((topology.SPLIT_MODE, topology.TENSOR), *others)
+    return plan, plan.model_copy(update={"extra": tensor})
 
 
 def middle_k(facts: Facts, method: Method) -> int:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from math import ceil
 
+from advisor import engines
 from advisor.domain.nouns import Facts, Hardware, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
-from advisor.engines.traits import traits
+from advisor.engines.traits import gguf_engine, traits
 
 LINKS = ("roce", "ethernet")
+SPLIT_MODE, TENSOR = "--split-mode", "tensor"
 CHASSIS = sourced(
     8,
     "GPUs",
@@ -118,6 +120,24 @@ def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
     others = ",".join(f"MACHINE_{n}_IP:50052" for n in range(2, count + 1))
     linked = traits(facts.engine).linked
     return tuple((name, value.format(count=count, others=others)) for name, value in linked)
+
+
+def split_modes(facts: Facts) -> tuple[str, ...]:
+    """How llama.cpp spreads a model over the cards of one host: each layer whole on one of them, or
+    a part of every layer on all, where the build is known to have that. It aborts over an odd
+    number of cards (llama.cpp#23912), and only CUDA and ROCm have its kernels.
+    """
+    if not gguf_engine(facts.engine or "") or facts.gpus < 2:
+        return ()
+    vendor = facts.hardware.vendor if facts.hardware is not None else ""
+    known = engines.get(facts.engine or "").catalogue.values(SPLIT_MODE, facts.engine_version)
+    able = TENSOR in known.names and vendor in ("nvidia", "amd") and boards(facts) == 1
+    return ("layer", TENSOR) if able and facts.gpus % 2 == 0 else ("layer",)
+
+
+def split_mode(plan: Plan) -> str | None:
+    """How llama.cpp spreads the plan's model over several cards; None where nothing says."""
+    return dict(plan.extra).get(SPLIT_MODE)
 
 
 def on_each(facts: Facts, plan: Plan) -> Plan:
