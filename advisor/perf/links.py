@@ -69,13 +69,15 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
     size = tokens * p.hidden * 2  # bytes, activations of 16 bits
     # neither kernels of another vendor nor several boards are in the measured tables
     known = p.is_path(*SERVER_PATHS) & P.mask(p.arch, P.ARCHS, _NVIDIA) & ~beyond
+    kind = _kind(p, slow, fast)
+    known = known & ~((kind == KINDS.index("host")) & (p.tp <= 2))  # fitted: pairs of GeForce
     latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
     old = P.mask(p.arch, P.ARCHS, ("sm_60",))
     waits = np.where(old, _BY_TENSOR["sm_60"], _BY_TENSOR["others"])
     by_tensor = (latency + waits) * p.tp / 2  # one hand-over more for each card
     latency = np.where(p.is_path(*SMALL_BATCH_PATHS), by_tensor, latency)
     other = latency + 2 * size / p.link_bw  # a ring: about twice the size over each link
-    one = np.where(known, all_reduce_seconds(p, _kind(p, slow, fast), size), other)
+    one = np.where(known, all_reduce_seconds(p, kind, size), other)
     return np.where(p.tp > 1, 2 * layers * one, 0.0)
 
 

@@ -43,7 +43,7 @@ def test_all_reduces_are_those_of_the_table(hardware: str, ranks: int, engine: s
         assert 1 / most < made / float(row["us"]) < most, row
 
 
-@pytest.mark.parametrize("hardware", ["rtx4090", "l40s", "rtx-pro-6000", "h100-sxm", "b200"])
+@pytest.mark.parametrize("hardware", ["l40s", "rtx-pro-6000", "h100-sxm", "b200"])
 def test_more_ranks_and_more_bytes_wait_longer(hardware: str) -> None:
     for elements in (1e3, 1e5, 1e7):
         times = [all_reduce(elements, hardware=hardware, tp=n, gpu_count=n) for n in (2, 4, 8)]
