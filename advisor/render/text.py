@@ -230,8 +230,8 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
     if plan is None:
         told = (f"{name} {levels(metric, unit)[0]}" for name, metric, unit in _metrics(estimate))
         price = advice.cost_per_million[0] if advice.cost_per_million else None
-        per = f"; per million output tokens: {number(price)}" if price is not None else ""
-        return paper.wrap(f"80 % intervals: {', '.join(told)}{per}")
+        paid = f"; per million output tokens: {number(price)}" if price is not None else ""
+        return paper.wrap(f"80 % intervals: {', '.join(told)}{paid}")
     run = f"with k = {plan.k}" if advice.decision != "off" else f"k = {plan.k}, if it ran"
     rows = [("80 % intervals", "speed-up", "without", run)]
     for name, metric, unit in _metrics(estimate):
