@@ -91,7 +91,7 @@ def _kind(p: P.Points, slow: Mask, fast: Mask) -> P.Ints:
 
 
 def all_reduce_seconds(p: P.Points, kind: P.Ints, size: Floats) -> Seconds:
-    """One all-reduce of `size` bytes: the quicker one of two kernels, each a latency and a rate
+    """One all-reduce of `size` bytes (N,): the quicker of two kernels, each a latency and a rate
     that goes with the card's own link. Between the measured ranks in the logarithm.
     """
     place = np.log2(np.clip(p.tp, 2, 8)) - 1
