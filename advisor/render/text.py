@@ -210,7 +210,9 @@ def _setting(advice: Advice, ids: bool = False) -> str:
     engine = f"{advice.plan.engine} {release(advice)}".strip()
     count = f"{facts.gpus} x " if facts.gpus > 1 else ""
     split = facts.gpus > 1 and (traits(advice.plan.engine).replicas or split_mode(advice.plan))
-    hardware += f" ({layout_words(advice.plan)})" if split else ""
+    idle = facts.gpus - advice.plan.tp * advice.plan.pp * advice.plan.dp
+    rest = f", {idle} idle" if idle > 0 else ""
+    hardware += f" ({layout_words(advice.plan)}{rest})" if split else ""
     many = "request" if request.concurrency == 1 else "requests"
     load = f"{request.concurrency} {many} of {request.ctx_tokens} + {request.output_tokens} tokens"
     if ids:

@@ -71,6 +71,20 @@ def test_more_gpus_are_never_slower(asked: dict[str, Any], goal: str) -> None:
         fewer = fewer if goal == "tpot" and waits(**asked, goal=goal, gpus=gpus) else found
 
 
+@pytest.mark.parametrize(
+    ("model", "few", "more"),
+    [("llama-3.3-70b", 4, 5), ("llama-3.3-70b", 2, 3), ("qwen3-32b", 4, 6), ("qwen3-32b", 4, 7)],
+)
+def test_odd_numbers_of_gpus_are_not_slower(model: str, few: int, more: int) -> None:
+    asked = {"hardware": "h100-sxm", "model": model, "quant": "fp8", "engine": "vllm"}
+    asked |= {"concurrency": 16, "goal": "throughput"}
+    assert speed(**asked, gpus=more) >= 0.99 * speed(**asked, gpus=few)
+    plan = _ask(**asked, gpus=more).plan
+    idle = more - plan.tp * plan.dp
+    text = " ".join(advice_text(_ask(**asked, gpus=more)).split())
+    assert (f", {idle} idle)" in text) == (idle > 0)
+
+
 @pytest.mark.parametrize("asked", QUESTIONS[::3], ids=lambda q: "-".join(map(str, q.values())))
 def test_no_asked_layout_is_faster(asked: dict[str, Any]) -> None:
     found = speed(**asked, goal="throughput", gpus=8)

@@ -79,7 +79,8 @@ def splits(facts: Facts) -> tuple[Split, ...]:
     """(tp, dp) choices, the preferred first: the asked tp alone, else the largest tp that KV heads
     serve without copies, or what leaves no replica without a request, then every other one that
     divides the GPUs and that the heads allow (vLLM and SGLang refuse ranks that share heads
-    unevenly). Raises AdvisorError when the asked tp does not divide them.
+    unevenly), and those that leave GPUs idle: five may hold what four need. Raises AdvisorError
+    when the asked tp does not divide them.
     """
     gpus = max(1, facts.gpus)
     if facts.tp:
@@ -91,12 +92,15 @@ def splits(facts: Facts) -> tuple[Split, ...]:
     if gpus == 1 or not habits(facts).replicas:
         return ((gpus, 1),)  # llama-server splits layers over all devices
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
-    sizes = [tp for tp in range(1, gpus + 1) if gpus % tp == 0 and divides_heads(facts, tp)]
+    able = [tp for tp in range(1, gpus + 1) if divides_heads(facts, tp)]
+    sizes = [tp for tp in able if gpus % tp == 0]
+    idle = [tp for tp in reversed(able) if gpus % tp and topology.boards(facts) == 1]
     busy = [tp for tp in sizes if gpus // tp <= (facts.concurrency or 1)]
     only = facts.model.only_tp if facts.model is not None else None
     sizes = [only] if only in sizes else sizes
     best = max(*(tp for tp in sizes if tp <= heads), min(busy, default=1))
     order = [best, *(tp for tp in sizes if tp > best), *reversed([tp for tp in sizes if tp < best])]
+    order += idle if only is None else ()
     return tuple((tp, gpus // tp) for tp in order)
 
 
