@@ -231,7 +231,10 @@ _OPTIONS: tuple[Option, ...] = (
     _option("gpus", "Total number of GPUs  [default: --tp, else 1]"),
     _option("tp", "Tensor-parallel ranks per replica."),
     _option("gpus-per-machine", "GPUs that one machine holds  [default: by the hardware]"),
-    _option("interconnect", "Link between the GPUs; roce or ethernet between machines."),
+    _option(
+        "interconnect",
+        "Link between the GPUs; nvlink-pairs: bridges; roce, ethernet: between machines.",
+    ),
     _option("model", "Model.", "model"),
     _option("quant", "Quantisation  [default: the best that fits and runs]", "quant"),
     _option(

@@ -52,7 +52,8 @@ Workload = Literal[
 Metric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
 
 
-Interconnect = Literal["none", "pcie", "nvlink", "roce", "ethernet"]
+# nvlink-pairs: bridges join cards two by two, and PCIe the pairs
+Interconnect = Literal["none", "pcie", "nvlink", "nvlink-pairs", "roce", "ethernet"]
 
 
 METHODS: tuple[Method, ...] = (

@@ -123,6 +123,22 @@ def test_the_layout_and_the_next_one_are_named() -> None:
     assert not any(reason.text.startswith("Layout:") for reason in one.reasons)
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_bridges_join_pairs_alone(engine: str) -> None:
+    asked = {"hardware": "rtx3090", "model": "qwen3-8b", "gpus": 4, "engine": engine}
+    times = {}
+    for link in ("nvlink", "nvlink-pairs", "pcie"):
+        facts = bare_facts(Request.model_validate(asked | {"interconnect": link}))
+        for tp in (2, 4):
+            plan = Plan(engine=facts.engine, model="x", method="mtp", k=1, tp=tp)
+            if engine == "llama-server":
+                facts = facts.model_copy(update={"gpus": tp})
+                plan = plan.model_copy(update={"extra": (("--split-mode", "tensor"),)})
+            times[link, tp] = estimate(facts, [plan])[0].tpot_ms.baseline
+    assert times["nvlink-pairs", 2] == times["nvlink", 2] < times["pcie", 2]
+    assert times["nvlink-pairs", 4] == times["pcie", 4] > times["nvlink", 4]
+
+
 # ---------------------------------------------------------------- llama.cpp
 
 

@@ -21,6 +21,7 @@ from advisor.perf.load import SLOTS_HOLD, graphs_by_slots
 if TYPE_CHECKING:
     from advisor.domain.nouns import Facts, Plan
 
+BRIDGED = 2  # cards that one NVLink bridge joins
 GRAPHS_OFF = ("--enforce-eager", "--disable-cuda-graph", "--disable-decode-cuda-graph")
 GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-decode", "disabled"))
 
@@ -204,6 +205,13 @@ def _version(facts: Facts, plan: Plan) -> float:
     return cells.version_number(plan.engine, plan.engine_version or facts.engine_version or "")
 
 
+def _link(facts: Facts, plan: Plan) -> str:
+    """The slowest link between the ranks of a layer: bridged pairs are pairs alone."""
+    if facts.interconnect == "nvlink-pairs":
+        return "nvlink" if ranks(facts, plan) <= BRIDGED else "pcie"
+    return facts.interconnect or ""
+
+
 def _in_pieces(_: Facts, plan: Plan) -> float:
     """vLLM's schedule by batch size gives up FULL graphs on the V1 runner."""
     return 1.0 if plan.k_schedule and traits(plan.engine).schedule_in_pieces else cells.NAN
@@ -217,6 +225,7 @@ _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
     "eager": lambda _, plan: 1.0 if without_graphs(plan) else cells.NAN,
     "piecewise": _in_pieces,
     "tp": lambda facts, plan: float(ranks(facts, plan)),
+    "link": lambda facts, plan: P.code(P.LINKS, _link(facts, plan)),
     "prefix_caching": lambda _, plan: names.scaled_value(plan.prefix_caching),
     "plain_caching": lambda _, plan: names.scaled_value(plan.plain_caching),
     "max_num_batched_tokens": lambda _, plan: names.scaled_value(plan.max_num_batched_tokens),
@@ -239,7 +248,6 @@ def _request_columns(facts: Facts) -> dict[str, object]:
         "thinking": names.scaled_value(facts.thinking),
         "prefix_share": names.scaled_value(facts.prefix_share),
         "workload": P.code(P.WORKLOADS, facts.workload or ""),
-        "link": P.code(P.LINKS, facts.interconnect or ""),
     }
     request = facts.request
     if request and request.acceptance:
