@@ -40,7 +40,7 @@ _UNIT = lazy_re(
 _COUNT = lazy_re(r"(?:[cx] ?)?(\d{1,3}(?:[, ]\d{3})+|\d+)(?: ?x)?")
 
 
-def _plain_number(value: Any) -> Any:
+def written_count(value: Any) -> Any:
     """A count as people write it, bare: "8,192", "16 users", "c16", "32K tokens" -> "32k"."""
     if not isinstance(value, str) or len(value) > 40:
         return value
@@ -50,6 +50,17 @@ def _plain_number(value: Any) -> Any:
         value = text = text[: unit.start()]
     counted = _COUNT.fullmatch(text)
     return re.sub("[, ]", "", counted[1]) if counted else value
+
+
+def written_tokens(value: Any) -> Any:
+    """A number of tokens as people write it: k and m count by 1,024, `8k` is 8192."""
+    text = str(written_count(value)).strip().lower()
+    factor = {"k": 1024, "m": 1024**2}.get(text[-1:])
+    try:
+        whole = float(text[:-1]) * factor if factor else None
+    except ValueError:
+        whole = None
+    return int(whole) if whole is not None and isfinite(whole) and whole == int(whole) else value
 
 
 class Number(NumberType):
@@ -69,7 +80,7 @@ class Number(NumberType):
     ) -> float | int:
         """Return the number; fail where it is none or outside the limits."""
         kind = "a whole number" if self.whole else "a number"
-        value = _plain_number(value) if self.whole else value
+        value = written_count(value) if self.whole else value
         if self.whole and (ends := _RANGE.fullmatch(str(value).strip())):
             name = param.opts[-1].lstrip("-") if param is not None else "NAME"
             vary = f"--vary {name}={ends[1]}..{ends[2]}"
@@ -98,15 +109,7 @@ class Tokens(Number):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | int:
         """Return a number of tokens; `8k` is 8192."""
-        text = str(_plain_number(value)).strip().lower()
-        factor = {"k": 1024, "m": 1024**2}.get(text[-1:])
-        try:
-            whole = float(text[:-1]) * factor if factor else None
-        except ValueError:
-            whole = None
-        if whole is not None and isfinite(whole) and whole == int(whole):
-            value = int(whole)
-        return super().convert(value, param, ctx)
+        return super().convert(written_tokens(value), param, ctx)
 
 
 class Rates(RatesType):

@@ -16,8 +16,8 @@ from advisor.advice.explore.values import Sweep
 from advisor.advice.explore.within import with_users
 from advisor.advice.questions import advice_for, no_mtp_answer
 from advisor.advice.questions import question as request_of
-from advisor.cli.serve.question import Question
-from advisor.domain.nouns import Advice, AdvisorError
+from advisor.cli.serve.question import FieldError, Question
+from advisor.domain.nouns import Advice
 from advisor.knowledge import store as knowledge
 
 Answer = TypeVar("Answer")
@@ -63,7 +63,7 @@ def advice(question: Question, what_if: bool = True) -> Advice:
     asked = question.as_options()
     plain = no_mtp_answer(asked)
     if plain:
-        raise AdvisorError(plain)
+        raise FieldError(plain, "engine")
     if question.machine:  # its file may have changed
         return with_users(advice_for(asked, what_if))
     if not what_if and (known := _advice.lookup(question)) is not None:

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Scope
 from advisor.cli.serve import answers, api, pages
 from advisor.cli.serve.controls import controls
 from advisor.cli.serve.html import ASSETS, asset_bytes, version
-from advisor.cli.serve.question import Question, question_from, sentence_of
+from advisor.cli.serve.question import Question, field_error, question_from
 from advisor.cli.serve.sheets import pages as sheet_pages
 from advisor.domain.nouns import AdvisorError
 
@@ -57,7 +57,8 @@ def warm() -> None:
     """Load what an answer and its page need, so that the first question is as quick as the next."""
     try:
         question = question_from({"hw": "h100"})
-        controls(question, answers.advice(question))
+        controls({})
+        answers.advice(question)
         answers.curve(question)
     except AdvisorError:
         pass  # facts of the user's own that do not fit: the first question will say so
@@ -91,7 +92,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return _problem(request, sentence_of(error.errors(), Question))
+    return _problem(request, str(field_error(error.errors(), Question)))
 
 
 def _problem(request: Request, text: str) -> Response:

@@ -21,7 +21,7 @@ TABS = (
     ("rules", "/rules", "Rules"),
     ("api", "/api", "API"),
 )
-
+CARRYING = ("answer", "compare", "check", "results", "mix")  # tabs that take the question along
 
 ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 AREAS = ("answer", "base", "compare", "reference", "sheets", "site")  # files of templates/
@@ -69,6 +69,7 @@ def version() -> str:
 
 def render(name: str, tab: str = "", **values: Any) -> str:
     """One template as text."""
-    shared = {"root": "/", "home": "/", "tabs": TABS, "tab": tab}
+    shared = {"root": "/", "home": "/", "tabs": TABS, "tab": tab, "carried": ""}
+    shared["carrying"] = CARRYING
     shared |= {"version": version(), "facts": facts_line()}
     return environment().get_template(name).render(shared | values)

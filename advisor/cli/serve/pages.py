@@ -6,18 +6,20 @@ it gives the same answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from advisor import rules as rulebook
 from advisor.cli.serve import answers
-from advisor.cli.serve.controls import controls
+from advisor.cli.serve.controls import LABELS, controls
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import render
-from advisor.cli.serve.question import question_from
+from advisor.cli.serve.question import FieldError, Question, field_of, question_from
 from advisor.cli.serve.views import answer_view, sources
 from advisor.domain.nouns import AdvisorError
 from advisor.rules.registry import index as rule_index
@@ -40,11 +42,27 @@ def page(name: str, status: int = 200, **values: Any) -> HTMLResponse:
     return HTMLResponse(render(name, **values), status, {"cache-control": "no-store"})
 
 
-def problem(request: Request, text: str) -> Response:
+def problem(request: Request, text: str, status: int = 400) -> Response:
     """A sentence on a page, or as a part of one."""
-    if request.url.path.startswith("/part/"):
-        return page("_error.html", 400, error=text)
-    return page("problem.html", 400, error=text)
+    name = "_error.html" if request.url.path.startswith("/part/") else "problem.html"
+    return page(name, status, error=own_words(text), wrong="")
+
+
+def own_words(text: str) -> str:
+    """A message in which the options of the command line are called as the page calls them."""
+    return _OPTION.sub(lambda found: _LABEL_OF.get(found[1], found[0]), text)
+
+
+_OPTION = re.compile(r"--([a-z][a-z-]*[a-z])\b")
+_LABEL_OF = {
+    name.replace("_", "-"): f"\u201c{label}\u201d" for name, (label, _, _) in LABELS.items()
+}
+
+
+def carried(given: Mapping[str, str]) -> str:
+    """What of an address belongs to the question, as the links to the other tabs keep it."""
+    names = [field.alias or name for name, field in Question.model_fields.items()]
+    return urlencode({name: given[name] for name in names if given.get(name)})
 
 
 def read_parameters(request: Request) -> tuple[dict[str, str], str]:
@@ -61,29 +79,25 @@ def read_parameters(request: Request) -> tuple[dict[str, str], str]:
 
 def answer_fields(asked: Mapping[str, str], form: str, what_if: bool = True) -> dict[str, Any]:
     """What the answer's template shows; a question that cannot be answered has an error instead."""
-    if not asked.get("hw") and not asked.get("machine"):
-        return {"question": question_from(asked), "advice": None, "error": "", "view": None}
+    shown = {"advice": None, "error": "", "wrong": "", "view": None, "carried": carried(asked)}
+    if not any(asked.values()):
+        return shown
     try:
         question = question_from(asked)
-    except AdvisorError as error:
-        return {"question": question_from({}), "advice": None, "error": str(error), "view": None}
-    try:
+        if not question.hw and not question.machine:
+            raise FieldError("which hardware? type one, such as 2x 3090, or auto", "hw")
         advice = answers.advice(question, what_if)
     except AdvisorError as error:
-        return {"question": question, "advice": None, "error": str(error), "view": None}
-    view = answer_view(advice, question, form)
-    return {
-        "question": question,
+        return shown | {"error": own_words(str(error)), "wrong": field_of(error)}
+    return shown | {
         "advice": advice,
-        "error": "",
-        "view": view,
+        "view": answer_view(advice, question, form),
         "curve": None,
         "curve_part": f"/part/curve?{question.url()}",
         "curve_page": f"/curve?{question.url()}",
         "changes_part": "" if what_if else f"/part/changes?{question.url()}",
         "form_url": lambda key: f"/?{question.url(form=key)}",
-        "rules_linked": True,
-        "api_linked": True,
+        "served": True,
     }
 
 
@@ -92,13 +106,12 @@ def start(request: Request) -> HTMLResponse:
     """The question and its answer."""
     asked, form = read_parameters(request)
     shown = answer_fields(asked, form)
-    fields = controls(shown["question"], shown["advice"])
     title = shown["view"]["headline"] if shown["view"] else "Speculative decoding"
     return page(
         "answer.html",
         400 if shown["error"] else 200,
         tab="answer",
-        fields=fields,
+        fields=controls(asked, shown["wrong"]),
         title=title,
         examples=[(f"/?{query}", name, load) for query, name, load in EXAMPLES],
         **shown,

@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from advisor.cli.options import written_count, written_tokens
 from advisor.domain.nouns import (
     LIMITS,
     MAX_POSITIONS,
@@ -27,6 +28,7 @@ from advisor.domain.nouns import (
     Engine,
     Goal,
     Interconnect,
+    UnknownFact,
     Workload,
 )
 from advisor.domain.printable import excerpt
@@ -50,6 +52,50 @@ def _rates(value: Any) -> Any:
 Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
+class FieldError(AdvisorError):
+    """A value that a field cannot have."""
+
+    def __init__(self, text: str, field: str) -> None:
+        self.field = field
+        super().__init__(text)
+
+
+def field_of(error: AdvisorError) -> str:
+    """The field of a question that an error speaks of, "" where it is none."""
+    if isinstance(error, FieldError):
+        return error.field
+    return _FACTS.get(error.kind, "") if isinstance(error, UnknownFact) else ""
+
+
+_FACTS = {
+    "hardware": "hw",
+    "model": "model",
+    "quantisation": "quant",
+    "engine": "engine",
+    "engine version": "engine_version",
+}
+_REAL = (
+    "temperature",
+    "prefix_share",
+    "output_spread",
+    "acceptance_length",
+    "max_ttft_ms",
+    "max_tpot_ms",
+)
+_TOKENS = ("ctx", "ctx_tokens", "output_tokens")
+_COUNTS = {*LIMITS, "k"} - {*_REAL, *_TOKENS}
+
+
+def _as_written(name: str, value: Any) -> Any:
+    """A value of a form as the command line takes it: "16 users", "32k"."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if name in _TOKENS:
+        return written_tokens(text)
+    return written_count(text) if name in _COUNTS else text
+
+
 class FormFields(BaseModel):
     """Fields of a form: an empty one is one that is not given; an unknown one is refused."""
 
@@ -60,11 +106,8 @@ class FormFields(BaseModel):
     def _without_blanks(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        return {
-            key: value.strip() if isinstance(value, str) else value
-            for key, value in given.items()
-            if value is not None and not (isinstance(value, str) and not value.strip())
-        }
+        written = {key: _as_written(key, value) for key, value in given.items()}
+        return {key: value for key, value in written.items() if value is not None and value != ""}
 
 
 class Question(FormFields):
@@ -165,48 +208,34 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def check_fields(kind: type[Model], given: Mapping[str, Any]) -> Model:
-    """The model of what is given. Raises AdvisorError with one sentence."""
+    """The model of what is given. Raises FieldError with one sentence."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise AdvisorError(sentence(error, kind)) from None
+        raise field_error(error.errors(), kind) from None
 
 
-def sentence(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
-    """The first problem as a sentence: the name, what was given, and what can be."""
-    return sentence_of(error.errors(), kind)
-
-
-def sentence_of(errors: Sequence[Any], kind: type[BaseModel] | None = None) -> str:
-    """The same from pydantic's list of problems."""
+def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> FieldError:
+    """The first of pydantic's problems as a sentence: the name, what was given, and what can be."""
     first = errors[0]
     place = [
         str(part) for part in first["loc"] if not str(part).startswith(("function-", "tuple["))
     ]
     name = place[0] if place else "the question"
-    if first["type"] == "extra_forbidden":
-        return f"there is no field '{excerpt(name, 40)}'{_nearest(name, kind)}"
     got = excerpt(first.get("input"), 40)
-    if first["type"] == "missing":
-        return f"{name} is missing"
     field = {"ctx": "ctx_tokens"}.get(name, name)
-    if field in LIMITS and first["type"] != "string_too_long":
+    text = f"{name}: '{got}': {first['msg'][:1].lower()}{first['msg'][1:]}"
+    if first["type"] == "extra_forbidden":
+        text = f"there is no field '{excerpt(name, 40)}'{_nearest(name, kind)}"
+    elif first["type"] == "missing":
+        text = f"{name} is missing"
+    elif field in LIMITS and first["type"] != "string_too_long":
         low, high = LIMITS[field]
-        whole = "a number" if isinstance(high, float) or field in _REAL else "a whole number"
-        return f"{name}: '{got}' is not {whole} from {low:,} to {high:,}"
-    if first["type"] == "literal_error":
-        return f"{name}: '{got}' is none of {first['ctx']['expected']}"
-    return f"{name}: '{got}': {first['msg'][:1].lower()}{first['msg'][1:]}"
-
-
-_REAL = (
-    "temperature",
-    "prefix_share",
-    "output_spread",
-    "acceptance_length",
-    "max_ttft_ms",
-    "max_tpot_ms",
-)
+        whole = "a number" if field in _REAL else "a whole number"
+        text = f"{name}: '{got}' is not {whole} from {low:,} to {high:,}"
+    elif first["type"] == "literal_error":
+        text = f"{name}: '{got}' is none of {first['ctx']['expected']}"
+    return FieldError(text, name)
 
 
 def _nearest(name: str, kind: type[BaseModel] | None) -> str:

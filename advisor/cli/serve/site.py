@@ -131,8 +131,6 @@ def _answer(cell: Cell, cells: Sequence[Cell]) -> str:
             for key in launch_forms(advice)
             if key != "json"
         ],
-        rules_linked=False,
-        api_linked=False,
     )
 
 

@@ -5,17 +5,21 @@ What it does not know: how the answer was found.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from math import isfinite, log
-from typing import Any
+from typing import Any, get_args
 
+from advisor.advice.plans.placement import layout_words
 from advisor.cli.serve.answers import link_of
 from advisor.cli.serve.question import Question
-from advisor.domain.nouns import Advice, AdvisorError, Finding, MetricEstimate
+from advisor.domain.nouns import Advice, AdvisorError, Engine, Finding, MetricEstimate
+from advisor.domain.shell import shell_word
+from advisor.engines.traits import traits
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
-from advisor.render.layout import number
-from advisor.render.notes import placeholder
+from advisor.render.layout import number, pack_launch
+from advisor.render.notes import is_local, placeholder, reach
 from advisor.render.text import levels, schedule_words
 from advisor.render.text import release as label
 from advisor.render.text_sections import METHOD_NAMES, candidate_words
@@ -32,6 +36,7 @@ FORM_NAMES = {
     "ray": "Ray Serve",
     "llama-swap": "llama-swap",
     "env": "env file",
+    "curl": "Test with cURL",
     "off": "Without speculation",
     "on": "With speculation",
     "json": "JSON",
@@ -41,6 +46,7 @@ _METRICS = (
     ("tpot_ms", "Time per output token", "ms"),
     ("ttft_ms", "Time to first token", "ms"),
 )
+WIDTH = 92  # of the command, characters
 _SEVERITIES = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -51,12 +57,16 @@ def answer_view(advice: Advice, question: Question, form: str = "") -> dict[str,
     return {
         "decision": advice.decision,
         "headline": headline(advice),
-        "lead": lead(advice),
+        "lead": verdict(advice),
+        "objective": objective_words(advice),
+        "met": advice.objective is not None and advice.objective.met,
         "setting": setting(advice),
+        "reach": f"Listens on {server_url(advice)}, {reach(advice)}.",
         "metrics": metrics(advice),
         "reasons": [
             {"text": r.text, "sources": sources(r.sources)} for r in strongest(advice.reasons)
         ],
+        "asks": asks(advice, question),
         "findings": findings(advice.findings),
         "would_change": advice.would_change,
         "evidence": evidence(advice),
@@ -68,6 +78,7 @@ def answer_view(advice: Advice, question: Question, form: str = "") -> dict[str,
         "form": chosen,
         "launch": launch_text(advice, chosen),
         "file": FORMS[chosen].file if chosen in FORMS else "",
+        "download": f"/api/launch/{chosen}?{question.url()}",
         "placeholder": printable(placeholder(advice) or ""),
         "measure_with": advice.measure_with,
         "command": question.command(),
@@ -94,9 +105,17 @@ def headline(advice: Advice) -> str:
     return f"Turn {name} on, {k}"
 
 
-def lead(advice: Advice) -> str:
-    """Objective and gain, in the sentences of the first screen."""
-    return " ".join(filter(None, (objective_words(advice), verdict(advice))))
+def asks(advice: Advice, question: Question) -> list[tuple[str, str]]:
+    """Questions that follow from an answer, as (words, link)."""
+    plan, engine = advice.candidate, advice.plan.engine
+    whats = {} if plan is None else {f"k={k}": f"k = {k}" for k in (plan.k - 1, plan.k + 1) if k}
+    whats = {"on": "on"} if advice.decision == "off" else {"off": "off", **whats}
+    others = [name for name in get_args(Engine) if traits(name).writable and name != engine]
+    return [
+        *((f"Why not {name}?", f"/why-not?{question.url(what=x)}") for x, name in whats.items()),
+        *((f"Compare with {x}", f"/compare?{question.url(names=f'{engine},{x}')}") for x in others),
+        ("Is my own file as good?", f"/check?{question.url()}"),
+    ]
 
 
 def setting(advice: Advice) -> list[tuple[str, str]]:
@@ -106,8 +125,9 @@ def setting(advice: Advice) -> list[tuple[str, str]]:
     model = (facts.model.name or facts.model.id) if facts.model else request.model
     many = "request" if request.concurrency == 1 else "requests"
     count = f"{facts.gpus} × " if facts.gpus > 1 else ""
+    layout = f" ({layout_words(advice.plan)})" if facts.gpus > 1 else ""
     return [
-        ("Hardware", f"{count}{hardware}"),
+        ("Hardware", f"{count}{hardware}{layout}"),
         ("Model", f"{model} {facts.quant.id if facts.quant else ''}".strip()),
         ("Engine", f"{advice.plan.engine} {label(advice)}".strip()),
         (
@@ -257,7 +277,8 @@ def memory(advice: Advice) -> dict[str, Any] | None:
 def launch_forms(advice: Advice) -> list[str]:
     """The forms that can hold this answer, the bare command first."""
     both = ["off"] if advice.decision == "on" else ["on"] if advice.launch_on is not None else []
-    return ["flags", *both, *(form for form in STARTS if _writes(advice, form)), "json"]
+    written = (form for form in STARTS if _writes(advice, form))
+    return ["flags", *both, "curl", *written, "json"]
 
 
 def _writes(advice: Advice, form: str) -> bool:
@@ -270,12 +291,29 @@ def _writes(advice: Advice, form: str) -> bool:
 
 def launch_text(advice: Advice, form: str) -> str:
     """The launch in one form. Raises AdvisorError where that form cannot hold it."""
-    if form == "flags":
-        return advice.launch.text
-    if form == "off":
-        return advice.launch_off.text
-    if form == "on" and advice.launch_on is not None:
-        return advice.launch_on.text
-    if form == "json":
-        return advice_json_text(advice)
-    return FORMS[form].write(advice)
+    runs = {"flags": advice.launch, "off": advice.launch_off, "on": advice.launch_on}
+    if (run := runs.get(form)) is not None:
+        return "\n".join(pack_launch(run, WIDTH, ""))
+    if form == "curl":
+        return chat_request(advice)
+    return advice_json_text(advice) if form == "json" else FORMS[form].write(advice)
+
+
+def server_url(advice: Advice) -> str:
+    """Where the launch is reached from its own machine."""
+    return f"http://127.0.0.1:{advice.plan.port or traits(advice.plan.engine).default_port}"
+
+
+def chat_request(advice: Advice) -> str:
+    """A first request to the server that the launch starts."""
+    plan, lines = advice.plan, [f"curl {server_url(advice)}/v1/chat/completions"]
+    if not is_local(advice) and (key := traits(plan.engine).api_key_env):
+        lines.append(f'-H "Authorization: Bearer ${key}"')
+    asked = {"role": "user", "content": "Write a haiku about drafts."}
+    body = {
+        "model": plan.served_model_name or plan.model,
+        "messages": [asked],
+        "max_tokens": 512,
+    }
+    lines += ["-H 'Content-Type: application/json'", f"-d {shell_word(json.dumps(body))}"]
+    return " \\\n  ".join(lines)

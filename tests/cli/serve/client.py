@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,3 +18,8 @@ def client(*hosts: str) -> Iterator[TestClient]:
     """The page as a browser on this machine reaches it."""
     with TestClient(create_app(hosts), base_url=ADDRESS, raise_server_exceptions=True) as made:
         yield made
+
+
+def argv(launch: str) -> list[str]:
+    """The words of a launch, however its lines are broken."""
+    return shlex.split(launch.replace("\\\n", ""))

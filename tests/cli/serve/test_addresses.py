@@ -6,10 +6,12 @@ import html
 import json
 import random
 import re
+import shlex
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
+from cli.serve.client import argv as launch_words
 from cli.serve.client import client
 from cli_run import run
 from starlette.testclient import TestClient
@@ -82,7 +84,9 @@ def test_an_address_reloads_to_the_answer_of_the_command_line(page: TestClient, 
         assert got.status_code == shown.status_code == 200, (asked, got.text)
         answer = json.loads(ran.out)
         assert got.json() == answer, asked
-        assert texts(shown.text, "launch-text") == answer["launch"]["text"], asked
+        assert launch_words(texts(shown.text, "launch-text")) == launch_words(
+            answer["launch"]["text"]
+        ), asked
         again = texts(shown.text, "command-text")
         assert again.startswith("advisor recommend --hw")
         word = {"on": "Turn", "off": "Leave", "measure": "Measure first"}[answer["decision"]]
@@ -90,8 +94,6 @@ def test_an_address_reloads_to_the_answer_of_the_command_line(page: TestClient, 
 
 
 def test_the_command_that_a_page_shows_asks_the_same(page: TestClient) -> None:
-    import shlex
-
     address = urlencode({"hw": "DGX Spark", "ctx": 4096, "thinking": "false", "goal": "tpot"})
     words = shlex.split(texts(page.get(f"/?{address}").text, "command-text"))
     ran = run(*words[1:], "--format", "json")

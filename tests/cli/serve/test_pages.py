@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
 import pytest
@@ -219,6 +220,58 @@ def test_what_cannot_be_answered_is_said_in_one_sentence(
     for path in ("/", "/part/answer"):
         got = page.get(f"{path}?{query}")
         assert got.status_code == 400 and said in got.text and "Traceback" not in got.text
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("hw=gb10&concurrency=1e9&quant=fp8&ctx=8k", "concurrency"),
+        ("hw=gb11&concurrency=7", "hw"),
+        ("hw=gb10&model=nothing-such&goal=tpot", "model"),
+        ("hw=gb10&quant=int99", "quant"),
+        ("hw=gb10&engine=ollama", "engine"),
+        ("hw=gb10&max_tpot_ms=fast", "max_tpot_ms"),
+        ("hw=gb10&temperature=hot", "temperature"),
+    ],
+)
+def test_an_error_keeps_every_value_and_marks_its_field(
+    page: TestClient, query: str, wrong: str
+) -> None:
+    got = page.get(f"/?{query}").text
+    for name, value in parse_qsl(query):
+        (control,) = re.findall(rf'(?:input|select) id="f-{name}".*?</p>', got, re.S)
+        assert value in re.findall(r'value="([^"]*)"(?: selected|(?= placeholder))', control)
+        assert ('aria-invalid="true"' in control) == (name == wrong)
+        assert f'id="h-{name}"' in control and f'aria-describedby="h-{name}"' in control
+    assert f'data-wrong="{wrong}"' in got
+    assert not re.search(r"--(hw|gpus|model|quant|ctx)\b", got)
+
+
+@pytest.mark.parametrize(
+    ("typed", "plain"),
+    [
+        ("hw=2x 3090&ctx=8k", "hw=rtx3090&gpus=2&ctx=8192"),
+        ("hw=dgx spark&concurrency=16 users&ctx=4k", "hw=gb10&concurrency=16&ctx=4096"),
+        ("hw=h200 x8&model=deepseek-ai/DeepSeek-V3.2", "hw=h200&gpus=8&model=deepseek-v3.2"),
+    ],
+)  # fmt: skip
+def test_what_is_typed_is_understood_as_on_the_command_line(
+    page: TestClient, typed: str, plain: str
+) -> None:
+    one, other = (page.get(f"/api/recommend?{query}").json() for query in (typed, plain))
+    assert one["decision"] and one["launch"] == other["launch"]
+    for query in (typed, plain):
+        assert one["launch"]["argv"][2] in page.get(f"/?{query}").text
+
+
+@pytest.mark.parametrize(("limit", "word"), [("1000", "met"), ("0.01", "missed")])
+def test_the_card_says_whether_the_objective_is_met(
+    page: TestClient, limit: str, word: str
+) -> None:
+    query = f"hw=h100&concurrency=8&max_tpot_ms={limit}"
+    card = page.get(f"/?{query}").text.split('id="curve"')[0]
+    assert f'<p class="objective {word}">Objective TPOT' in card
+    assert page.get(f"/api/recommend?{query}").json()["objective"]["met"] == (word == "met")
 
 
 def test_answers_that_fail_are_not_kept() -> None:

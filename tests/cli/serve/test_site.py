@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from cli.serve.client import argv
 from cli_run import run
 
 from advisor.cli.serve import html as templates
@@ -39,7 +40,7 @@ def test_an_answer_of_the_copy_is_that_of_the_command_line(place: Path) -> None:
     ran = run("recommend", "--hw", "gb10", "--concurrency", "16", "--format", "json")
     text = (place / "answers" / "qwen3.6-35b-a3b-gb10-16.html").read_text("utf-8")
     launch = re.search(r'<pre id="launch-text"[^>]*>(.*?)</pre>', text, re.S)
-    assert launch and html.unescape(launch[1]) == json.loads(ran.out)["launch"]["text"]
+    assert launch and argv(html.unescape(launch[1])) == argv(json.loads(ran.out)["launch"]["text"])
     compose = run("recommend", "--hw", "gb10", "--concurrency", "16", "--format", "compose").out
     assert compose in html.unescape(text)
     assert "svg" in text and "data-load" not in text

@@ -15,8 +15,9 @@ from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse
 
 from advisor.cli.serve.api import router as api_router
-from advisor.cli.serve.pages import page, read_parameters
-from advisor.cli.serve.question import Question, check_fields
+from advisor.cli.serve.controls import FIRST, NEXT, fields
+from advisor.cli.serve.pages import carried, own_words, page, read_parameters
+from advisor.cli.serve.question import Question, check_fields, field_of
 from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.questions import (
     EXAMPLE,
@@ -31,7 +32,7 @@ from advisor.cli.serve.sheets.questions import (
     mix_view,
     sides_view,
 )
-from advisor.cli.serve.sheets.views import check_view, results_view, sheet_fields
+from advisor.cli.serve.sheets.views import check_view, results_view
 from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.plan_folder import FORMS
 
@@ -55,15 +56,15 @@ class _Sheet(NamedTuple):
     def show(self, form: uploads.Form) -> dict[str, Any]:
         """The answer, or the sentence why there is none."""
         try:
-            return {**self.empty, **self.answer(form), "error": ""}
+            return {**self.empty, **self.answer(form), "error": "", "wrong": ""}
         except AdvisorError as error:
-            return {**self.empty, "error": str(error)}
+            return {**self.empty, "error": own_words(str(error)), "wrong": field_of(error)}
 
     def page(self, words: dict[str, str], shown: dict[str, Any]) -> HTMLResponse:
         """The whole sheet."""
         status = 400 if shown["error"] else 200
-        controls = self.controls(words)
-        return page(f"{self.name}.html", status, tab=self.name, **controls, **shown)
+        shown |= {"carried": carried(words), **self.controls(words)}
+        return page(f"{self.name}.html", status, tab=self.name, **shown)
 
 
 def _serve(sheet: _Sheet) -> None:
@@ -110,11 +111,13 @@ def _mix(form: uploads.Form) -> dict[str, Any]:
 
 def _check_controls(words: dict[str, str]) -> dict[str, Any]:
     given = {"text": words.get("text", ""), "name": words.get("name", "")}
-    return {"given": given, "fields": sheet_fields(words, CHECK_FIELDS)}
+    return {"given": given, "fields": fields(words, CHECK_FIELDS, PastedText, sheet=_UNSAID)}
 
 
 def _results_controls(words: dict[str, str]) -> dict[str, Any]:
-    return {"fields": sheet_fields(words, AB_FIELDS)}
+    made = fields(words, AB_FIELDS, uploads.RunOptions, sheet="as the files state")
+    made[-1] |= {"label": "Remember them as machine", "hint": "own", "size": "half"}
+    return {"fields": made}
 
 
 def _mix_controls(words: dict[str, str]) -> dict[str, Any]:
@@ -152,7 +155,9 @@ def api_page(request: Request) -> HTMLResponse:
     return page("api.html", tab="api", routes=routes, curl=curl)
 
 
-FIELDS = ("hw", "model", "concurrency", "ctx", "output_tokens", "workload")
+_UNSAID = "not stated"
+
+FIELDS = (*FIRST, *NEXT, "workload")
 
 EXTRA = ("names", "users_within", "price", "watts", "what")
 
@@ -171,7 +176,8 @@ def _sheet(told: dict[str, str], **shown: Any) -> HTMLResponse:
         400 if values["error"] else 200,
         tab="compare",
         told={name: told.get(name, "") for name in EXTRA},
-        fields=sheet_fields(told, FIELDS),
+        fields=fields(told, FIELDS, sheet=""),
+        carried=carried(told),
         **values,
     )
 
@@ -187,7 +193,7 @@ def sides(request: Request) -> HTMLResponse:
             told, sides=sides_view(*compare_choices(check_fields(Sides, _of(Sides, told))))
         )
     except AdvisorError as error:
-        return _sheet(told, error=str(error))
+        return _sheet(told, error=own_words(str(error)), wrong=field_of(error))
 
 
 @router.get("/why-not")
@@ -197,4 +203,4 @@ def doubt(request: Request) -> HTMLResponse:
     try:
         return _sheet(told, doubt=explain_why_not(check_fields(Doubt, _of(Doubt, told))))
     except AdvisorError as error:
-        return _sheet(told, error=str(error))
+        return _sheet(told, error=own_words(str(error)), wrong=field_of(error))

@@ -5,15 +5,13 @@ files.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict
 from advisor.advice.own_runs.calibration import Addition
-from advisor.cli.serve.controls import hardware_groups, model_groups
 from advisor.cli.serve.question import question_from
 from advisor.cli.serve.sheets.questions import Checkup
 from advisor.cli.serve.views import findings
-from advisor.domain.nouns import Workload
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.findings.text import describe_launch, skipped_lines, summary
 from advisor.render.notes import next_run_line
@@ -129,29 +127,3 @@ def _load(load: LoadVerdict) -> dict[str, Any]:
             for one in load.gains
         ],
     }
-
-
-def sheet_fields(given: dict[str, str], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The controls that say what a text or a file cannot tell itself."""
-    kinds = [("", [("", "not stated"), *((word, word) for word in get_args(Workload))])]
-    hardware = [("", [("", "not stated"), ("auto", "this machine")]), *hardware_groups()[1:]]
-    models = [("", [("", "as the files state")]), *model_groups()]
-    known: dict[str, dict[str, Any]] = {
-        "hw": {"label": "Hardware", "groups": hardware, "size": "half"},
-        "model": {"label": "Model", "groups": models, "size": "half"},
-        "workload": {"label": "Text", "groups": kinds},
-        "concurrency": {"label": "Requests at once"},
-        "ctx": {"label": "Prompt tokens"},
-        "output_tokens": {"label": "Answer tokens"},
-        "gpus": {"label": "GPUs"},
-        "engine_version": {"label": "Engine release", "mode": "text"},
-        "k": {"label": "k of the run"},
-        "machine": {
-            "label": "Remember them as machine",
-            "mode": "text",
-            "hint": "own",
-            "size": "half",
-        },
-    }
-    shared = {"groups": None, "size": "", "default": "", "hint": "", "mode": "numeric"}
-    return [{**shared, **known[name], "name": name, "value": given.get(name, "")} for name in names]

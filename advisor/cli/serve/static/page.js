@@ -9,6 +9,51 @@ let typing = 0;
 
 const say = (text) => { if (status) status.textContent = text; };
 
+// What a sighted visitor has to see too: the server is gone, or its answer was no page of ours.
+function gone(place, again) {
+  say("The server did not answer.");
+  const card = document.createElement("div");
+  card.className = "card error gone";
+  card.setAttribute("role", "alert");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Try again";
+  button.addEventListener("click", again);
+  card.append("The server did not answer. What is below is the answer to the last question. ", button);
+  place.querySelector(".gone")?.remove();
+  for (const old of place.children) old.classList.add("stale");
+  place.prepend(card);
+}
+
+async function text(got) { // a busy or refusing server answers in plain text
+  const found = await got.text();
+  if (got.headers.get("content-type")?.startsWith("text/html")) return found;
+  const sentence = document.createElement("p");
+  sentence.textContent = found;
+  return `<div class="card error" role="alert"><h1>That was not answered</h1>${sentence.outerHTML}</div>`;
+}
+
+// The question goes along to the other tabs, and comes back from them.
+const SHARED = new Set(["names", "what", "text", "name", "form", "users_within", "price", "watts", "k", "launch", "off", "on"]);
+function carry() {
+  const source = document.querySelector("main form");
+  if (!source) return;
+  const params = new URLSearchParams(location.search);
+  for (const field of source.elements) {
+    if (!field.name || field.type === "file") continue;
+    if (field.value.trim() && field.value.trim() !== field.dataset.default) params.set(field.name, field.value.trim());
+    else params.delete(field.name);
+  }
+  for (const name of SHARED) params.delete(name);
+  for (const link of document.querySelectorAll("[data-carry]")) link.search = params.toString();
+}
+document.addEventListener("input", carry);
+
+function mark(name) {
+  for (const field of document.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+  if (name) document.getElementById(`f-${name}`)?.setAttribute("aria-invalid", "true");
+}
+
 function parse(html) {
   return new DOMParser().parseFromString(html, "text/html").body;
 }
@@ -33,12 +78,12 @@ async function show(params, { push = "push", focus = null } = {}) {
   asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
-  const text = params.toString();
+  const search = params.toString();
   const before = new Map([".curve", ".changes"].map((name) => [name, answer.querySelector(name)]));
   answer.classList.add("busy");
   try {
-    const got = await fetch(`${form.dataset.part}?${text}`, { signal });
-    const made = parse(await got.text());
+    const got = await fetch(`${form.dataset.part}?${search}`, { signal });
+    const made = parse(await text(got));
     if (signal.aborted) return;
     for (const [name, old] of before) { // the last ones stay until the next are there
       const holder = made.querySelector(`${name}[data-load]`);
@@ -52,13 +97,15 @@ async function show(params, { push = "push", focus = null } = {}) {
     const title = answer.querySelector("[data-title]")?.dataset.title;
     document.title = `${title ?? "That question cannot be answered"} · advisor`;
     say(answer.querySelector("h1")?.textContent ?? "");
-    if (push === "push") history.pushState(null, "", `/?${text}`);
-    if (push === "replace") history.replaceState(null, "", `/?${text}`);
+    if (push === "push") history.pushState(null, "", `/?${search}`);
+    if (push === "replace") history.replaceState(null, "", `/?${search}`);
+    mark(answer.querySelector("[data-wrong]")?.dataset.wrong);
+    carry();
     if (focus) document.getElementById(focus)?.focus();
     refresh(answer);
     await later(signal);
   } catch (error) {
-    if (error.name !== "AbortError") say("The server did not answer.");
+    if (error.name !== "AbortError") gone(answer, () => show(params, { push }));
   } finally {
     if (!signal.aborted) answer.classList.remove("busy");
   }
@@ -115,14 +162,15 @@ document.addEventListener("click", async (event) => {
     event.preventDefault();
     show(new URL(link.href).searchParams, { push: "replace", focus: link.id });
   }
-  const button = event.target.closest("[data-copy]");
+  const button = event.target.closest("[data-copy], [data-link]");
   if (button) await copy(button);
 });
 
 async function copy(button) {
-  const source = document.getElementById(button.dataset.copy);
+  const source = document.getElementById(button.dataset.copy ?? "status");
+  const label = button.textContent;
   try {
-    await navigator.clipboard.writeText(source.textContent);
+    await navigator.clipboard.writeText(button.dataset.copy ? source.textContent : location.href);
   } catch { // no permission, or no secure context: select it, so that the keyboard can copy
     getSelection().selectAllChildren(source);
     button.textContent = "Selected";
@@ -130,11 +178,11 @@ async function copy(button) {
   }
   button.textContent = "Copied";
   say("Copied");
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  setTimeout(() => { button.textContent = label; }, 1500);
 }
 
 function refresh(root) {
-  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
+  for (const button of root.querySelectorAll("[data-copy], [data-link]")) button.hidden = false;
 }
 refresh(document);
 
@@ -148,14 +196,15 @@ async function send(quiet) {
   result.classList.add("busy");
   try {
     const got = await fetch(sender.dataset.send, { method: "POST", body: new FormData(sender) });
-    const made = parse(await got.text());
+    const made = parse(await text(got));
     result.replaceChildren(...made.childNodes);
+    mark(result.querySelector("[data-wrong]")?.dataset.wrong);
     refresh(result);
     keep();
     if (!quiet) result.querySelector("h2, h1")?.scrollIntoView({ block: "start", behavior: "auto" });
     say(result.querySelector("h2, h1")?.textContent ?? "");
   } catch {
-    say("The server did not answer.");
+    gone(result, () => send(quiet));
   } finally {
     result.classList.remove("busy");
   }
@@ -170,7 +219,7 @@ function keep() {
     if (typeof value === "string" && value.trim() && !(secret && field.tagName === "TEXTAREA")) params.set(name, value);
   }
   const text = params.toString();
-  history.replaceState(null, "", text.length < 60000 ? `#${text}` : location.pathname);
+  history.replaceState(null, "", text.length < 60000 ? `#${text}` : location.pathname + location.search);
 }
 
 if (sender && result) {
@@ -183,4 +232,5 @@ if (sender && result) {
   }
   if (filled) send(true);
 }
+carry();
 }
