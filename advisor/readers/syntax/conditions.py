@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING
 
-from advisor.readers.syntax.mapped import Mapped
+from advisor.readers.syntax.mapped import EMPTY, Mapped
 from advisor.readers.syntax.shell_state import ShellState
 from advisor.readers.syntax.words import split_words
 
@@ -23,150 +23,79 @@ _NUMBERS: dict[str, Callable[[int, int], bool]] = {
     "-lt": lt,
     "-le": le,
 }
-_EXPRESSIONS = frozenset(("binary_expression", "unary_expression", "parenthesized_expression"))
+_TEXTS = ("=", "==", "!=")
+_OR, _AND = ("||", "-o"), ("&&", "-a")  # `or` binds weaker
+_NUMBER = re.compile(r"\s*-?\d{1,15}\s*")
 
 
 def condition(shell: ShellState, node: Node, depth: int = 0) -> bool | None:
-    """The truth of a test as far as the file tells."""
+    """The truth of a test as far as the file tells; arithmetic is not done."""
     if depth > 30 or not shell.reading.step():
         return None
-    kind = node.type
-    if kind == "command":
-        return _command(shell, node)
-    if kind == "list":
-        return _list(shell, node, depth)
-    if kind == "negated_command":
-        inner = condition(shell, node.named_children[0], depth + 1) if node.named_children else None
-        return None if inner is None else not inner
-    text = shell.text(node).text
-    if kind == "test_command" and text.startswith("[ ") and text.endswith("]"):
-        inside_text = shell.text(node).part(1, len(text) - 1)
-        return _test_words(split_words(inside_text, shell.scope))
-    if kind in ("test_command", "parenthesized_expression"):
-        inside = node.named_children
-        if text.startswith("((") or len(inside) != 1:  # arithmetic is not done
-            return None
-        if inside[0].type in (
-            "string",
-            "simple_expansion",
-            "expansion",
-            "word",
-            "raw_string",
-            "concatenation",
-        ):
-            return _is_filled(shell.value(inside[0]))
-        return condition(shell, inside[0], depth + 1)
-    if kind == "unary_expression":
-        return _unary(shell, node, depth)
-    if kind == "binary_expression":
-        return _binary(shell, node, depth)
-    return None
-
-
-def _is_filled(value: Mapped) -> bool | None:
-    return None if value.has_hole else bool(value.text)
-
-
-def _command(shell: ShellState, node: Node) -> bool | None:
+    if node.type == "negated_command" and node.named_children:
+        return _negate(condition(shell, node.named_children[0], depth + 1))
+    if node.type == "list":
+        parts = [condition(shell, child, depth + 1) for child in node.named_children[:2]]
+        return _join(parts, "||" if any(child.type == "||" for child in node.children) else "&&")
     name = node.child_by_field_name("name")
-    text = shell.text(name).text if name is not None else ""
-    if text in ("true", ":"):
-        return True
-    if text == "false":
-        return False
-    if text == "test":
-        return _test_words(shell.words(node.children_by_field_name("argument")))
-    if text.startswith("$") and name is not None:  # if $FLAG; then
-        return {"true": True, ":": True, "false": False}.get(shell.value(name).text)
+    if node.type == "command" and name is not None:
+        word = shell.text(name).text
+        if word == "test":
+            return _test(shell.words(node.children_by_field_name("argument")))
+        word = shell.value(name).text if word.startswith("$") else word  # if $FLAG; then
+        return {"true": True, ":": True, "false": False}.get(word)
+    text = shell.text(node)
+    if node.type == "test_command" and text.text.startswith("["):
+        edge = 2 if text.text.startswith("[[") else 1
+        return _test(split_words(text.part(edge, len(text) - edge), shell.scope))
     return None
 
 
-def _test_words(words: list[Mapped]) -> bool | None:
-    """`[ ... ]` and `test`: `-o` binds weaker than `-a`, `!` negates."""
-    for operator in ("-o", "-a"):
+def _test(words: list[Mapped]) -> bool | None:
+    """The words of `[ ... ]`, `[[ ... ]]` and `test`; an empty variable may have left none."""
+    for operators in (_OR, _AND):
         for i, word in enumerate(words):
-            if word.text == operator and 0 < i < len(words) - 1:
-                return _logic([_test_words(words[:i]), _test_words(words[i + 1 :])], operator)
-    if words and words[0].text == "!" and len(words) > 1:
-        inner = _test_words(words[1:])
-        return None if inner is None else not inner
+            if word.text in operators and 0 < i < len(words) - 1:
+                return _join([_test(words[:i]), _test(words[i + 1 :])], word.text)
     texts = [word.text for word in words]
+    if texts and (texts[0] in _TEXTS or texts[0] in _NUMBERS):
+        return _test([EMPTY, *words])
+    if texts[:1] == ["!"]:
+        return _negate(_test(words[1:]))
+    if len(texts) <= 2 and texts[:1] in (["-n"], ["-z"]):
+        filled = _is_filled(words[1:])
+        return filled if texts[0] == "-n" else _negate(filled)
     if len(texts) <= 1:
-        return _is_filled(words[0]) if texts else False
-    if len(texts) == 2 and texts[0] in ("-n", "-z"):
-        filled = _is_filled(words[1])
-        return None if filled is None else filled == (texts[0] == "-n")
+        return _is_filled(words)
     if len(texts) == 3 and not any(word.has_hole for word in words):
         return compare(texts[0], texts[1], texts[2])
     return None
 
 
-def _list(shell: ShellState, node: Node, depth: int) -> bool | None:
-    parts = [condition(shell, child, depth + 1) for child in node.named_children[:2]]
-    operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
-    return _logic(parts, operator)
+def _is_filled(words: list[Mapped]) -> bool | None:
+    return None if any(word.has_hole for word in words) else any(word.text for word in words)
 
 
-def _logic(parts: list[bool | None], operator: str) -> bool | None:
-    if operator in ("&&", "-a"):
-        return False if False in parts else None if None in parts else True
-    return True if True in parts else None if None in parts else False
+def _negate(verdict: bool | None) -> bool | None:
+    return None if verdict is None else not verdict
 
 
-def _unary(shell: ShellState, node: Node, depth: int) -> bool | None:
-    operator = shell.text(node.children[0]).text if node.children else ""
-    operand = node.named_children[-1] if node.named_children else None
-    if operand is None:
-        return None
-    if operator == "!":
-        inner = condition(shell, operand, depth + 1)
-        return None if inner is None else not inner
-    if operator in ("-n", "-z"):
-        filled = _is_filled(shell.value(operand))
-        return None if filled is None else filled == (operator == "-n")
-    return None
-
-
-def _binary(shell: ShellState, node: Node, depth: int) -> bool | None:
-    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-    if left is None or right is None:
-        return None
-    operator = next(
-        (shell.text(child).text for child in node.children if child.id not in (left.id, right.id)),
-        "",
-    )
-    if operator in ("&&", "||", "-a", "-o"):
-        parts = [condition(shell, left, depth + 1), condition(shell, right, depth + 1)]
-        return _logic(parts, "&&" if operator in ("&&", "-a") else "||")
-    if left.type in _EXPRESSIONS or right.type in _EXPRESSIONS:
-        return None
-    first, second = shell.value(left), shell.value(right)
-    if first.has_hole or second.has_hole:
-        return None
-    if operator == "=~":
-        return (
-            bool(re.search(second.text, first.text[:500]))
-            if re.fullmatch(r"[\w|^$()-]{1,80}", second.text)
-            else None
-        )
-    return compare(first.text, operator, second.text)
+def _join(verdicts: list[bool | None], operator: str) -> bool | None:
+    decides = operator in _OR  # one true decides an `or`, one false an `and`
+    if decides in verdicts:
+        return decides
+    return None if None in verdicts else not decides
 
 
 def compare(left: str, operator: str, right: str) -> bool | None:
     """One comparison of known texts."""
-    if operator in _NUMBERS:
-        if not (
-            re.fullmatch(r"\s*-?\d{1,15}\s*", left) and re.fullmatch(r"\s*-?\d{1,15}\s*", right)
-        ):
-            return None
+    if operator in _NUMBERS and _NUMBER.fullmatch(left) and _NUMBER.fullmatch(right):
         return _NUMBERS[operator](int(left), int(right))
-    if operator in ("=", "==", "!="):
+    if operator in _TEXTS:
         same = (
-            fnmatchcase(left[:2000], right[:2000])
-            if any(char in right for char in "*?[")
-            else left == right
+            fnmatchcase(left[:2000], right[:2000]) if re.search(r"[*?[]", right) else left == right
         )
-        return same if operator != "!=" else not same
+        return same == (operator != "!=")
     return None
 
 

@@ -128,17 +128,8 @@ def _merge_scopes(shell: ShellState, scopes: list[Scope], at: int) -> Scope:
                 )
         first.exported = {**other.exported, **first.exported}
         first.open |= other.open
-        first.args = _longer(first.args, other.args)
+        first.args = other.args if first.args is None else first.args
     return first
-
-
-def _longer(one: list[Mapped] | None, other: list[Mapped] | None) -> list[Mapped] | None:
-    """The positional parameters after a condition with `set -- --option "$@"`."""
-    mine, theirs = _texts(one), _texts(other)
-    grown = len(theirs) > len(mine) and (
-        theirs[len(theirs) - len(mine) :] == mine or theirs[: len(mine)] == mine
-    )
-    return other if grown or one is None else one
 
 
 def case_statement(shell: ShellState, node: Node) -> bool:
