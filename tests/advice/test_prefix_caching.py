@@ -25,7 +25,10 @@ def ask(share: float, tokens: int, hardware: str = "h100", concurrency: int = 64
 
 @pytest.mark.parametrize(
     ("hardware", "concurrency", "tokens"),
-    [("h100", 64, 2048), ("h100", 64, 3200), ("h100", 4, 6300), ("gb10", 16, 2048)],
+    [
+        ("gb10", 16, 2048),
+        *(pytest.param("h100", *load, marks=pytest.mark.slow) for load in ((64, 3200), (4, 6300))),
+    ],
 )
 def test_the_plain_server_is_no_slower_where_more_is_shared(
     hardware: str, concurrency: int, tokens: int
@@ -54,18 +57,18 @@ def test_a_cut_prompt_is_cached_where_that_pays() -> None:
 
 # vLLM: for hybrids on from 0.26 on (config/model.py); SGLang: on
 @pytest.mark.parametrize(
-    ("model", "engine", "plain", "drafting"),
+    ("model", "engine", "workload", "plain", "drafting"),
     [
-        ("qwen3.6-35b-a3b", "vllm", True, False),
-        ("qwen3.6-35b-a3b", "vllm@0.25.1", False, False),
-        ("qwen3.6-27b", "sglang", True, False),
-        ("qwen3-32b", "vllm", True, True),
-        ("deepseek-v3.1", "vllm", True, True),
+        ("qwen3.6-35b-a3b", "vllm", "chat", True, False),
+        ("qwen3.6-35b-a3b", "vllm", "mixed", True, False),
+        ("qwen3.6-35b-a3b", "vllm@0.25.1", "agent", False, False),
+        ("qwen3.6-27b", "sglang", "code", True, False),
+        ("qwen3-32b", "vllm", "mixed", True, True),
+        ("deepseek-v3.1", "vllm", "agent", True, True),
     ],
 )
-@pytest.mark.parametrize("workload", ["chat", "agent", "code", "mixed"])
 def test_off_only_for_a_hybrid_with_mtp(
-    model: str, engine: str, plain: bool, drafting: bool, workload: str
+    model: str, engine: str, workload: str, plain: bool, drafting: bool
 ) -> None:
     name, _, release = engine.partition("@")
     advice = recommend(

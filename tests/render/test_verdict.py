@@ -64,14 +64,12 @@ def test_off_and_measure_do_not_share_a_reason(setup: dict[str, Any], concurrenc
     assert ("it stays off, since a loss" in text) <= (advice.decision == "off")
 
 
-@pytest.mark.parametrize("model,drafts", [("deepseek-v3.1", False), ("qwen3.6-35b-a3b", True)])
-def test_nobody_is_told_to_test_drafts_that_cannot_run(model: str, drafts: bool) -> None:
-    advice = recommend(hardware="rtx4090" if not drafts else "rtx3060", model=model)
+def test_nobody_is_told_to_test_drafts_that_cannot_run() -> None:
+    advice = recommend(hardware="rtx4090", model="deepseek-v3.1")
     told = " ".join(reason.text for reason in advice.reasons)
-    if advice.candidate is None and advice.decided_by == "no_method":
-        assert "then test k" not in told
-    if not drafts:
-        assert "nothing can draft" in told and "less memory cannot run it" in told
+    assert advice.candidate is None and advice.decided_by == "no_method"
+    assert "then test k" not in told
+    assert "nothing can draft" in told and "less memory cannot run it" in told
 
 
 @pytest.mark.parametrize("width", [40, 60])
@@ -107,9 +105,12 @@ def test_a_chance_that_others_exceed_says_what_bounds_it(asked: dict[str, Any], 
     assert words in text and ("at least" in text) == ("at least" in words)
 
 
-@pytest.mark.parametrize("hardware", ["h100", "l40s", "mi300x", "gb10", "rtx4090", "jetson-thor"])
-@pytest.mark.parametrize("model", ["qwen3.6-27b", "qwen3.6-35b-a3b", "gemma-4-31b"])
-def test_measure_never_prints_the_chance_that_is_enough(hardware: str, model: str) -> None:
-    advice = recommend(hardware=hardware, model=model)
-    if advice.decided_by == "unsure" and advice.estimate is not None:
-        assert "chance of a gain 92 %" not in screen(advice)
+def test_measure_never_prints_the_chance_that_is_enough() -> None:
+    answers = [
+        recommend(hardware=hardware, model=model)
+        for hardware in ("h100", "l40s", "mi300x", "gb10", "rtx4090", "jetson-thor")
+        for model in ("qwen3.6-27b", "qwen3.6-35b-a3b", "gemma-4-31b")
+    ]
+    unsure = [one for one in answers if one.decided_by == "unsure" and one.estimate is not None]
+    assert unsure
+    assert not [one for one in unsure if "chance of a gain 92 %" in screen(one)]

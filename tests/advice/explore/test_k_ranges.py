@@ -32,13 +32,14 @@ def covers(rows: tuple[tuple[int, int, int], ...], top: int) -> bool:
     return edges and joined and all(first <= last for first, last, _ in rows)
 
 
-@pytest.mark.parametrize("asked", questions(60, 11), ids=lambda r: f"{r.hardware}-{r.model}")
+@pytest.mark.parametrize("asked", questions(40, 11), ids=lambda r: f"{r.hardware}-{r.model}")
 def test_ranges_cover_every_load_without_a_gap(asked: Request) -> None:
     draw = random.Random(str(asked))
     top = draw.choice((2, 7, 64, 300))
     try:
         found = sweep(asked, {"concurrency": series(1, top, draw.choice((2, 5, 20)))})
-    except AdvisorError:
+    except AdvisorError as refused:
+        assert "does not fit" in str(refused)
         return
     served = [load.request.concurrency for load in found.loads if load.refusal is None]
     for one in found.k_ranges:
