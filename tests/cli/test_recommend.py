@@ -292,9 +292,9 @@ def completions(*words: str, part: str = "") -> list[str]:
         (("hardware", "show"), "gb", "gb10"),
         (("models", "show"), "qwen3.6-2", "qwen3.6-27b"),
         (("validate", "--hw"), "GB", "gb10"),
-        (("explain",), "SD4", "SD412"),
-        (("explain",), "sd4", "SD412"),
-        (("explain",), "", "SD412"),
+        (("explain",), "SD4", "SD411"),
+        (("explain",), "sd4", "SD411"),
+        (("explain",), "", "SD411"),
     ],
 )
 def test_names_complete(words: tuple[str, ...], part: str, name: str) -> None:

@@ -25,6 +25,7 @@ from advisor.perf import arrays, imputation, memory, physics, prompt_cost, reads
 from advisor.perf.encoding import encode_rows
 from advisor.rules import check
 from advisor.rules.kit.policy import matches
+from advisor.rules.sd4.workloads import mean_rate
 from tests.rulecases import case_of
 
 DOCUMENTED = yaml.safe_load(
@@ -257,6 +258,16 @@ def test_ranges_are_closed_and_may_be_open_ended() -> None:
     case = case_of(facts=Facts(concurrency=8), plan=Plan(engine="vllm", method="mtp", k=2))
     assert matches({"concurrency": [8, 8]}, case) and matches({"concurrency": [None, 8]}, case)
     assert not matches({"concurrency": [9, None]}, case) and not matches({"k": [3, 4]}, case)
+
+
+def test_mean_rate_from_positions_and_from_length() -> None:
+    by_position = Request(hardware="gb10", acceptance=(0.8, 0.5))
+    assert mean_rate(by_position, 1) == pytest.approx(0.8)
+    assert mean_rate(by_position, 2) == pytest.approx((0.8 + 0.4) / 2)
+    assert mean_rate(by_position, 3) == pytest.approx((0.8 + 0.4 + 0.2) / 3)
+    by_length = Request(hardware="gb10", acceptance_length=2.43, acceptance_k=2)
+    assert mean_rate(by_length, 2) == pytest.approx(0.715)
+    assert mean_rate(by_length, 3) is None and mean_rate(Request(hardware="gb10"), 2) is None
 
 
 def test_thresholds_keep_their_order() -> None:

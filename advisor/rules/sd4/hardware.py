@@ -9,7 +9,7 @@ from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, hardware_name, k_flag, spec_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import concurrent_requests, is_sparse_moe, regime
+from advisor.rules.kit.policy import bill, concurrent_requests, is_sparse_moe, regime
 
 
 @rule("SD405", "warning", "gguf", decides=True, data="regime.kernel_switch_tokens")
@@ -125,6 +125,36 @@ def _rereads(case: Case) -> bool:
     """Whether Metal reads weights of this type anew for each of 2 or 3 tokens."""
     quant = case.facts.quant
     return quant is not None and bool(re.search(r"q\d_k", quant.id))
+
+
+_SLOW_LINKS = ("pcie", "none", "ethernet", "roce")
+
+
+@rule("SD417", "info", "vllm sglang")
+@when(needs="hardware shape quant interconnect")
+def tp_where_one_fits(case: Case) -> Iterator[Hit]:
+    """Tensor parallelism over a slow link for a sparse model that fits one device.
+
+    Why: each layer waits for an all-reduce; replicas do not have this cost.
+    Bad (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --max-num-seqs 32 --tensor-parallel-size 2
+    Good (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --max-num-seqs 32 --data-parallel-size 2
+    Sources: repo2x3090; nikolatesla20 matrix; vllm-project/recipes#335
+    """
+    found, slow = bill(case), case.facts.interconnect in _SLOW_LINKS
+    if case.plan.tp < 2 or not slow or not is_sparse_moe(case) or found is None:
+        return
+    whole = (found.weights_gib + found.spec_gib) * case.plan.tp + found.overhead_gib
+    if found.available_gib is not None and whole <= 0.7 * found.available_gib:
+        yield Hit(
+            f"TP {case.plan.tp} over {case.facts.interconnect}, but the weights ({whole:.0f} GiB) "
+            f"fit one device",
+            flag=flag(case, "--tensor-parallel-size", "--tp-size"),
+            fix=f"Run {case.plan.tp} replicas (--data-parallel-size {case.plan.tp}, or one "
+            f"server per device).",
+            conflicts=("for one stream, two devices can still decode faster than one",),
+        )
 
 
 @rule("SD418", "warning", "vllm sglang", data="regime.windows_tp")
