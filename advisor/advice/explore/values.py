@@ -56,6 +56,8 @@ class Point(Frozen):
     running: int | None = None  # requests that run at once in all replicas, the others wait
     predictable: bool = True  # False: neither sign nor size of the goal's change is known
     p_objective: float | None = None  # of keeping the latency limits of the question
+    cost_per_million: float | None = None  # money for a million output tokens, where priced
+    kwh_per_million: float | None = None
 
 
 class LoadPoint(Frozen):

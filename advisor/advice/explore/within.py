@@ -13,7 +13,7 @@ from typing import Any, cast
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.mix import milliseconds
 from advisor.advice.explore.sweep import pin_choices, sweep
-from advisor.advice.explore.values import Bound, LoadPoint, Rate, Within
+from advisor.advice.explore.values import Bound, LoadPoint, Point, Rate, Sweep, Within
 from advisor.advice.objectives import p_objective
 from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Method, MetricEstimate, Request
 from advisor.domain.printable import printable
@@ -100,6 +100,18 @@ def with_users(advice: Advice) -> Advice:
         if arm is not None and (row := arms.get(arm)) is not None
     }
     return advice.model_copy(update={"objective": objective.model_copy(update=counts)})
+
+
+def priced(found: Sweep, rate: Rate) -> Sweep:
+    """The sweep with what a million output tokens cost and draw at each point."""
+
+    def at(point: Point) -> Point:
+        speed = point.output_tok_s.value or 0.0
+        costs = {"cost_per_million": rate.cost(speed), "kwh_per_million": rate.energy_kwh(speed)}
+        return point.model_copy(update=costs)
+
+    loads = (load.model_copy(update={"points": (*map(at, load.points),)}) for load in found.loads)
+    return found.model_copy(update={"loads": (*loads,)})
 
 
 def _size(load: LoadPoint) -> int:

@@ -30,7 +30,7 @@ Shape(
     Point,
     "point",
     "method k p_objective predictable gain p_gain utility decision output_tok_s tpot_ms ttft_ms "
-    "accepted_length memory basis forbidden_by documented plan",
+    "accepted_length memory basis cost_per_million kwh_per_million forbidden_by documented plan",
     about={
         "p_objective": "chance of keeping the latency limits; null: none were given",
         "predictable": "false: neither sign nor size of the goal's change is known",
@@ -50,10 +50,11 @@ _LACKING = object_of({"k": schema_of(int), "why": schema_of(str)})
 Shape(
     LoadPoint,
     "load",
-    "setting decision rule best_method best_k run_k points lacking refusal",
+    "setting decision rule best_method best_k k_rules run_k points lacking refusal",
     about={
         "decision": "what recommend answers here",
         "best_k": "of the best speculative plan",
+        "k_rules": "rules that name this k, or limit others",
         "run_k": "what the answer runs: 0 unless it is on",
         "refusal": "why this load cannot be served",
     },
@@ -123,7 +124,7 @@ sweep_json = SWEEP.json
 
 _TABLE = (
     "method k gain_p10 gain_p50 gain_p90 p_gain decision output_tok_s tpot_ms ttft_ms "
-    "ttft_predictable basis answer answer_k note"
+    "ttft_predictable cost_per_million kwh_per_million basis answer answer_k answer_rules note"
 )
 COLUMNS = tuple(_TABLE.split())
 
@@ -163,9 +164,11 @@ def _cells(point: Point, load: LoadPoint) -> Mapping[str, Any]:
             for metric in (getattr(point, name),)
         },
         "ttft_predictable": str(point.ttft_ms.predictable).lower(),
+        **{name: _short(getattr(point, name)) for name in ("cost_per_million", "kwh_per_million")},
         "basis": point.basis,
         "answer": load.decision,
         "answer_k": load.run_k,
+        "answer_rules": " ".join(load.k_rules),
         "note": " ".join(point.forbidden_by),
     }
 

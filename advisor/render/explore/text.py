@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from math import log2
 
-from advisor.advice.explore.values import KRanges, LoadPoint, Rate, Sweep
+from advisor.advice.explore.values import KRanges, LoadPoint, Sweep
 from advisor.domain.nouns import Evidence, Interval, LaunchText
 from advisor.render.explore.chart import (
     AXIS_NAMES,
@@ -49,11 +49,8 @@ def sweep_text(
     color: bool = False,
     *,
     unicode: bool = True,
-    rate: Rate | None = None,
 ) -> str:
-    """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII. `rate`
-    adds cost or energy per million output tokens.
-    """
+    """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII."""
     paper = Paper(width=max(width, MIN_WIDTH))
     lines: list[str] = []
     if found.within:  # what was asked first
@@ -64,7 +61,7 @@ def sweep_text(
     for count, chart in enumerate(drawn):
         lines += [""] if count else []
         lines += _section(found, chart, paper, unicode, plot=count < MOST_CHARTS)
-    lines += _costs(found, rate or Rate())
+    lines += _costs(found)
     lines += _pairs(found, paper)
     return finish(lines, color=color, unicode=unicode) + "\n"
 
@@ -217,23 +214,23 @@ def _ranges(ranges: KRanges, paper: Paper) -> list[str]:
     return lines
 
 
-def _costs(found: Sweep, rate: Rate) -> list[str]:
+def _costs(found: Sweep) -> list[str]:
     """Cost and energy of a million output tokens, a row a load, without and with the best k."""
-    if rate.per_hour is None and rate.watts is None:
+    kinds = {"cost": "cost_per_million", "kWh": "kwh_per_million"}
+    every = [point for load in found.loads for point in load.points]
+    names = [n for n, field in kinds.items() if any(getattr(p, field) for p in every)]
+    if not names:
         return []
-    kinds = [("cost", rate.cost), ("kWh", rate.energy_kwh)]
-    names = [name for name, each in kinds if each(1.0) is not None]
     rows: list[tuple[str, ...]] = [("load", "best", *(f"{n} none" for n in names), *names)]
     for load in found.loads:
-        point = load.point(load.best_k or 0, load.best_method) or load.point(0)
+        plain = load.point(0)
+        point = load.point(load.best_k or 0, load.best_method) or plain
         if point is None:
             continue
-        both = (point.output_tok_s.baseline, point.output_tok_s.value)
         cells = [
-            number(told) if speed and (told := each(speed)) is not None else "?"
-            for speed in both
-            for name, each in kinds
-            if name in names
+            number(told) if arm is not None and (told := getattr(arm, kinds[name])) else "?"
+            for arm in (plain, point)
+            for name in names
         ]
         rows.append((setting_words(load.setting) or "as requested", f"k={point.k}", *cells))
     return ["", heading("Per million output tokens"), *_columns(rows, Paper(width=200))]
