@@ -169,6 +169,7 @@ def test_an_ab_of_several_cards_is_that_of_all_of_them(engine: str, gpus: int) -
 
 OTHERWISE: dict[str, Any] = {
     "prefix_caching": True, "kv_cache_dtype": "fp8", "max_num_seqs": 48, "pp": 2,
+    "plain_caching": True,
     "max_num_batched_tokens": 3072, "max_model_len": 65536, "memory_fraction": 0.5, "tp": 2,
     "dp": 2, "attention_backend": "TRITON_ATTN", "mamba_strategy": "extra_buffer",
     "async_scheduling": False, "draft_model": "org/draft", "extra": (("--enforce-eager", None),),
