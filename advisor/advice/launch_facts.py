@@ -12,6 +12,7 @@ from advisor.domain.nouns import LLM, Checkpoint, Facts, Launch, Plan, Quant, Wo
 from advisor.domain.question import LIMITS
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
+from advisor.perf.steps import batches
 
 
 def launch_facts(
@@ -33,7 +34,7 @@ def launch_facts(
     hw = hw or (container.gpu_kind if container is not None else None)
     hardware = knowledge.hardware(hw) if hw else None
     linked = sum(len((hosts or "").split(",")) for name, hosts in plan.extra if name == "--rpc")
-    parallel = max(plan.tp, 1) * max(plan.pp, 1) * max(plan.dp, 1)
+    parallel = max(plan.tp, 1) * max(batches(plan), 1)
     facts = Facts(
         hardware=hardware,
         model=model,

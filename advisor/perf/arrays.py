@@ -136,6 +136,7 @@ class Points:
     memory_bytes: Floats
     unified: Floats  # 0/1
     link_bw: Floats  # B/s per device and direction
+    attention_groups: Floats  # of a server's ranks, with requests of their own; unknown is one
     # quantisation, bytes per weight
     bytes_mixer: Floats
     bytes_ffn: Floats

@@ -15,7 +15,7 @@ from advisor.perf import imputation
 from advisor.perf.arrays import Floats, Mask, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import SERVER_PATHS
+from advisor.perf.rates import SERVER_PATHS, attention_groups
 
 _NODE = sourced(8, "GPUs", "NVIDIA HGX A100, H100 and H200: eight GPUs on one NVSwitch", "read")
 _HGX = ("sm_80", "sm_90")
@@ -78,7 +78,9 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
     latency = np.where(p.is_path(*SMALL_BATCH_PATHS), by_tensor, latency)
     other = latency + 2 * size / p.link_bw  # a ring: about twice the size over each link
     one = np.where(known, all_reduce_seconds(p, kind, size), other)
-    return np.where(p.tp > 1, 2 * layers * one, 0.0)
+    # groups that attend by themselves gather and scatter tokens around the experts alone
+    each = np.where(attention_groups(p) > 1, 1.0, 2.0)
+    return np.where(p.tp > 1, each * layers * one, 0.0)
 
 
 def _kind(p: P.Points, slow: Mask, fast: Mask) -> P.Ints:

@@ -167,6 +167,8 @@ def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
         VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
     )
     on_devices = max(weights - experts_gib(shape, quant, plan), 0.0)
+    copied = (shape.mixer_params_b or 0.0) * 1e9 * quant.bytes_mixer / GIB
+    on_devices += copied * (kv_sizes.attention_groups(plan) - 1)
     return MemoryBill(
         weights_gib=on_devices / replica_gpus(facts, plan) + vision,
         spec_gib=spec_gib(facts, plan, shape, quant),
@@ -307,7 +309,7 @@ def replica_gpus(facts: Facts, plan: Plan) -> int:
 
 def replica(facts: Facts, plan: Plan) -> Facts:
     """The facts as one of `dp` replicas sees them: its devices, its share of the requests."""
-    if plan.dp == 1:
+    if plan.dp == 1 or kv_sizes.attention_groups(plan) > 1:
         return facts
     share = -(-(facts.concurrency or 1) // plan.dp)
     return facts.model_copy(update={"concurrency": share, "gpus": plan.tp * plan.pp})

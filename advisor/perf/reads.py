@@ -11,7 +11,14 @@ from advisor.perf import arrays as P
 from advisor.perf.arrays import Floats, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import at, attention_share, read_rate, soft_max
+from advisor.perf.rates import (
+    SERVER_PATHS,
+    at,
+    attention_groups,
+    attention_share,
+    read_rate,
+    soft_max,
+)
 
 _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
 _RDNA = ("gfx11", "gfx12")
@@ -43,6 +50,9 @@ def attention_seconds(
 ) -> Seconds:
     """KV bytes are read once per request, operations grow with tokens; windows cut both."""
     bandwidth = read_rate(p, c)
+    # every rank of a group reads MLA's one latent vector for its own heads
+    shared = _is_latent(p) & p.is_path(*SERVER_PATHS)
+    bandwidth = bandwidth / np.where(shared, p.tp / attention_groups(p), 1.0)
     read = (
         batch
         * (context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems)
@@ -53,6 +63,11 @@ def attention_seconds(
     small = p.is_path(*SMALL_BATCH_PATHS)
     rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
     return soft_max(read, ops / rate)
+
+
+def _is_latent(p: P.Points) -> P.Mask:
+    """Whether a layer's keys and values are as many as MLA's (N,)."""
+    return np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), _MLA_ELEMENTS)
 
 
 def attended_keys(p: P.Points, context: Tokens) -> Floats:
@@ -77,8 +92,7 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Tokens) -> Seco
     serial = p.is_path("vllm-cuda") & archs & wide
     serial |= p.is_path("sglang-cuda") & p.is_arch(*_SM12X)
     serial |= p.is_path("vllm-other") & p.is_arch(*_RDNA)
-    mla = np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), _MLA_ELEMENTS)
-    serial &= (p.verify_tokens > 1) & ~mla
+    serial &= (p.verify_tokens > 1) & ~_is_latent(p)
     return np.where(serial, context * p.global_layers * at(c.verify_serial_s, p), 0.0)
 
 

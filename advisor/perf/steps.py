@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from advisor.domain.nouns import Facts, Plan
 from advisor.perf import memory
+from advisor.perf.sizes.pools import attention_groups
 
 
 def in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
@@ -16,7 +17,7 @@ def in_steps(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
     cases = []
     for plan in plans:
         share, step = in_step(facts, plan)
-        cases.append((views.setdefault((plan.tp, plan.pp, plan.dp), share), step))
+        cases.append((views.setdefault((plan.tp, plan.pp, batches(plan)), share), step))
     return cases
 
 
@@ -39,7 +40,7 @@ def in_step(facts: Facts, plan: Plan) -> tuple[Facts, Plan]:
 
 def batches(plan: Plan) -> int:
     """Batches that run at once, each in a step of its own: of all replicas and their stages."""
-    return plan.dp * plan.pp
+    return (plan.dp if attention_groups(plan) == 1 else 1) * plan.pp
 
 
 def busy(facts: Facts, plan: Plan) -> float:

@@ -9,17 +9,23 @@ import re
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from advisor import recommend
+from advisor.advice.judge import estimate_plans
 from advisor.advice.plans import propose, topology
 from advisor.advice.resolve import bare_facts
 from advisor.domain.nouns import Advice, AdvisorError, Plan
 from advisor.domain.question import Request
+from advisor.lint.validate import validate
+from advisor.perf import memory, reads
+from advisor.perf.constants import Constants
 from advisor.perf.encoding.encode_plans import ranks
 from advisor.prediction.estimates import estimate
 from advisor.render.json_out import advice_json_text
 from advisor.render.text import advice_text
+from tests.perf.rows import points
 
 QUESTIONS = [
     {"hardware": hardware, "model": model, "quant": "fp8", "engine": engine, "concurrency": load}
@@ -264,3 +270,60 @@ def test_what_cannot_draft_has_a_speed_and_a_layout(asked: dict[str, Any]) -> No
 def test_an_accelerator_without_a_bandwidth_has_no_speed() -> None:
     advice = _ask(hardware="unknown", model="phi-4", concurrency=8)
     assert advice.estimate is None and "output tok/s" not in advice_text(advice)
+
+
+# ---------------------------------------------------------------- attention apart, on each rank
+
+LATENT = {"hardware": "h200", "gpus": 8, "engine": "sglang", "quant": "fp8"}
+APART = (("--dp-size", "8"), ("--enable-dp-attention", None))
+
+
+def test_latent_attention_is_kept_apart_where_many_ask() -> None:
+    many = _ask(**LATENT, model="deepseek-v3.1", concurrency=256)
+    assert "--tp-size 8" in many.launch.text and "--enable-dp-attention" in many.launch.text
+    assert "--dp-size 8" in many.launch.text and "DP attention 8" in advice_text(many)
+    assert "next layout: TP 8, -" in " ".join(advice_text(many).split())
+    alone = _ask(**LATENT, model="deepseek-v3.1", concurrency=1)
+    assert "--enable-dp-attention" not in alone.launch.text
+    dense = _ask(**LATENT, model="qwen3-32b", concurrency=256)  # sglang#9308: it slows these down
+    assert "--enable-dp-attention" not in dense.launch.text
+
+
+def test_attention_apart_copies_weights_instead_of_the_cache() -> None:
+    facts = bare_facts(Request.model_validate(LATENT | {"model": "deepseek-v3.1"}))
+    shape = facts.shape
+    assert shape is not None and shape.mixer_params_b and facts.quant is not None
+    plan = Plan(engine="sglang", model="x", tp=8, memory_fraction=0.88)
+    together = memory.bill(facts, plan)
+    apart = memory.bill(facts, plan.model_copy(update={"extra": APART}))
+    copied = shape.mixer_params_b * 1e9 * facts.quant.bytes_mixer / 2**30 * 7 / 8
+    assert apart.weights_gib - together.weights_gib == pytest.approx(copied)
+    assert together.kv_tokens and apart.kv_tokens
+    held = (together.kv_gib - copied) / together.kv_gib
+    assert apart.kv_tokens / together.kv_tokens == pytest.approx(8 * held, rel=0.02)
+
+
+@pytest.mark.parametrize("dp", [1, 8])
+def test_a_file_with_attention_apart_is_one_server(dp: int) -> None:
+    """As proposed, and as `--tp-size 8 --dp-size 8 --enable-dp-attention` is read."""
+    asked = LATENT | {"model": "deepseek-v3.1", "concurrency": 128}
+    facts = bare_facts(Request.model_validate(asked))
+    proposed = propose.base_plans(facts, (8, 1))[1]
+    assert proposed.dp == 1 and set(APART) <= set(proposed.extra)
+    plan = proposed.model_copy(update={"dp": dp})
+    (one,), (other,) = (estimate_plans(facts, [p]) for p in (proposed, plan))
+    assert other.output_tok_s == one.output_tok_s
+    assert memory.replica(facts, plan).gpus == 8
+    text = _ask(**LATENT, model="deepseek-v3.1", concurrency=256).launch.text + "\n"
+    report = validate(text, hw="h200", concurrency=256, ctx=2048, engine_version="0.5.21")
+    assert report.launches[0].facts.gpus == 8 and report.launches[0].plan.tp == 8
+
+
+@pytest.mark.parametrize(("tp", "slower"), [(1, 1.0), (8, 8.0)])
+def test_every_rank_reads_the_latent_cache(tp: int, slower: float) -> None:
+    p = points({"model": "deepseek-v3.1", "tp": tp, "gpu_count": tp, "input_tokens": 60_000})
+    read, whole = (
+        reads.attention_seconds(q, Constants(), np.full(1, 64.0), np.ones(1), q.input_tokens)[0]
+        for q in (p, p.replace(attention_groups=float(tp)))
+    )
+    assert read / whole == pytest.approx(slower, rel=0.15)

@@ -35,6 +35,7 @@ from advisor.engines.traits import LOOPBACK
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
+from advisor.perf.sizes.pools import DP_ATTENTION, DP_SIZE, is_latent
 from advisor.perf.sizes.shares import card_of
 from advisor.rules.kit.models import comes_before, first_release, writes_remote_code
 from advisor.rules.kit.releases import asked_release, between
@@ -152,8 +153,10 @@ def _head_unread(facts: Facts) -> str | None:
     )
 
 
-def base_plan(facts: Facts, split: Split) -> Plan:
-    """The plan without speculation; all others are made from it. Raises AdvisorError."""
+def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
+    """The plan without speculation; all others are made from it. `groups` of a server's ranks
+    attend for requests of their own. Raises AdvisorError.
+    """
     known = habits(facts)
     if not known.writable:
         raise AdvisorError(
@@ -187,6 +190,7 @@ def base_plan(facts: Facts, split: Split) -> Plan:
         port=known.port,
         extra=(
             *((topology.SPLIT_MODE, mode) for mode in topology.split_modes(facts)[:1]),
+            *(((DP_SIZE, str(groups)), (DP_ATTENTION, None)) if groups > 1 else ()),
             *topology.flags(facts, split[0]),
             *remote_code(facts, named.model),
             *chat_format(facts),
@@ -209,14 +213,28 @@ def base_plan(facts: Facts, split: Split) -> Plan:
 
 def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
     """The plans without speculation of one split: under llama.cpp by layers, and by tensors where
-    the KV cache has 16 bits, which is all that it took at first (llama.cpp#21788).
+    the KV cache has 16 bits, which is all that it took at first (llama.cpp#21788); under SGLang
+    also with a part of the requests on each rank where MLA's cache would be copied to all.
     """
     plan = base_plan(facts, split)
+    if _attends_apart(facts, split):
+        return plan, base_plan(facts, split, split[0])
     if topology.TENSOR not in topology.split_modes(facts) or plan.kv_cache_dtype:
         return (plan,)
     others = (row for row in plan.extra if row[0] != topology.SPLIT_MODE)
     tensor = ((topology.SPLIT_MODE, topology.TENSOR), *others)
     return plan, plan.model_copy(update={"extra": tensor})
+
+
+def _attends_apart(facts: Facts, split: Split) -> bool:
+    """Whether the engine can keep the requests of each rank's attention apart, and that pays: it
+    slows models without MLA down (sglang#9308).
+    """
+    ranks, servers = split
+    flag = engines.get(facts.engine or "").catalogue.find(DP_ATTENTION, facts.engine_version)
+    latent = facts.shape is not None and bool(facts.shape.moe_layers) and is_latent(facts.shape)
+    inside = servers == 1 < ranks <= (facts.concurrency or 1) and topology.boards(facts) == 1
+    return flag is not None and latent and inside
 
 
 def middle_k(facts: Facts, method: Method) -> int:

@@ -17,6 +17,7 @@ from advisor.perf.encoding import encode_names as names
 from advisor.perf.encoding.encode_rows import DRAFT_SIZE
 from advisor.perf.kernels import kernel_path
 from advisor.perf.load import SLOTS_HOLD, graphs_by_slots
+from advisor.perf.sizes.pools import attention_groups
 
 if TYPE_CHECKING:
     from advisor.domain.nouns import Facts, Plan
@@ -225,6 +226,7 @@ _OF_PLAN: dict[str, Callable[[Facts, Plan], float]] = {
     "eager": lambda _, plan: 1.0 if without_graphs(plan) else cells.NAN,
     "piecewise": _in_pieces,
     "tp": lambda facts, plan: float(ranks(facts, plan)),
+    "attention_groups": lambda _, plan: float(attention_groups(plan)),
     "link": lambda facts, plan: P.code(P.LINKS, _link(facts, plan)),
     "prefix_caching": lambda _, plan: names.scaled_value(plan.prefix_caching),
     "plain_caching": lambda _, plan: names.scaled_value(plan.plain_caching),

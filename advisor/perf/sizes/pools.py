@@ -125,6 +125,7 @@ def plain_requests(
     return held
 
 
+DP_SIZE, DP_ATTENTION = "--dp-size", "--enable-dp-attention"
 SERVERS = ("vllm", "sglang")
 
 # Elements that MLA caches per token and layer (physics.py names the models): one vector, which
@@ -204,5 +205,16 @@ def window_copies(shape: LLM, plan: Plan) -> int:
 def _copies(heads: int | None, plan: Plan) -> int:
     if plan.engine not in SERVERS or not heads:
         return 1
-    copies: int = greater(round_up(plan.tp / heads), 1)
+    copies: int = greater(round_up(plan.tp / attention_groups(plan) / heads), 1)
     return copies
+
+
+def attention_groups(plan: Plan) -> int:
+    """Groups of a server's ranks that each attend for requests of their own, with all weights of
+    attention, where the ranks share out the experts alone (SGLang's DP attention); else 1.
+    """
+    told = dict(plan.extra)
+    if DP_ATTENTION not in told:
+        return 1
+    given = told.get(DP_SIZE) or ""
+    return int(given[:6]) if given.isdecimal() else plan.dp
