@@ -338,9 +338,9 @@ def test_another_engine_is_named_with_a_quantisation_of_the_same_step() -> None:
     from advisor.domain.nouns import AdvisorError
 
     with pytest.raises(AdvisorError, match="--engine llama-server --quant q4_k_m"):
-        recommend(hardware="rtx3090", gpus=6, model="qwen3.5-122b-a10b", quant="awq-int4")
+        recommend(hardware="rtx3090", gpus=3, model="glm-4.5-air", quant="awq-int4")
     assert recommend(
-        hardware="rtx3090", gpus=6, model="qwen3.5-122b-a10b", engine="llama-server", quant="q4_k_m"
+        hardware="rtx3090", gpus=3, model="glm-4.5-air", engine="llama-server", quant="q4_k_m"
     ).plan
 
 
