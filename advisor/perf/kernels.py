@@ -140,7 +140,7 @@ def small_batch_seconds(
     mixer, ffn, routed = params(p)
     rate = small_batch_rate(p, c)
     ops = 2 * (mixer + ffn + p.lm_head_params)
-    tiled_rate = prompt_rate(p, c)
+    tiled_rate = prompt_rate(p, c) * p.tp
     limit = dense_limit(p)
     unpack = unpack_tokens(p, c)
     dense_read = np.fmax(dense_read, unpack * ops / rate)

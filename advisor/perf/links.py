@@ -45,10 +45,11 @@ _TWO_LINES = sourced(
     "derived",
 )
 _BY_TENSOR = sourced(
-    {"sm_60": 90e-6, "others": 15e-6},
+    {"sm_60": 90e-6, "others": 22e-6},
     "s",
     "What llama.cpp's split by tensors waits for beside that, a sum: plain runs of one model over "
-    "two cards (sudo38, sudo38c, v100stack, r9700ngram; P100 and P40: sudo38c, p100x2dense)",
+    "two cards (sudo38, sudo38c, v100stack, r9700ngram; P100 and P40: sudo38c, p100x2dense); "
+    "llama.cpp#19378: Gemma 4 26B-A4B 67 us, 31B 39 us, gpt-oss-120b on four RTX 4090 40 us in all",
     "derived",
 )
 _LINES = np.array([[np.array(row) * 1e-6 for row in _TWO_LINES[kind]] for kind in KINDS])
@@ -74,8 +75,7 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
     latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
     old = P.mask(p.arch, P.ARCHS, ("sm_60",))
     waits = np.where(old, _BY_TENSOR["sm_60"], _BY_TENSOR["others"])
-    by_tensor = (latency + waits) * p.tp / 2  # one hand-over more for each card
-    latency = np.where(p.is_path(*SMALL_BATCH_PATHS), by_tensor, latency)
+    latency = latency + np.where(p.is_path(*SMALL_BATCH_PATHS), waits, 0.0)
     other = latency + 2 * size / p.link_bw  # a ring: about twice the size over each link
     one = np.where(known, all_reduce_seconds(p, kind, size), other)
     # groups that attend by themselves gather and scatter tokens around the experts alone
