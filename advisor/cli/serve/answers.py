@@ -1,14 +1,15 @@
 """Answers that a page and its API share: the use cases, each asked once and kept a while.
 
 Predictions share caches and are computed one at a time; a second thread would only wait for the
-first one's processor.
+first one's processor. Who asks for what is known does not wait for them, and only so many wait.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from threading import Lock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore, Lock
 from typing import Any, Generic, TypeVar
 
 from advisor.advice.explore.sweep import sweep
@@ -25,29 +26,58 @@ KEPT = 128  # answers of each kind; one is some 100 kB
 LOADS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the curve
 
 
+MOST_WAITING = 40  # questions; the last one waits some 6 s on a free core
+
+
+class Busy(Exception):
+    """More is asked than can be answered soon: ask again."""
+
+    seconds = 3  # after which
+
+
+_places, _computing = BoundedSemaphore(MOST_WAITING), Lock()
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """The one place where something is computed. Raises Busy where too many wait for it."""
+    if not _places.acquire(blocking=False):
+        raise Busy(f"too many questions wait for an answer: ask again in {Busy.seconds} s")
+    try:
+        with _computing:
+            yield
+    finally:
+        _places.release()
+
+
 class AnswerCache(Generic[Answer]):
     """The last answers, by question."""
 
     def __init__(self, most: int = KEPT) -> None:
         self.most = most
         self._known: OrderedDict[Any, Answer] = OrderedDict()
-        self._lock = Lock()
+        self._lock = Lock()  # held for moments only
 
     def lookup(self, key: Any) -> Answer | None:
         """The answer for a key where there is one."""
-        return self._known.get(key)
-
-    def get(self, key: Any, make: Callable[[], Answer]) -> Answer:
-        """The answer for a key, made where there is none yet. What `make` raises is not kept."""
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
-                return self._known[key]
-            made = make()
-            self._known[key] = made
+            return self._known.get(key)
+
+    def get(self, key: Any, make: Callable[[], Answer]) -> Answer:
+        """The answer for a key, made where there is none yet. What `make` raises is not kept."""
+        if (known := self.lookup(key)) is not None:
+            return known
+        with turn():
+            if (known := self.lookup(key)) is not None:  # made while this one waited
+                return known
+            answer = make()
+        with self._lock:
+            self._known[key] = answer
             while len(self._known) > self.most:
                 self._known.popitem(last=False)
-            return made
+        return answer
 
 
 _advice: AnswerCache[Advice] = AnswerCache()
@@ -65,7 +95,8 @@ def advice(question: Question, what_if: bool = True) -> Advice:
     if plain:
         raise FieldError(plain, "engine")
     if question.machine:  # its file may have changed
-        return with_users(advice_for(asked, what_if))
+        with turn():
+            return with_users(advice_for(asked, what_if))
     if not what_if and (known := _advice.lookup(question)) is not None:
         return known
     kept = _advice if what_if else _quick
@@ -87,7 +118,8 @@ def curve(question: Question) -> Sweep:
     }
     pinned = question.model_copy(update=chosen)
     if question.machine:
-        return _swept(pinned)
+        with turn():
+            return _swept(pinned)
     return _curves.get(pinned, lambda: _swept(pinned))
 
 

@@ -5,11 +5,12 @@ A question that cannot be answered is status 400 with its sentence in `error`.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
@@ -46,7 +47,23 @@ from advisor.rules.registry import index as rule_index
 from advisor.rules.registry import load_row
 
 MOST_LOADS = 400  # of a sweep over HTTP
-router = APIRouter(prefix="/api")
+_ERROR = object_of({"error": {"type": "string"}}, ["error"])
+_SAYS_WHY = {"content": {"application/json": {"schema": _ERROR}}}
+_REFUSED: dict[int | str, Any] = {
+    "4XX": {"description": "It cannot be answered; `error` says why in one sentence", **_SAYS_WHY},
+    503: {"description": "Too many questions wait: ask again after `Retry-After`", **_SAYS_WHY},
+}
+
+
+def _once(request: Request) -> None:
+    """Raises AdvisorError for a parameter told twice that is no list."""
+    told = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in told.items():
+        if count > 1 and name not in ("vary", "names"):
+            raise AdvisorError(f"{name[:40]} is given twice: give it once")
+
+
+router = APIRouter(prefix="/api", responses=_REFUSED, dependencies=[Depends(_once)])
 
 
 class Variation(Question):
@@ -59,17 +76,10 @@ class Variation(Question):
     )
 
 
-_ERROR = object_of({"error": {"type": "string"}}, ["error"])
-
-
 def _responses(command: str = "") -> dict[int | str, Any]:
-    """The answers for OpenAPI: what a command prints, or any object."""
+    """The answer for OpenAPI: what a command prints, or any object."""
     schema = inline(named_schema(command)) if command else {"type": "object"}
-    refusal = "It cannot be answered; `error` says why in one sentence"
-    return {
-        status: {"description": text, "content": {"application/json": {"schema": body}}}
-        for status, text, body in ((200, "The answer", schema), (400, refusal, _ERROR))
-    }
+    return {200: {"description": "The answer", "content": {"application/json": {"schema": schema}}}}
 
 
 @router.get("/recommend", responses=_responses("recommend"))
@@ -113,7 +123,8 @@ def swept_for(asked: Variation) -> Any:
     if loads > MOST_LOADS:
         raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
     request, machine = request_of(asked.as_options())
-    return run_sweep(request, vary, machine=machine)
+    with answers.turn():
+        return run_sweep(request, vary, machine=machine)
 
 
 @router.post("/validate", responses=_responses("validate"))

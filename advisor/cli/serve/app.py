@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import Any
+from typing import Any, get_type_hints
 
 import anyio.to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -26,16 +27,16 @@ from starlette.types import ASGIApp, Scope
 from advisor.cli.serve import answers, api, pages
 from advisor.cli.serve.controls import controls
 from advisor.cli.serve.html import ASSETS, asset_bytes, version
-from advisor.cli.serve.question import Question, field_error, question_from
+from advisor.cli.serve.question import NAMES, field_error, own_words, question_from
 from advisor.cli.serve.sheets import pages as sheet_pages
 from advisor.domain.nouns import AdvisorError
 
 FILES = ("/api/results", "/api/ab", "/part/results", "/results")  # paths that take files
 
-THREADS = 4  # answers are computed one at a time; the others wait or are known already
+THREADS = answers.MOST_WAITING + 24  # those that wait for an answer, and those that need not
 
 
-def asset(request: Request) -> Response:
+async def asset(request: Request) -> Response:
     """Style, script or icon: kept by browsers, asked about again after a while."""
     name = request.path_params["name"]
     if name not in ASSETS:
@@ -82,7 +83,10 @@ def create_app(hosts: Iterable[str] = ()) -> ASGIApp:
     app.include_router(pages.router)
     app.include_router(sheet_pages.router)
     app.add_exception_handler(AdvisorError, _refuse)
+    app.add_exception_handler(answers.Busy, _put_off)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _missing)
+    app.add_exception_handler(Exception, _defect)
     return Guard(app, (*LOOPBACK, *hosts), FILES)
 
 
@@ -90,15 +94,38 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return _problem(request, str(error))
 
 
+async def _put_off(request: Request, error: Exception) -> Response:
+    busy = _problem(request, str(error), 503)
+    busy.headers["retry-after"] = str(answers.Busy.seconds)
+    return busy
+
+
 async def _invalid(request: Request, error: Exception) -> Response:
+    """A bad field of the API: the first part of its place says where it stood, not which it is."""
     assert isinstance(error, RequestValidationError)
-    return _problem(request, str(field_error(error.errors(), Question)))
+    hints = get_type_hints(request.scope["endpoint"]).values()
+    kind = next((one for one in hints if issubclass(one, BaseModel)), None)
+    errors = [{**one, "loc": one["loc"][1:]} for one in error.errors()]
+    if errors[0]["type"] == "json_invalid" or not errors[0]["loc"]:
+        return _problem(request, "the body is no JSON object: send one, as application/json")
+    return _problem(request, str(field_error(errors, kind)))
 
 
-def _problem(request: Request, text: str) -> Response:
+async def _missing(request: Request, error: Exception) -> Response:
+    """No such address, or not by this method; a form that cannot be read."""
+    assert isinstance(error, HTTPException)
+    texts = {404: "there is nothing at this address", 405: "this address is asked another way"}
+    return _problem(request, texts.get(error.status_code, error.detail), error.status_code)
+
+
+async def _defect(request: Request, error: Exception) -> Response:
+    return _problem(request, "a defect of the advisor: this question was not answered", 500)
+
+
+def _problem(request: Request, text: str, status: int = 400) -> Response:
     if request.url.path.startswith("/api/"):
-        return JSONResponse({"error": text}, 400)
-    return pages.problem(request, text)
+        return JSONResponse({"error": own_words(text, NAMES)}, status)
+    return pages.problem(request, text, status)
 
 
 Message = MutableMapping[str, Any]

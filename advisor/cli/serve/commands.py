@@ -144,6 +144,7 @@ def run(
         webbrowser.open(address)
     config = uvicorn.Config(
         app,
+        http=import_extra("serve", "advisor.cli.serve.patience").Patient,
         log_level="warning",
         access_log=False,
         server_header=False,

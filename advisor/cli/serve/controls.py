@@ -45,6 +45,7 @@ LABELS: dict[str, tuple[str, str, str]] = {
     "machine": ("Your machine", "none", ""),
     "k": ("k of the run", "as stated", ""),
 }
+TITLES = {name: f"\u201c{words[0]}\u201d" for name, words in LABELS.items()}
 _GOALS = {
     "balanced": "Balanced",
     "throughput": "Throughput",

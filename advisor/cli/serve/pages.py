@@ -6,7 +6,6 @@ it gives the same answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -16,10 +15,10 @@ from starlette.responses import HTMLResponse, Response
 
 from advisor import rules as rulebook
 from advisor.cli.serve import answers
-from advisor.cli.serve.controls import LABELS, controls
+from advisor.cli.serve.controls import TITLES, controls
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import render
-from advisor.cli.serve.question import FieldError, Question, field_of, question_from
+from advisor.cli.serve.question import Question, field_of, own_words, question_from
 from advisor.cli.serve.views import answer_view, sources
 from advisor.domain.nouns import AdvisorError
 from advisor.rules.registry import index as rule_index
@@ -45,18 +44,7 @@ def page(name: str, status: int = 200, **values: Any) -> HTMLResponse:
 def problem(request: Request, text: str, status: int = 400) -> Response:
     """A sentence on a page, or as a part of one."""
     name = "_error.html" if request.url.path.startswith("/part/") else "problem.html"
-    return page(name, status, error=own_words(text), wrong="")
-
-
-def own_words(text: str) -> str:
-    """A message in which the options of the command line are called as the page calls them."""
-    return _OPTION.sub(lambda found: _LABEL_OF.get(found[1], found[0]), text)
-
-
-_OPTION = re.compile(r"--([a-z][a-z-]*[a-z])\b")
-_LABEL_OF = {
-    name.replace("_", "-"): f"\u201c{label}\u201d" for name, (label, _, _) in LABELS.items()
-}
+    return page(name, status, error=own_words(text, TITLES), wrong="")
 
 
 def carried(given: Mapping[str, str]) -> str:
@@ -85,10 +73,10 @@ def answer_fields(asked: Mapping[str, str], form: str, what_if: bool = True) -> 
     try:
         question = question_from(asked)
         if not question.hw and not question.machine:
-            raise FieldError("which hardware? type one, such as 2x 3090, or auto", "hw")
+            return shown
         advice = answers.advice(question, what_if)
     except AdvisorError as error:
-        return shown | {"error": own_words(str(error)), "wrong": field_of(error)}
+        return shown | {"error": own_words(str(error), TITLES), "wrong": field_of(error)}
     return shown | {
         "advice": advice,
         "view": answer_view(advice, question, form),

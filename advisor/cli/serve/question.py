@@ -31,6 +31,7 @@ from advisor.domain.nouns import (
     UnknownFact,
     Workload,
 )
+from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import excerpt
 from advisor.domain.spelling import nearest_word
 
@@ -238,7 +239,17 @@ def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> FieldErr
     return FieldError(text, name)
 
 
+def own_words(text: str, names: Mapping[str, str]) -> str:
+    """A message in which the options of the command line have the names of another surface."""
+    return _OPTION.sub(lambda found: names.get(found[1].replace("-", "_"), found[0]), text)
+
+
+_OPTION = lazy_re(r"--([a-z][a-z-]*[a-z])\b")
+NAMES = {field.alias or name: field.alias or name for name, field in Question.model_fields.items()}
+
+
 def _nearest(name: str, kind: type[BaseModel] | None) -> str:
     names = [f.alias or n for n, f in kind.model_fields.items()] if kind is not None else []
-    near = nearest_word(name, names, "field")
+    longer = [one for one in names if len(name) > 2 and one.startswith(name)]
+    near = nearest_word(name, names, "field") or next(iter(longer), None)
     return f"; did you mean '{near}'?" if near else f"; there are {', '.join(names)}"

@@ -25,7 +25,7 @@ from advisor.cli.serve import answers
 from advisor.cli.serve.api import Variation, swept_for
 from advisor.cli.serve.app import LOOPBACK, Guard
 from advisor.cli.serve.html import version
-from advisor.cli.serve.question import FormFields, Question, check_fields
+from advisor.cli.serve.question import NAMES, FormFields, Question, check_fields, own_words
 from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.questions import (
     Doubt,
@@ -215,8 +215,8 @@ def _tool(answer: Callable[[Any], Any], takes: type[BaseModel], title: str) -> T
     def run(given: Mapping[str, Any]) -> CallToolResult:
         try:
             told = answer(check_fields(takes, given))
-        except AdvisorError as error:
-            raise ToolError(str(error)) from None
+        except (AdvisorError, answers.Busy) as error:
+            raise ToolError(own_words(str(error), NAMES)) from None
         text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
         data = None if isinstance(told, str) else told
         return CallToolResult(

@@ -15,9 +15,9 @@ from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse
 
 from advisor.cli.serve.api import router as api_router
-from advisor.cli.serve.controls import FIRST, NEXT, fields
-from advisor.cli.serve.pages import carried, own_words, page, read_parameters
-from advisor.cli.serve.question import Question, check_fields, field_of
+from advisor.cli.serve.controls import FIRST, NEXT, TITLES, fields
+from advisor.cli.serve.pages import carried, page, read_parameters
+from advisor.cli.serve.question import Question, check_fields, field_of, own_words
 from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.questions import (
     EXAMPLE,
@@ -58,7 +58,7 @@ class _Sheet(NamedTuple):
         try:
             return {**self.empty, **self.answer(form), "error": "", "wrong": ""}
         except AdvisorError as error:
-            return {**self.empty, "error": own_words(str(error)), "wrong": field_of(error)}
+            return {**self.empty, "error": own_words(str(error), TITLES), "wrong": field_of(error)}
 
     def page(self, words: dict[str, str], shown: dict[str, Any]) -> HTMLResponse:
         """The whole sheet."""
@@ -193,7 +193,7 @@ def sides(request: Request) -> HTMLResponse:
             told, sides=sides_view(*compare_choices(check_fields(Sides, _of(Sides, told))))
         )
     except AdvisorError as error:
-        return _sheet(told, error=own_words(str(error)), wrong=field_of(error))
+        return _sheet(told, error=own_words(str(error), TITLES), wrong=field_of(error))
 
 
 @router.get("/why-not")
@@ -203,4 +203,4 @@ def doubt(request: Request) -> HTMLResponse:
     try:
         return _sheet(told, doubt=explain_why_not(check_fields(Doubt, _of(Doubt, told))))
     except AdvisorError as error:
-        return _sheet(told, error=own_words(str(error)), wrong=field_of(error))
+        return _sheet(told, error=own_words(str(error), TITLES), wrong=field_of(error))

@@ -22,6 +22,7 @@ from advisor.advice.explore.why_not import WhyNot, why_not
 from advisor.advice.explore.within import objectives
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question as request_of
+from advisor.cli.serve.answers import turn
 from advisor.cli.serve.question import FormFields, Question, limit_field
 from advisor.domain.nouns import AdvisorError, Interval, Workload
 from advisor.knowledge.detect import detect
@@ -81,8 +82,13 @@ def validate_options(pasted: PastedText) -> dict[str, Any]:
     return wanted
 
 
+@turn()
 def validate_text(pasted: PastedText) -> Report:
     """What `advisor validate` reports. Raises AdvisorError where nothing is there to judge."""
+    return _report(pasted)
+
+
+def _report(pasted: PastedText) -> Report:
     complete = bool(pasted.hw and pasted.concurrency and pasted.ctx)
     report = validate(
         text=pasted.text, name=file_name(pasted), changes=complete, **validate_options(pasted)
@@ -98,9 +104,10 @@ def file_name(pasted: PastedText) -> str:
     return "".join(ch if ch.isprintable() else "?" for ch in last) or "-"
 
 
+@turn()
 def checkup(pasted: PastedText) -> Checkup:
     """The report with its fixes."""
-    report = validate_text(pasted)
+    report = _report(pasted)
     (read,) = report.reads
     wanted = validate_options(pasted)
 
@@ -149,6 +156,7 @@ class MixForm(FormFields):
     form: str = Field("compose", max_length=40, description=f"One of {', '.join(FORMS)}")
 
 
+@turn()
 def make_plan(mixed: MixForm) -> MixPlan:
     """What `advisor plan` answers. Raises AdvisorError in one sentence."""
     if mixed.form not in FORMS:
@@ -244,6 +252,7 @@ class Doubt(Question):
     )
 
 
+@turn()
 def compare_choices(asked: Sides) -> tuple[Comparison, Rate]:
     """What `advisor compare` answers. Raises AdvisorError in one sentence."""
     told = asked.as_options()
@@ -255,6 +264,7 @@ def compare_choices(asked: Sides) -> tuple[Comparison, Rate]:
     return found, Rate(per_hour=per_hour, watts=asked.watts)
 
 
+@turn()
 def explain_why_not(asked: Doubt) -> WhyNot:
     """What `advisor why-not` answers. Raises AdvisorError in one sentence."""
     if not asked.hw and not asked.machine:

@@ -1,0 +1,45 @@
+"""Connections that send nothing end: uvicorn waits for the head of a request without a limit."""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle, Transport
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+SECONDS = 10.0  # for the head of a request, and between two parts of a body
+
+
+class Patient(H11Protocol):
+    """HTTP/1.1 with a limit on how long a visitor may take to say what is asked."""
+
+    _limit: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """A new visitor."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """More of a request: the limit of a head runs on, that of a body starts anew."""
+        reading = self._in_body()
+        super().data_received(data)
+        if reading or self._in_body() or not self._in_head():
+            self._wait()
+
+    def on_response_complete(self) -> None:
+        """The next request may begin."""
+        super().on_response_complete()
+        self._wait()
+
+    def _in_head(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _in_body(self) -> bool:
+        return not self._in_head() and self.cycle.more_body
+
+    def _wait(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+        self._limit = None
+        if not self.transport.is_closing() and (self._in_head() or self._in_body()):
+            self._limit = self.loop.call_later(SECONDS, self.transport.close)

@@ -1,0 +1,139 @@
+"""What the API says of a bad request: the field by its own name, `error` alone, a page for people;
+and that what is known does not wait for what is computed.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cli.serve.browser import serve
+from cli.serve.client import client
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from advisor.cli.serve import answers, api
+from advisor.cli.serve.question import question_from
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[TestClient]:
+    with client() as made:
+        yield made
+
+
+ASKED = ("/api/recommend", "/api/launch/compose", "/api/compare", "/api/why-not", "/api/sweep")
+MORE = {
+    "/api/compare": "&names=gb10,h100",
+    "/api/why-not": "&what=off",
+    "/api/sweep": "&vary=k=1,2",
+}
+
+
+@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("concurrency=abc", "concurrency: 'abc' is not a whole number from 1 to 100,000"),
+        ("conc=4", "there is no field 'conc'; did you mean 'concurrency'?"),
+        ("goal=fast", "goal: 'fast' is none of 'throughput', 'tpot', 'ttft' or 'balanced'"),
+        ("hw=h100", "hw is given twice: give it once"),
+        ("gpus=2&tp=4", "tp 4 needs at least as many GPUs: gpus is 2"),
+    ],
+)
+def test_a_bad_field_has_its_own_name(page: TestClient, path: str, query: str, said: str) -> None:
+    got = page.get(f"{path}?hw=gb10&{query}{MORE.get(path, '')}")
+    assert (got.status_code, got.json()) == (400, {"error": said})
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/api/validate", {"txt": "x"}, "text is missing"),
+        ("/api/validate", {"text": "x", "txt": "y"}, "there is no field 'txt'; did you mean"),
+        ("/api/plan", {}, "text is missing"),
+        ("/api/fixes", {"text": "vllm serve x", "gpus": "0"}, "gpus: '0' is not a whole number"),
+    ],
+)  # fmt: skip
+def test_so_has_one_of_a_body(page: TestClient, path: str, body: Any, said: str) -> None:
+    got = page.post(path, json=body)
+    assert got.status_code == 400 and list(got.json()) == ["error"]
+    assert got.json()["error"].startswith(said)
+
+
+def test_a_missing_list_is_named(page: TestClient) -> None:
+    assert page.get("/api/sweep?hw=gb10").json() == {"error": "vary is missing"}
+
+
+@pytest.mark.parametrize("body", ["", "{", "[1]", "null", "\udcff"])
+def test_a_body_that_is_none_is_not_quoted(page: TestClient, body: str) -> None:
+    for path in ("/api/validate", "/api/plan", "/api/fixes"):
+        got = page.post(path, content=body.encode("utf-8", "surrogateescape"))
+        assert got.status_code == 400 and "the body is no JSON object" in got.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["/api/nothing", "/api/recommend/x", "/api/validate"])
+def test_an_address_that_is_none_says_error(page: TestClient, path: str) -> None:
+    got = page.get(path)
+    assert got.status_code in (404, 405) and list(got.json()) == ["error"]
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/part/nothing", "/static/none.js"])
+def test_or_is_a_page(page: TestClient, path: str) -> None:
+    got = page.get(path)
+    assert got.status_code == 404 and "<h1>" in got.text and "detail" not in got.text
+
+
+def test_openapi_promises_what_is_sent(page: TestClient) -> None:
+    described = page.get("/api/openapi.json").json()["paths"]
+    routes = [one for one in api.router.routes if isinstance(one, APIRoute)]
+    assert set(described) == {route.path for route in routes}
+    for path in described.values():
+        for operation in path.values():
+            assert set(operation["responses"]) == {"200", "4XX", "503"}
+
+
+def test_what_is_known_does_not_wait_and_only_so_many_do(page: TestClient) -> None:
+    """While something is computed: assets, rules and known answers come; the 41st question does
+    not wait.
+    """
+    known = "/api/recommend?hw=gb10&concurrency=2"
+    assert page.get(known).status_code == 200
+    with answers.turn():
+        for path in (known, "/static/page.css", "/rules"):
+            start = time.monotonic()
+            assert page.get(path).status_code == 200
+            assert time.monotonic() - start < 5  # a lock would hold it for good
+        waiting = [
+            threading.Thread(target=answers.advice, args=(question_from({"hw": "gb10"}),))
+            for _ in range(answers.MOST_WAITING - 1)
+        ]
+        for one in waiting:
+            one.start()
+        for path in ("/api/recommend?hw=gb10&concurrency=3", "/?hw=gb10&concurrency=3"):
+            got = page.get(path)
+            assert got.status_code == 503 and int(got.headers["retry-after"]) > 0
+            assert "ask again" in got.text
+    for one in waiting:
+        one.join()
+    assert page.get("/api/recommend?hw=gb10&concurrency=3").status_code == 200
+
+
+@pytest.mark.slow  # a server of its own, and its patience
+def test_a_connection_that_says_nothing_ends() -> None:
+    with serve() as address:
+        port = int(address.rpartition(":")[2])
+        held = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+        held[1].sendall(b"GET / HTTP/1.1\r\nHost: 127")
+        held[2].sendall(b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert held[2].recv(65536).startswith(b"HTTP/1.1 200")
+        held[2].sendall(b"GET / HTTP/1.1\r\n")
+        for one in held:
+            one.settimeout(60)
+            while one.recv(65536):
+                pass
+            one.close()
