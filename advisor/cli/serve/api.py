@@ -5,13 +5,14 @@ A question that cannot be answered is status 400 with its sentence in `error`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from advisor import rules as rulebook
@@ -19,6 +20,7 @@ from advisor.advice.explore.axes import parse_axis
 from advisor.advice.explore.sweep import sweep as run_sweep
 from advisor.advice.questions import question as request_of
 from advisor.cli.serve import answers
+from advisor.cli.serve.controls import KNOWN, known_names
 from advisor.cli.serve.question import Question
 from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.questions import (
@@ -66,14 +68,26 @@ def _once(request: Request) -> None:
 router = APIRouter(prefix="/api", responses=_REFUSED, dependencies=[Depends(_once)])
 
 
+def _axes(value: Any) -> Any:
+    """Several axes in one text: "concurrency=1..64 k=0..4"."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
+        return value
+    return [axis for one in texts for axis in re.split(r"[;\s]+(?=[a-z_]+=)", one[:2000].strip())]
+
+
 class Variation(Question):
     """A question and what varies in it."""
 
-    vary: tuple[Annotated[str, Field(max_length=2000)], ...] = Field(
-        min_length=1,
-        max_length=6,
-        description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it",
-    )
+    vary: Annotated[
+        tuple[Annotated[str, Field(max_length=2000)], ...],
+        BeforeValidator(_axes),
+        Field(
+            min_length=1,
+            max_length=6,
+            description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it",
+        ),
+    ]
 
 
 def _responses(command: str = "") -> dict[int | str, Any]:
@@ -144,6 +158,12 @@ def fixes(pasted: PastedText) -> JSONResponse:
 def plan(mixed: MixForm) -> JSONResponse:
     """What `advisor plan --format json` prints of a mix."""
     return JSONResponse(mix_plan_json(make_plan(mixed)))
+
+
+@router.get("/known/{kind}")
+def known(kind: Literal[KNOWN], match: str = "") -> JSONResponse:  # type: ignore[valid-type]
+    """Ids and names of hardware, models, engines or quantisations; `match`: words of them."""
+    return JSONResponse(known_names(kind, match))
 
 
 @router.get("/rules")

@@ -104,7 +104,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
     """A bad field of the API: the first part of its place says where it stood, not which it is."""
     assert isinstance(error, RequestValidationError)
     hints = get_type_hints(request.scope["endpoint"]).values()
-    kind = next((one for one in hints if issubclass(one, BaseModel)), None)
+    kind = next((x for x in hints if isinstance(x, type) and issubclass(x, BaseModel)), None)
     errors = [{**one, "loc": one["loc"][1:]} for one in error.errors()]
     if errors[0]["type"] == "json_invalid" or not errors[0]["loc"]:
         return _problem(request, "the body is no JSON object: send one, as application/json")

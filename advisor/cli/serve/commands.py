@@ -95,13 +95,13 @@ def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> Non
 @click.option("--http", is_flag=True, help="Streamable HTTP instead of standard input and output.")
 @_host_options(8766)
 def mcp(http: bool, host: str, port: int, hosts: tuple[str, ...]) -> None:
-    """Serve tools for agents (Model Context Protocol): recommend, sweep, validate, explain, ab.
+    """Serve tools for agents (Model Context Protocol): recommend, sweep, validate, ab, ...
 
     docs/agents.md shows how to configure common clients.
     """
-    tools = import_extra("mcp", "advisor.cli.serve.tools")
+    tools = import_extra("mcp", "advisor.cli.serve.mcp_server")
     if not http:
-        tools.server().run("stdio")
+        tools.serve_stdio()
         return
     uvicorn = import_extra("mcp", "uvicorn")
     app = tools.http_app(names(host, hosts))

@@ -130,6 +130,20 @@ def _engines() -> Options:
     return _same(engine for engine in get_args(Engine) if traits(engine).writable)
 
 
+_KINDS = {"hardware": "hw", "models": "model", "engines": "engine", "quantisations": "quant"}
+KNOWN = tuple(_KINDS)
+
+
+def known_names(kind: str, match: str = "") -> list[dict[str, str]]:
+    """Ids and names of one of KNOWN, of those that hold all words of `match`."""
+    words = match.lower().split()
+    return [
+        {"id": ident, "name": name}
+        for ident, name in _CHOICES[_KINDS[kind]]()
+        if all(word in f"{ident} {name}".lower() for word in words)
+    ]
+
+
 def _same(words: Iterable[str]) -> Options:
     return [(word, word) for word in words]
 

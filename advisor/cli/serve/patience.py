@@ -21,25 +21,16 @@ class Patient(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """More of a request: the limit of a head runs on, that of a body starts anew."""
-        reading = self._in_body()
         super().data_received(data)
-        if reading or self._in_body() or not self._in_head():
-            self._wait()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._wait(self.cycle.more_body)
 
     def on_response_complete(self) -> None:
         """The next request may begin."""
         super().on_response_complete()
         self._wait()
 
-    def _in_head(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
-
-    def _in_body(self) -> bool:
-        return not self._in_head() and self.cycle.more_body
-
-    def _wait(self) -> None:
+    def _wait(self, for_more: bool = True) -> None:
         if self._limit is not None:
             self._limit.cancel()
-        self._limit = None
-        if not self.transport.is_closing() and (self._in_head() or self._in_body()):
-            self._limit = self.loop.call_later(SECONDS, self.transport.close)
+        self._limit = self.loop.call_later(SECONDS, self.transport.close) if for_more else None

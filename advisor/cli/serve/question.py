@@ -83,11 +83,22 @@ _REAL = (
     "max_ttft_ms",
     "max_tpot_ms",
 )
-_TOKENS = ("ctx", "ctx_tokens", "output_tokens")
+_TOKENS = ("ctx", "ctx_tokens", "output_tokens", "prompt", "output")
 _COUNTS = {*LIMITS, "k"} - {*_REAL, *_TOKENS}
 
 
-def _as_written(name: str, value: Any) -> Any:
+_ALSO = {  # names that people and agents give to fields
+    "hardware": "hw",
+    "users": "concurrency",
+    "requests": "concurrency",
+    "prompt_tokens": "ctx",
+    "context": "ctx",
+    "quantization": "quant",
+    "num_gpus": "gpus",
+}
+
+
+def as_written(name: str, value: Any) -> Any:
     """A value of a form as the command line takes it: "16 users", "32k"."""
     if not isinstance(value, str):
         return value
@@ -107,7 +118,12 @@ class FormFields(BaseModel):
     def _without_blanks(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        written = {key: _as_written(key, value) for key, value in given.items()}
+        names = {field.alias or name for name, field in cls.model_fields.items()}
+        named = {
+            _ALSO[key] if key not in names and _ALSO.get(key) in names - set(given) else key: value
+            for key, value in given.items()
+        }
+        written = {key: as_written(key, value) for key, value in named.items()}
         return {key: value for key, value in written.items() if value is not None and value != ""}
 
 

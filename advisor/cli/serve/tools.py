@@ -1,31 +1,22 @@
-"""The tools for agents, over the Model Context Protocol: recommend, sweep, compare, plan, ...
+"""What the tools for agents take and answer: recommend, sweep, compare, plan, ...
 
 A tool takes the options of the command of the same name; contents of files come as text, never as a
-path. Bad input is a tool error in one sentence, so that a model can correct itself.
+path. What it does not know: the protocol.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.server.mcpserver.tools.base import Tool
-from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
-from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field, create_model
-from starlette.types import ASGIApp
+from pydantic import Field
 
 from advisor import rules as rulebook
-from advisor.advice.explore.mix import MOST_BYTES
+from advisor.advice.explore.mix import MOST_BYTES, MOST_CLASSES
 from advisor.cli.serve import answers
 from advisor.cli.serve.api import Variation, swept_for
-from advisor.cli.serve.app import LOOPBACK, Guard
-from advisor.cli.serve.html import version
-from advisor.cli.serve.question import NAMES, FormFields, Question, check_fields, own_words
+from advisor.cli.serve.controls import KNOWN, known_names
+from advisor.cli.serve.question import FormFields, Question, as_written, check_fields
 from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.questions import (
     Doubt,
@@ -37,58 +28,64 @@ from advisor.cli.serve.sheets.questions import (
     explain_why_not,
     make_plan,
 )
-from advisor.domain.nouns import AdvisorError
-from advisor.render.explore.compare import comparison_json, why_not_json
+from advisor.render.explore.compare import (
+    comparison_json,
+    comparison_text,
+    why_not_json,
+    why_not_text,
+)
 from advisor.render.explore.json_out import sweep_json
-from advisor.render.explore.plan import mix_plan_json
+from advisor.render.explore.plan import mix_plan_json, plan_text
+from advisor.render.explore.text import sweep_text
 from advisor.render.findings.json_out import report_json
+from advisor.render.findings.text import report_text
+from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json
-from advisor.render.own_runs import ab_json
-from advisor.render.schema import named_schema
+from advisor.render.notes import next_run_line
+from advisor.render.own_runs import ab_json, ab_text, runs_json, runs_text
+from advisor.render.text import advice_text
 
 FILE_CHARACTERS = 4_000_000
-INSTRUCTIONS = (
-    "Configuration advice for serving LLMs with speculative decoding on vLLM, SGLang and "
-    "llama-server. Ask `recommend` whether to turn it on for a setup, `sweep` how that depends on "
-    "the load, `compare` how two or three choices differ, `why_not` why the answer has another, "
-    "`plan` how to serve several workloads on one machine, `validate` what is wrong with a launch "
-    "command or compose file, `explain` what a rule code (SD201) means, and `ab` for the verdict "
-    "on two benchmark runs. A speed-up above 1 is faster, for latencies too; intervals are p10 to "
-    "p90; what is not predictable is null. Latency limits are answered first, in `objective`."
-)
-_LONG = ("candidate", "drafter", "runners_up", "evidence", "launch_off", "launch_on")
-_POINT = ("method", "k", "p_objective", "predictable", "gain", "p_gain", "decision", "basis")
-_FULL = Field(False, description="Everything that the command line's JSON has")
+WIDTH = 100
+Told = tuple[str, dict[str, Any]]  # what a tool answers: a text to read, and the JSON
 
 
-class RecommendArguments(Question):
-    """The options of `recommend`."""
+class LaunchArguments(Question):
+    """The options of `launch`."""
 
-    hw: str = Field(max_length=200, description="Hardware: an id, an alias, or auto")
-    full: bool = _FULL
-
-
-class Swept(Variation):
-    """The options of `sweep`."""
-
-    hw: str = Field(max_length=200, description="Hardware: an id, an alias, or auto")
-    full: bool = _FULL
-
-
-class Beside(Sides):
-    """The options of `compare`."""
-
-    full: bool = _FULL
+    form: Literal[STARTS] = Field("compose", description="As which file")  # type: ignore[valid-type]
 
 
 class Mix(FormFields):
     """The mix of `plan`."""
 
-    mix: str = Field(
-        max_length=MOST_BYTES,
-        description="YAML: hardware, model, and classes with name, concurrency or rate, prompt, "
-        "output, and if known workload, goal, max_tpot_ms, max_ttft_ms",
+    hw: str | None = None
+    gpus: int | None = None
+    model: str | None = None
+    quant: str | None = None
+    engine: str | None = None
+    classes: tuple[dict[str, Any], ...] = Field(
+        (),
+        max_length=MOST_CLASSES,
+        description="Each with name, concurrency or rate (requests a second), prompt and output in "
+        'tokens, and if known workload, goal, objective: {"tpot": "60ms", "ttft": "2s"}',
     )
+    mix: str | None = Field(
+        None, max_length=MOST_BYTES, description="Or all of it as YAML, as `advisor plan` reads it"
+    )
+
+    def text(self) -> str:
+        """The mix as YAML, of which JSON is a part."""
+        told = self.model_dump(include={"gpus", "model", "quant", "engine"}, exclude_none=True)
+        classes = [{k: as_written(k, v) for k, v in one.items()} for one in self.classes]
+        return self.mix or json.dumps({"hardware": self.hw, **told, "classes": classes})
+
+
+class ListArguments(FormFields):
+    """The options of `list`."""
+
+    kind: Literal[KNOWN] = Field(description="Of what")  # type: ignore[valid-type]
+    match: str = Field("", max_length=80, description="Only those whose names hold these words")
 
 
 class ExplainArguments(FormFields):
@@ -101,6 +98,12 @@ def _file(text: str) -> Any:
     return Field(max_length=FILE_CHARACTERS, description=text)
 
 
+class ResultsArguments(FormFields):
+    """The options of `results`."""
+
+    off: str = _file("Contents of a benchmark's output")
+
+
 class AbArguments(uploads.RunOptions):
     """The options of `ab`."""
 
@@ -108,174 +111,111 @@ class AbArguments(uploads.RunOptions):
     on: str = _file("Contents of the benchmark's output with speculation")
 
 
-def recommend(asked: RecommendArguments) -> dict[str, Any]:
+class CalibrateArguments(AbArguments):
+    """The options of `calibrate`."""
+
+    machine: str = Field(max_length=40, description="Name of your machine, a new or a known one")
+
+
+def recommend(asked: Question) -> Told:
     """Whether speculative decoding pays for a setup, with which k, how sure that is and why, and
     the launch command.
     """
-    alone = check_fields(
-        Question, asked.as_options()
-    )  # its answer is kept for page and tools alike
-    told = advice_json(answers.advice(alone))
-    return told if asked.full else {key: told[key] for key in told if key not in _LONG}
+    advice = answers.advice(asked)
+    return advice_text(advice, width=WIDTH), advice_json(advice)
 
 
-def sweep(asked: Swept) -> dict[str, Any]:
+def launch(asked: LaunchArguments) -> Told:
+    """The launch that `recommend` answers with, as a file to save: compose, docker-run, systemd,
+    quadlet, k8s, helm, ray, llama-swap or env.
+    """
+    form, alone = FORMS[asked.form], check_fields(Question, asked.as_options())
+    text = form.write(answers.advice(alone))
+    return text, {"form": asked.form, "file": form.file, "text": text}
+
+
+def sweep(asked: Variation) -> Told:
     """Gain against load for each k: where speculation pays and where it stops to."""
-    told = sweep_json(swept_for(asked))
-    if not asked.full:
-        for load in told["loads"]:
-            load["points"] = [{key: point[key] for key in _POINT} for point in load["points"]]
-    return told
+    found = swept_for(asked)
+    return sweep_text(found, width=WIDTH), sweep_json(found)
 
 
-def compare(asked: Beside) -> dict[str, Any]:
+def compare(asked: Sides) -> Told:
     """Two or three choices of one kind side by side, and what makes the difference: hardware,
     models, quantisations, engines, or releases of an engine.
     """
-    told = comparison_json(*compare_choices(asked))
-    if not asked.full:
-        for arm in told["arms"]:
-            arm["answer"] = {k: v for k, v in arm["answer"].items() if k not in _LONG}
-    return told
+    found = compare_choices(asked)
+    return comparison_text(*found, width=WIDTH), comparison_json(*found)
 
 
-def why_not(asked: Doubt) -> dict[str, Any]:
+def why_not(asked: Doubt) -> Told:
     """Why the answer is another than this k, engine, quantisation, model or hardware."""
-    return why_not_json(explain_why_not(asked))
+    found = explain_why_not(asked)
+    return why_not_text(found, width=WIDTH), why_not_json(found)
 
 
-def plan(asked: Mix) -> dict[str, Any]:
+def plan(asked: Mix) -> Told:
     """How to serve several workloads on one machine: one server or two, with or without
     speculation, with the gain, memory and objectives of each layout.
     """
-    return mix_plan_json(make_plan(check_fields(MixForm, {"text": asked.mix})))
+    found = make_plan(check_fields(MixForm, {"text": asked.text()}))
+    return plan_text(found, width=WIDTH), mix_plan_json(found)
 
 
-def validate(pasted: PastedText) -> dict[str, Any]:
+def validate(pasted: PastedText) -> Told:
     """What will crash, slow down or silently not happen in a launch command, script, compose file
     or manifest, with a diff of the safe fixes. Tell hardware and load for a full judgement.
     """
     found = checkup(pasted)
-    return report_json(found.report) | {"diff": found.safe_diff}
+    text = f"{report_text(found.report)}\n\n{found.safe_diff}".strip()
+    return text, report_json(found.report) | {"diff": found.safe_diff}
 
 
-def explain(asked: ExplainArguments) -> str:
+def explain(asked: ExplainArguments) -> Told:
     """What a rule reports, why, and an example of each way."""
-    return rulebook.explain(asked.code)
+    text = rulebook.explain(asked.code)
+    return text, {"code": asked.code, "text": text}
 
 
-def ab(asked: AbArguments) -> dict[str, Any]:
+def list_names(asked: ListArguments) -> Told:
+    """The names that the other tools take: hardware, models, engines, quantisations."""
+    rows = known_names(asked.kind, asked.match)
+    text = "\n".join(f"{row['id']} ({row['name']})" for row in rows) or "none: match other words"
+    return text, {"kind": asked.kind, "rows": rows}
+
+
+def _uploaded(name: str, text: str) -> list[uploads.Upload]:
+    return [uploads.Upload(name, text.encode("utf-8", "replace"))]
+
+
+def results(asked: ResultsArguments) -> Told:
+    """What a benchmark's output holds: its runs with their load, speeds and accepted drafts."""
+    runs = uploads.runs_in(_uploaded("off", asked.off))
+    return runs_text(runs, WIDTH), runs_json(runs)
+
+
+def _setting(asked: uploads.RunOptions) -> dict[str, Any]:
+    """What the runs were measured on."""
+    return {name: value for name in uploads.RunOptions.model_fields
+            if (value := getattr(asked, name)) is not None}  # fmt: skip
+
+
+def ab(asked: AbArguments) -> Told:
     """The verdict on two benchmark runs, without and with speculation: gains with their noise,
     whether the runs compare, and what to try next.
     """
-    off, on = (
-        [uploads.Upload(name, text.encode())]
-        for name, text in (("off", asked.off), ("on", asked.on))
-    )
-    given = {
-        name: value for name, value in asked if name not in ("off", "on") and value is not None
-    }
-    return ab_json(uploads.verdict(off, on, (), given))
+    off, on = _uploaded("off", asked.off), _uploaded("on", asked.on)
+    report = uploads.verdict(off, on, (), _setting(asked))
+    return ab_text(report, WIDTH), ab_json(report)
 
 
-def loosen(schema: Any) -> Any:
-    """A schema of which parts may be left out."""
-    if isinstance(schema, dict):
-        return {key: loosen(value) for key, value in schema.items() if key != "required"}
-    return [loosen(item) for item in schema] if isinstance(schema, list) else schema
-
-
-def _answers(name: str) -> dict[str, Any] | None:
-    """The schema of what a tool answers; None where that is a text."""
-    if name == "explain":
-        return None
-    schema = loosen(named_schema(name.replace("_", "-")))
-    if name == "validate":
-        schema["properties"]["diff"] = {"type": "string"}
-    return schema  # type: ignore[no-any-return]
-
-
-class OneSentence(Tool):
-    """A tool whose input is checked by its own model, and refused in one sentence."""
-
-    async def run(
-        self, arguments: dict[str, Any], context: Any, convert_result: bool = False
-    ) -> Any:
-        """Check, answer on a worker thread, and give text and data. Raises ToolError."""
-        parsed = self.fn_metadata.pre_parse_json(arguments)
-        try:
-            return await self.fn_metadata.call_fn(self.fn, False, {"given": parsed})
-        except ToolError:
-            raise
-        except Exception as error:  # a defect of ours: its words may hold anything
-            raise UnexpectedToolError(f"Error executing tool {self.name}") from error
-
-
-def _tool(answer: Callable[[Any], Any], takes: type[BaseModel], title: str) -> Tool:
-    def run(given: Mapping[str, Any]) -> CallToolResult:
-        try:
-            told = answer(check_fields(takes, given))
-        except (AdvisorError, answers.Busy) as error:
-            raise ToolError(own_words(str(error), NAMES)) from None
-        text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
-        data = None if isinstance(told, str) else told
-        return CallToolResult(
-            content=[TextContent(type="text", text=text)], structured_content=data
-        )
-
-    names: dict[str, Any] = {
-        field.alias or name: (field.annotation, None) for name, field in takes.model_fields.items()
-    }
-    return OneSentence(
-        fn=run,
-        name=answer.__name__,
-        title=title,
-        description=" ".join((answer.__doc__ or "").split()),
-        parameters=takes.model_json_schema(),
-        fn_metadata=FuncMetadata(
-            arg_model=create_model("Arguments", __base__=ArgModelBase, **names),
-            output_schema=_answers(answer.__name__),
-        ),
-        is_async=False,
-        context_kwarg=None,
-        annotations=ToolAnnotations(
-            title=title, read_only_hint=True, idempotent_hint=True, open_world_hint=False
-        ),
-    )  # fmt: skip
-
-
-def server() -> MCPServer:
-    """The server with its tools; `run("stdio")` starts it on standard input and output."""
-    return MCPServer(
-        "advisor",
-        title="advisor",
-        instructions=INSTRUCTIONS,
-        version=version(),
-        tools=[
-            _tool(recommend, RecommendArguments, "Recommend"),
-            _tool(sweep, Swept, "Sweep"),
-            _tool(compare, Beside, "Compare"),
-            _tool(why_not, Doubt, "Why not"),
-            _tool(plan, Mix, "Plan several workloads"),
-            _tool(validate, PastedText, "Check a configuration"),
-            _tool(explain, ExplainArguments, "Explain a rule"),
-            _tool(ab, AbArguments, "Judge an A/B"),
-        ],
-        log_level="ERROR",
-    )
-
-
-def http_app(hosts: Iterable[str] = ()) -> ASGIApp:
-    """Streamable HTTP at /mcp, behind the guard of the page."""
-    names = (*LOOPBACK, *hosts)
-    allowed = [place for name in names for place in (name, f"{name}:*")]
-    security = TransportSecuritySettings(
-        allowed_hosts=allowed, allowed_origins=[f"http://{place}" for place in allowed]
-    )
-    app = server().streamable_http_app(
-        stateless_http=True,
-        json_response=True,
-        transport_security=security,
-        max_request_body_size=3 * FILE_CHARACTERS,
-    )
-    return Guard(app, names, files=("/mcp",))
+def calibrate(asked: CalibrateArguments) -> Told:
+    """Keep the numbers of benchmark runs as your machine, so that answers with that `machine` count
+    them most. The one tool that writes: a file of this user's configuration.
+    """
+    off, on = _uploaded("off", asked.off), _uploaded("on", asked.on)
+    added = uploads.add_uploaded_runs(asked.machine, off, on, (), _setting(asked))
+    count, name = len(added.machine.runs), added.machine.name
+    then = f" {next_run_line(added.next)}." if added.next is not None else ""
+    text = f"{added.runs} runs added to machine {name}, {count} in total.{then}"
+    return text, {"machine": name, "added": added.runs, "runs": count, "next": then.strip()}

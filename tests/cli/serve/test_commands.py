@@ -51,7 +51,7 @@ def test_only_the_loopback_is_local() -> None:
     [
         (("serve",), "advisor.cli.serve.commands", "uvicorn"),
         (("page", "--out", "no-such-folder"), "advisor.cli.serve.html", "jinja2"),
-        (("mcp",), "advisor.cli.serve.tools", "mcp.server"),
+        (("mcp",), "advisor.cli.serve.mcp_server", "mcp.server"),
     ],
 )
 def test_what_is_not_installed_is_named(

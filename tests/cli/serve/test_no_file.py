@@ -22,11 +22,11 @@ from mcp import Client
 from starlette.testclient import TestClient
 
 from advisor.cli.serve import api, pages
+from advisor.cli.serve.mcp_server import server
 from advisor.cli.serve.question import Question
 from advisor.cli.serve.sheets import pages as sheets
 from advisor.cli.serve.sheets.questions import Doubt, MixForm, PastedText, Sides
 from advisor.cli.serve.sheets.uploads import RunOptions
-from advisor.cli.serve.tools import server
 
 MODEL = {
     "model_type": "qwen3",

@@ -20,8 +20,8 @@ from cli_run import run
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from advisor.cli.serve.mcp_server import server
 from advisor.cli.serve.sheets.questions import EXAMPLE
-from advisor.cli.serve.tools import server
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = ROOT / "tests" / "readers" / "results" / "files"
@@ -31,19 +31,24 @@ LAUNCH = "llama-server -hf x/y:Q4_K_M --draft-max 8\n"
 
 def calls() -> dict[str, dict[str, Any]]:
     """A good call of each tool."""
+    arms = {
+        "off": (FILES / "vllm-serve-off.json").read_text(),
+        "on": (FILES / "vllm-serve-on.json").read_text(),
+        "hw": "gb10",
+    }
     return {
         "recommend": {"hw": "gb10", "concurrency": 16, "ctx": 2048},
+        "launch": {"hw": "gb10"},
+        "list_names": {"kind": "hardware", "match": "rtx"},
+        "results": {"off": arms["off"]},
+        "calibrate": {**arms, "machine": "desk", "model": "qwen3.6-35b-a3b"},
         "sweep": {"hw": "gb10", "vary": ["concurrency=1,4,16", "k=0..3"]},
         "compare": {"names": ["gb10", "h100"], "users_within": "tpot=50ms", "price": "2.10/h"},
         "why_not": {"what": "k=4", "hw": "gb10"},
         "plan": {"mix": EXAMPLE},
         "validate": {"text": LAUNCH, "name": "start.sh"},
         "explain": {"code": "SD201"},
-        "ab": {
-            "off": (FILES / "vllm-serve-off.json").read_text(),
-            "on": (FILES / "vllm-serve-on.json").read_text(),
-            "hw": "gb10",
-        },
+        "ab": arms,
     }
 
 
@@ -56,23 +61,38 @@ def with_client(target: Any, use: Callable[[Client], Awaitable[None]]) -> None:
 
 
 async def every_tool(client: Client) -> None:
-    """List the tools, call each, and hold input and output against their schemas."""
-    listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+    """List the tools, call each, and hold input against its schema and answers against what an
+    agent can read: 25 kB of tools, 600 tokens (some 2,400 characters) of text, three digits.
+    """
+    tools = await client.list_tools()
+    assert len(tools.model_dump_json(by_alias=True, exclude_none=True)) <= 25_000
+    listed = {tool.name: tool for tool in tools.tools}
     wanted = calls()
     assert set(listed) == set(wanted)
     for name, arguments in wanted.items():
         tool = listed[name]
         assert tool.description and len(tool.description) > 40
-        assert tool.annotations and tool.annotations.read_only_hint
+        assert tool.annotations and tool.annotations.read_only_hint == (name != "calibrate")
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         jsonschema.validate(arguments, tool.input_schema)
         got = await client.call_tool(name, arguments)
         assert not got.is_error, got.content
-        if tool.output_schema is not None:
-            jsonschema.validate(got.structured_content, tool.output_schema)
-            assert json.loads(got.content[0].text) == got.structured_content
-        else:
-            assert "Why:" in got.content[0].text
+        assert len(got.content[0].text) <= 2400 or name == "launch"  # a file is whole
+        assert all(value == float(f"{value:.3g}") for value in floats(got.structured_content))
+        assert len(json.dumps(got.structured_content)) < 30_000, name
+
+
+def floats(data: Any) -> Iterator[float]:
+    """Every number with a point."""
+    if isinstance(data, float):
+        yield data
+    for item in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from floats(item)
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
 
 def test_a_client_in_this_process_lists_and_calls_every_tool() -> None:
@@ -80,15 +100,18 @@ def test_a_client_in_this_process_lists_and_calls_every_tool() -> None:
 
 
 def test_a_client_over_standard_input_lists_and_calls_every_tool() -> None:
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    env = {name: os.environ[name] for name in ("PATH", "XDG_CONFIG_HOME")} | {
+        "PYTHONPATH": str(ROOT)
+    }
     started = StdioServerParameters(command=sys.executable, args=["-c", START, "mcp"], env=env)
     with_client(stdio_client(started), every_tool)
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`advisor mcp --http` on a free port."""
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    own = str(tmp_path_factory.mktemp("own"))
+    env = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": own}
     call = [sys.executable, "-c", START, "mcp", "--http", "--port", "0"]
     with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env=env) as process:
         assert process.stderr is not None
@@ -124,6 +147,8 @@ def test_the_answers_are_those_of_the_command_line() -> None:
         short = (await client.call_tool("recommend", {**asked, "full": False})).structured_content
         assert short and short["decision"] == got["decision"] and "evidence" not in short
         assert len(json.dumps(short)) < len(json.dumps(got)) / 2
+        file = (await client.call_tool("launch", {"hw": "gb10", "form": "compose"})).content[0].text
+        assert file == run("recommend", "--hw", "gb10", "--format", "compose").out.rstrip("\n")
         swept = {"hw": "gb10", "vary": ["concurrency=1,8"], "full": True}
         got = (await client.call_tool("sweep", swept)).structured_content
         ran = run("sweep", "--hw", "gb10", "--vary", "concurrency=1,8", "--format", "json")
@@ -134,11 +159,55 @@ def test_the_answers_are_those_of_the_command_line() -> None:
     with_client(server(), use)
 
 
+TASKS: list[tuple[str, dict[str, Any], str]] = [
+    # what a person asks an agent -> one call, and what its text has to say
+    ("recommend", {"hardware": "2x 3090", "quantization": "awq", "users": 4}, "vllm serve"),
+    ("recommend", {"hardware": "dgx spark", "users": "16 users", "ctx": "8k"}, "16"),
+    ("compare", {"hardware": "h100", "names": "vllm, sglang"}, "sglang"),
+    ("validate", {"text": LAUNCH, "hardware": "gb10", "users": 4, "ctx": "2k"}, "SD102"),
+    ("recommend", {"hardware": "h100", "users": 8, "max_tpot_ms": 50}, "users"),
+    ("recommend", {"hardware": "h100", "users": 64, "max_tpot_ms": 1}, "missed"),
+    ("why_not", {"hardware": "gb10", "what": "k=4"}, "k=4"),
+    ("why_not", {"hardware": "h100", "what": "sglang"}, "sglang"),
+    ("compare", {"names": "gb10, h100", "price": "2.10/h"}, "per 1M tokens"),
+    ("plan", {"hardware": "gb10", "classes": [
+        {"name": "chat", "concurrency": 4, "prompt": "2k", "objective": {"tpot": "60ms"}},
+        {"name": "docs", "rate": 0.2, "prompt": "8k", "output": 256},
+    ]}, "chat"),
+    ("list_names", {"kind": "hardware", "match": "arc"}, "arc"),
+    ("sweep", {"hardware": "gb10", "vary": "concurrency=1..16 k=0..3"}, "16"),
+    ("launch", {"hardware": "dgx spark", "form": "k8s"}, 'kind: "Deployment"'),
+]  # fmt: skip
+
+
+def test_what_people_ask_takes_one_call_each() -> None:
+    """The tasks as an agent words them, through the official client: each is answered at once."""
+
+    async def use(client: Client) -> None:
+        for name, arguments, said in TASKS:
+            got = await client.call_tool(name, arguments)
+            assert not got.is_error and said in got.content[0].text, (name, got.content[0].text)
+
+    with_client(server(), use)
+
+
+def test_a_long_list_is_cut_with_a_sentence() -> None:
+    async def use(client: Client) -> None:
+        got = await client.call_tool("list_names", {"kind": "hardware"})
+        assert re.search(r"\.\.\. \d+ more lines", got.content[0].text)
+        told = got.structured_content
+        assert len(told["rows"]) == 24 and "more: ask" in told["rows_left_out"]
+        whole = await client.call_tool("list_names", {"kind": "hardware", "full": True})
+        assert len(whole.structured_content["rows"]) > 100
+
+    with_client(server(), use)
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
         ("recommend", {"hw": "gb11"}, "did you mean"),
-        ("recommend", {}, "hw is missing"),
+        ("recommend", {}, "which hardware? give hw NAME"),
         ("recommend", {"hw": "gb10", "concurrency": 0}, "whole number from 1 to 100,000"),
         ("recommend", {"hw": "gb10", "concurency": 4}, "did you mean 'concurrency'?"),
         ("recommend", {"hw": "gb10", "engine": "ollama"}, "Ollama has no documented"),

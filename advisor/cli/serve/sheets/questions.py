@@ -18,7 +18,7 @@ from advisor.advice.explore.layouts import ClassResult, MixPlan, PlanLayout
 from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.values import Rate
-from advisor.advice.explore.why_not import WhyNot, why_not
+from advisor.advice.explore.why_not import SPOKEN, WhyNot, why_not
 from advisor.advice.explore.within import objectives
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question as request_of
@@ -269,7 +269,10 @@ def explain_why_not(asked: Doubt) -> WhyNot:
     """What `advisor why-not` answers. Raises AdvisorError in one sentence."""
     if not asked.hw and not asked.machine:
         raise AdvisorError("which hardware? choose one, or give hw")
-    return why_not(request_of(asked.as_options())[0], asked.what)
+    what = asked.what
+    if "=" not in what and what.lower() not in SPOKEN:  # a name alone: sglang, bf16
+        what = f"{kind_of(what)}={what}"
+    return why_not(request_of(asked.as_options())[0], what)
 
 
 def sides_view(found: Comparison, rate: Rate) -> dict[str, Any]:

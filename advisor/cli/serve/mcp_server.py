@@ -1,0 +1,212 @@
+"""The server of the tools, over the Model Context Protocol: what is listed, called and refused.
+
+A tool answers with the command's own text, short enough to be read, and the JSON beside it. Bad
+input is a tool error in one sentence, so that a model can correct itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from math import isfinite
+from typing import Any, NamedTuple, get_type_hints
+
+import anyio
+from anyio.to_thread import run_sync
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
+from starlette.types import ASGIApp
+
+from advisor.cli.serve import answers, tools
+from advisor.cli.serve.app import LOOPBACK, Guard
+from advisor.cli.serve.html import version
+from advisor.cli.serve.question import NAMES, FormFields, Question, check_fields, own_words
+from advisor.cli.serve.tools import FILE_CHARACTERS, Told
+from advisor.domain.nouns import AdvisorError
+
+TEXT_CHARACTERS = 2_000  # of an answer: at most 600 tokens
+FULL = {"type": "boolean", "description": "All of the text, and of the command line's JSON"}
+_LONG = ("candidate", "drafter", "runners_up", "evidence", "launch_off", "launch_on", "terms")
+_POINT = ("method", "k", "p_objective", "predictable", "gain", "p_gain", "decision", "basis")
+MOST_ROWS = 24  # of a list in the JSON of an answer that is not asked for in full
+INSTRUCTIONS = (
+    "Configuration advice for serving LLMs with speculative decoding on vLLM, SGLang and "
+    "llama-server. Ask `recommend` whether to turn it on for a setup, `launch` for the compose "
+    "file or another form, `sweep` how it depends on the load, `compare` how two or three choices "
+    "differ, `why_not` why the answer has another, `plan` how to serve several workloads on one "
+    "machine, `validate` what is wrong with a launch command or compose file, `explain` what a "
+    "rule code (SD201) means, `ab` for the verdict on two benchmark runs, `list_names` for the "
+    "names that are known. A speed-up above 1 is faster, for latencies too; intervals are p10 to "
+    "p90; what is not predictable is null. Latency limits are answered first, in `objective`."
+)
+
+
+class _Offer(NamedTuple):
+    """A tool that is offered: what it answers, under which title."""
+
+    answer: Callable[[Any], Told]
+    title: str
+    writes: bool = False
+
+    @property
+    def takes(self) -> type[FormFields]:
+        """The model of what it is asked."""
+        return next(iter(get_type_hints(self.answer).values()))  # type: ignore[no-any-return]
+
+    def listed(self) -> Tool:
+        """The tool as a client is told of it."""
+        schema = _plain(self.takes.model_json_schema())
+        if issubclass(self.takes, Question) and self.answer is not tools.recommend:
+            for name in set(NAMES) & set(schema["properties"]):
+                schema["properties"][name].pop("description", None)  # as of `recommend`
+        schema["properties"]["full"] = FULL
+        about = " ".join((self.answer.__doc__ or "").split())
+        return Tool(
+            name=self.answer.__name__,
+            title=self.title,
+            description=about,
+            input_schema={**schema, "type": "object"},
+            annotations=ToolAnnotations(
+                read_only_hint=not self.writes, idempotent_hint=not self.writes,
+                open_world_hint=False,
+            ),
+        )  # fmt: skip
+
+    def call(self, given: dict[str, Any]) -> CallToolResult:
+        """The answer, or the sentence why there is none."""
+        full = bool(given.get("full"))
+        try:
+            text, data = self.answer(check_fields(self.takes, {**given, "full": None}))
+        except (AdvisorError, answers.Busy) as error:
+            return _refusal(own_words(str(error), NAMES))
+        if not full:
+            data = _rounded(data)
+            text = text if self.answer is tools.launch else _capped(text)
+        return CallToolResult(
+            content=[TextContent(type="text", text=text.rstrip("\n"))], structured_content=data
+        )
+
+
+_OFFERS = (
+    _Offer(tools.recommend, "Recommend"),
+    _Offer(tools.launch, "Write the launch as a file"),
+    _Offer(tools.sweep, "Sweep"),
+    _Offer(tools.compare, "Compare"),
+    _Offer(tools.why_not, "Why not"),
+    _Offer(tools.plan, "Plan several workloads"),
+    _Offer(tools.validate, "Check a configuration"),
+    _Offer(tools.explain, "Explain a rule"),
+    _Offer(tools.list_names, "List known names"),
+    _Offer(tools.results, "Read benchmark results"),
+    _Offer(tools.ab, "Judge an A/B"),
+    _Offer(tools.calibrate, "Keep runs as a machine", writes=True),
+)
+OFFERS = {offer.answer.__name__: offer for offer in _OFFERS}
+
+
+def _refusal(sentence: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=sentence)], is_error=True)
+
+
+def _plain(schema: Any, within: str = "") -> Any:
+    """A schema without titles, without null for what may be left out, and with whole numbers that
+    may be written: "8k".
+    """
+    if isinstance(schema, list):
+        return [_plain(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if within != "properties":
+        kinds = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+        schema = {**schema, **kinds[0]} if len(kinds) == 1 else schema
+        left = ("title", "anyOf", "maxLength", "additionalProperties")
+        schema = {key: value for key, value in schema.items() if key not in left}
+        schema = {k: v for k, v in schema.items() if k != "default" or v not in (None, "", [])}
+        if schema.get("type") == "integer":
+            schema |= {"type": ["integer", "string"]}
+    return {key: _plain(value, key) for key, value in schema.items()}
+
+
+def _rounded(value: Any) -> Any:
+    """With three significant digits, and lists no longer than can be read: a sentence says what is
+    left out.
+    """
+    if isinstance(value, float):
+        return float(f"{value:.3g}") if isfinite(value) else None
+    if isinstance(value, dict):
+        if "p_objective" in value and "basis" in value:  # a point of a sweep
+            value = {key: value[key] for key in _POINT}
+        made = {key: _rounded(item) for key, item in value.items() if key not in _LONG}
+        for key, item in value.items():
+            if isinstance(item, list | tuple) and len(item) > MOST_ROWS:
+                made[f"{key}_left_out"] = f"{len(item) - MOST_ROWS} more: ask in full, or for less"
+        return made
+    return (
+        [_rounded(item) for item in value[:MOST_ROWS]] if isinstance(value, list | tuple) else value
+    )
+
+
+def _capped(text: str) -> str:
+    """Whole lines up to what an agent should read, and a sentence on the rest."""
+    lines, size = text.splitlines(), 0
+    for count, line in enumerate(lines):
+        size += len(line) + 1
+        if size > TEXT_CHARACTERS:
+            left = len(lines) - count
+            return "\n".join([*lines[:count], f"... {left} more lines: see the JSON beside"])
+    return text
+
+
+async def _list(_context: Any, _params: Any) -> ListToolsResult:
+    return ListToolsResult(tools=[offer.listed() for offer in OFFERS.values()])
+
+
+async def _call(_context: Any, params: Any) -> CallToolResult:
+    offer = OFFERS.get(params.name)
+    if offer is None:
+        return _refusal(f"there is no tool of this name; there are {', '.join(OFFERS)}")
+    try:
+        return await run_sync(partial(offer.call, params.arguments or {}))
+    except Exception:  # a defect of ours: its words may hold anything
+        return _refusal(f"Error executing tool {params.name}")
+
+
+def server() -> Server[Any]:
+    """The server with its tools."""
+    return Server(
+        "advisor",
+        title="advisor",
+        instructions=INSTRUCTIONS,
+        version=version(),
+        on_list_tools=_list,
+        on_call_tool=_call,
+    )
+
+
+def serve_stdio() -> None:
+    """Serve on standard input and output until the client ends."""
+
+    async def go() -> None:
+        made = server()
+        async with stdio_server() as (read, write):
+            await made.run(read, write, made.create_initialization_options())
+
+    anyio.run(go)
+
+
+def http_app(hosts: Iterable[str] = ()) -> ASGIApp:
+    """Streamable HTTP at /mcp, behind the guard of the page."""
+    names = (*LOOPBACK, *hosts)
+    allowed = [place for name in names for place in (name, f"{name}:*")]
+    security = TransportSecuritySettings(
+        allowed_hosts=allowed, allowed_origins=[f"http://{place}" for place in allowed]
+    )
+    app = server().streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        transport_security=security,
+        max_request_body_size=3 * FILE_CHARACTERS,
+    )
+    return Guard(app, names, files=("/mcp",))
