@@ -1,4 +1,4 @@
-"""What the three adapters share: plain fields between launch and plan, migrating, checking.
+"""What the three adapters share: plain fields between launch and plan, migrating.
 
 A subclass says which flags carry which field of a Plan (`FIELDS`), how its engine words
 speculation, and how it reads a version. Unset stays None: an engine's default is never written into
@@ -19,10 +19,8 @@ from advisor.domain.nouns import (
     Plan,
 )
 from advisor.engines import migration, names
-from advisor.engines.arguments import parsing
 from advisor.engines.arguments.fields import RANKS, Bounds, Extras, Field, Value, whole, within
-from advisor.engines.base import Token
-from advisor.engines.catalogue import image
+from advisor.engines.catalogue import Catalogue, image
 from advisor.engines.launch_reader import LaunchReader
 
 
@@ -123,7 +121,7 @@ class Adapter(LaunchReader):
         written += self._write_meaning(plan, version, env)
         written += [(name, value) for name, value in plan.extra if not self._is_consumed(name)]
         flags = tuple(self._flag(name, value, version) for name, value in written)
-        parsing.refuse_unknown(self.catalogue, flags, version)
+        refuse_unknown(self.catalogue, flags, version)
         if plan.model is not None:
             flags = (*self._write_model(plan.model), *flags)
         return Launch(
@@ -175,7 +173,7 @@ class Adapter(LaunchReader):
             known=option is not None and not option.removed,
         )
 
-    # ------------------------------------------------------------ checks
+    # ------------------------------------------------------------ migration
 
     def migrate(self, launch: Launch, target_version: str) -> tuple[Launch, tuple[str, ...]]:
         """The launch for another release, with the same meaning, and notes on what was renamed,
@@ -200,23 +198,6 @@ class Adapter(LaunchReader):
     ) -> tuple[list[Flag], list[EnvVar], list[str]]:
         """Engine's own rewrites before the general renames: (flags, env, notes)."""
         return list(launch.flags), list(launch.env), []
-
-    def problems(self, argv: Sequence[str], version: str) -> tuple[str, ...]:
-        """Why the release's parser would refuse these arguments, as far as the catalogue knows;
-        empty if accepted.
-        """
-        launch = self.read([Token(arg) for arg in argv], version_text=version)
-        strays = [f"{self.name} {version} does not know {flag.value}" for flag in launch.strays]
-        named = [flag for flag in launch.flags if flag.raw]
-        return tuple(
-            line
-            for flag in named
-            for line in parsing.problems(self.catalogue, flag, version, self.check_value)
-        ) + tuple(strays)
-
-    def check_value(self, name: str, value: str, version: str) -> str | None:
-        """Engine's own check of one value (JSON options): what is wrong, or None."""
-        return None
 
     def image(self, version: str | None, hardware: object = None) -> str | None:
         """The container image of a release, only where a source shows that it exists; else None."""
@@ -254,3 +235,23 @@ class Adapter(LaunchReader):
         key = "prefix_caching_default_hybrid" if hybrid else "prefix_caching_default"
         value = self.catalogue.behaviour(key, plan.engine_version)
         return value if isinstance(value, bool) else None
+
+
+def refuse_unknown(catalogue: Catalogue, flags: Sequence[Flag], version: str | None) -> None:
+    """Raise AdvisorError for an option, or a listed value of one, that the release lacks."""
+    plugged = any(flag.name.endswith("-parser-plugin") for flag in flags)
+    for flag in flags:
+        option = catalogue.find(flag.name, version)
+        if option is None or option.removed:
+            known = [v for v in catalogue.versions if catalogue.find(flag.name, v) is not None]
+            since = f"it is known from {known[0]}" if known else "no catalogued release has it"
+            raise AdvisorError(
+                f"{catalogue.engine} {version or catalogue.newest} has no {flag.name}: {since}"
+            )
+        listed = () if plugged else option.values or ()
+        if listed and flag.value is not None and flag.value not in listed:
+            raise AdvisorError(
+                f"{catalogue.engine} {version or catalogue.newest} has no '{flag.value}' for "
+                f"{flag.name}: "
+                f"it has {', '.join(listed)}"
+            )

@@ -294,15 +294,6 @@ class LlamaServerAdapter(Adapter):
         option = self.catalogue.option(TYPE, version)
         return (option.choices or ()) if option is not None else ()
 
-    def check_value(self, name: str, value: str, version: str) -> str | None:
-        """Return why the release rejects a value of `--spec-type`, None where it accepts it."""
-        if name != TYPE:
-            return None
-        words = value.split(",")
-        types = self.spec_types(version)
-        wrong = [word for word in words if word not in types]
-        return f"{TYPE}: '{wrong[0]}' is not a type of llama-server {version}" if wrong else None
-
     # ------------------------------------------------------------ migration
 
     def migrate_rules(

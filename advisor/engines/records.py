@@ -120,11 +120,6 @@ class Records:
             matches.append(spelling)
         return matches[0] if matches else None
 
-    def candidates(self, name: str, version: str | None) -> list[str]:
-        """All spellings that a prefix could mean (argparse refuses it if they are several)."""
-        self._complete(name, version or ANY)
-        return [s for s in self._sorted.get(version or ANY, ()) if s.startswith(name)]
-
     def _table(self, key: str) -> dict[str, tuple[str, bool]]:
         """spelling -> (canonical name, negated) at one release, or over all of them."""
         table = self._spellings.get(key)

@@ -144,24 +144,7 @@ class VllmAdapter(Adapter):
     def _schedules(self, version: str | None) -> bool:
         return spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", version)
 
-    # ------------------------------------------------------------ checks and migration
-
-    def check_value(self, name: str, value: str, version: str) -> str | None:
-        """Return why the release rejects a value of `--speculative-config`, None where it accepts
-        it.
-        """
-        option, _, key = name.partition(".")
-        if option != CONFIG:
-            return None
-        if key:
-            return spec.check(self.catalogue, {key.partition(".")[0]: spec.scalar(value)}, version)
-        try:
-            config = json.loads(value)
-        except ValueError as error:
-            return f"{CONFIG} is not JSON: {error}"
-        if not isinstance(config, dict):
-            return f"{CONFIG} must be a JSON object"
-        return spec.check(self.catalogue, config, version)
+    # ------------------------------------------------------------ migration
 
     def migrate_rules(
         self, launch: Launch, target: str

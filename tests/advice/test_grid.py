@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from advisor import engines
 from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice
 from advisor.lint.validate import validate
 from advisor.perf import memory
 from advisor.perf.sizes.pools import shares_context
 from tests.grid import advices, launches
+from tests.refusals import refusals
 
 PARTS = 20  # the grid in slices, so that several processes share it
 SLOW = [pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS // 2)]
@@ -50,7 +50,7 @@ def check_memory(advice: Advice) -> None:
 
 def check_catalogue(advice: Advice) -> None:
     for engine, version, argv, _ in launches(advice):
-        assert version is None or engines.get(engine).problems(argv, version) == (), argv
+        assert version is None or not refusals(engine, argv, version), argv
 
 
 def check_validate(advice: Advice) -> None:

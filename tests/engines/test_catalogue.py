@@ -140,45 +140,6 @@ def test_history() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("engine", "version", "argv", "says"),
-    [
-        ("vllm", "0.33.0", ["m", "--max-num-s", "3"], "ambiguous"),
-        ("vllm", "0.25.1", ["m", "--max-num-seqs"], "expects a value"),
-        ("vllm", "0.25.1", ["m", "--max-num-seqs", "many"], "not an integer"),
-        ("vllm", "0.25.1", ["m", "--speculative-config", "{"], "not JSON"),
-        (
-            "vllm",
-            "0.25.1",
-            ["m", "--speculative-config", '{"method":"nextn","num_speculative_tokens":2}'],
-            "not a method",
-        ),
-        ("vllm", "0.25.1", ["m", "--speculative-config", '{"methd":"mtp"}'], "no key 'methd'"),
-        (
-            "vllm",
-            "0.25.1",
-            ["m", "--speculative-config", '{"method":"mtp","num_speculative_tokens":0}'],
-            "above 0",
-        ),
-        ("vllm", "0.19.1", ["m", "--kv-cache-dtype", "nvfp4"], "not one of"),
-        (
-            "sglang",
-            "0.5.23",
-            ["--model-path", "m", "--mamba-scheduler-strategy", "extra_buffer"],
-            "does not know",
-        ),
-        ("sglang", "0.5.11", ["--model-path", "m", "--speculative-algorithm", "MTP"], "not one of"),
-        ("llama-server", "0.5.0", ["-m", "q", "--draft-max", "8"], "removed"),
-        ("llama-server", "0.5.0", ["-m", "q", "--spec-type", "mtp"], "not a type"),
-        ("llama-server", "0.5.0", ["-m", "q", "--ctx-size=8"], "does not know"),
-        ("llama-server", "b9976", ["-m", "q", "--load-mode", "none"], "does not know"),
-    ],
-)
-def test_problems(engine: str, version: str, argv: list[str], says: str) -> None:
-    found = engines.get(engine).problems(argv, version)
-    assert found and says in found[0], found
-
-
 def test_names_of_engines() -> None:
     assert engines.get("llama.cpp").name == engines.get("llama-server").name == "llama-server"
     assert engines.get("vLLM").name == "vllm" and engines.get("vllm-ascend").name == "vllm"

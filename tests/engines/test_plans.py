@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Plan
 from advisor.engines import Token
+from tests.refusals import refusals
 
 PAIRS = [
     (engine, version)
@@ -120,7 +121,7 @@ def test_plan_survives_the_launch(engine: str, version: str, data: st.DataObject
     assert adapter.to_plan(launch) == wanted
     argv = adapter.render(launch).argv
     if plan.model != "-dash":
-        assert adapter.problems(argv, version) == ()
+        assert not refusals(engine, argv, version)
     again = adapter.read([Token(word) for word in argv], launch.env, version_text=version)
     if plan.model != "-dash" or engine != "vllm":
         assert adapter.to_plan(again) == wanted

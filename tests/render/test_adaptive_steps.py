@@ -23,6 +23,7 @@ from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.directory import folder
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.text import advice_text
+from tests.refusals import refusals
 
 SCHEDULE = ((1, 4, 3), (5, 16, 1))
 STEPS = {"1": {"candidate_steps": [3]}, "5": {"candidate_steps": [1]}}
@@ -51,7 +52,7 @@ def test_the_launch_names_the_file_and_the_largest_k() -> None:
     assert argv[argv.index("--speculative-num-steps") + 1] == "3"
     assert argv[argv.index("--speculative-num-draft-tokens") + 1] == "4"
     assert json.loads(advice.launch.files["adaptive.json"]) == STEPS
-    assert engines.get("sglang").problems(argv, advice.plan.engine_version) == ()
+    assert not refusals("sglang", argv, advice.plan.engine_version)
     assert json.loads(k_ranges.schedule_arguments(advice.plan, SCHEDULE).file_text or "") == STEPS
 
 

@@ -19,6 +19,7 @@ from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.readers import read_path, read_text
 from advisor.readers.source import SourceText
+from tests.refusals import refusals
 
 HERE = Path(__file__).parents[1]
 ROWS: list[dict[str, Any]] = yaml.safe_load(
@@ -120,11 +121,12 @@ BY_HAND = {("case-118", "4227c9be4"), ("case-121", "4227c9be4")}
 
 
 def is_accepted(launch: Any, version: str) -> bool:
-    """Whether the release takes the launch, but for values that the file leaves to a variable."""
-    adapter = engines.get(launch.engine)
-    return not [
-        said for said in adapter.problems(adapter.argv(launch), version) if "${" not in said
-    ]
+    """Whether the release takes the launch, but for values that the file leaves to a variable, or
+    that no release takes.
+    """
+    argv = engines.get(launch.engine).argv(launch)
+    said = refusals(launch.engine, argv, version)
+    return not [one for one in said if "${" not in one and " does not take '" not in one]
 
 
 @pytest.mark.parametrize(

@@ -133,29 +133,6 @@ def write(plan: Plan) -> dict[str, Any]:
     return config
 
 
-def check(catalogue: Catalogue, config: Mapping[str, Any], version: str) -> str | None:
-    """What the release's SpeculativeConfig would refuse: unknown keys, values outside the choices,
-    k below 1.
-    """
-    known = catalogue.json_fields("SpeculativeConfig", version)
-    for key, value in config.items():
-        if key not in known:
-            return f"--speculative-config: vllm {version} has no key '{key}'"
-        choices = (catalogue.json_field("SpeculativeConfig", key, version) or {}).get("choices")
-        if (
-            choices
-            and value is not None
-            and isinstance(value, str)
-            and value not in choices
-            and not _open(catalogue, key, version)
-        ):
-            return f"--speculative-config: '{value}' is not a {key} of vllm {version}"
-    k = config.get(TOKENS)
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-        return f"--speculative-config: {TOKENS} must be a whole number above 0, not {k!r}"
-    return None
-
-
 def _open(catalogue: Catalogue, key: str, version: str) -> bool:
     """Whether a field takes other text beside its choices."""
     kind = str((catalogue.json_field("SpeculativeConfig", key, version) or {}).get("type") or "")
