@@ -52,7 +52,6 @@ DOCKERS = frozenset(
         ),
     )
 )
-_GLUED = lazy_re(r"(--[A-Za-z][\w-]*?)(--[A-Za-z][\w-]*)")
 _SIGN = lazy_re(r"(--?[A-Za-z][\w-]*)[:;,](.*)")
 _SHORT = lazy_re(r"-[A-Za-z]")  # a build's own, as often as a slip
 _LEAD = lazy_re(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
@@ -76,12 +75,6 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
     for found in unknown:
         if (cut := _SIGN.fullmatch(found.raw)) and catalogue(case).find(cut[1], None) is not None:
             yield sign_hit(case, found, cut[1], cut[2])
-            continue
-        cut = _GLUED.fullmatch(found.raw)
-        if cut and is_option(case, cut[1]) and is_option(case, cut[2]):
-            text = f"{cut[1]} {cut[2]}"
-            what = f"{case.plan.engine} has no option {found.raw}: a blank is missing"
-            yield respelt(found, what, rename_fix(case, found, text, f"Write {text}."))
             continue
         match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
         if match is not None and match.abbreviated:  # a keyword, which nothing completes
@@ -111,11 +104,6 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             slip=misspelt,
             sole=misspelt and is_only_near(lookup_spelling(found), near, spellings(case)),
         )
-
-
-def is_option(case: Case, name: str) -> bool:
-    """Whether a word is the full name of an option of any release."""
-    return name in catalogue(case).spellings()
 
 
 def spellings(case: Case) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, is_gguf, is_hybrid
-from advisor.rules.kit.fixes import rename_fix, replace_fix, set_fix
+from advisor.rules.kit.fixes import replace_fix, set_fix
 from advisor.rules.kit.values import word_apart
 
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
@@ -23,7 +23,6 @@ _ADDRESS = lazy_re(
     r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([\w.-]+/[\w.-]+)/?(?:tree/main/?)?"
 )
 _FILE = lazy_re(r"([\w.-]+/[\w.-]+)[:/]([^:]+\.gguf)", re.I)
-_MISSPELT = lazy_re(r"([\w-][\w.-]*/[\w.-]+-)(?:GUFF|GFUF|GGFU|GUGF|GGU|GUF|GGUFF)(:[\w-]+)?")
 _TAGGED = lazy_re(r"([\w-][\w.-]*)/([\w.-]+?)(:[\w-]+)?")
 _OTHERS = (".safetensors", ".bin.index.json", ".pt", ".pth", ".onnx")
 QUANTISATIONS = tuple(table("compatibility")["gguf_quantisations"]["value"].split())
@@ -40,7 +39,6 @@ FAMILIES = {
     "SmolVLM": ("smolvlm",),
     "LFM": ("lfm2",),
 }
-_ENDING = lazy_re(r"(.*\.)(guff|ggfu|gguuf|ggfu|gufg|gguf[f.]|ggf|gguf_)", re.I)
 
 
 def no_name(case: Case, place: Flag | None) -> Hit | None:
@@ -50,8 +48,6 @@ def no_name(case: Case, place: Flag | None) -> Hit | None:
     stops: Severity | None = None
     if found := _ADDRESS.fullmatch(given):
         meant, said = found[1], f"{given} is an address: a model is named OWNER/NAME"
-    elif is_gguf(case) and (found := _ENDING.fullmatch(given)):
-        meant, said = f"{found[1]}gguf", f"{given} names no GGUF: its ending is misspelt"
     elif not is_gguf(case) and "/" not in given and "." in given:
         checkpoints = case.facts.model.checkpoints if case.facts.model is not None else ()
         whole = [c.repository for c in checkpoints if (c.repository or "").endswith(f"/{given}")]
@@ -94,14 +90,6 @@ def no_gguf(case: Case) -> Hit | None:
             sources=("ggml-org/llama.cpp common/arg.cpp (common_download_resolve)",),
             sole=True,
         )
-    if repo is not None and (found := _MISSPELT.fullmatch(given)) is not None:
-        meant = f"{found[1]}GGUF{found[2] or ''}"
-        return Hit(
-            f"{given} is misspelt: a repository of GGUF files ends in GGUF",
-            flag=repo,
-            fix=set_fix(case, repo, meant, f"Write {meant}."),
-            sole=True,
-        )
     if repo is not None and (found := _TAGGED.fullmatch(given)) is not None:
         named = flag(case, "--hf-file") is not None or "gguf" in given.lower()
         if not named and found[1].lower() in owners():
@@ -120,18 +108,7 @@ def no_gguf(case: Case) -> Hit | None:
             )
     if model is not None and (model.value or "").endswith(_OTHERS):
         return Hit(f"{model.value} is no GGUF", flag=model, fix="Give a GGUF file.")
-    if (hit := beside_model(case)) is not None:
-        return hit
-    for name in ("--mmproj-url", "--model-url"):
-        url = flag(case, name)
-        if url is not None and not url.unresolved and not (url.value or "").startswith("http"):
-            use = name.removesuffix("-url")
-            return Hit(
-                f"{url.raw} takes an address; a file is given with {use}",
-                flag=url,
-                fix=rename_fix(case, url, use, f"Write {use}."),
-            )
-    return None
+    return beside_model(case)
 
 
 @lru_cache(maxsize=256)
@@ -196,7 +173,6 @@ def gguf_owner(name: str) -> str | None:
 
 def beside_model(case: Case) -> Hit | None:
     """A draft or a projector that is no file, or not of this model."""
-    model = flag(case, "--model")
     for beside in ("--spec-draft-model", "--mmproj"):
         cut = flag(case, beside)
         if cut is not None and not cut.unresolved and _CUT.search((cut.value or "").lower()):
@@ -206,9 +182,6 @@ def beside_model(case: Case) -> Hit | None:
                 fix=set_fix(case, cut, f"{cut.value}.gguf", "Write .gguf after it."),
             )
     projector = flag(case, "--mmproj")
-    if projector is not None and model is not None and projector.value == model.value:
-        what = "Give the file of the projector, mmproj-....gguf."
-        return Hit(f"{projector.raw} names the model itself", flag=projector, fix=what)
     if projector is not None and not projector.unresolved:
         own, theirs = family(case.plan.model or ""), family(projector.value or "")
         if own and theirs and own != theirs:

@@ -8,7 +8,7 @@ from advisor.domain.nouns import Case, Fix, Flag, Span
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flags, is_gguf, model_text
-from advisor.rules.kit.fixes import drop_fix, joint_fix, replace_fix, set_fix, span_fix
+from advisor.rules.kit.fixes import drop_fix, replace_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, lookup_spelling
 
 _NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
@@ -238,18 +238,8 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
         yield Hit(
             message,
             flag=found,
-            fix=together(case, earlier, found)
-            if option.name in LISTS
-            else drop_fix(case, earlier, what, safe=safe),
+            fix=drop_fix(case, earlier, what, safe=safe),
         )
-
-
-def together(case: Case, earlier: Flag, later: Flag) -> Fix:
-    """Both values of an option that takes a list, in one."""
-    words = dict.fromkeys(f"{earlier.value},{later.value}".split(","))
-    what = f"Write {later.raw} {','.join(words)} once."
-    new = set_fix(case, later, ",".join(words), what)
-    return joint_fix(what, drop_fix(case, earlier, what), new)
 
 
 def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
@@ -261,7 +251,6 @@ def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
     return later.line - earlier.line > 2 * between + 2  # other lines than the command's lie between
 
 
-LISTS = ("--spec-type",)  # takes several values with commas between them
 REPEATABLE = (
     *("--lora", "--lora-scaled", "--control-vector", "--override-kv", "--override-tensor"),
     *("--allowed-origins", "--middleware"),
