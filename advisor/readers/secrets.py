@@ -13,6 +13,7 @@ import re
 from functools import lru_cache
 
 from advisor.domain.patterns import lazy_re
+from advisor.domain.spelling import letters_apart
 
 HIDDEN = "[redacted]"
 MAX_LINES, MAX_LINE = 5_000, 10_000  # of a text that are searched for secrets
@@ -163,25 +164,18 @@ def _telling_word(word: str) -> str:
     if word in _SECRET_WORDS or word in _COUNTED:
         return word
     single = re.sub(r"(.)\1+", r"\1", word)
-    for one in _MEANT:
-        if single == re.sub(r"(.)\1+", r"\1", one) or (
-            len(one) >= _SLIP_FROM and _is_slip(word, one)
+    for meant in _MEANT:
+        if single == re.sub(r"(.)\1+", r"\1", meant) or (
+            len(meant) >= _SLIP_FROM and _is_slip(word, meant)
         ):
-            return one
+            return meant
     return word
 
 
 def _is_slip(word: str, meant: str) -> bool:
     """Whether one letter is missing, added or changed places with its neighbour."""
-    if abs(len(word) - len(meant)) > 1 or word[0] != meant[0]:
-        return False
-    at = next((i for i, (a, b) in enumerate(zip(word, meant, strict=False)) if a != b), len(meant))
-    rest, other = word[at:], meant[at:]
-    return (
-        rest[1:] == other
-        or rest == other[1:]
-        or (rest[:2] == other[:2][::-1] and rest[2:] == other[2:])
-    )
+    same = len(word) == len(meant) and sorted(word) != sorted(meant)  # another letter: another word
+    return word[0] == meant[0] and not same and letters_apart(word, meant, 1) == 1
 
 
 def _is_secret_name(name: str) -> bool:

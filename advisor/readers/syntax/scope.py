@@ -89,11 +89,6 @@ def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) ->
         return hole(body.text[:40], at)
     prefix, name, index = found.groups()
     rest = body.part(found.end(), len(body))
-    if prefix == "#" and not rest.text:
-        value = scope.get(name)
-        if value is None or _has_hole(value):
-            return hole("#" + name, at)
-        return synthetic(str(len(value)), at)
     if prefix:
         return hole(prefix + name, at)
     value = _element(scope, name, index)
@@ -143,10 +138,6 @@ def _operate(
 
 def _length(value: Value) -> int:
     return sum(len(item) for item in value) if isinstance(value, list) else len(value)
-
-
-def _has_hole(value: Value) -> bool:
-    return any(item.has_hole for item in value) if isinstance(value, list) else value.has_hole
 
 
 def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:

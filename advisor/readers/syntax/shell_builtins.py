@@ -13,7 +13,6 @@ from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.syntax.mapped import Mapped, hole, join, literal
 from advisor.readers.syntax.scope import Value
 from advisor.readers.syntax.shell_state import ShellState
-from advisor.readers.syntax.words import expand_value
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -89,18 +88,7 @@ def declaration(shell: ShellState, node: Node) -> bool:
             assign(shell, child, export)
         elif child.type == "variable_name" and export:
             shell.scope.exported.setdefault(shell.text(child).text, shell.text(child).first())
-        elif child.type == "concatenation":  # export NAME="a"b: seen as one word
-            _word_assignment(shell, child, export)
     return False
-
-
-def _word_assignment(shell: ShellState, node: Node, export: bool) -> None:
-    word = expand_value(shell.text(node), shell.scope)
-    name, equals, _ = word.text.partition("=")
-    if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
-        shell.scope.values[name] = word.part(len(name) + 1, len(word))
-        if export:
-            shell.scope.exported[name] = word.first()
 
 
 def unset(shell: ShellState, node: Node) -> bool:

@@ -27,17 +27,6 @@ _LOOSE_END = lazy_re(
 )  # blanks after a backslash that was meant to continue the line
 _SAYS_NOTHING = lazy_re(r"(?:#[^\n]*|:(?:[ \t][^;&|\n]*)?)?")  # `# a comment among the options`
 _NAME = lazy_re(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
-_ANSI = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "e": "\x1b",
-    "0": "\0",
-}
 MAX_WORDS = 20_000
 MAX_TEXT = 300_000
 MAX_UNCLOSED = 20  # each looked for its end through all of the text
@@ -147,7 +136,7 @@ class _Lexer:
     def dollar(self, text: str, i: int) -> int:
         following = text[i + 1 : i + 2]
         if following == "'":
-            return self.ansi(text, i + 2)
+            return self.step(text, i + 1)  # $'...': its escapes are not read
         if following == '"':
             return self.read_double_quoted(text, i + 2)
         end, value = self.reference(text, i)
@@ -274,15 +263,3 @@ class _Lexer:
             self.add(value)
         else:
             self.add_unquoted(value)
-
-    def ansi(self, text: str, i: int) -> int:
-        """`$'...'` with its escapes."""
-        self.add(EMPTY)
-        while i < len(text) and text[i] != "'":
-            if text[i] == "\\" and i + 1 < len(text):
-                self.add(Mapped(_ANSI.get(text[i + 1], text[i + 1]), [-1]))
-                i += 2
-            else:
-                self.add(self.source.part(i, i + 1))
-                i += 1
-        return i + 1

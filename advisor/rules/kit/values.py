@@ -14,7 +14,7 @@ from typing import NamedTuple
 from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
-from advisor.domain.spelling import is_only_near, nearest_word, plain_word
+from advisor.domain.spelling import is_only_near, letters_apart, nearest_word, plain_word
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
@@ -196,21 +196,11 @@ def slip(word: str, near: str | None) -> bool:
     if set(_WORDS.split(one)) > set(_WORDS.split(other)):
         return False  # a word more: draft_attention_backend may be a build's own
     close = SequenceMatcher(None, one, other).ratio() >= 0.85
-    return close or _one_slip(one, other) or _longer(one, other)
+    return close or letters_apart(one, other, 1) == 1 or _longer(one, other)
 
 
 _DIGITS = lazy_re(r"\d")
 _WORDS = lazy_re(r"[-_]")
-
-
-def _one_slip(one: str, other: str) -> bool:
-    """Whether one swap, one lost, one added or one wrong letter lies between two words."""
-    start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
-    if start is None:
-        return abs(len(one) - len(other)) == 1
-    left, right = one[start:], other[start:]
-    swapped = left[1:2] + left[:1] + left[2:] == right
-    return swapped or left[1:] == right or left == right[1:] or left[1:] == right[1:]
 
 
 def _longer(one: str, other: str) -> bool:
