@@ -7,7 +7,7 @@ counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Estimate, Plan
 from advisor.lint.compare import estimate_of
@@ -42,31 +42,13 @@ class SideBySide(NamedTuple):
     differences: tuple[Difference, ...]
 
 
-def side_by_side(
-    paths: Sequence[str],
-    *,
-    hw: str | None = None,
-    gpus: int | None = None,
-    concurrency: int | None = None,
-    ctx: int | None = None,
-    output_tokens: int | None = None,
-    workload: str | None = None,
-) -> SideBySide:
-    """Compare two or three files. Raises AdvisorError for one that starts no server."""
+def side_by_side(paths: Sequence[str], **given: Any) -> SideBySide:
+    """Compare two or three files, `given` what `validate` is told of them. Raises AdvisorError for
+    one that starts no server.
+    """
     if not 2 <= len(paths) <= MOST:
         raise AdvisorError(f"compare takes two or three files, not {len(paths)}")
-    arms = []
-    for path in paths:
-        report = validate(
-            path,
-            hw=hw,
-            gpus=gpus,
-            concurrency=concurrency,
-            ctx=ctx,
-            output_tokens=output_tokens,
-            workload=workload,
-        )
-        arms.append(_arm(path, report))
+    arms = [_arm(path, validate(path, **given)) for path in paths]
     return SideBySide(tuple(arms), tuple(_differences(arms)))
 
 

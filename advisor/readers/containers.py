@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from advisor import engines
 from advisor.domain.patterns import lazy_re
@@ -60,19 +61,15 @@ _ENV_FLAGS = lazy_re(
 )
 
 
+@dataclass(eq=False)
 class ContainerRun:
     """A container: what the file says of it. No entrypoint: the image's own."""
 
-    def __init__(
-        self,
-        around: Surroundings,
-        entrypoint: list[Mapped] | None = None,
-        args: list[Mapped] | None = None,
-        env: Env | None = None,
-        scope: Scope | None = None,
-    ) -> None:
-        self.around, self.entrypoint, self.scope = around, entrypoint, scope
-        self.args, self.env = args or [], {} if env is None else env
+    around: Surroundings
+    entrypoint: list[Mapped] | None = None
+    args: list[Mapped] = field(default_factory=list)
+    env: Env = field(default_factory=dict)
+    scope: Scope | None = None
 
 
 _PASSED_ENV = (

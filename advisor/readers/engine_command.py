@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from advisor.domain.launches import CutOff
@@ -36,34 +37,36 @@ class EnvItem(NamedTuple):
 Env = dict[str, EnvItem]
 
 
+@dataclass(eq=False)
 class Surroundings:
     """A command's image (`tag`: a field of its own) and its container's settings."""
 
-    def __init__(
-        self, image: Mapped | None = None, tag: Mapped | None = None, kind: str = "", name: str = ""
-    ) -> None:
-        self.image, self.tag, self.kind, self.name = image, tag, kind, name
-        self.shm_bytes: int | None = None
-        self.ipc_host: bool | None = None
-        self.shm_volume: bool | None = None
-        self.gpus: str | None = None
-        self.gpu_kind = ""  # the id of the hardware that is named beside the command
-        self.asked: list[Mapped] = []  # the number or the list of the GPUs, where it stands
-        self.runtime: str | None = None
-        self.paths: list[str] = []  # devices of the host, by path, CDI name or resource
-        self.privileged = False
-        self.whole = False  # whether the file says all of the devices
-        self.request: tuple[int, str] = (-1, "")  # where GPUs could be asked for, and how
-        self.startup_budget_s: float | None = None
-        self.budget_probe = ""
-        self.rollout_surge: bool | None = None
-        self.rollout_default = False
-        self.host = False  # the container uses the host's network
-        self.ports: list[tuple[Mapped, str]] = []  # of the container, and the probe that asks there
-        self.chart = ""
-        self.mounts: list[Mapped] | None = []  # None where not all are known
-        self.labels: dict[str, str] = {}  # of a pod
-        self.port_names: dict[str, Mapped] = {}
+    image: Mapped | None = None
+    tag: Mapped | None = None
+    kind: str = ""
+    name: str = ""
+    shm_bytes: int | None = None
+    ipc_host: bool | None = None
+    shm_volume: bool | None = None
+    gpus: str | None = None
+    gpu_kind: str = ""  # the id of the hardware that is named beside the command
+    asked: list[Mapped] = field(default_factory=list)  # the number or list of the GPUs, in place
+    runtime: str | None = None
+    paths: list[str] = field(default_factory=list)  # of devices of the host, CDI names, resources
+    privileged: bool = False
+    whole: bool = False  # whether the file says all of the devices
+    request: tuple[int, str] = (-1, "")  # where GPUs could be asked for, and how
+    startup_budget_s: float | None = None
+    budget_probe: str = ""
+    rollout_surge: bool | None = None
+    rollout_default: bool = False
+    host: bool = False  # the container uses the host's network
+    # of the container, and the probe that asks there
+    ports: list[tuple[Mapped, str]] = field(default_factory=list)
+    chart: str = ""
+    mounts: list[Mapped] | None = field(default_factory=list)  # None where not all are known
+    labels: dict[str, str] = field(default_factory=dict)  # of a pod
+    port_names: dict[str, Mapped] = field(default_factory=dict)
 
     def publish(self, port: Mapped) -> None:
         """The container's side of `8000:8000`, `127.0.0.1:8000:8000/tcp`; a bare `8000` is both."""
@@ -99,6 +102,7 @@ class Surroundings:
         return f"{text}:{self.tag.display()}" if self.tag is not None and self.tag.text else text
 
 
+@dataclass(eq=False)
 class EngineCommand:
     """A command that starts an engine: the words after the program, and what surrounds it.
 
@@ -106,32 +110,20 @@ class EngineCommand:
     are.
     """
 
-    def __init__(
-        self,
-        engine: str,
-        words: list[Mapped],
-        env: Env,
-        at: int,
-        form: str = "command",
-        around: Surroundings | None = None,
-        *,
-        fork: str | None = None,
-        pairs: list[tuple[Mapped, Mapped | None]] | None = None,
-        origin: str = "cli",
-    ) -> None:
-        self.engine, self.words, self.env, self.at, self.form, self.around = (
-            engine,
-            words,
-            env,
-            at,
-            form,
-            around,
-        )
-        self.fork, self.pairs, self.origin = fork, pairs or [], origin
-        self.strays: list[Mapped] = []  # words that the program takes for arguments, and has none
-        self.image_adds_options = False  # of its environment: not all are in the file
-        self.open_end = False  # a variable that the file does not set may add options
-        self.said: str | CutOff | None = None  # what its reader notes of this launch alone
+    engine: str
+    words: list[Mapped]
+    env: Env
+    at: int
+    form: str = "command"
+    around: Surroundings | None = None
+    fork: str | None = None
+    pairs: list[tuple[Mapped, Mapped | None]] = field(default_factory=list)
+    origin: str = "cli"
+    # words that the program takes for arguments, and has none
+    strays: list[Mapped] = field(default_factory=list)
+    image_adds_options: bool = False  # of its environment: not all are in the file
+    open_end: bool = False  # a variable that the file does not set may add options
+    said: str | CutOff | None = None  # what its reader notes of this launch alone
 
 
 def is_ik(found: EngineCommand) -> bool:

@@ -34,6 +34,12 @@ _MIXED = lazy_re(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+=-]{16,200}")
 _MONTH = lazy_re(r"(\d\d\.\d\d)-py\d")
 _ASSIGNS = lazy_re(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
 
+# what a container is said to have just as its reader found it
+_AS_FOUND = (
+    *("shm_bytes", "ipc_host", "shm_volume", "gpus", "startup_budget_s", "budget_probe"),
+    *("rollout_surge", "rollout_default", "chart", "kind", "name"),
+)
+
 
 class LaunchMaker:
     """Makes the launches of one read file."""
@@ -279,29 +285,19 @@ class LaunchMaker:
         if around is None:
             return None
         image = around.image_text() or None
-        where = around.image if around.image is not None else None
+        where = around.image
         return Container(
             image=image,
             tag=split_image(image)[1] if image else None,
-            shm_bytes=around.shm_bytes,
-            ipc_host=around.ipc_host,
-            shm_volume=around.shm_volume,
-            gpus=around.gpus,
             gpu_kind="" if open_end else around.gpu_kind,  # on how many is not known
             devices=_devices(around) if around.whole else None,
-            startup_budget_s=around.startup_budget_s,
-            budget_probe=around.budget_probe,
-            rollout_surge=around.rollout_surge,
-            rollout_default=around.rollout_default,
             ports=() if around.host else tuple(self._port(*port) for port in around.ports),
             mounts=None
             if around.mounts is None
             else tuple(Mount(path=mount.display()) for mount in around.mounts),
-            chart=around.chart,
-            kind=around.kind,
-            name=around.name,
             image_line=self.source.place(where.first())[0] if where is not None else 0,
             image_span=_place(where) if where is not None else None,
+            **{name: getattr(around, name) for name in _AS_FOUND},
         )
 
     def _port(self, number: Mapped, probe: str) -> Port:

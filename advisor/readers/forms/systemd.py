@@ -53,7 +53,7 @@ def read_unit(reading: Reading) -> None:
                 words,
                 reading,
                 env,
-                scope=Scope(known),
+                scope=Scope({**known}),
                 around=Surroundings(kind="systemd"),
                 at=value.first(),
             )

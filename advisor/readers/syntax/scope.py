@@ -7,7 +7,8 @@ itself gives a default.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import (
@@ -26,34 +27,31 @@ _MAX_TEXT = 200_000
 _MAX_UNCLOSED = 20  # each looked for its end through all of the text
 
 
+@dataclass(eq=False)
 class Scope:
     """Names and values. `args` are the positional parameters; None = not known."""
 
-    def __init__(
-        self, values: Mapping[str, Value] | None = None, args: list[Mapped] | None = None
-    ) -> None:
-        self.values: dict[str, Value] = dict(values or {})
-        self.exported: dict[str, int] = {}  # name -> offset of the export
-        self.unset: set[str] = set()
-        self.args = args
-        self.substitute: Callable[[Mapped], Mapped | None] | None = (
-            None  # what $(...) prints, if it can be known
-        )
-        self.open: set[str] = (
-            set()
-        )  # names whose value is a default that the environment may replace
-        self.asked = [0]  # how often such a value was taken; one count for all copies
+    values: dict[str, Value] = field(default_factory=dict)
+    args: list[Mapped] | None = None
+    exported: dict[str, int] = field(default_factory=dict)  # name -> offset of the export
+    unset: set[str] = field(default_factory=set)
+    # what $(...) prints, if it can be known
+    substitute: Callable[[Mapped], Mapped | None] | None = None
+    # names whose value is a default that the environment may replace
+    open: set[str] = field(default_factory=set)
+    # how often such a value was taken; one count for all copies
+    asked: list[int] = field(default_factory=lambda: [0])
 
     def copy(self) -> Scope:
         """Return a copy for a subshell; assignments in it stay there."""
-        other = Scope(self.values, None if self.args is None else list(self.args))
-        other.exported, other.unset, other.substitute = (
-            dict(self.exported),
-            set(self.unset),
-            self.substitute,
+        return replace(
+            self,
+            values=dict(self.values),
+            args=None if self.args is None else list(self.args),
+            exported=dict(self.exported),
+            unset=set(self.unset),
+            open=set(self.open),
         )
-        other.open, other.asked = set(self.open), self.asked
-        return other
 
     def get(self, name: str) -> Value | None:
         """The value of a name; None = the file does not set it."""

@@ -99,7 +99,7 @@ class Shell(ShellState):
 
     def _with_arguments(self, root: Node) -> None:
         """A script that starts a server with `--serve` alone is read as if it had it."""
-        self.scope = Scope(self.given, [hole(number) for number in "123"])
+        self.scope = Scope(dict(self.given), [hole(number) for number in "123"])
         self.scope.substitute = self.output_of
         self.functions, self.called = {}, set()
         self.guessing = True

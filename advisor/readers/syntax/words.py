@@ -4,6 +4,8 @@ Nothing is executed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import (
     EMPTY,
@@ -50,33 +52,28 @@ def expand_value(source: Mapped, scope: Scope) -> Mapped:
     """One word without field splitting, as on the right side of an assignment."""
     if _PLAIN.fullmatch(source.text) or not source.text:
         return source
-    lexer = _Lexer(source, scope, True, splits=False)
-    lexer.fields_split = False
-    fields = lexer.run()
+    fields = _Lexer(source, scope, True, splits=False, fields_split=False).run()
     if len(fields) <= 1:
         return fields[0] if fields else EMPTY
     spaced = [part for field in fields for part in (synthetic(" "), field)][1:]
     return join(spaced)
 
 
+@dataclass(eq=False)
 class _Lexer:
     """One pass over the text; `parts` is the word being built, `words` those that are done."""
 
-    def __init__(
-        self, source: Mapped, scope: Scope, dollars: bool, splits: bool, depth: int = 0
-    ) -> None:
-        self.source, self.scope, self.dollars, self.splits, self.depth = (
-            source,
-            scope,
-            dollars,
-            splits,
-            depth,
-        )
-        self.fields_split = True
-        self.words: list[Mapped] = []
-        self.parts: list[Mapped] = []
-        self.started = False
-        self.size = self.unclosed = 0
+    source: Mapped
+    scope: Scope
+    dollars: bool
+    splits: bool
+    depth: int = 0
+    fields_split: bool = True
+    words: list[Mapped] = field(default_factory=list)
+    parts: list[Mapped] = field(default_factory=list)
+    started: bool = False
+    size: int = 0
+    unclosed: int = 0
 
     def run(self) -> list[Mapped]:
         text, i = self.source.text, 0
@@ -246,9 +243,8 @@ class _Lexer:
         """The default in `${NAME:-default}`: a word of its own."""
         if self.depth > 20:
             return body
-        lexer = _Lexer(body, self.scope, True, splits=False, depth=self.depth + 1)
-        lexer.fields_split = False
-        words = lexer.run()
+        inner = _Lexer(body, self.scope, True, False, self.depth + 1, fields_split=False)
+        words = inner.run()
         return words[0] if len(words) == 1 else join(words)
 
     def substitute(self, body: Mapped) -> Mapped:
