@@ -48,7 +48,7 @@ def docker_run(
             meant = misspelt_key(name[2:], "docker run")
             if meant is not None:
                 note_key(name[2:], meant, "docker run", words[j].first() + 2, reading)
-        j += _option(ran, words, j, reading)
+        j += read_option(ran, words, j, reading)
     if j >= len(words):
         return None
     ran.around.image = words[j]
@@ -62,7 +62,7 @@ def _is_hole(word: Mapped) -> bool:
     return hole and not re.search(r"image|img|container", word.text, re.I)
 
 
-def _option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) -> int:
+def read_option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) -> int:
     """Take one option; how many words it was."""
     word = words[j]
     name, equals, _ = word.text.partition("=")
@@ -72,19 +72,20 @@ def _option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) ->
     if name == "--privileged":
         ran.around.privileged = True
     if equals and name.startswith("--"):
-        _set(ran, name, word.part(word.text.find("=") + 1, len(word)), reading)
+        set_option(ran, name, word.part(word.text.find("=") + 1, len(word)), reading)
         return 1
     if name in _SWITCHES or re.fullmatch(r"-[ditPq]{2,}", name):
         return 1
     if re.match(r"^-[evpuw]..", word.text):  # -eNAME=value
-        _set(ran, word.text[:2], word.part(2, len(word)), reading)
+        set_option(ran, word.text[:2], word.part(2, len(word)), reading)
         return 1
     if j + 1 < len(words):
-        _set(ran, name, words[j + 1], reading)
+        set_option(ran, name, words[j + 1], reading)
     return 2
 
 
-def _set(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
+def set_option(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
+    """What an option with this value says of the container."""
     around = ran.around
     _set_device(around, name, value)
     if name in ("-e", "--env"):

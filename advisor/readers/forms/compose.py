@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.devices import ASKS, ask_devices
-from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.docker_run import set_option
+from advisor.readers.engine_command import Env, EnvItem, Surroundings
 from advisor.readers.form_types import Checker, text_items
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import EMPTY, Mapped, literal
@@ -58,18 +59,15 @@ def _read_service(key: Node, service: Node, services: Node, reading: Reading) ->
     elif (build := _field(service, services, "build")) is not None:
         reading.note("the image is built from a Dockerfile that is not read", build.start)
         around.image = literal(key.text, key.start)
-    _surroundings(around, service, services, reading, scope)
     env = _environment(_field(service, services, "environment"), reading, scope)
     if (env_file := _field(service, services, "env_file")) is not None:
         reading.note("env_file is not read", env_file.start)
     entrypoint = _words(_field(service, services, "entrypoint"), reading, scope)
     args = _words(_field(service, services, "command"), reading, scope) or []
     command = _field(service, services, "command") or _field(service, services, "entrypoint")
-    container_command(
-        ContainerRun(around, entrypoint, args, env),
-        reading,
-        command.start if command is not None else key.start,
-    )
+    ran = ContainerRun(around, entrypoint, args, env)
+    _surroundings(ran, service, services, reading, scope)
+    container_command(ran, reading, command.start if command is not None else key.start)
 
 
 def _words(node: Node | None, reading: Reading, scope: Scope) -> list[Mapped] | None:
@@ -100,38 +98,27 @@ def _environment(node: Node | None, reading: Reading, scope: Scope) -> Env:
     return env
 
 
-def _surroundings(
-    around: Surroundings, service: Node, services: Node, reading: Reading, scope: Scope
-) -> None:
-    def plain(name: str) -> str | None:
-        node = _field(service, services, name)
-        return (
-            interpolate(scalar(node, reading.source), scope).display()
-            if node is not None and node.kind == "scalar"
-            else None
-        )
+# what a key of a service stands for among the options of `docker run`
+_OPTIONS = {
+    "ipc": "--ipc", "shm_size": "--shm-size", "network_mode": "--network", "ports": "--publish",
+    "volumes": "--volume", "tmpfs": "--tmpfs",
+}  # fmt: skip
 
+
+def _surroundings(
+    ran: ContainerRun, service: Node, services: Node, reading: Reading, scope: Scope
+) -> None:
+    around = ran.around
     if service.get("extends") is not None:
         around.mounts, around.whole = None, False
-    ipc, shm = plain("ipc"), plain("shm_size")
-    around.ipc_host = None if ipc is None else ipc == "host"
-    around.shm_bytes = size_bytes(shm) if shm else None
     ask_devices(around, service, [_field(service, services, name) for name in ASKS], reading, scope)
-    around.host = plain("network_mode") == "host"
-    ports = _field(service, services, "ports")
-    for one in ports.items if ports is not None else []:
-        number = one.get("target") if one.kind == "map" else one
-        if number is not None and number.kind == "scalar":
-            around.publish(interpolate(scalar(number, reading.source), scope))
+    for key, option in _OPTIONS.items():
+        node = _field(service, services, key)
+        for item in (node.items or [node]) if node is not None else []:
+            value = item.get("target") if item.kind == "map" else item
+            if value is not None and value.kind == "scalar":
+                set_option(ran, option, interpolate(scalar(value, reading.source), scope), reading)
     _health(around, _field(service, services, "healthcheck"), reading, scope)
-    for name in ("volumes", "tmpfs"):
-        mounts = _field(service, services, name)
-        for one in mounts.items if mounts is not None else []:
-            target = one.get("target") if one.kind == "map" else one
-            if target is not None and target.kind == "scalar":
-                around.mount(interpolate(scalar(target, reading.source), scope))
-        if mounts is not None and any("/dev/shm" in item.text for item in [*mounts.items, mounts]):
-            around.shm_volume = True
 
 
 def _health(around: Surroundings, check: Node | None, reading: Reading, scope: Scope) -> None:

@@ -7,7 +7,8 @@ import re
 from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, add_env, container_command
-from advisor.readers.engine_command import Env, Surroundings, size_bytes
+from advisor.readers.docker_run import read_option, set_option
+from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.form_types import misspelt_key, note_key
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.cut_off import options_behind
@@ -25,6 +26,12 @@ from advisor.readers.syntax.words import split_words
 _SECTIONS = {"service": "Service", "container": "Container", "unit": "Unit", "install": "Install"}
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
 _KEY = lazy_re(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
+# what a key of a Quadlet stands for among the options of `podman run`
+_OPTIONS = {
+    "AddDevice": "--device", "ContainerName": "--name", "HealthCmd": "--health-cmd",
+    "Mount": "--mount", "Network": "--network", "PublishPort": "--publish",
+    "ShmSize": "--shm-size", "Volume": "--volume",
+}  # fmt: skip
 _VARIABLE = lazy_re(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
 
 
@@ -167,43 +174,14 @@ def _quadlet(
             ran.args, at = _words(value, known), value.first()
         elif key == "Entrypoint":
             ran.entrypoint = _words(value, known)
-        elif key == "ShmSize":
-            around.shm_bytes = size_bytes(value.text)
-        elif key == "ContainerName":
-            around.name = value.text
-        elif key == "AddDevice":
-            around.gpus = value.text if "gpu" in value.text else around.gpus
-            around.paths.append(value.text)
-        elif key == "PublishPort":
-            around.publish(_specifiers(value, known))
-        else:
-            _about(around, key, _specifiers(value, known))
+        elif key == "PodmanArgs":
+            words = split_words(value, dollars=False)
+            while words:
+                words = words[read_option(ran, words, 0, reading) :]
+            around.whole = around.whole and "$" not in value.text
+        elif option := _OPTIONS.get(key):
+            if key == "AddDevice" and "gpu" in value.text:
+                around.gpus = value.text
+            set_option(ran, option, _specifiers(value, known), reading)
     if around.image is not None or ran.args:
         container_command(ran, reading, at)
-
-
-def _about(around: Surroundings, key: str, value: Mapped) -> None:
-    """Mounts, network and health of the container."""
-    if key == "HealthCmd":
-        around.ask(value, "healthcheck")
-    elif key in ("Volume", "Mount"):
-        around.mount(value)
-    elif key == "Network":
-        around.host = value.text == "host"
-    elif key == "PodmanArgs":
-        _podman_args(around, value)
-
-
-def _podman_args(around: Surroundings, value: Mapped) -> None:
-    text = value.text
-    if re.search(r"--ipc[= ]host", text):
-        around.ipc_host = True
-    if found := re.search(r"--shm-size[= ](\S+)", text):
-        around.shm_bytes = size_bytes(found.group(1))
-    if found := re.search(r"--gpus[= ](\S+)", text):
-        around.gpus = found.group(1)
-    if found := re.search(r"--runtime[= ](\S+)", text):
-        around.runtime = found.group(1)
-    around.privileged = around.privileged or "--privileged" in text
-    around.paths += re.findall(r"--device[= ](\S+)", text)
-    around.whole = around.whole and "$" not in text
