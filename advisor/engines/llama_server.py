@@ -95,7 +95,7 @@ class LlamaServerAdapter(Adapter):
             return VersionMatch(
                 None, False, "ik_llama.cpp has no catalogue; it is read with llama.cpp's options"
             )
-        return resolve_build(self.catalogue.notes["builds"], text)[0]
+        return resolve_build(self.catalogue.notes["builds"], text)
 
     def label(self, version: str | None, asked: str | None = None) -> str:
         """The build that `llama-server --version` prints and its version, or the one asked for."""

@@ -87,31 +87,27 @@ _SEMANTIC = lazy_re(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-dev)?")
 Row = Mapping[str, Any]
 
 
-def resolve_build(rows: Sequence[Row], text: str | None) -> tuple[VersionMatch, str | None]:
-    """(version match, second snapshot whose options count as known too)."""
+def resolve_build(rows: Sequence[Row], text: str | None) -> VersionMatch:
+    """The snapshot that a build, a commit or a semantic version stands for; see `later_build`."""
     if not text:
-        return _unread(""), None
+        return _unread("")
     asked = text.strip().lower()
-    for row in rows:
-        if asked == row["id"]:
-            return VersionMatch(str(row["id"]), True, ""), None
-    found = _BUILD.search(asked)
+    found, semantic, commit = (form.search(asked) for form in (_BUILD, _SEMANTIC, _COMMIT))
+    if any(asked == row["id"] for row in rows):
+        return VersionMatch(asked, True, "")
     if found is not None:
         return _build(rows, int(found[1]), text)
-    semantic = _SEMANTIC.search(asked)
     if semantic is not None:
         return _semantic(rows, tuple(int(part) for part in semantic.groups()), text)
-    commit = _COMMIT.search(asked)
-    if commit is not None:
-        for row in rows:
-            known = str(row.get("commit", ""))
-            if known and (known.startswith(commit[1]) or commit[1].startswith(known)):
-                return VersionMatch(str(row["id"]), True, ""), None
-        note = (
-            f"the commit {commit[1][:9]} is not in the build table: give its build number (bNNNN)"
-        )
-        return _unread(note), None
-    return _unread(f"'{text}' pins no llama.cpp build"), None
+    if commit is None:
+        return _unread(f"'{text}' pins no llama.cpp build")
+    for row in rows:
+        known = str(row.get("commit", ""))
+        if known and (known.startswith(commit[1]) or commit[1].startswith(known)):
+            return VersionMatch(str(row["id"]), True, "")
+    return _unread(
+        f"the commit {commit[1][:9]} is not in the build table: give its build number (bNNNN)"
+    )
 
 
 def name_build(asked: str | None, match: VersionMatch, version: str | None) -> str | None:
@@ -131,50 +127,35 @@ def later_build(rows: Sequence[Row], match: VersionMatch) -> str | None:
     return ids[at + 1] if at + 1 < len(ids) else None
 
 
-def _build(rows: Sequence[Row], number: int, text: str) -> tuple[VersionMatch, str | None]:
+def _build(rows: Sequence[Row], number: int, text: str) -> VersionMatch:
     if number < rows[0]["from"]:
         note = f"{text} is older than the catalogue, which begins at {rows[0]['id']}"
-        return VersionMatch(None, False, note, too_old=True), None
+        return VersionMatch(None, False, note, too_old=True)
     if number > rows[-1]["build"]:
         end = rows[-1]["build"]
-        return _unread(f"{text} is newer than the catalogue, which ends at b{end}"), None
+        return _unread(f"{text} is newer than the catalogue, which ends at b{end}")
     at = max(index for index, row in enumerate(rows) if row["from"] <= number)
-    row = rows[at]
-    if number == row.get("build"):
-        return VersionMatch(str(row["id"]), True, ""), None
-    later = rows[at + 1]["id"] if at + 1 < len(rows) else None
-    note = (
-        f"{text} is not catalogued itself; it is read as {row['id']}, and what {later} has counts "
-        f"as known"
-        if later
-        else ""
-    )
-    return VersionMatch(str(row["id"]), True, note), later
+    found = str(rows[at]["id"])
+    if number == rows[at].get("build") or at + 1 == len(rows):
+        return VersionMatch(found, True, "")
+    note = f"{text} is not catalogued itself; it is read as {_between(rows, at)}"
+    return VersionMatch(found, True, note)
 
 
-def _semantic(
-    rows: Sequence[Row], wanted: tuple[int, ...], text: str
-) -> tuple[VersionMatch, str | None]:
+def _between(rows: Sequence[Row], at: int) -> str:
+    return f"{rows[at]['id']}, and what {rows[at + 1]['id']} has counts as known"
+
+
+def _semantic(rows: Sequence[Row], wanted: tuple[int, ...], text: str) -> VersionMatch:
     """The newest snapshot of that version or of the last one before it."""
-    known = [(index, _numbers(str(row["base"]))) for index, row in enumerate(rows) if "base" in row]
+    known = [(index, parts(str(row["base"]))) for index, row in enumerate(rows) if "base" in row]
     if wanted > known[-1][1]:
         end = rows[-1]["id"]
-        return _unread(f"llama.cpp {text} is newer than the catalogue, which ends at {end}"), None
+        return _unread(f"llama.cpp {text} is newer than the catalogue, which ends at {end}")
     at = max((index for index, base in known if base <= wanted), default=known[0][0] - 1)
-    exact = any(base == wanted for _, base in known)
-    found, later = str(rows[at]["id"]), at + 1 < len(rows)
-    if exact and not later:
-        note = "" if text.removeprefix("v") == found else f"{text} is read as {found}"
-        return VersionMatch(found, not note, note), None
-    if not later:
-        return VersionMatch(found, False, f"{text} is read as {found}"), None
-    after = str(rows[at + 1]["id"])
-    note = (
-        f"llama.cpp {text} is not catalogued itself; it is read as {found}, and what {after} has "
-        f"counts as known"
-    )
-    return VersionMatch(found, False, note), after
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split("."))
+    found = str(rows[at]["id"])
+    if at + 1 < len(rows):
+        note = f"llama.cpp {text} is not catalogued itself; it is read as {_between(rows, at)}"
+        return VersionMatch(found, False, note)
+    note = "" if text.removeprefix("v") == found else f"{text} is read as {found}"
+    return VersionMatch(found, not note and any(base == wanted for _, base in known), note)

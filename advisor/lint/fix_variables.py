@@ -41,7 +41,7 @@ def requote(text: str, edit: Edit) -> Edit | None:
 
 def remove_variable(text: str, edit: Edit) -> Edit | None:
     """The edit that takes the assignment there away; None where its surroundings are unclear."""
-    start, end = _with_quotes(text, edit.start, edit.end)
+    start, end = with_quotes(text, edit.start, edit.end)
     line = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", end)
     stop = len(text) if stop < 0 else stop
@@ -78,8 +78,8 @@ def _of_flow(text: str, edit: Edit, start: int, end: int, opened: str) -> Edit |
     return _removal(edit, head.start() if head else start, end)
 
 
-def _with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
-    """The place with the quotes of the value, or of the whole assignment."""
+def with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
+    """The place with the quotes of its words: `--flag '{...` ends before the closing one."""
     after = text[end : end + 1]
     if after and after in "'\"":
         if text[start:end].count(after) % 2:

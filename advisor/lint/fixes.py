@@ -22,7 +22,7 @@ from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError, Edit, Finding
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
-from advisor.lint.fix_variables import is_closed, remove_variable, requote
+from advisor.lint.fix_variables import is_closed, remove_variable, requote, with_quotes
 from advisor.readers.secrets import Redactor, learn_from_text
 from advisor.readers.source import MAX_BYTES, SourceText
 
@@ -108,7 +108,7 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
         return _list_item(text, edit, line, item)
     if flow := _FLOW_BEFORE.search(text[max(0, edit.start - 200) : edit.start]):
         return _flow_item(text, edit, flow.group("quote"))
-    start, end = _with_quotes(text, edit.start, edit.end)
+    start, end = with_quotes(text, edit.start, edit.end)
     edit = edit.model_copy(update={"start": start, "end": end})
     return edit if edit.text else _word(text, edit, line)
 
@@ -160,17 +160,6 @@ def _put(edit: Edit, at: int, text: str) -> Edit:
 
 def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
-
-
-def _with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
-    """The place with the quotes of its words: `--flag '{...` ends before the closing one."""
-    inside, after = text[start:end], text[end : end + 1]
-    if after and after in "'\"":
-        if inside.count(after) % 2:
-            return start, end + 1
-        if text[start - 1 : start] == after:
-            return start - 1, end + 1
-    return start, end
 
 
 def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:

@@ -44,28 +44,24 @@ def draft_flag(name: str) -> str:
     return DRAFT_REPOSITORY if _REPOSITORY.fullmatch(name) else DRAFT
 
 
+def mode_of(flags: Sequence[Flag]) -> str:
+    """The value of --load-mode that says what --mmap, --mlock and --direct-io say; "" for none."""
+    modes = {LOAD_MODES.get((flag.name, flag.value == "false"), "") for flag in flags} - {""}
+    if "mlock" in modes and "dio" not in modes:
+        return "mlock" if "none" in modes else "mmap+mlock"
+    return "dio" if "dio" in modes else next(iter(modes), "")
+
+
 def load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
     """--mmap, --no-mmap, --mlock, --direct-io -> --load-mode."""
-    words: set[str] = set()
-    others = []
-    for flag in flags:
-        if flag.name in ("--mmap", "--mlock", "--direct-io"):
-            words.add(LOAD_MODES[flag.name, flag.value == "false"])
-        else:
-            others.append(flag)
-    words.discard("")
-    if not words:
-        if len(others) != len(flags):
-            notes.append("--no-mlock or --no-direct-io dropped: it is the default")
-        return list(others)
-    if "dio" in words:
-        mode = "dio"
-    elif "mlock" in words:
-        mode = "mlock" if "none" in words else "mmap+mlock"
-    else:
-        mode = next(iter(words))
-    notes.append(f"--mmap/--mlock/--direct-io are now --load-mode {mode}")
-    return [*others, flag_of("--load-mode", mode)]
+    old = [flag for flag in flags if (flag.name, False) in LOAD_MODES]
+    others = [flag for flag in flags if flag not in old]
+    if mode := mode_of(old):
+        notes.append(f"--mmap/--mlock/--direct-io are now --load-mode {mode}")
+        return [*others, flag_of("--load-mode", mode)]
+    if old:
+        notes.append("--no-mlock or --no-direct-io dropped: it is the default")
+    return others
 
 
 def speculation_words(value: str | None) -> tuple[list[str], dict[str, str]]:

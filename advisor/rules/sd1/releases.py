@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.engines.arguments.fields import depth
+from advisor.engines.arguments.llama_words import mode_of
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import flag, flags
@@ -82,7 +83,7 @@ def successor_fix(case: Case, found: Flag) -> Fix:
         other for other in flags(case) if "value" in (successors.get(lookup_spelling(other)) or {})
     ]
     if "value" in row and len(rivals) > 1:
-        return _together(case, found, use, rivals)
+        return _together(case, use, rivals)
     usual = found.origin == "cli" or (found.value == "false") == found.raw.startswith("no")
     if not usual:  # `mmap = false` in a preset says what `no-mmap` says
         return Fix(text=f"Use {use} {what}")
@@ -96,12 +97,10 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     return replace_fix(case, found, new, what, safe=safe and found.origin in ("cli", "ini"))
 
 
-def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
+def _together(case: Case, use: str, rivals: list[Flag]) -> Fix:
     """Several switches that became one option: --no-mmap and --mlock are --load-mode mlock."""
-    words = {one.name for one in rivals if one.value != "false"}
-    read = any(one.name == "--mmap" and one.value == "false" for one in rivals)
-    value = "mlock" if read else "mmap+mlock"
-    value = "dio" if "--direct-io" in words else value if "--mlock" in words else ""
+    value = mode_of(rivals)
+    value = value if value == "dio" or "mlock" in value else ""
     names = ", ".join(one.raw for one in rivals)
     what = f"Write {use} {value or 'with one mode'} instead of {names}."
     if not value or any(one.origin != "cli" or one.unresolved for one in rivals):

@@ -102,39 +102,31 @@ def probe_budget(case: Case) -> Iterator[Hit]:
 
     Why: loading, compilation and graph capture take 5 to 30 minutes: a crash loop at a cold start.
     Bad:
-        apiVersion: apps/v1
-        kind: Deployment
+        apiVersion: v1
+        kind: Pod
         metadata: {name: qwen}
         spec:
-          selector: {matchLabels: {app: qwen}}
-          template:
-            metadata: {labels: {app: qwen}}
-            spec:
-              containers:
-                - name: vllm
-                  image: vllm/vllm-openai:v0.25.1
-                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
-                  startupProbe:
-                    httpGet: {path: /health, port: 8000}
-                    periodSeconds: 10
-                    failureThreshold: 12
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.25.1
+              command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+              startupProbe:
+                httpGet: {path: /health, port: 8000}
+                periodSeconds: 10
+                failureThreshold: 12
     Good:
-        apiVersion: apps/v1
-        kind: Deployment
+        apiVersion: v1
+        kind: Pod
         metadata: {name: qwen}
         spec:
-          selector: {matchLabels: {app: qwen}}
-          template:
-            metadata: {labels: {app: qwen}}
-            spec:
-              containers:
-                - name: vllm
-                  image: vllm/vllm-openai:v0.25.1
-                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
-                  startupProbe:
-                    httpGet: {path: /health, port: 8000}
-                    periodSeconds: 10
-                    failureThreshold: 180
+          containers:
+            - name: vllm
+              image: vllm/vllm-openai:v0.25.1
+              command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+              startupProbe:
+                httpGet: {path: /health, port: 8000}
+                periodSeconds: 10
+                failureThreshold: 180
     """
     container = case.launch.container
     budget, most = container.startup_budget_s if container is not None else None, BUDGET["value"]
