@@ -629,6 +629,17 @@ def test_hopper_computes_products_nearer_to_its_peak(card: str, share: float) ->
     assert rates.gemm_share(point({"hardware": card}), C) == pytest.approx(share)
 
 
+@pytest.mark.parametrize(("quant", "peak"), [("bf16", 989e12), ("fp8", 1979e12)])
+def test_each_weight_takes_two_operations_a_token(quant: str, peak: float) -> None:
+    """NVIDIA's dense peaks of an H100 SXM, half of which is reached; 8.03e9 parameters, of which
+    the embedding (128,256 x 4,096) is looked up. Reading them takes no time here.
+    """
+    p = point({"model": "llama-3.1-8b", "quant": quant, "hardware": "h100-sxm"})
+    dense, _ = few(p, constants(eta_bw=1e30, mfu_gemm_wgmma=0.5), 4096)
+    weights = 8.03e9 - 128_256 * 4096
+    assert dense == pytest.approx(2 * 4096 * weights / (0.5 * peak), rel=0.01)
+
+
 def test_192_tokens_of_an_8b_cost_what_64_do_on_hopper() -> None:
     """Own runs, 64 requests and one or three tokens each: 0.5 ms more at most, all else counted."""
     p = point({"model": "llama-3.1-8b", "quant": "bf16", "hardware": "h100-sxm"})

@@ -1,0 +1,132 @@
+"""What may not change an answer, or may move it in one direction only, over drawn questions."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from advisor import recommend
+from advisor.advice.judge import candidate_plans
+from advisor.advice.resolve import bare_facts
+from advisor.cli.options import Tokens
+from advisor.domain.nouns import Advice, AdvisorError, Request
+from advisor.knowledge import store as knowledge
+from advisor.prediction import estimates
+from tests.cli_run import run
+from tests.grid import GOALS, HARDWARE, LOADS, MODELS
+
+ENGINES = (None, "vllm", "sglang", "llama-server")
+
+
+def draw(count: int, seed: int) -> list[Request]:
+    """Questions that are answered."""
+    dice, drawn = random.Random(seed), list[Request]()
+    while len(drawn) < count:
+        (name, gpus, link), (clients, tokens) = dice.choice(HARDWARE), dice.choice(LOADS)
+        asked = Request(
+            hardware=name, gpus=gpus, interconnect=link, model=dice.choice(MODELS),
+            engine=dice.choice(ENGINES), concurrency=clients, ctx_tokens=tokens,
+            goal=dice.choice(GOALS),
+        )  # fmt: skip
+        try:
+            candidate_plans(bare_facts(asked))
+        except AdvisorError:
+            continue
+        drawn.append(asked)
+    return drawn
+
+
+def words(asked: Request) -> list[tuple[str, ...]]:
+    """The options of a question, each with its value."""
+    options = {
+        "--hw": asked.hardware, "--gpus": asked.gpus, "--interconnect": asked.interconnect,
+        "--model": asked.model, "--engine": asked.engine, "--concurrency": asked.concurrency,
+        "--ctx": asked.ctx_tokens, "--goal": asked.goal,
+    }  # fmt: skip
+    return [(name, str(value)) for name, value in options.items() if value is not None]
+
+
+def essence(advice: Advice) -> tuple[object, ...]:
+    arms = (advice.plan, advice.plan_off, advice.candidate)
+    return (advice.decision, *arms, advice.launch.argv, advice.estimate, advice.plan_findings)
+
+
+@pytest.mark.parametrize("asked", draw(12, 1), ids=lambda r: f"{r.hardware}-{r.gpus}-{r.model}")
+def test_more_bandwidth_never_slows_the_plain_server(asked: Request) -> None:
+    facts = bare_facts(asked)
+    question = candidate_plans(facts)
+    hardware, plans = facts.hardware, question.plans or (question.base.plan,)
+    assert hardware is not None and hardware.memory_bandwidth_gb_s is not None
+    before = 0.0
+    for factor in (0.5, 1.0, 1.2, 4.0):
+        rate = hardware.memory_bandwidth_gb_s
+        rate = rate.model_copy(update={"value": factor * rate.value})
+        faster = hardware.model_copy(update={"memory_bandwidth_gb_s": rate})
+        changed = facts.model_copy(update={"hardware": faster})
+        speed = estimates.estimate(changed, list(plans)[:1])[0].output_tok_s.baseline
+        assert speed is not None and speed >= before * (1 - 1e-9), factor
+        before = speed
+
+
+NAMES = [(name, entry["id"]) for entry in knowledge.index()["hardware"].values()
+         for name in entry.get("aliases", ())]  # fmt: skip
+
+
+@pytest.mark.parametrize(("alias", "name"), random.Random(2).sample(NAMES, 12))
+def test_another_name_of_the_hardware_is_the_same_question(alias: str, name: str) -> None:
+    asked = {"concurrency": 8, "what_if": False}
+    try:
+        answer = recommend(hardware=name, **asked)  # type: ignore[arg-type]
+    except AdvisorError as refused:
+        with pytest.raises(AdvisorError) as other:
+            recommend(hardware=alias, **asked)  # type: ignore[arg-type]
+        assert str(other.value) == str(refused)
+    else:
+        assert essence(recommend(hardware=alias, **asked)) == essence(answer)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spelling", ["Qwen3.6-35B-A3B", "QWEN3.6-35b", "qwen 3.6 35b a3b"])
+def test_another_spelling_of_the_model_is_the_same_question(spelling: str) -> None:
+    answers = [
+        recommend(hardware="gb10", model=model, concurrency=8, what_if=False)
+        for model in ("qwen3.6-35b-a3b", spelling)
+    ]
+    assert essence(answers[0]) == essence(answers[1])
+
+
+@pytest.mark.parametrize("asked", draw(6, 3), ids=lambda r: f"{r.hardware}-{r.gpus}-{r.model}")
+def test_the_order_of_options_changes_nothing(asked: Request) -> None:
+    options = words(asked)
+    first = run("recommend", *(word for pair in options for word in pair))
+    random.Random(4).shuffle(options)
+    again = run("recommend", *(word for pair in options for word in pair))
+    assert first.code == again.code and first.out == again.out and first.code == 0
+
+
+ENVIRONMENTS = (
+    {"PYTHONHASHSEED": "0", "LC_ALL": "C", "TZ": "UTC", "OMP_NUM_THREADS": "1"},
+    {"PYTHONHASHSEED": "77", "LC_ALL": "C.UTF-8", "TZ": "Pacific/Apia", "OMP_NUM_THREADS": "4"},
+    {"PYTHONHASHSEED": "random", "LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE", "PYTHONUTF8": "1"},
+)
+
+
+def test_hash_seed_locale_zone_and_threads_change_nothing() -> None:
+    """Byte for byte; the JSON form, which has no mark that a locale could lack."""
+    (asked,) = draw(1, 5)
+    options = [word for pair in words(asked) for word in pair]
+    program = "from advisor.cli.app import main; main()"
+    call = [sys.executable, "-c", program, "recommend", *options, "--format", "json"]
+    told = {
+        subprocess.run(call, env=os.environ | one, capture_output=True, check=True).stdout
+        for one in ENVIRONMENTS
+    }
+    assert len(told) == 1 and len(told.pop()) > 1000
+
+
+@pytest.mark.parametrize("text", ["8k", "8K", "8192", "8,192", "8k tokens", " 8192 "])
+def test_a_number_of_tokens_has_many_spellings(text: str) -> None:
+    assert Tokens(1, 10**7).convert(text, None, None) == 8192
