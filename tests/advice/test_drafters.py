@@ -28,6 +28,7 @@ from advisor.perf import memory
 from advisor.render.deploy.compose import compose_yaml
 from advisor.render.json_out import advice_json
 from advisor.render.schema import named_schema
+from tests.tables import fields
 
 FILES = sorted((knowledge_dir() / "drafters").glob("*.yaml"))
 ENGINES = ("vllm", "sglang")
@@ -277,13 +278,7 @@ def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
             ['"method":"eagle3","model":"RedHatAI/Qwen3-8B-speculator.eagle3"'],
         ),
         (
-            {
-                "hardware": "rtx4090",
-                "model": "qwen3-8b",
-                "engine": "sglang",
-                "thinking": False,
-                "method": "dflash",
-            },
+            fields("hardware=rtx4090 model=qwen3-8b engine=sglang thinking=False method=dflash"),
             [
                 "--speculative-algorithm DFLASH",
                 "--speculative-draft-model-path z-lab/Qwen3-8B-DFlash-b16",
@@ -415,12 +410,7 @@ def test_an_engine_is_named_with_the_gpus_that_it_takes() -> None:
     """One A100 40 GB holds the 70B as GGUF alone: the drafters of the other engines need a second
     one.
     """
-    asked = {
-        "hardware": "a100-40gb",
-        "model": "llama-3.3-70b",
-        "method": "eagle3",
-        "concurrency": 1,
-    }
+    asked = fields("hardware=a100-40gb model=llama-3.3-70b method=eagle3 concurrency=1")
     lines = [line for line in recommend(**asked).would_change if line.startswith("--engine ")]
     assert [line.partition(",")[0] for line in lines] == [
         "--engine vllm --gpus 2",

@@ -21,6 +21,7 @@ from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import weights
 from advisor.render.text import advice_text
+from tests.tables import fields
 
 
 def recommend(**asked: Any) -> Advice:
@@ -99,13 +100,7 @@ def test_gpt_oss_has_no_smaller_files() -> None:
     "asked",
     [
         {"hardware": "rtx4060", "gpus": 8, "concurrency": 8},
-        {
-            "hardware": "rtx5060",
-            "gpus": 8,
-            "concurrency": 16,
-            "model": "qwen3-30b-a3b",
-            "engine": "vllm",
-        },
+        fields("hardware=rtx5060 gpus=8 concurrency=16 model=qwen3-30b-a3b engine=vllm"),
     ],
 )
 def test_a_quantisation_whose_blocks_do_not_divide_is_not_chosen(asked: dict[str, Any]) -> None:

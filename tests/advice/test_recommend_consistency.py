@@ -18,33 +18,18 @@ from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.perf import memory
 from advisor.prediction import predict_table
 from advisor.render.text import advice_text
+from tests.tables import cells, fields
 
 QUESTIONS: list[dict[str, Any]] = [
     {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
     {"hardware": "rtx3090", "model": "gemma-4-31b", "concurrency": 2, "ctx_tokens": 8192},
-    {
-        "hardware": "rtx3090",
-        "model": "qwen3.6-27b",
-        "engine": "vllm",
-        "concurrency": 4,
-        "ctx_tokens": 8192,
-    },
+    fields("hardware=rtx3090 model=qwen3.6-27b engine=vllm concurrency=4 ctx_tokens=8192"),
     {"hardware": "rtx5090", "model": "qwen3.6-27b", "concurrency": 31},
-    {
-        "hardware": "gb10",
-        "engine": "vllm",
-        "model": "qwen3.5-122b-a10b",
-        "concurrency": 64,
-        "ctx_tokens": 8192,
-    },
-    {
-        "hardware": "rtx3090",
-        "model": "glm-4.7-flash",
-        "engine": "sglang",
-        "concurrency": 256,
-        "ctx_tokens": 512,
-        "goal": "tpot",
-    },
+    fields("hardware=gb10 engine=vllm model=qwen3.5-122b-a10b concurrency=64 ctx_tokens=8192"),
+    fields(
+        "hardware=rtx3090 model=glm-4.7-flash engine=sglang concurrency=256 ctx_tokens=512 "
+        "goal=tpot"
+    ),
     {"hardware": "strix-halo", "model": "step-3.5-flash", "concurrency": 16, "ctx_tokens": 512},
     {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64},
     {"hardware": "rtx4090", "gpus": 8, "ctx_tokens": 131072, "quant": "fp8"},
@@ -82,16 +67,10 @@ def test_tpot_is_not_below_a_cycle_shared_by_its_tokens(which: int) -> None:
 
 
 def test_the_chance_of_a_gain_agrees_with_the_interval() -> None:
-    row = {
-        "model": "qwen3.6-35b-a3b",
-        "hardware": "gb10",
-        "engine": "vllm",
-        "quant": "fp8",
-        "spec_method": "mtp",
-        "k": "2",
-        "input_tokens": "2048",
-        "speedup_metric": "output_tok_s",
-    }
+    row = cells(
+        "model=qwen3.6-35b-a3b hardware=gb10 engine=vllm quant=fp8 spec_method=mtp k=2 "
+        "input_tokens=2048 speedup_metric=output_tok_s"
+    )
     for made in predict_table.predict_dicts(
         [row | {"concurrency": str(c)} for c in range(1, 80, 3)]
     ):
@@ -335,28 +314,13 @@ def test_sglang_does_not_speculate_on_apple_chips(model: str) -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        {
-            "hardware": "jetson-thor",
-            "model": "qwen3.6-27b",
-            "concurrency": 128,
-            "output_tokens": 2048,
-        },
-        {
-            "hardware": "rtx4090",
-            "gpus": 4,
-            "interconnect": "pcie",
-            "model": "llama-3.3-70b",
-            "concurrency": 16,
-            "quant": "fp8",
-        },
-        {
-            "hardware": "rtx4090",
-            "gpus": 4,
-            "interconnect": "pcie",
-            "model": "llama-3.3-70b",
-            "concurrency": 8,
-            "quant": "fp8",
-        },
+        fields("hardware=jetson-thor model=qwen3.6-27b concurrency=128 output_tokens=2048"),
+        fields(
+            "hardware=rtx4090 gpus=4 interconnect=pcie model=llama-3.3-70b concurrency=16 quant=fp8"
+        ),
+        fields(
+            "hardware=rtx4090 gpus=4 interconnect=pcie model=llama-3.3-70b concurrency=8 quant=fp8"
+        ),
     ],
 )
 def test_where_requests_queue_the_three_figures_tell_one_story(asked: dict[str, Any]) -> None:

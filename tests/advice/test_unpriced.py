@@ -8,36 +8,19 @@ import pytest
 
 from advisor import predict, recommend, validate
 from advisor.perf.sizes import device
+from tests.tables import fields
 
-CARD: dict[str, Any] = {
-    "hardware": "rx9070xt",
-    "model": "qwen3.8-27b",
-    "quant": "ud-iq3_xxs",
-    "engine": "llama-server",
-    "max_num_seqs": 1,
-}
-ROW = {
-    "model": "qwen3.8-27b",
-    "quant": "ud-iq3_xxs",
-    "hardware": "rx9070xt",
-    "gpu_count": 1,
-    "engine": "llama.cpp",
-    "engine_version": "b11146",
-    "spec_method": "mtp",
-    "k": 2,
-    "concurrency": 1,
-    "speedup_metric": "request_tok_s",
-}
-LINKED = {
-    "model": "gemma-4-31b",
-    "quant": "q4_k_m",
-    "hardware": "rx9060xt",
-    "engine": "llama.cpp",
-    "spec_method": "mtp",
-    "k": 1,
-    "concurrency": 1,
-    "speedup_metric": "request_tok_s",
-}
+CARD: dict[str, Any] = fields(
+    "hardware=rx9070xt model=qwen3.8-27b quant=ud-iq3_xxs engine=llama-server max_num_seqs=1"
+)
+ROW = fields(
+    "model=qwen3.8-27b quant=ud-iq3_xxs hardware=rx9070xt gpu_count=1 engine=llama.cpp "
+    "engine_version=b11146 spec_method=mtp k=2 concurrency=1 speedup_metric=request_tok_s"
+)
+LINKED = fields(
+    "model=gemma-4-31b quant=q4_k_m hardware=rx9060xt engine=llama.cpp spec_method=mtp k=1 "
+    "concurrency=1 speedup_metric=request_tok_s"
+)
 
 
 def test_memory_that_is_full_to_within_the_error_of_its_bill_is_measured() -> None:

@@ -14,6 +14,7 @@ from advisor.advice import decide, judge, resolve
 from advisor.advice import recommend as recommend_module
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import Advice, AdvisorError, Case
+from tests.tables import fields
 
 QUESTIONS: tuple[dict[str, Any], ...] = (
     {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
@@ -22,21 +23,8 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"hardware": "h100", "gpus": 4, "model": "glm-4.5-air", "concurrency": 64, "goal": "tpot"},
     {"hardware": "rtx3060", "model": "qwen3.5-9b", "concurrency": 8, "ctx_tokens": 8192},
     {"hardware": "rtx4090", "model": "qwen3.5-9b", "concurrency": 1},
-    {
-        "hardware": "h200",
-        "gpus": 8,
-        "model": "qwen3.6-35b-a3b",
-        "engine": "sglang",
-        "concurrency": 64,
-        "goal": "tpot",
-    },
-    {
-        "hardware": "rtx3090",
-        "model": "qwen3-8b",
-        "engine": "vllm",
-        "concurrency": 32,
-        "goal": "throughput",
-    },
+    fields("hardware=h200 gpus=8 model=qwen3.6-35b-a3b engine=sglang concurrency=64 goal=tpot"),
+    fields("hardware=rtx3090 model=qwen3-8b engine=vllm concurrency=32 goal=throughput"),
     {"hardware": "l40s", "model": "qwen3.6-27b", "concurrency": 16, "ctx_tokens": 8192},
 )
 LINES = (  # of the line: how it is asked
@@ -183,15 +171,10 @@ def test_the_release_that_has_a_path_is_named() -> None:
 
 
 def test_what_gives_a_drafter_room_is_named() -> None:
-    asked = {
-        "hardware": "l40s",
-        "model": "qwen3.6-35b-a3b",
-        "engine": "llama-server",
-        "quant": "q4_k_m",
-        "ctx_tokens": 65536,
-        "concurrency": 16,
-        "max_num_seqs": 16,
-    }
+    asked = fields(
+        "hardware=l40s model=qwen3.6-35b-a3b engine=llama-server quant=q4_k_m ctx_tokens=65536 "
+        "concurrency=16 max_num_seqs=16"
+    )
     advice = recommend(**asked)  # 2.6 GiB short, more than bills were seen to be wrong by
     assert advice.candidate is None and "does not fit" in advice.reasons[0].text
     assert recommend(**asked | {"gpus": 2}).candidate is not None

@@ -19,6 +19,7 @@ from advisor.advice.questions import request_from
 from advisor.cli.app import cli
 from advisor.cli.recommend import FORMS, SCHEMA_NAMES
 from advisor.domain.nouns import AdvisorError
+from tests.tables import fields
 
 GB10 = ("recommend", "--hw", "gb10", "--concurrency", "16", "--ctx", "2048")
 
@@ -239,22 +240,10 @@ def test_python_refuses_what_the_command_line_refuses(asked: dict[str, object], 
 
 def test_python_takes_what_the_command_line_takes() -> None:
     ends: tuple[dict[str, object], ...] = (
-        {
-            "gpus": 1,
-            "tp": 1,
-            "concurrency": 1,
-            "ctx_tokens": 1,
-            "output_tokens": 1,
-            "prefix_share": 0,
-            "temperature": 0,
-        },
-        {
-            "gpus": 1024,
-            "tp": 1024,
-            "concurrency": 100_000,
-            "ctx_tokens": 10_000_000,
-            "output_tokens": 1_000_000,
-        },
+        fields(
+            "gpus=1 tp=1 concurrency=1 ctx_tokens=1 output_tokens=1 prefix_share=0 temperature=0"
+        ),
+        fields("gpus=1024 tp=1024 concurrency=100000 ctx_tokens=10000000 output_tokens=1000000"),
         {
             "prefix_share": 1,
             "temperature": 5,

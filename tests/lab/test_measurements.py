@@ -18,6 +18,7 @@ from advisor.knowledge import evidence
 from advisor.lab.measurements import files
 from advisor.lab.measurements import schema as m
 from advisor.lab.measurements.columns import RUN_COLUMNS
+from tests.tables import cells
 
 FOLDER = m.measurements_dir()
 ROWS = 9641
@@ -110,23 +111,11 @@ def test_a_plain_arm_that_its_hardware_cannot_run_is_named(
     weights, explain it.
     """
     path, rows = table
-    off = dict.fromkeys(rows[0], "") | {
-        "run_id": "a",
-        "source_id": "seed000",
-        "group_id": "seed000/g",
-        "model": "qwen3.8-27b",
-        "quant": "fp8",
-        "hardware": "rtx-pro-6000",
-        "gpu_count": "1",
-        "engine": "vllm",
-        "spec_method": "none",
-        "concurrency": "32",
-        "input_tokens": "8192",
-        "output_tokens": "256",
-        "output_tok_s": "850",
-        "use": "train",
-        "use_why": "A/B",
-    }
+    off = dict.fromkeys(rows[0], "") | cells(
+        "run_id=a source_id=seed000 group_id=seed000/g model=qwen3.8-27b quant=fp8 "
+        "hardware=rtx-pro-6000 gpu_count=1 engine=vllm spec_method=none concurrency=32 "
+        "input_tokens=8192 output_tokens=256 output_tok_s=850 use=train use_why=A/B"
+    )
     arm = off | {"run_id": "b", "spec_method": "mtp", "k": "3", "output_tok_s": "650"}
 
     def problems(*changes: dict[str, str]) -> list[m.Problem]:

@@ -7,35 +7,18 @@ from collections.abc import Mapping
 from advisor.perf import arrays as P
 from advisor.perf import imputation
 from advisor.perf.encoding import encode_rows
+from tests.tables import cells
 
-ROW = {
-    "model": "qwen3.6-35b-a3b",
-    "quant": "fp8",
-    "hardware": "h200",
-    "engine": "vllm",
-    "engine_version": "0.25.1",
-    "spec_method": "mtp",
-    "k": "2",
-    "concurrency": "1",
-    "input_tokens": "2048",
-    "output_tokens": "512",
-    "workload": "random",
-    "speedup_metric": "output_tok_s",
-}
+ROW = cells(
+    "model=qwen3.6-35b-a3b quant=fp8 hardware=h200 engine=vllm engine_version=0.25.1 "
+    "spec_method=mtp k=2 concurrency=1 input_tokens=2048 output_tokens=512 workload=random "
+    "speedup_metric=output_tok_s"
+)
 GB10 = {**ROW, "hardware": "gb10", "engine_version": "0.19.1", "kv_cache_dtype": "fp8_e4m3"}
-DENSE = {
-    "model": "qwen3-32b",
-    "quant": "fp8",
-    "hardware": "h200",
-    "engine": "vllm",
-    "engine_version": "0.25.1",
-    "spec_method": "mtp",
-    "k": "3",
-    "concurrency": "4",
-    "input_tokens": "2048",
-    "output_tokens": "512",
-    "speedup_metric": "output_tok_s",
-}
+DENSE = cells(
+    "model=qwen3-32b quant=fp8 hardware=h200 engine=vllm engine_version=0.25.1 spec_method=mtp "
+    "k=3 concurrency=4 input_tokens=2048 output_tokens=512 speedup_metric=output_tok_s"
+)
 
 
 def points(*changes: Mapping[str, object], base: Mapping[str, str] = ROW) -> P.Points:

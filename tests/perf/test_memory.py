@@ -13,6 +13,7 @@ from advisor.perf import memory
 from advisor.perf.sizes import device, pools
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.weights import GIB
+from tests.tables import fields
 
 
 def facts(hardware: str, quant: str, model: str = "qwen3.6-35b-a3b", **known: object) -> Facts:
@@ -234,22 +235,13 @@ def test_a_drafters_layer_is_one_more_of_those_that_see_the_whole_context() -> N
 @pytest.mark.parametrize(
     "asked",
     [
-        {
-            "hardware": "rtx3090",
-            "model": "qwen3.6-27b",
-            "engine": "llama-server",
-            "quant": "q4_k_m",
-            "ctx_tokens": 32768,
-            "concurrency": 16,
-        },
-        {
-            "hardware": "l40s",
-            "gpus": 4,
-            "model": "qwen3.5-122b-a10b",
-            "engine": "sglang",
-            "quant": "fp8",
-            "concurrency": 1024,
-        },
+        fields(
+            "hardware=rtx3090 model=qwen3.6-27b engine=llama-server quant=q4_k_m "
+            "ctx_tokens=32768 concurrency=16"
+        ),
+        fields(
+            "hardware=l40s gpus=4 model=qwen3.5-122b-a10b engine=sglang quant=fp8 concurrency=1024"
+        ),
         {"hardware": "l40s", "concurrency": 512},
     ],
 )

@@ -13,17 +13,12 @@ from advisor.perf import imputation, prompt_cost
 from advisor.perf.constants import Constants
 from advisor.perf.encoding import encode_rows
 from advisor.prediction.artefact import load
+from tests.tables import cells
 
-ROW = {
-    "quant": "q4_k_m",
-    "engine": "llama.cpp",
-    "spec_method": "draft_model",
-    "k": "2",
-    "concurrency": "1",
-    "input_tokens": "1024",
-    "output_tokens": "128",
-    "speedup_metric": "output_tok_s",
-}
+ROW = cells(
+    "quant=q4_k_m engine=llama.cpp spec_method=draft_model k=2 concurrency=1 input_tokens=1024 "
+    "output_tokens=128 speedup_metric=output_tok_s"
+)
 
 
 def _seconds(

@@ -18,6 +18,7 @@ from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 from tests.perf import rows
 from tests.reference import replay
+from tests.tables import fields
 
 C = Constants()
 ROW = rows.ROW | {"output_tokens": "128"}
@@ -285,13 +286,9 @@ def test_steps_beyond_the_captured_graphs_cost_where_no_prompt_is_in_them() -> N
     """H200, 128 requests: k = 4 (640 tokens) loses with 64 prompt tokens, and gains with 2048,
     where prompts are in every step.
     """
-    at = {
-        "concurrency": 128,
-        "n_requests": 512,
-        "input_tokens": 64,
-        "output_tokens": 512,
-        "output_spread": 0.5,
-    }
+    at = fields(
+        "concurrency=128 n_requests=512 input_tokens=64 output_tokens=512 output_spread=0.5"
+    )
     p = points(
         {**at, "k": 3}, {**at, "k": 4}, {**at, "k": 4, "input_tokens": 2048, "output_tokens": 128}
     )

@@ -14,17 +14,13 @@ from advisor.perf import drafting, imputation, links, physics, rates, reads
 from advisor.perf.constants import Constants, by_path
 from advisor.perf.encoding import encode_rows
 from tests.perf.rows import DENSE
+from tests.tables import fields
 
 Floats = npt.NDArray[np.float64]
 C = Constants()
 HYBRID = {"model": "qwen3.6-27b"}
 MIXTURE = {"model": "qwen3.6-35b-a3b"}
-LLAMA = {
-    "engine": "llama-server",
-    "engine_version": "b10000",
-    "quant": "q4_k_m",
-    "hardware": "rtx3090",
-}
+LLAMA = fields("engine=llama-server engine_version=b10000 quant=q4_k_m hardware=rtx3090")
 METAL = LLAMA | {"hardware": "apple-m1-max"}
 
 

@@ -9,18 +9,12 @@ from advisor.perf import arrays
 from advisor.perf.encoding import encode_rows
 from advisor.prediction import acceptance as acc
 from advisor.prediction import predict
+from tests.tables import cells
 
-ROW = {
-    "model": "qwen3.6-27b",
-    "hardware": "rtx3090",
-    "engine": "llama.cpp",
-    "spec_method": "mtp",
-    "k": "3",
-    "quant": "q4_k_m",
-    "workload": "mixed",
-    "speedup_metric": "request_tok_s",
-    "concurrency": "1",
-}
+ROW = cells(
+    "model=qwen3.6-27b hardware=rtx3090 engine=llama.cpp spec_method=mtp k=3 quant=q4_k_m "
+    "workload=mixed speedup_metric=request_tok_s concurrency=1"
+)
 
 
 def infer(hide: bool = False, **change: str) -> acc.AcceptanceBelief:

@@ -38,19 +38,12 @@ from advisor.prediction import artefact, estimates, predict, predict_table
 from advisor.prediction import threads as blas_threads
 from advisor.prediction.decision import decide_one
 from advisor.prediction.predict_rows import predict_rows
+from tests.tables import cells
 
-ROW = {
-    "model": "qwen3.6-35b-a3b",
-    "hardware": "gb10",
-    "engine": "vllm",
-    "spec_method": "mtp",
-    "k": "2",
-    "quant": "fp8",
-    "concurrency": "4",
-    "input_tokens": "2048",
-    "output_tokens": "256",
-    "speedup_metric": "output_tok_s",
-}
+ROW = cells(
+    "model=qwen3.6-35b-a3b hardware=gb10 engine=vllm spec_method=mtp k=2 quant=fp8 "
+    "concurrency=4 input_tokens=2048 output_tokens=256 speedup_metric=output_tok_s"
+)
 KNOWN_SEED_MISSES = 2
 
 
@@ -195,14 +188,10 @@ def test_errors_only_where_said(change: dict[str, str], word: str) -> None:
         {"spec_method": "dspark"},
         {"spec_method": "ngram"},
         {"tp": " "},
-        {
-            "n_requests": "64",
-            "output_spread": "0.5",
-            "max_num_batched_tokens": "4096",
-            "max_num_seqs": "8",
-            "prefix_share": "0.5",
-            "thinking": "true",
-        },
+        cells(
+            "n_requests=64 output_spread=0.5 max_num_batched_tokens=4096 max_num_seqs=8 "
+            "prefix_share=0.5 thinking=true"
+        ),
     ],
 )
 def test_everything_else_is_predicted(change: dict[str, str]) -> None:

@@ -20,6 +20,7 @@ from advisor.prediction import predict
 from advisor.prediction.estimates import estimate
 from advisor.prediction.intervals import pin_acceptance
 from advisor.prediction.predict_table import predict_dicts
+from tests.tables import cells
 
 SETUPS: tuple[dict[str, Any], ...] = (
     {"hardware": "gb10"},
@@ -93,16 +94,10 @@ def test_tokens_do_not_come_faster_than_by_a_cycle(length: float) -> None:
 
 
 def test_a_row_says_the_same() -> None:
-    row = {
-        "hardware": "gb10",
-        "model": "qwen3.6-35b-a3b",
-        "quant": "fp8",
-        "engine": "vllm",
-        "spec_method": "mtp",
-        "k": "2",
-        "concurrency": "1",
-        "speedup_metric": "output_tok_s",
-    }
+    row = cells(
+        "hardware=gb10 model=qwen3.6-35b-a3b quant=fp8 engine=vllm spec_method=mtp k=2 "
+        "concurrency=1 speedup_metric=output_tok_s"
+    )
     none, all_of_them = predict_dicts(
         [row | {"acceptance_length": "1.0"}, row | {"acceptance_length": "3.0"}]
     )

@@ -14,20 +14,12 @@ from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.question import Request
 from advisor.prediction.predict_table import predict_dicts
+from tests.tables import cells
 
-ROW = {
-    "hardware": "h100",
-    "model": "qwen3.6-35b-a3b",
-    "quant": "fp8",
-    "engine": "vllm",
-    "spec_method": "mtp",
-    "k": "2",
-    "gpu_count": "1",
-    "input_tokens": "2048",
-    "output_tokens": "512",
-    "workload": "mixed",
-    "speedup_metric": "output_tok_s",
-}
+ROW = cells(
+    "hardware=h100 model=qwen3.6-35b-a3b quant=fp8 engine=vllm spec_method=mtp k=2 gpu_count=1 "
+    "input_tokens=2048 output_tokens=512 workload=mixed speedup_metric=output_tok_s"
+)
 
 
 def one(**change: str) -> dict[str, Any]:

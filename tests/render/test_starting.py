@@ -17,18 +17,15 @@ from advisor.domain.nouns import AdvisorError
 from advisor.render.deploy import front_ends
 from advisor.render.forms import FORMS
 from tests.knowledge.test_model_files import QWEN3_8B, config, gguf
+from tests.tables import fields
 
 CONTAINERS = ("docker-run", "compose", "quadlet", "k8s", "helm", "env")
 ENGINES = ("vllm", "sglang", "llama-server")
 TENSORS = {"token_embd.weight": (4096, 151936), "blk.0.ffn_down.weight": (12288, 4096)}
-KEYS = {
-    "block_count": 36,
-    "embedding_length": 4096,
-    "attention__head_count": 32,
-    "attention__head_count_kv": 8,
-    "feed_forward_length": 12288,
-    "context_length": 40960,
-}
+KEYS = fields(
+    "block_count=36 embedding_length=4096 attention__head_count=32 attention__head_count_kv=8 "
+    "feed_forward_length=12288 context_length=40960"
+)
 KINDS = ("repository", "folder", "config.json", "relative config.json", "GGUF")
 IMAGES = re.compile(r'(?m)(?:image|Image|repository|SERVER_IMAGE)"?[:=] ?"?([\w./:@-]+)')
 

@@ -1,0 +1,23 @@
+"""Rows of tables in tests, on a line each: `NAME=VALUE` words instead of a dictionary's lines."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+
+def cells(text: str) -> dict[str, str]:
+    """The cells of a row as a table holds them: text."""
+    return dict(word.split("=", 1) for word in text.split())
+
+
+def fields(text: str) -> dict[str, Any]:
+    """The fields of a question: numbers, True, False and None as such, all else text."""
+    return {name: _value(word) for name, word in cells(text).items()}
+
+
+def _value(word: str) -> Any:
+    try:
+        return ast.literal_eval(word)
+    except (ValueError, SyntaxError):
+        return word
