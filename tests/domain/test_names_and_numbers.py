@@ -1,0 +1,40 @@
+"""Releases in their order, and how near a spelling must be."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.domain.spelling import nearest
+from advisor.domain.versions import before
+
+
+@pytest.mark.parametrize(
+    ("text", "bound", "older"),
+    [
+        ("0.25.0", "0.25.1", True),
+        ("0.9.2", "0.10.0", True),
+        ("0.25.1", "0.25.1", False),
+        ("v0.25.1", "0.25.1", False),
+        ("0.25.1rc2", "0.25.1", False),
+        ("0.26.0", "0.25.1", False),
+        (None, "0.25.1", False),
+        ("main", "0.25.1", False),
+    ],
+)
+def test_a_release_is_older_than_another(text: str | None, bound: str, older: bool) -> None:
+    assert before(text, bound) is older
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "found"),
+    [  # difflib's ratio to "abcd": twice the letters in common over all letters
+        ("abcx", "option", True),  # 6 / 8
+        ("abxy", "option", False),  # 4 / 8
+        ("abxy", "name", True),
+        ("axyz", "name", False),  # 2 / 8
+        ("abcx", "key", False),
+        ("abcde", "key", True),  # 8 / 9
+    ],
+)
+def test_a_spelling_is_as_near_as_its_kind_asks(word: str, kind: str, found: bool) -> None:
+    assert nearest(word, ["abcd"], kind) == (["abcd"] if found else [])
