@@ -1,11 +1,12 @@
-"""Figures of an A/B that are taken over repeats."""
+"""What an A/B says over several runs: repeats of a load, and several loads."""
 
 from __future__ import annotations
 
 import pytest
 
-from advisor.advice.own_runs.ab_test import tokens_per_step
-from advisor.readers.results.run import Acceptance, BenchmarkRun
+from advisor.advice.own_runs.ab_test import judge_ab, tokens_per_step
+from advisor.advice.own_runs.setting import setting
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 
 
 def test_the_tokens_of_a_step_are_the_mean_of_the_repeats_that_say_them() -> None:
@@ -15,3 +16,23 @@ def test_the_tokens_of_a_step_are_the_mean_of_the_repeats_that_say_them() -> Non
     ]
     assert tokens_per_step(runs, 2) == pytest.approx(2.3)
     assert tokens_per_step(runs[2:], 2) is None
+
+
+def run(clients: int, speed: float, **more: object) -> BenchmarkRun:
+    fields = {"concurrency": clients, "requests": 64, "input_tokens": 1000, "output_tokens": 200}
+    times = {"output_tok_s": speed, "tpot_ms": Latency(mean=1e3 * clients / speed)}
+    about = {"file": "f", "format": "test"} | fields | times | more
+    return BenchmarkRun.model_validate(about)
+
+
+@pytest.mark.parametrize(
+    ("alone", "many", "verdict"),
+    [(200.0, 1600.0, "faster"), (50.0, 400.0, "slower"), (200.0, 400.0, "mixed")],
+)
+def test_loads_that_differ_in_their_verdict_are_mixed(
+    alone: float, many: float, verdict: str
+) -> None:
+    off = [run(1, 100.0), run(8, 800.0)]
+    about = {"acceptance": Acceptance(length=2.4), "k": 2}
+    on = [run(1, alone, **about), run(8, many, **about)]
+    assert judge_ab(off, on, setting(off, on, {})).verdict == verdict
