@@ -224,6 +224,7 @@ def test_power_is_taken_from_the_energy_counter() -> None:
     assert meter.between(0.0, 1.0)["power_w"] == pytest.approx(500.0)
     assert meter.between(0.0, 0.4)["power_w"] == pytest.approx(400.0)
     assert meter.between(5.0, 6.0)["power_w"] is None
+    assert meter.figures(0.0, 1.0, 2000.0)["joule_per_token"] == pytest.approx(500 / 2000)
 
 
 def test_a_count_that_went_astray_gives_way_to_the_forced_mean() -> None:
