@@ -40,6 +40,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
         ["sweep", "--hw", "gb10", *LOADS],
         ["compare", "gb10", "h100"],
         ["results", str(OWN / "off.json")],
+        ["predict", "--rows", "knowledge/measurements/runs/seed000.csv", "--out", "-"],
         ["schema", "recommend"],
     ],
     ids=lambda words: words[0],
