@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.advice.own_runs.ab_reasons import Step, why_cycle
 from advisor.advice.own_runs.ab_test import judge_ab, tokens_per_step
 from advisor.advice.own_runs.setting import setting
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
@@ -36,3 +37,9 @@ def test_loads_that_differ_in_their_verdict_are_mixed(
     about = {"acceptance": Acceptance(length=2.4), "k": 2}
     on = [run(1, alone, **about), run(8, many, **about)]
     assert judge_ab(off, on, setting(off, on, {})).verdict == verdict
+
+
+@pytest.mark.parametrize(("ratio", "fast"), [(0.81, False), (0.79, True)])
+def test_a_step_is_fast_where_it_takes_a_fifth_less_than_expected(ratio: float, fast: bool) -> None:
+    (words,) = why_cycle(Step(cycle_ratio=1.6 * ratio, expected_cycle_ratio=1.6), None)
+    assert ("faster than expected" in words) is fast

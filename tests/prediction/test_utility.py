@@ -11,7 +11,7 @@ from advisor.advice.decide import decide
 from advisor.domain.nouns import Candidate, Estimate, Facts, Interval, MetricEstimate, Plan
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility
-from advisor.prediction.decision import decide_one, goal_weights
+from advisor.prediction.decision import decide_one, goal_weights, token_wait
 
 
 def estimate(speedup: tuple[float, float, float]) -> Estimate:
@@ -107,3 +107,11 @@ def test_a_balanced_goal_leans_towards_throughput() -> None:
     weights = goal_weights("balanced", np.zeros(2))
     gains = np.array([[0.3, 0.0], [0.0, 0.3], [9.0, 9.0]])  # of tok/s, TPOT, TTFT; two candidates
     assert (weights * gains).sum(axis=0) == pytest.approx([0.18, 0.12])
+
+
+@pytest.mark.parametrize(("later", "wait"), [(1.5, 0.0), (4.5**0.5, 0.5), (3.0, 1.0), (9.0, 1.0)])
+def test_quicker_tokens_are_paid_by_a_first_one_that_comes_later(later: float, wait: float) -> None:
+    """From 1.5 times as late on, and in full from three times; a half in the middle of the logs."""
+    open_server, crowded = np.array([False]), np.array([True])
+    assert token_wait(open_server, np.array([1 / later]))[0] == pytest.approx(wait, abs=1e-9)
+    assert token_wait(crowded, np.array([1 / later]))[0] == 1.0
