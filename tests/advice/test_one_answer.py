@@ -100,8 +100,8 @@ def test_a_row_that_asks_is_answered_as_its_question() -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_rows_are_answered_as_their_questions() -> None:
-    worst = rows_apart(1000, seed=20261129)[0]
+def test_many_rows_are_answered_as_their_questions() -> None:
+    worst = rows_apart(300, seed=20261129)[0]
     assert worst[0] <= AGREE, worst
 
 

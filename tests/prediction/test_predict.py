@@ -32,12 +32,13 @@ from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import measurements_dir, read_csv
 from advisor.lab.training import dataset
 from advisor.perf import arrays
-from advisor.perf.encoding import encode_plans
+from advisor.perf.encoding import encode_plans, encode_rows
 from advisor.perf.encoding import encode_plans as plan_columns
 from advisor.prediction import artefact, estimates, predict, predict_table
 from advisor.prediction import threads as blas_threads
 from advisor.prediction.decision import decide_one
 from advisor.prediction.predict_rows import predict_rows
+from advisor.prediction.spread import count_imputed
 from tests.tables import cells
 
 ROW = cells(
@@ -206,6 +207,13 @@ def test_what_is_not_known_widens_the_interval() -> None:
     filled_in = width(one(engine="sglang", quant="bf16"))
     assert width(one(engine="sglang", quant="")) > filled_in
     assert width(one(acceptance_length="2.4")) < width(one())
+
+
+def test_a_card_that_is_not_known_counts_double_among_what_is_imputed() -> None:
+    changes: list[dict[str, str]] = [{}, {"hardware": ""}, {"concurrency": ""}, {"k": ""}]
+    points, _ = encode_rows.from_rows([ROW | change for change in changes])
+    counts = count_imputed(points)
+    assert (counts[1:] - counts[0]).tolist() == [2.0, 1.0, 1.0]
 
 
 def test_no_speculation_is_exactly_one() -> None:
