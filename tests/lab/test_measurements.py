@@ -204,21 +204,3 @@ def test_not_utf8(tmp_path: Path) -> None:
     bad.write_bytes(b"run_id\n\xff\xfe\n")
     with pytest.raises(AdvisorError, match="UTF-8"):
         files.check(bad)
-
-
-@pytest.mark.parametrize(("factor", "said"), [(1.2, []), (1.4, ["1.4 times as fast"])])
-def test_a_plain_arm_beyond_what_its_hardware_reads_does_not_train(
-    factor: float, said: list[str], tmp_path: Path
-) -> None:
-    """3,350 GB/s of an H100 SXM over two bytes of 8.03e9 parameters, of which 128,256 x 4,096 are
-    looked up: 223 tokens a second and stream; a third more is let through.
-    """
-    row = cells(
-        "run_id=a source_id=s group_id=g model=llama-3.1-8b quant=bf16 hardware=h100-sxm "
-        "gpu_count=1 engine=vllm spec_method=none concurrency=1 input_tokens=64 output_tokens=512 "
-        "use=train use_why=mine"
-    )
-    speed = factor * 3350e9 / (2 * (8.03e9 - 128_256 * 4096))
-    write(tmp_path / "rows.csv", [row | {"request_tok_s": f"{speed:.2f}"}])
-    _, problems = files.check(tmp_path / "rows.csv", m.known_ids())
-    assert [re.findall(r"[\d.]+ times as fast", one.reason)[0] for one in problems] == said
