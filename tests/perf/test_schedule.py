@@ -5,7 +5,6 @@ must always hold.
 from __future__ import annotations
 
 import itertools
-import time
 from functools import partial
 
 import numpy as np
@@ -334,16 +333,3 @@ def test_a_run_is_repeatable() -> None:
 def test_variance_of_one_draft_is_exact() -> None:
     rate = np.array([0.3, 0.5, 0.9])
     assert answer_steps.token_variance(1 + rate, np.ones(3)) == pytest.approx(rate * (1 - rate))
-
-
-def test_hundred_thousand_points(capsys: pytest.CaptureFixture[str]) -> None:
-    """Prints the time; only sanity is asserted."""
-    p = grid()
-    big = p.take(np.arange(100_000) % len(p))
-    tau = tau_of(big)
-    start = time.perf_counter()
-    gains = schedule.speedups(big, C, tau)
-    seconds = time.perf_counter() - start
-    with capsys.disabled():
-        print(f"\n100,000 points, both arms, four metrics: {seconds:.2f} s")
-    assert all(len(value) == 100_000 for value in gains.values())
