@@ -82,7 +82,15 @@ ROOMS = {
         (FINDINGS, "tests/rulebook/test_effects.py", "tests/rulebook/test_regime_rules.py"),
     ),
     "rules SD5": Room(("advisor/rules/sd5/*.py",), (FINDINGS,)),
-    "domain": Room(("advisor/domain/*.py",), ("tests/domain",)),
+    "domain": Room(
+        ("advisor/domain/*.py",),
+        (
+            "tests/domain",
+            "tests/knowledge",
+            "tests/rulebook/test_spelling_rules.py",
+            "tests/cli/test_*.py",
+        ),
+    ),
     "engines": Room(("advisor/engines/**/*.py",), ("tests/engines",)),
     "knowledge": Room(("advisor/knowledge/*.py",), ("tests/knowledge",)),
     "perf": Room(("advisor/perf/**/*.py",), ("tests/perf",)),
