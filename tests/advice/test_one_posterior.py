@@ -62,15 +62,6 @@ def test_the_decision_is_that_of_the_estimate_that_is_shown(part: int) -> None:
             check(made)
 
 
-@pytest.mark.parametrize("hardware", ["gb10", "h200", "rtx3090"])
-@pytest.mark.parametrize("concurrency", [1, 16])
-def test_an_acceptance_of_nothing_is_off(hardware: str, concurrency: int) -> None:
-    ask: dict[str, Any] = {"hardware": hardware, "concurrency": concurrency}
-    made = recommend(**ask, acceptance_length=1.0, acceptance_k=2)
-    assert made.decision == "off"
-    assert recommend(**ask, acceptance=(0.2, 0.1)).decision == "off"
-
-
 def test_two_documented_engines_do_not_flip_without_a_measurement() -> None:
     """64 requests on an H100: no on with one engine and off with the other."""
     found = {

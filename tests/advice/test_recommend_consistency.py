@@ -202,11 +202,6 @@ def test_llama_server_is_not_asked_for_replicas() -> None:
     )
 
 
-def test_tp_alone_says_how_many_gpus_there_are() -> None:
-    made = recommend(hardware="h100", tp=2)
-    assert made.request.gpus == made.plan.tp == 2
-
-
 @pytest.mark.parametrize("concurrency", [8, 16, 32])
 @pytest.mark.parametrize("hardware", ["h100", "h200", "b200", "mi300x", "gb10"])
 def test_a_recipe_without_measurements_does_not_choose_a_less_sure_k(

@@ -66,11 +66,6 @@ def test_flags_are_the_launch() -> None:
     assert shlex.split(run(*GB10, "--format", "flags").out) == told["launch"]["argv"][2:]
 
 
-@pytest.mark.parametrize("name", ["spark", "3090", "GB10", "H100"])
-def test_short_names_resolve(name: str) -> None:
-    assert run("recommend", "--hw", name).code == 0
-
-
 @pytest.mark.parametrize("word", ["random", "reasoning", "factual", "voice", "CODE"])
 def test_the_words_of_the_data_are_workloads(word: str) -> None:
     assert run(*GB10, "--workload", word, "--format", "json").code == 0

@@ -1,10 +1,7 @@
 """Fuzz target of the readers: whatever the input, a reading or one AdvisorError, in bounded time,
 without a secret.
 
-    python tests/fuzz/fuzz_readers.py --count 1000000          # own mutation loop over the corpus,
-    seeded
-    python tests/fuzz/fuzz_readers.py --atheris corpus_folder  # coverage-guided, where atheris is
-    installed
+    python tests/fuzz/fuzz_readers.py --count 1000000  # own mutation loop over the corpus, seeded
 
 Each input is a corpus file (or a seed of a form that the corpus lacks) after a few mutations:
 slices cut, doubled, swapped and spliced with other files, bytes flipped, words of a dictionary put
@@ -370,29 +367,12 @@ def run(
     return failures
 
 
-def run_atheris(arguments: list[str]) -> None:
-    """Coverage-guided fuzzing with the same property."""
-    import atheris  # type: ignore[import-not-found]
-
-    def one(data: bytes) -> None:
-        name = NAMES[data[0] % len(NAMES)] if data else "-"
-        check(data[1:], name, bool(data) and data[0] % 7 == 0)
-
-    atheris.instrument_all()
-    atheris.Setup([sys.argv[0], *arguments], one)
-    atheris.Fuzz()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "advisor-fuzz")
-    parser.add_argument("--atheris", nargs="*")
     options = parser.parse_args()
-    if options.atheris is not None:
-        run_atheris(options.atheris)
-        return 0
     options.keep.mkdir(parents=True, exist_ok=True)
     failures = run(options.count, options.seed, options.keep)
     print(f"done: {options.count} inputs of seed {options.seed}, {len(failures)} distinct failures")

@@ -325,11 +325,6 @@ def test_more_accepted_is_never_slower() -> None:
     assert (gains[1] >= gains[0] * 0.995).all() and (gains[2] >= gains[1] * 0.995).all()
 
 
-def test_a_run_is_repeatable() -> None:
-    p = points({"concurrency": 8})
-    assert replay.simulate(p, C, tau_of(p)) == replay.simulate(p, C, tau_of(p))
-
-
 def test_variance_of_one_draft_is_exact() -> None:
     rate = np.array([0.3, 0.5, 0.9])
     assert answer_steps.token_variance(1 + rate, np.ones(3)) == pytest.approx(rate * (1 - rate))
