@@ -51,8 +51,10 @@ def words(asked: Request) -> list[tuple[str, ...]]:
 
 
 def essence(advice: Advice) -> tuple[object, ...]:
-    arms = (advice.plan, advice.plan_off, advice.candidate)
-    return (advice.decision, *arms, advice.launch.argv, advice.estimate, advice.plan_findings)
+    return (
+        advice.decision, advice.plan, advice.plan_off, advice.candidate, advice.launch.argv,
+        advice.estimate, advice.plan_findings,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("asked", draw(12, 1), ids=lambda r: f"{r.hardware}-{r.gpus}-{r.model}")
@@ -118,10 +120,14 @@ def test_hash_seed_locale_zone_and_threads_change_nothing() -> None:
     """Byte for byte; the JSON form, which has no mark that a locale could lack."""
     (asked,) = draw(1, 5)
     options = [word for pair in words(asked) for word in pair]
-    program = "from advisor.cli.app import main; main()"
-    call = [sys.executable, "-c", program, "recommend", *options, "--format", "json"]
+    call = [sys.executable, "-c", "from advisor.cli.app import main; main()", "recommend"]
     told = {
-        subprocess.run(call, env=os.environ | one, capture_output=True, check=True).stdout
+        subprocess.run(
+            [*call, *options, "--format", "json"],
+            env=os.environ | one,
+            capture_output=True,
+            check=True,
+        ).stdout
         for one in ENVIRONMENTS
     }
     assert len(told) == 1 and len(told.pop()) > 1000

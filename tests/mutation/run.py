@@ -240,8 +240,9 @@ def is_noticed(folder: Path, room: Room) -> bool:
     words = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:xdist", "-q", "-x"]
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder)}
     words += ["-m", "not slow", *test_files(room)]
-    done = subprocess.run(words, cwd=folder, capture_output=True, env=env, check=False)
-    return done.returncode != 0
+    return (
+        subprocess.run(words, cwd=folder, capture_output=True, env=env, check=False).returncode != 0
+    )
 
 
 def living_numbers(folder: Path, room: Room, sample: int, seed: int) -> tuple[int, list[str]]:
