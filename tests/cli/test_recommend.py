@@ -71,11 +71,6 @@ def test_the_words_of_the_data_are_workloads(word: str) -> None:
     assert run(*GB10, "--workload", word, "--format", "json").code == 0
 
 
-def test_the_engine_takes_its_version_along() -> None:
-    told = json.loads(run(*GB10, "--engine", "vllm@0.25.1", "--format", "json").out)
-    assert told["plan"]["engine_version"] == "0.25.1"
-
-
 @pytest.mark.parametrize("engine", ["ollama", "lmstudio", "llama-cpp-python"])
 def test_engines_without_a_path_get_a_plain_answer(engine: str) -> None:
     for form in ((), ("--quiet",), ("--format", "json")):  # no decision: not exit 0

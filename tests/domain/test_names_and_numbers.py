@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.domain.spelling import nearest
+from advisor.domain.spelling import letters_apart, nearest
 from advisor.domain.versions import before
 
 
@@ -38,3 +38,18 @@ def test_a_release_is_older_than_another(text: str | None, bound: str, older: bo
 )
 def test_a_spelling_is_as_near_as_its_kind_asks(word: str, kind: str, found: bool) -> None:
     assert nearest(word, ["abcd"], kind) == (["abcd"] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "most", "apart"),
+    [
+        ("kitten", "sitting", 5, 3),  # two changed, one put in
+        ("ab", "ba", 2, 1),  # swapped with the next
+        ("abc", "abc", 1, 0),
+        ("", "abc", 3, 3),
+        ("abcdef", "uvwxyz", 2, 3),  # more than asked for
+        ("a", "abcd", 2, 3),
+    ],
+)
+def test_letters_that_must_change(one: str, other: str, most: int, apart: int) -> None:
+    assert letters_apart(one, other, most) == letters_apart(other, one, most) == apart
