@@ -55,11 +55,14 @@ def candidate_plans(facts: Facts, judging: Judge | None = None) -> PlanQuestion:
     """The plans that answer a question. Raises AdvisorError where none can run."""
     base, layouts = workable_layouts(facts, judging)
     fit = plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
-    bills = tuple(
-        bill if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
-        for plan, bill in fit
-    )
+    bills = tuple(replica_bill(facts, *one) for one in fit)
     return PlanQuestion(facts, base, tuple(plan for plan, _ in fit), bills, layouts)
+
+
+def replica_bill(facts: Facts, plan: Plan, bill: MemoryBill | None = None) -> MemoryBill:
+    """What a plan takes of one replica's memory; `bill`: of all its devices, if that is at hand."""
+    whole = bill if plan.dp == 1 else None
+    return whole or memory.bill(memory.replica(facts, plan), plan)
 
 
 def workable_layouts(
@@ -148,16 +151,18 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
 
 
 def estimate_beside(
-    question: PlanQuestion, beside: SideQuestions, others: Sequence[Plan] = ()
+    question: PlanQuestion, beside: SideQuestions, others: Sequence[tuple[Plan, MemoryBill]] = ()
 ) -> tuple[list[Estimate], SideAnswers]:
-    """The estimates of a question's plans and of others behind them, and what is asked beside."""
-    facts, plans = question.facts, (*question.plans, *others)
+    """The estimates of a question's plans and of others behind them, with the bills of a replica of
+    theirs, and what is asked beside.
+    """
+    facts, plans = question.facts, (*question.plans, *(plan for plan, _ in others))
     if not plans:
         return [], SideAnswers(beside, Medians(np.empty(0), {}, {}), layouts=question.layouts)
     cases, varied = in_steps(facts, plans), caveats.varied_lengths(facts)
     more = in_steps(varied, question.plans) if varied is not None else ()
     batch = estimates.predict_batch([*cases, *more], beside=beside.points)
-    bills = (*question.bills, *(memory.bill(memory.replica(facts, plan), plan) for plan in others))
+    bills = (*question.bills, *(bill for _, bill in others))
     written = _slice_estimates(batch, 0, (facts, plans, bills))
     if varied is None:
         return written, SideAnswers(beside, batch.beside, layouts=question.layouts)
@@ -226,7 +231,7 @@ def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, Memo
     """The plans whose memory bill fits, each with that bill; where none does, those of slots that
     are too large by no more than bills were seen to be wrong by.
     """
-    billed = [(plan, memory.bill(facts, plan)) for plan in plans]
+    billed = [*zip(plans, memory.bills(facts, plans), strict=True)]
     fit = [(plan, bill) for plan, bill in billed if bill.fits is not False]
     return fit or [(plan, bill) for plan, bill in billed if device.nearly_fits(plan, bill)]
 

@@ -25,6 +25,7 @@ from advisor.advice.judge import (
     estimate_plans,
     judge,
     judge_plans,
+    replica_bill,
     weigh,
 )
 from advisor.advice.own_runs.cells import measured_here
@@ -123,7 +124,8 @@ def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | 
     except AdvisorError:
         return recommend(request), None
     asked = ask_beside(question.facts, question.plans)
-    estimates, answers = estimate_beside(question, asked, (plan, question.base.plan))
+    others = [(one, replica_bill(facts, one)) for one in (plan, question.base.plan)]
+    estimates, answers = estimate_beside(question, asked, others)
     candidates = judge_plans(question, estimates[:-2], weigh)
     advice = advise(request, question.facts, candidates, answers, what_if=False)
     return advice, Estimates(*estimates[-2:])
@@ -141,10 +143,11 @@ def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideA
     facts, count, beside = question.facts, len(question.plans), rivals.plans(question)
     asked = ask_beside(facts, question.plans)
     estimates, answers = estimate_beside(question, asked, beside)
+    plans = [plan for plan, _ in beside]
     candidates = judge_plans(question, estimates[:count])
 
     def explain(best: Candidate) -> Reason | None:
-        others = rivals.compare(facts, candidates, beside, estimates[count:])
+        others = rivals.compare(facts, candidates, plans, estimates[count:])
         return rivals.explain(facts, others, best)
 
     return candidates, answers._replace(beside=explain)

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.advice import decide, resolve
-from advisor.advice.judge import PlanQuestion, plans_that_fit, weigh
+from advisor.advice.judge import PlanQuestion, plans_that_fit, replica_bill, weigh
 from advisor.advice.plans import methods, propose
 from advisor.advice.wording import reason
-from advisor.domain.nouns import Candidate, Estimate, Facts, Plan, Reason
+from advisor.domain.nouns import Candidate, Estimate, Facts, MemoryBill, Plan, Reason
 from advisor.domain.patterns import lazy_re
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -54,18 +54,21 @@ def is_sure(rival: Rival) -> bool:
     return rival.better >= SURE and len(rival.owners) >= OWNERS
 
 
-def plans(question: PlanQuestion) -> tuple[Plan, ...]:
-    """The plans that fit of other methods, where the model's own head is the default."""
+def plans(question: PlanQuestion) -> list[tuple[Plan, MemoryBill]]:
+    """The plans that fit of other methods, where the model's own head is the default, with the
+    bills of a replica of theirs.
+    """
     facts, base = question.facts, question.base.plan
     if drafters.asked_method(facts) or methods.methods(facts) != ("mtp",) or not question.plans:
-        return ()
+        return []
     proposed = [
         propose.with_method(facts, base, method, k)
         for method in drafters.methods(facts)
         if propose.no_path(facts, base, method) is None
         for k in methods.k_values(facts, method)
     ]
-    return tuple(plan for plan, bill in plans_that_fit(facts, proposed) if bill.fits)
+    fit = plans_that_fit(facts, proposed)
+    return [(plan, replica_bill(facts, plan, bill)) for plan, bill in fit if bill.fits]
 
 
 def compare(

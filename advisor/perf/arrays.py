@@ -297,10 +297,10 @@ def build(n: int, columns: Mapping[str, object]) -> Points:
     made["given_conditional"] = np.full((n, MAX_K), np.nan)
     for name, value in columns.items():
         if name in CODE_FIELDS:
-            made[name] = np.array(_spread(value, np.int16, (n,)))
+            made[name] = _spread(value, np.int16, (n,))
         elif value is not None:
             shape = (n, MAX_K) if name == "given_conditional" else (n,)
-            made[name] = np.array(_spread(value, np.float64, shape))
+            made[name] = _spread(value, np.float64, shape)
     unknown = set(columns) - set(FLOAT_FIELDS) - set(CODE_FIELDS)
     if unknown:
         raise KeyError(f"no such field of Points: {', '.join(sorted(unknown))}")

@@ -46,7 +46,8 @@ def _table(values: dict[str, float], words: tuple[str, ...], codes: P.Codes) -> 
 
 
 def _fill_unknown(array: Floats, otherwise: Floats | float) -> Floats:
-    return np.where(np.isnan(array), otherwise, array).astype(np.float64, copy=False)
+    missing = np.isnan(array)
+    return np.where(missing, otherwise, array) if missing.any() else array
 
 
 def impute(points: P.Points) -> P.Points:

@@ -7,6 +7,7 @@ pipeline imbalance.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
@@ -106,9 +107,21 @@ def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     return limit
 
 
-def bill(facts: Facts, plan: Plan) -> MemoryBill:
+def bills(facts: Facts, plans: Sequence[Plan]) -> list[MemoryBill]:
+    """The bill of each plan; those that differ in their drafts alone share the arm without."""
+    made: list[MemoryBill] = []
+    last: Plan | None = None
+    before: MemoryBill | None = None
+    for plan in plans:
+        if plan.method != "none" and (plain := without_drafts(plan)) != last:
+            last, before = plain, bill(facts, plain)
+        made.append(bill(facts, plan, before))
+    return made
+
+
+def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBill:
     """What the plan needs and what is left for KV. Unknown parts are None; `fits` needs model,
-    quant and hardware.
+    quant and hardware. `before`: the bill without its drafts, where that is at hand.
 
     `fits`: the engine starts and one full-length request fits; llama-server: all slots' context is
     allocated at once.
@@ -127,8 +140,9 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
         slots = min(slots, facts.concurrency or slots)
     running = slots if held is None or plan.engine not in SERVERS else min(slots, held)
     state = kv_sizes.state_bytes(shape, plan) * running / GIB / gpus
-    before = None
-    if plan.method != "none":
+    if plan.method == "none":
+        before = None
+    elif before is None:
         before = bill(facts, without_drafts(plan))
     fixed = made.model_copy(
         update={

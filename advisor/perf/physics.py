@@ -186,18 +186,21 @@ def decode_seconds(
     points: P.Points, constants: Constants, batch: Requests, context: Tokens, spec: bool
 ) -> Seconds:
     """One decode cycle of an arm: a plain step, or a verify step (`verify_scale`) and drafting."""
-    one = np.ones_like(batch)
     if not spec:
-        return step_seconds(points, constants, batch, one, False, context).total
+        return step_seconds(points, constants, batch, np.ones_like(batch), False, context).total
     terms = step_seconds(points, constants, batch, points.verify_tokens, True, context)
-    verify = terms.total
-    scale = at(constants.verify_scale, points)
+    verify = verify_seconds(points, constants, batch, context, terms)
+    return verify + draft_seconds(points, constants, batch, context)
+
+
+def verify_seconds(
+    points: P.Points, constants: Constants, batch: Requests, context: Tokens, terms: StepTerms
+) -> Seconds:
+    """A verify step of these terms, with what attention that walks the context takes longer."""
+    verify, scale = terms.total, at(constants.verify_scale, points)
     if (scale != 1).any():
+        one = np.ones_like(batch)
         plain = step_seconds(points, constants, batch, one, False, context).total
         verify = plain + scale * np.fmax(verify - plain, 0)
     walk = serial_attention_seconds(points, constants, context)
-    return (
-        verify
-        + np.fmax(walk - terms.attention, 0)
-        + draft_seconds(points, constants, batch, context)
-    )
+    return np.asarray(verify + np.fmax(walk - terms.attention, 0))

@@ -214,7 +214,7 @@ def as_one_story(
         "tpot": base.tpot_s * 1e3,
         "ttft": base.ttft_s * 1e3,
     }
-    terms = step_terms.terms(full, model, belief.tau)
+    terms = step_terms.terms(full, model)
     found |= step_terms.crowded_gains(found, baselines, full, terms, belief.tau, model)
     more, told = np.zeros(count), np.zeros(count)
     levels: Mapping[str, calibrated.Level] = {}

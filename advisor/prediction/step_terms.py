@@ -9,7 +9,7 @@ import numpy as np
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, physics, prompt_cost
 from advisor.perf.arrays import Floats, Mask, Tokens
-from advisor.perf.load import load
+from advisor.perf.load import clients
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model
 
@@ -22,23 +22,22 @@ HELD_SD = sourced(
 )
 
 
-def terms(full: arrays.Points, model: Model, tau: Tokens) -> dict[str, Floats]:
+def terms(full: arrays.Points, model: Model) -> dict[str, Floats]:
     """Parts of the step times in ms at the requests that run at once in each arm: asked, slots and
     KV pool permitting.
 
     A plain step is priced with the constants of absolute speeds, verifying and drafting relative to
     it with those of speed-ups.
     """
-    batch, fewer = (load(full, model.constants, tau, spec).clients for spec in (False, True))
+    batch, fewer = clients(full, False), clients(full, True)
     context = full.input_tokens + full.output_tokens / 2
     one, c = np.ones(len(batch)), model.constants
     plain = physics.step_seconds(full, model.speeds, batch, one, False, context)
     own = physics.step_seconds(full, c, batch, one, False, context).total
     verify = physics.step_seconds(full, c, fewer, full.verify_tokens, True, context)
     draft = physics.draft_seconds(full, c, fewer, context)
-    cycle = physics.decode_seconds(
-        full, c, fewer, context, True
-    )  # with what serial attention and lost graphs add
+    # with what serial attention and lost graphs add
+    cycle = physics.verify_seconds(full, c, fewer, context, verify) + draft
     cycle = cycle + prompt_cost.eager_seconds(full, c, fewer, cycle)
     scale = plain.total / own
     seconds = {
