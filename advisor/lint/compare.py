@@ -6,8 +6,6 @@ that differs in whatever else the two plans differ (prefix caching, CUDA graphs,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from advisor.advice.decide import UNLISTED, UNPRICED
@@ -15,7 +13,6 @@ from advisor.advice.plans import unlisted
 from advisor.advice.plans.methods import MOST_K
 from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch, speed_text
-from advisor.lint.validate import fence
 from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.sizes import device
 from advisor.prediction import estimates
@@ -75,32 +72,12 @@ def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
     return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why), wanted.method
 
 
-def drafting_estimates(launches: Sequence[CheckedLaunch]) -> list[Estimate | str | None]:
-    """What launches with a drafter are expected to do, all computed at once; None where that cannot
-    be said, and one sentence where the program itself fails at it.
-    """
-    rows = [i for i, one in enumerate(launches) if _is_priced(one)]
-    drafting = [launches[i] for i in rows]
-    together = fence(lambda: estimates.estimate_many([(one.facts, one.plan) for one in drafting]))
-    told: Sequence[Estimate | str | None] = (
-        [fence(partial(estimate_of, one)) for one in drafting]  # one of them takes the rest with it
-        if isinstance(together, str)
-        else together
-    )
-    by_row = dict(zip(rows, told, strict=True))
-    return [by_row.get(i) for i in range(len(launches))]
-
-
 def drafting_estimate(one: CheckedLaunch) -> Estimate | None:
     """What a launch with a drafter is expected to do; None where that cannot be said."""
-    return estimate_of(one) if _is_priced(one) else None
-
-
-def _is_priced(one: CheckedLaunch) -> bool:
     # a variable may say over how many devices the launch is spread
     spread = any(flag.unresolved and flag.name.endswith(_RANKS) for flag in one.launch.flags)
     silent = one.plan.method == "none" or spread or one.not_taken
-    return not silent and _is_known(one)
+    return None if silent else estimate_of(one)
 
 
 def is_unmeasured(plan: Plan) -> bool:
@@ -110,16 +87,15 @@ def is_unmeasured(plan: Plan) -> bool:
 
 def estimate_of(one: CheckedLaunch) -> Estimate | None:
     """The estimate of a launch's plan; None where hardware, load or shape is not known."""
+    facts = one.facts
+    if facts.hardware is None or facts.concurrency is None or facts.shape is None:
+        return None
+    if is_unmeasured(one.plan):
+        return None
     try:
-        return estimates.estimate(one.facts, [one.plan])[0] if _is_known(one) else None
+        return estimates.estimate(facts, [one.plan])[0]
     except AdvisorError:
         return None
-
-
-def _is_known(one: CheckedLaunch) -> bool:
-    facts = one.facts
-    known = facts.hardware and facts.concurrency is not None and facts.shape is not None
-    return bool(known) and not is_unmeasured(one.plan)
 
 
 _RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")

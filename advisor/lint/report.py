@@ -109,9 +109,8 @@ class CheckedLaunch(NamedTuple):
 
     @property
     def estimate(self) -> Estimate | None:
-        """What a launch with a drafter is expected to do, computed whenever it is asked for (of
-        many launches, compare.drafting_estimates does it at once). None where hardware, load or
-        shape is not known.
+        """What a launch with a drafter is expected to do, computed when it is asked for. None where
+        hardware, load or shape is not known.
         """
         from advisor.lint.compare import drafting_estimate  # start-up: only where it is asked for
 

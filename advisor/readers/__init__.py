@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:  # start-up: questions take the words of templates from here, and read nothing
+if TYPE_CHECKING:  # start-up: questions import a module of this package, and read nothing
     from advisor.domain.nouns import Launch
     from advisor.readers.reading import Reading, Told
     from advisor.readers.secrets import Redactor

@@ -208,38 +208,23 @@ def test_a_named_file_without_a_launch_is_named(form: str, tmp_path: Path) -> No
 FILES = "\n".join(HEADS.values()) + f"\n{HEADS['vllm']} --tensor-parallel-size 0\n{OTHERS}"
 
 
-def estimates_in_json(monkeypatch: pytest.MonkeyPatch, fails: str = "") -> dict[str, Any]:
-    """The JSON of launches judged with a load; how often prices are asked for is counted."""
-    real: Callable[..., Any] = estimates.estimate_many
+@pytest.mark.parametrize("fails", ["", "sglang"])
+def test_a_launch_is_priced_where_it_is_asked_for_and_alone(
+    fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., Any] = estimates.estimate
 
-    def count(cases: Any, *arguments: Any) -> Any:
-        calls.append(len(cases))
-        if any(plan.engine == fails for _, plan in cases):
-            raise ZeroDivisionError
-        return real(cases, *arguments)
+    def price(facts: Any, plans: Any) -> Any:
+        calls.append(plans[0].engine)
+        return real(facts, plans) if plans[0].engine != fails else 1 / 0
 
-    calls: list[int] = []
-    monkeypatch.setattr(estimates, "estimate_many", count)
+    calls: list[str] = []
+    monkeypatch.setattr(estimates, "estimate", price)
     report = validate(text=FILES, name="a.sh", hw="h100", concurrency=4, ctx=2048)
     assert not calls  # no finding needs one
-    return {**report_json(report), "calls": calls, "alone": report.launches}
-
-
-def test_json_prices_all_drafting_launches_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = estimates_in_json(monkeypatch)
-    assert told["calls"] == [3]
-    for shown, one in zip(told["launches"], told["alone"], strict=True):
-        assert ("estimate" in shown) == (one.estimate is not None)
-        if one.estimate is not None:
-            gain = one.estimate.output_tok_s.speedup.p50
-            assert shown["estimate"]["output_tok_s"]["speedup"]["p50"] == pytest.approx(gain)
-
-
-def test_an_estimate_that_fails_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = estimates_in_json(monkeypatch, fails="sglang")
-    assert [one["engine"] for one in told["launches"] if "estimate" in one] == [
-        "vllm",
-        "llama-server",
-    ]
-    (reason,) = (one["needs"][0] for one in told["skipped"] if "Zero" in one["needs"][0])
-    assert reason.startswith("an error of advisor itself (ZeroDivisionError in ")
+    told = report_json(report)
+    assert calls == list(HEADS)
+    priced = [one["engine"] for one in told["launches"] if "estimate" in one]
+    assert priced == [engine for engine in HEADS if engine != fails]
+    lost = [one["needs"][0] for one in told["skipped"] if "ZeroDivisionError" in one["needs"][0]]
+    assert len(lost) == bool(fails)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import Engine, Estimate, Finding, Method, Skipped
 from advisor.domain.printable import cut, printable_lines
 from advisor.lint.report import FileReport
+from advisor.lint.validate import fence
 from advisor.render.json_out import CODE
 from advisor.render.objects import DIALECT, Schema, Shape, list_of, object_of, or_null, schema_of
 
@@ -20,14 +22,9 @@ MAX_TEXT = 10_000  # characters of one text
 
 def report_json(report: Report) -> dict[str, Any]:
     """The report as plain data: files, findings, skipped, launches."""
-    from advisor.lint.compare import drafting_estimates  # start-up: only for this format
-
-    estimates = drafting_estimates(report.launches)
-    failed = [
-        Skipped("estimate", (reason,), one.launch.file)
-        for one, reason in zip(report.launches, estimates, strict=True)
-        if isinstance(reason, str)
-    ]
+    estimates = [fence(partial(getattr, one, "estimate")) for one in report.launches]
+    told_of = zip(report.launches, estimates, strict=True)
+    failed = [Skipped("estimate", (x,), one.launch.file) for one, x in told_of if type(x) is str]
     told: dict[str, Any] = redact_data(
         {
             "files": map(_FILE.json, report.files),
