@@ -38,6 +38,7 @@ MIDDLE = sourced(
 WEIGHTS = sourced(
     (0.4, 0.95), "order of reasons", "own choice: of a slower drafter, of a faster one", "chosen"
 )
+_Run = tuple[tuple[object, ...], float, float, float]
 _ACCOUNT = lazy_re(r"(?:github\.com|huggingface\.co)/([\w.-]+)")
 
 
@@ -108,10 +109,10 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
     speeds: dict[tuple[object, ...], dict[str, float]] = {}
     assert facts.hardware is not None and facts.model is not None  # of plans that were priced
     for name in (method, head):
-        for run in _class_runs(facts.hardware.arch, facts.model.arch, name):
-            if _is_near(facts, run):
-                best = speeds.setdefault(run.setting, {})
-                best[name] = max(best.get(name, 0.0), run.speedup)
+        for setting, *load, gain in _class_runs(facts.hardware.arch, facts.model.arch, name):
+            if _is_near(facts, *load):
+                best = speeds.setdefault((*setting, load[0]), {})
+                best[name] = max(best.get(name, 0.0), gain)
     won: dict[str, list[bool]] = {}
     for key, best in speeds.items():
         if len(best) == 2:
@@ -119,23 +120,16 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
     return tuple(sorted(owner for owner, each in won.items() if 2 * sum(each) > len(each)))
 
 
-class _Run(NamedTuple):
-    """A measured speed-up; `setting`: source, then what all methods of it are compared at."""
-
-    setting: tuple[object, ...]
-    requests: float
-    prompt: float
-    speedup: float
-
-
 @cache
 def _class_runs(card: str | None, model: str | None, method: str) -> tuple[_Run, ...]:
-    """What was measured of a method on cards and with models of these architectures."""
+    """What was measured of a method on cards and with models of these architectures: source and
+    setting, requests, prompt tokens and speed-up.
+    """
     cards, models = (knowledge.index()[name] for name in ("hardware", "llms"))
     index = evidence.index()
     return tuple(
-        _Run(
-            (pair["source"], *(group[name] for name in evidence.SHARED[:5]), pair["concurrency"]),
+        (
+            (pair["source"], *(group[name] for name in evidence.SHARED[:5])),
             pair["concurrency"],
             pair.get("input_tokens") or pair.get("depth_tokens") or USUAL_PROMPT,
             float(pair["speedup"]),
@@ -149,11 +143,11 @@ def _class_runs(card: str | None, model: str | None, method: str) -> tuple[_Run,
     )
 
 
-def _is_near(facts: Facts, run: _Run) -> bool:
+def _is_near(facts: Facts, requests: float, prompt: float) -> bool:
     """Whether a run's requests and prompts are within a factor of the question's."""
     sizes = (
-        (run.requests, facts.concurrency or 1, 2),
-        (run.prompt, facts.ctx_tokens or USUAL_PROMPT, 4),
+        (requests, facts.concurrency or 1, 2),
+        (prompt, facts.ctx_tokens or USUAL_PROMPT, 4),
     )
     return all(1 / most <= ran / here <= most for ran, here, most in sizes)
 

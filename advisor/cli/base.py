@@ -5,20 +5,18 @@ Nothing that came from a file reaches the terminal as a control sequence.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TRAINING = ("jinja2", "pandas", "scipy", "sklearn")  # libraries of the laboratory's commands
 
@@ -54,10 +52,13 @@ def _extra_error(error: ModuleNotFoundError, extra: str) -> AdvisorError:
     return AdvisorError(f"{error.name} is not installed: pip install 'mtp-advisor[{extra}]'")
 
 
-def write_files(files: Mapping[str, str], place: Path) -> None:
+def write_files(files: Mapping[str, str], folder: str | os.PathLike[str]) -> None:
     """Write files into a folder that is new or empty, and name them. Raises AdvisorError where it
     holds something.
     """
+    from pathlib import Path  # start-up: only where files are written
+
+    place = Path(folder)
     if place.exists() and any(place.iterdir()):
         raise AdvisorError(f"{place} is not empty: nothing was written")
     place.mkdir(parents=True, exist_ok=True)

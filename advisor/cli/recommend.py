@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -56,12 +55,12 @@ SCHEMA_NAMES = tuple(SCHEMAS)
 @click.option(
     "--out",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False),
     help="Write the launch, the A/B script, the rollback and the reasons to a folder.",
 )
 @click.option("--set", multiple=True, metavar="KEY=VALUE", help=f"Of the file: {', '.join(KEYS)}.")
 def recommend(
-    form: str, explain: bool, quiet: bool, ab: bool, folder: Path | None, **asked: Any
+    form: str, explain: bool, quiet: bool, ab: bool, folder: str | None, **asked: Any
 ) -> None:
     """Recommend speculative decoding on or off, with k, expected gain, reasons and launch command.
 
@@ -103,7 +102,7 @@ def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any
     return advice.model_copy(update={"cost_per_million": costs})
 
 
-def write_folder(advice: Advice, form: str | None, place: Path) -> None:
+def write_folder(advice: Advice, form: str | None, place: str) -> None:
     """Write the files of an answer into a folder that is new or empty, and name them."""
     from advisor.render.directory import folder  # imported where it is used: start-up time
 

@@ -51,11 +51,7 @@ def index() -> Index:
         data: Index = unseal(read_data(INDEX), INDEX, REMEDY)
     except OSError:
         raise AdvisorError(f"{INDEX} is missing: {REMEDY}") from None
-    folders = [
-        folder
-        for folder in user_dirs()
-        if any(os.path.isdir(os.path.join(folder, table)) for table in ("hardware", "llms"))
-    ]
+    folders = [f for f in user_dirs() if any(map(os.path.isdir, (f"{f}/hardware", f"{f}/llms")))]
     if folders:
         from advisor.knowledge.build import merge_user_files  # start-up: only with own facts
 
@@ -247,7 +243,7 @@ def checkpoint(
     held = {name for d in drafters(model) if d.method == method for name in d.inside}
     return min(
         (c for c in fitting if not heads or c.keeps_mtp is not False),
-        key=lambda c: (bool(held) and c.repository not in held, heads and c.keeps_mtp is not True),
+        key=lambda c: (c.repository not in held, heads and c.keeps_mtp is not True),
         default=None,
     )
 

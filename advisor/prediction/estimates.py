@@ -12,6 +12,7 @@ from advisor.domain.nouns import Estimate, Facts, Goal, Interval, MemoryBill, Me
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, memory
 from advisor.perf.arrays import Floats, Mask
+from advisor.perf.encoding import own_cases
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
 from advisor.perf.sizes import device
@@ -24,7 +25,6 @@ from advisor.prediction.predict import BASES, Medians, as_one_story
 from advisor.prediction.switches import with_overflow
 
 if TYPE_CHECKING:
-    from advisor.perf.encoding.own_cases import RunCases
     from advisor.prediction.calibrated import Level
 
 NARROW = sourced(1.5, "ratio", "own choice: p90 over p10 of a size that is known", "chosen")
@@ -137,7 +137,7 @@ def predict_batch(
         points,
         model,
         lambda full: of_cases(cases, full),
-        _own_cases(cases),
+        own_cases.of_cases(cases),
         beside(points) if beside is not None else None,
     )
     spill = np.array([overflow_chance(*case) for case in cases]) * (1 - whole.told)
@@ -183,15 +183,7 @@ def expected_moves(cases: Sequence[tuple[Facts, Plan]], metric: str) -> Floats:
     deviations with their signs, after the own runs that the facts hold. Entry (i, j) of (N, N) is
     the move of case i by a run of case j. `metric`: one of ESTIMATED.
     """
-    return predict.expected_moves(_points(cases), _own_cases(cases), metric, load())
-
-
-def _own_cases(cases: Sequence[tuple[Facts, Plan]]) -> RunCases | None:
-    if not cases[0][0].own_runs:
-        return None
-    from advisor.perf.encoding import own_cases  # start-up: only with own runs
-
-    return own_cases.of_cases(cases)
+    return predict.expected_moves(_points(cases), own_cases.of_cases(cases), metric, load())
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> arrays.Points:

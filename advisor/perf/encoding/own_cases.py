@@ -51,9 +51,11 @@ class RunCases(NamedTuple):
         return self.ran(context + len(self.busy))
 
 
-def of_cases(cases: Sequence[tuple[Facts, Plan]]) -> RunCases:
-    """The own runs of the facts, of which there are some, as each case sees them."""
+def of_cases(cases: Sequence[tuple[Facts, Plan]]) -> RunCases | None:
+    """The own runs of the facts as each case sees them; None where there are none."""
     runs = cases[0][0].own_runs
+    if not runs:
+        return None
     seen: dict[Hashable, int] = {}
     context = np.array([seen.setdefault(_context(*case), len(seen)) for case in cases])
     first = np.unique(context, return_index=True)[1]
