@@ -121,7 +121,7 @@ def test_all_cards_of_llama_server_hold_its_slots(gpus: int) -> None:
     """A row of several cards has the memory of all of them, whether it asks or was run."""
     asked = {"hardware": "rtx3090", "model": "qwen3.8-27b", "engine": "llama-server",
              "quant": "q4_k_m", "concurrency": 32, "ctx_tokens": 8192, "gpus": gpus}  # fmt: skip
-    point = sweep(check_request(asked), {"k": [2]}).loads[0].points[0]
+    point = sweep(check_request(asked | {"method": "mtp"}), {"k": [2]}).loads[0].points[0]
     row = {"spec_method": "mtp", "k": "2", "max_num_seqs": str(point.plan.max_num_seqs),
            "max_model_len": str(point.plan.max_model_len), "output_tokens": "512",
            "workload": "mixed", "engine_version": str(point.plan.engine_version),
@@ -198,7 +198,7 @@ def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     names = {"hardware": "hw", "ctx_tokens": "ctx"}
     options = {names.get(name, name): value for name, value in asked.items()}
     web = json.loads(bytes(api.recommend(check_fields(Question, options)).body))
-    agent = tools.recommend(check_fields(tools.RecommendArguments, options))
+    _, agent = tools.recommend(check_fields(Question, options))
     for told in (web, agent):
         assert told["decision"] == advice.decision
         assert of_json(told["estimate"], said) == pytest.approx(said, rel=AGREE)

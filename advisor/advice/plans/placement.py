@@ -46,12 +46,15 @@ def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
     if len(bases) < 2 or not priced:
         return tuple(Layout(base) for base in bases)
     layouts = price_layouts(facts, bases)
+    drafts = facts.request is not None and facts.request.method is not None
     met = max(layout.met for layout in layouts)
     top = max(layout.speed for layout in layouts if layout.met == met) * (1 - ALIKE)
 
     def rank(layout: Layout) -> tuple[float, ...]:
         idle = batches(layout.plan) > (facts.concurrency or 1)
-        return (-layout.met, -min(layout.speed, top), idle, layout.plan.tp * layout.plan.pp)
+        # who names a method asks for what it gives
+        lacks = drafts and split_mode(layout.plan) == TENSOR
+        return (lacks, -layout.met, -min(layout.speed, top), idle, layout.plan.tp * layout.plan.pp)
 
     return tuple(sorted(layouts, key=rank))
 
