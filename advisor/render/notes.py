@@ -115,17 +115,18 @@ def unknown_checkpoint(advice: Advice) -> str:
 
 def reach(advice: Advice) -> str:
     """Who reaches the launch as it is printed, and how to ask for a key where that is everyone."""
-    habits = traits(advice.plan.engine)
     if is_local(advice):
         return "reachable from this machine only"
-    key = f"set {habits.api_key_env}" if habits.api_key_env else "pass --api-key"
+    variable = traits(advice.plan.engine).api_key_env
+    key = f"set {variable}" if variable else "pass --api-key"
     return f"open to the network: {key}"
 
 
 def is_local(advice: Advice) -> bool:
     """Whether the launch answers its own machine alone."""
-    host = advice.plan.host
-    return host == LOOPBACK or (host is None and traits(advice.plan.engine).listens_locally)
+    return advice.plan.host == LOOPBACK or (
+        advice.plan.host is None and traits(advice.plan.engine).listens_locally
+    )
 
 
 def next_run_line(run: NextRun) -> str:

@@ -161,7 +161,7 @@ def plan(mixed: MixForm) -> JSONResponse:
 
 
 @router.get("/known/{kind}")
-def known(kind: Literal[KNOWN], match: str = "") -> JSONResponse:  # type: ignore[valid-type]
+def list_names(kind: Literal[KNOWN], match: str = "") -> JSONResponse:  # type: ignore[valid-type]
     """Ids and names of hardware, models, engines or quantisations; `match`: words of them."""
     return JSONResponse(known_names(kind, match))
 

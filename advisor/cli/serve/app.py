@@ -85,7 +85,7 @@ def create_app(hosts: Iterable[str] = ()) -> ASGIApp:
     app.add_exception_handler(AdvisorError, _refuse)
     app.add_exception_handler(answers.Busy, _put_off)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _missing)
+    app.add_exception_handler(HTTPException, _no_address)
     app.add_exception_handler(Exception, _defect)
     return Guard(app, (*LOOPBACK, *hosts), FILES)
 
@@ -111,10 +111,13 @@ async def _invalid(request: Request, error: Exception) -> Response:
     return _problem(request, str(field_error(errors, kind)))
 
 
-async def _missing(request: Request, error: Exception) -> Response:
+async def _no_address(request: Request, error: Exception) -> Response:
     """No such address, or not by this method; a form that cannot be read."""
     assert isinstance(error, HTTPException)
-    texts = {404: "there is nothing at this address", 405: "this address is asked another way"}
+    texts = {
+        404: "there is nothing at this address",
+        405: "this address has another method",
+    }
     return _problem(request, texts.get(error.status_code, error.detail), error.status_code)
 
 

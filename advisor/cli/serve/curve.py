@@ -34,8 +34,8 @@ class Box(NamedTuple):
 
     width: int
     height: int
-    left: int = 46
-    right: int = 64
+    left: int = 58
+    right: int = 72
     top: int = 16
     bottom: int = 40
 
@@ -52,7 +52,7 @@ class Box(NamedTuple):
         return round(self.top + inner * (1 - log(bounded / low) / log(high / low)), 1)
 
 
-WIDE, NARROW = Box(720, 320), Box(350, 270, left=46, right=44)
+WIDE, NARROW = Box(720, 320), Box(350, 270, left=58, right=62)
 
 
 def curve_view(found: Sweep, concurrency: int) -> dict[str, Any]:
@@ -124,12 +124,12 @@ def _range(found: Sweep, points_of: dict[Any, list[tuple[float, Point]]]) -> tup
 
 
 def _best_curve(found: Sweep, concurrency: int) -> tuple[str, int] | None:
-    """Method and k that are best at the load nearest to the one asked for."""
+    """Method and k that are run, else best, at the load nearest to the one asked for."""
     loads = [load for load in found.loads if load.best_k]
     if not loads:
         return None
     best = min(loads, key=lambda load: abs(log(_load(load) / concurrency)))
-    return str(best.best_method), int(best.best_k or 0)
+    return str(best.best_method), int(best.run_k or best.best_k or 0)
 
 
 def _line(
@@ -183,7 +183,7 @@ def _band(points: Sequence[tuple[float, Point]], at: Any) -> str:
 def _powers(low: float, high: float, box: Box) -> list[int]:
     """Powers of two between the ends; every second where there is little room."""
     found = [2**i for i in range(24) if low <= 2**i <= high]
-    return found[::2] if len(found) > 8 or box.width < 400 else found
+    return found[::2] if len(found) > (12 if box is WIDE else 8) else found
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -206,6 +206,7 @@ def _pair(row: Evidence, at: Any) -> dict[str, Any]:
     return {
         "x": x,
         "y": y,
+        "k": f"k {row.k}" if row.k is not None else "",
         "text": f"measured {row.speedup:.2f}× at {row.concurrency:g} requests{k}, source "
         f"{row.source}",
     }

@@ -55,7 +55,7 @@ class _Offer(NamedTuple):
         """The model of what it is asked."""
         return next(iter(get_type_hints(self.answer).values()))  # type: ignore[no-any-return]
 
-    def listed(self) -> Tool:
+    def tool(self) -> Tool:
         """The tool as a client is told of it."""
         schema = _plain(self.takes.model_json_schema())
         if issubclass(self.takes, Question) and self.answer is not tools.recommend:
@@ -82,8 +82,8 @@ class _Offer(NamedTuple):
         except (AdvisorError, answers.Busy) as error:
             return _refusal(own_words(str(error), NAMES))
         if not full:
-            data = _rounded(data)
-            text = text if self.answer is tools.launch else _capped(text)
+            data = _round(data)
+            text = text if self.answer is tools.launch else _cap(text)
         return CallToolResult(
             content=[TextContent(type="text", text=text.rstrip("\n"))], structured_content=data
         )
@@ -129,7 +129,7 @@ def _plain(schema: Any, within: str = "") -> Any:
     return {key: _plain(value, key) for key, value in schema.items()}
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     """With three significant digits, and lists no longer than can be read: a sentence says what is
     left out.
     """
@@ -138,17 +138,17 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         if "p_objective" in value and "basis" in value:  # a point of a sweep
             value = {key: value[key] for key in _POINT}
-        made = {key: _rounded(item) for key, item in value.items() if key not in _LONG}
+        made = {key: _round(item) for key, item in value.items() if key not in _LONG}
         for key, item in value.items():
             if isinstance(item, list | tuple) and len(item) > MOST_ROWS:
                 made[f"{key}_left_out"] = f"{len(item) - MOST_ROWS} more: ask in full, or for less"
         return made
     return (
-        [_rounded(item) for item in value[:MOST_ROWS]] if isinstance(value, list | tuple) else value
+        [_round(item) for item in value[:MOST_ROWS]] if isinstance(value, list | tuple) else value
     )
 
 
-def _capped(text: str) -> str:
+def _cap(text: str) -> str:
     """Whole lines up to what an agent should read, and a sentence on the rest."""
     lines, size = text.splitlines(), 0
     for count, line in enumerate(lines):
@@ -160,7 +160,7 @@ def _capped(text: str) -> str:
 
 
 async def _list(_context: Any, _params: Any) -> ListToolsResult:
-    return ListToolsResult(tools=[offer.listed() for offer in OFFERS.values()])
+    return ListToolsResult(tools=[offer.tool() for offer in OFFERS.values()])
 
 
 async def _call(_context: Any, params: Any) -> CallToolResult:

@@ -47,7 +47,7 @@ def problem(request: Request, text: str, status: int = 400) -> Response:
     return page(name, status, error=own_words(text, TITLES), wrong="")
 
 
-def carried(given: Mapping[str, str]) -> str:
+def question_query(given: Mapping[str, str]) -> str:
     """What of an address belongs to the question, as the links to the other tabs keep it."""
     names = [field.alias or name for name, field in Question.model_fields.items()]
     return urlencode({name: given[name] for name in names if given.get(name)})
@@ -67,7 +67,13 @@ def read_parameters(request: Request) -> tuple[dict[str, str], str]:
 
 def answer_fields(asked: Mapping[str, str], form: str, what_if: bool = True) -> dict[str, Any]:
     """What the answer's template shows; a question that cannot be answered has an error instead."""
-    shown = {"advice": None, "error": "", "wrong": "", "view": None, "carried": carried(asked)}
+    shown = {
+        "advice": None,
+        "error": "",
+        "wrong": "",
+        "view": None,
+        "carried": question_query(asked),
+    }
     if not any(asked.values()):
         return shown
     try:

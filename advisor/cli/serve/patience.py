@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from asyncio import TimerHandle, Transport
+from asyncio import TimerHandle
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -14,14 +15,13 @@ class Patient(H11Protocol):
 
     _limit: TimerHandle | None = None
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """A new visitor."""
-        super().connection_made(transport)
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
         self._wait()
 
-    def data_received(self, data: bytes) -> None:
+    def handle_events(self) -> None:
         """More of a request: the limit of a head runs on, that of a body starts anew."""
-        super().data_received(data)
+        super().handle_events()
         if self.cycle is not None and not self.cycle.response_complete:
             self._wait(self.cycle.more_body)
 
@@ -33,4 +33,7 @@ class Patient(H11Protocol):
     def _wait(self, for_more: bool = True) -> None:
         if self._limit is not None:
             self._limit.cancel()
-        self._limit = self.loop.call_later(SECONDS, self.transport.close) if for_more else None
+        self._limit = self.loop.call_later(SECONDS, self._end) if for_more else None
+
+    def _end(self) -> None:
+        self.transport.close()

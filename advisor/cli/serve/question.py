@@ -98,7 +98,7 @@ _ALSO = {  # names that people and agents give to fields
 }
 
 
-def as_written(name: str, value: Any) -> Any:
+def read_written(name: str, value: Any) -> Any:
     """A value of a form as the command line takes it: "16 users", "32k"."""
     if not isinstance(value, str):
         return value
@@ -123,7 +123,7 @@ class FormFields(BaseModel):
             _ALSO[key] if key not in names and _ALSO.get(key) in names - set(given) else key: value
             for key, value in given.items()
         }
-        written = {key: as_written(key, value) for key, value in named.items()}
+        written = {key: read_written(key, value) for key, value in named.items()}
         return {key: value for key, value in written.items() if value is not None and value != ""}
 
 

@@ -16,7 +16,7 @@ from advisor.advice.explore.mix import MOST_BYTES, MOST_CLASSES
 from advisor.cli.serve import answers
 from advisor.cli.serve.api import Variation, swept_for
 from advisor.cli.serve.controls import KNOWN, known_names
-from advisor.cli.serve.question import FormFields, Question, as_written, check_fields
+from advisor.cli.serve.question import FormFields, Question, check_fields, read_written
 from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.questions import (
     Doubt,
@@ -77,7 +77,7 @@ class Mix(FormFields):
     def text(self) -> str:
         """The mix as YAML, of which JSON is a part."""
         told = self.model_dump(include={"gpus", "model", "quant", "engine"}, exclude_none=True)
-        classes = [{k: as_written(k, v) for k, v in one.items()} for one in self.classes]
+        classes = [{k: read_written(k, v) for k, v in one.items()} for one in self.classes]
         return self.mix or json.dumps({"hardware": self.hw, **told, "classes": classes})
 
 
@@ -184,13 +184,13 @@ def list_names(asked: ListArguments) -> Told:
     return text, {"kind": asked.kind, "rows": rows}
 
 
-def _uploaded(name: str, text: str) -> list[uploads.Upload]:
+def _upload(name: str, text: str) -> list[uploads.Upload]:
     return [uploads.Upload(name, text.encode("utf-8", "replace"))]
 
 
 def results(asked: ResultsArguments) -> Told:
     """What a benchmark's output holds: its runs with their load, speeds and accepted drafts."""
-    runs = uploads.runs_in(_uploaded("off", asked.off))
+    runs = uploads.runs_in(_upload("off", asked.off))
     return runs_text(runs, WIDTH), runs_json(runs)
 
 
@@ -204,7 +204,7 @@ def ab(asked: AbArguments) -> Told:
     """The verdict on two benchmark runs, without and with speculation: gains with their noise,
     whether the runs compare, and what to try next.
     """
-    off, on = _uploaded("off", asked.off), _uploaded("on", asked.on)
+    off, on = _upload("off", asked.off), _upload("on", asked.on)
     report = uploads.verdict(off, on, (), _setting(asked))
     return ab_text(report, WIDTH), ab_json(report)
 
@@ -213,7 +213,7 @@ def calibrate(asked: CalibrateArguments) -> Told:
     """Keep the numbers of benchmark runs as your machine, so that answers with that `machine` count
     them most. The one tool that writes: a file of this user's configuration.
     """
-    off, on = _uploaded("off", asked.off), _uploaded("on", asked.on)
+    off, on = _upload("off", asked.off), _upload("on", asked.on)
     added = uploads.add_uploaded_runs(asked.machine, off, on, (), _setting(asked))
     count, name = len(added.machine.runs), added.machine.name
     then = f" {next_run_line(added.next)}." if added.next is not None else ""

@@ -67,7 +67,9 @@ def answer_view(advice: Advice, question: Question, form: str = "") -> dict[str,
             {"text": r.text, "sources": sources(r.sources)} for r in strongest(advice.reasons)
         ],
         "asks": asks(advice, question),
-        "findings": findings(advice.findings),
+        "findings": findings(
+            [f for f in advice.findings if not any(f.message in r.text for r in advice.reasons)]
+        ),
         "would_change": advice.would_change,
         "evidence": evidence(advice),
         "newest": advice.evidence_newest,

@@ -327,6 +327,11 @@ def test_13_by_keyboard_alone(visit: Visit) -> None:
 
 def test_14_the_figures_behind_the_curve(visit: Visit) -> None:
     page = visit.open(SPARK)
+    slider = page.get_by_label("Values at")  # by keyboard and by touch, not by mouse alone
+    before = page.locator(".read output").inner_text()
+    assert before.startswith("16 requests: on, k = 2; k = 1 ")
+    slider.press("ArrowRight")
+    assert page.locator(".read output").inner_text().startswith("24 requests: ")
     page.get_by_text("The figures").click()
     rows = page.locator("#figures tbody tr")
     assert rows.count() >= 14

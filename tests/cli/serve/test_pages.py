@@ -274,6 +274,26 @@ def test_the_card_says_whether_the_objective_is_met(
     assert page.get(f"/api/recommend?{query}").json()["objective"]["met"] == (word == "met")
 
 
+def test_a_fact_is_told_once(page: TestClient) -> None:
+    told = page.get("/api/recommend?hw=gb10&concurrency=16").json()
+    text = html.unescape(page.get("/?hw=gb10&concurrency=16").text)
+    assert any(f["message"] in r["text"] for f in told["findings"] for r in told["reasons"])
+    assert all(text.count(finding["message"]) == 1 for finding in told["findings"])
+
+
+def test_the_drawing_marks_the_k_to_run_and_names_its_axes(page: TestClient) -> None:
+    for query in ("hw=gb10&concurrency=16", "hw=h100&concurrency=8"):
+        k = page.get(f"/api/recommend?{query}").json()["plan"]["k"]
+        text = page.get(f"/part/curve?{query}").text
+        for drawing in re.findall(r"<svg.*?</svg>", text, re.S):
+            (bold,) = re.findall(r'<g class="line k\d best">.*?</g>', drawing, re.S)
+            assert re.findall(r"<text[^>]*>(.*?)</text>", bold) == [f"k = {k}"]
+            ticks = re.findall(r'text-anchor="middle">(\d+)</text>', drawing)
+            assert ticks == ["1", "2", "4", "8", "16", "32", "64", "128"]
+            assert drawing.count('class="axis"') == 2
+        assert re.search(r'<label for="f-read">.*?type="range"', text)
+
+
 def test_answers_that_fail_are_not_kept() -> None:
     kept, asked = AnswerCache(2), []
 

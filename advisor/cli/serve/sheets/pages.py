@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse
 
 from advisor.cli.serve.api import router as api_router
 from advisor.cli.serve.controls import FIRST, NEXT, TITLES, fields
-from advisor.cli.serve.pages import carried, page, read_parameters
+from advisor.cli.serve.pages import page, question_query, read_parameters
 from advisor.cli.serve.question import Question, check_fields, field_of, own_words
 from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.questions import (
@@ -63,7 +63,7 @@ class _Sheet(NamedTuple):
     def page(self, words: dict[str, str], shown: dict[str, Any]) -> HTMLResponse:
         """The whole sheet."""
         status = 400 if shown["error"] else 200
-        shown |= {"carried": carried(words), **self.controls(words)}
+        shown |= {"carried": question_query(words), **self.controls(words)}
         return page(f"{self.name}.html", status, tab=self.name, **shown)
 
 
@@ -177,7 +177,7 @@ def _sheet(told: dict[str, str], **shown: Any) -> HTMLResponse:
         tab="compare",
         told={name: told.get(name, "") for name in EXTRA},
         fields=fields(told, FIELDS, sheet=""),
-        carried=carried(told),
+        carried=question_query(told),
         **values,
     )
 

@@ -125,6 +125,7 @@ async function later(signal) {
     const figures = made.querySelector("#figures");
     if (figures) figures.open = opened;
     holder.replaceWith(...made.childNodes);
+    startReading();
   }
 }
 
@@ -181,10 +182,32 @@ async function copy(button) {
   setTimeout(() => { button.textContent = label; }, 1500);
 }
 
+// The values of the curve at a load, by touch and by keyboard: those of the table below it.
+function read(slider) {
+  const table = document.querySelector("#figures table");
+  const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+  const cells = [...table.tBodies[0].rows[slider.value].cells].map((cell) => cell.textContent);
+  const text = `${cells[0]} requests: ${cells[1]}; ${cells.slice(2).map((cell, i) => `${names[i + 2]} ${cell}`).join("; ")}`;
+  slider.setAttribute("aria-valuetext", text);
+  slider.parentElement.querySelector("output").textContent = text;
+}
+
+function startReading() {
+  const slider = document.getElementById("f-read");
+  if (!slider) return;
+  const load = document.getElementById("f-concurrency")?.value;
+  const rows = [...document.querySelectorAll("#figures tbody tr")];
+  slider.value = Math.max(0, rows.findIndex((row) => row.cells[0].textContent.replace(",", "") === load));
+  slider.parentElement.hidden = false;
+  slider.addEventListener("input", () => read(slider));
+  read(slider);
+}
+
 function refresh(root) {
   for (const button of root.querySelectorAll("[data-copy], [data-link]")) button.hidden = false;
 }
 refresh(document);
+startReading();
 
 // ---- forms that send a text or files: the result appears below, the text is kept in the address
 
