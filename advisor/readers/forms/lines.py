@@ -24,7 +24,7 @@ from advisor.readers.programs import (
     engine_start,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, hole, join, literal, replace_matches
+from advisor.readers.syntax.mapped import Mapped, hole, literal, replace_matches
 
 MAX_LINE, MAX_NAMES, MAX_VALUE = 20_000, 500, 2_000
 _REMARK = lazy_re(
@@ -53,6 +53,7 @@ _CONDITION = lazy_re(
 )
 _WORD = lazy_re(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
 _OPERATOR = lazy_re(r"\s(?:&&|&|\|\|?|;)\s")
+_QUOTE = lazy_re(r'\\"|""|"')
 _QUOTED = lazy_re(r"\"[^\"\n]*\"")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
 _LEAD = lazy_re(r"[@+!-]{1,3}(?=\w)")  # of a recipe of make and just
@@ -194,10 +195,9 @@ def unquote(word: Mapped) -> Mapped:
     text = word.text
     if len(text) >= 2 and text[0] == text[-1] == "'":
         return word.part(1, len(text) - 1)
-    parts: list[Mapped] = []
-    done = 0
-    for quote in re.finditer(r'\\"|""|"', text):
-        kept = len(quote.group()) == 2 and 0 < quote.start() < len(text) - 2
-        parts += [word.part(done, quote.start()), word.part(quote.end() - kept, quote.end())]
-        done = quote.end()
-    return join((*parts, word.part(done, len(word)))) if done else word
+
+    def kept(quote: re.Match[str], _: int) -> Mapped:
+        doubled = len(quote.group()) == 2 and 0 < quote.start() < len(text) - 2
+        return word.part(quote.end() - doubled, quote.end())
+
+    return replace_matches(word, _QUOTE, kept)

@@ -21,7 +21,7 @@ from advisor.readers.forms.settings_yaml import (
     read_workers,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
+from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, replace_matches
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
@@ -96,12 +96,7 @@ def _macros(node: Node | None, reading: Reading) -> dict[str, Mapped]:
 
 
 def _without_comments(text: Mapped) -> Mapped:
-    parts: list[Mapped] = []
-    done = 0
-    for found in _COMMENT_LINE.finditer(text.text):
-        parts.append(text.part(done, found.start()))
-        done = found.end()
-    return join((*parts, text.part(done, len(text)))) if done else text
+    return replace_matches(text, _COMMENT_LINE, lambda *_: EMPTY)
 
 
 def _misspelt(name: str, at: int, macros: dict[str, Mapped], reading: Reading) -> Mapped | None:
@@ -120,29 +115,20 @@ def expand_macros(
     """Return the text with its macros replaced, at most eight levels deep."""
     if "${" not in text.text or depth > 8 or len(text) > 100_000:
         return text
-    parts: list[Mapped] = []
-    done = 0
-    for found in _MACRO.finditer(text.text):
-        name, at = found.group(1), text.pos[found.start()]
+
+    def value_of(found: re.Match[str], at: int) -> Mapped:
+        name = found[1]
         value = macros.get(name)
         if value is None and reading is not None and "." not in name:
             value = _misspelt(name, at, macros, reading)
-        parts.append(text.part(done, found.start()))
-        parts.append(
-            hole(name, at)
-            if value is None
-            else value
-            if name in _GIVEN
-            else expand_macros(value, macros, depth + 1, reading)
-        )
-        done = found.end()
-    return join((*parts, text.part(done, len(text)))) if parts else EMPTY if not text.text else text
+        if value is None:
+            return hole(name, at)
+        return value if name in _GIVEN else expand_macros(value, macros, depth + 1, reading)
+
+    return replace_matches(text, _MACRO, value_of)
 
 
-_KINDS = (
-    (is_llama_swap, read_llama_swap),
-    (is_ray_serve, read_ray_serve),
-)
+_KINDS = ((is_llama_swap, read_llama_swap), (is_ray_serve, read_ray_serve))
 
 
 def read_mapping(document: Node, reading: Reading) -> None:

@@ -12,12 +12,11 @@ from advisor.readers.devices import ask_resources
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.form_types import text_items
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join, synthetic
-from advisor.readers.syntax.scope import closing_index
+from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join, replace_matches, synthetic
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
-_NAME = lazy_re(r"[A-Za-z_.-][\w.-]*")  # of a variable
+_NAME = lazy_re(r"(?<!\$)\$\(([A-Za-z_.-][\w.-]*)\)")  # of a variable
 
 
 def repository_name(name: Mapped) -> Mapped:
@@ -107,26 +106,12 @@ def mapping_words(node: Node, reading: Reading, fields: bool = False) -> list[Ma
 
 def _dependent(word: Mapped, env: Env) -> Mapped:
     """Kubernetes' own `$(NAME)`; `$$(` is an escape."""
-    text = word.text
-    if "$(" not in text:
-        return word
-    parts: list[Mapped] = []
-    done = 0
-    while (at := text.find("$(", done)) >= 0:
-        close = closing_index(text, at + 1)
-        item = env.get(text[at + 2 : close]) if close > 0 else None
-        name = _NAME.fullmatch(text[at + 2 : max(close, at + 2)])
-        if (at and text[at - 1] == "$") or name is None:
-            parts.append(word.part(done, at + 2))
-            done = at + 2
-            continue
-        if item is None or item.value is None:  # set by what the file does not show
-            parts += [word.part(done, at), hole(name.group(), word.pos[at])]
-            done = close + 1
-            continue
-        parts += [word.part(done, at), item.value]
-        done = close + 1
-    return join((*parts, word.part(done, len(word))))
+
+    def value_of(found: re.Match[str], at: int) -> Mapped:
+        item = env.get(found[1])  # else set by what the file does not show
+        return item.value if item is not None and item.value is not None else hole(found[1], at)
+
+    return replace_matches(word, _NAME, value_of)
 
 
 def is_own(document: Node) -> bool:

@@ -11,7 +11,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
+from advisor.readers.syntax.mapped import Mapped, literal, replace_matches, synthetic
 
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
 _PAIR = lazy_re(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
@@ -61,12 +61,9 @@ def _unquote(value: Mapped, escapes: bool = False) -> Mapped:
 
 
 def _unescape(value: Mapped) -> Mapped:
-    parts: list[Mapped] = []
-    done = 0
-    for found in _ESCAPED.finditer(value.text):
-        parts.append(value.part(done, found.start()))
-        done = found.start() + 1
-    return join((*parts, value.part(done, len(value)))) if parts else value
+    return replace_matches(
+        value, _ESCAPED, lambda found, _: value.part(found.end() - 1, found.end())
+    )
 
 
 def read_presets(reading: Reading) -> None:

@@ -18,6 +18,7 @@ from advisor.readers.syntax.mapped import (
     join,
     literal,
     placeholders_to_holes,
+    replace_matches,
     synthetic,
 )
 from advisor.readers.syntax.scope import Scope
@@ -101,24 +102,14 @@ def _words(value: Mapped, known: dict[str, Mapped]) -> list[Mapped]:
 
 
 def _specifiers(value: Mapped, known: dict[str, Mapped]) -> Mapped:
-    if "$" not in value.text and "%" not in value.text:
-        return value
-    parts: list[Mapped] = []
-    done = 0
-    for found in _VARIABLE.finditer(value.text):
-        at = value.pos[found.start()]
-        parts.append(value.part(done, found.start()))
-        name = found.group(1) or found.group(2)
+    def value_of(found: re.Match[str], at: int) -> Mapped | None:
         if found.group() in ("$$", "%%"):
-            parts.append(synthetic(found.group()[0], at))
-        elif name:
-            parts.append(known.get(name) or hole(name, at))
-        elif found.group(3) in "hHiInNpuUtTSCLEmbvog":
-            parts.append(hole("%" + found.group(3), at))
-        else:
-            parts.append(value.part(found.start(), found.end()))
-        done = found.end()
-    return join((*parts, value.part(done, len(value))))
+            return synthetic(found.group()[0], at)
+        if name := found[1] or found[2]:
+            return known.get(name) or hole(name, at)
+        return hole(f"%{found[3]}", at) if found[3] in "hHiInNpuUtTSCLEmbvog" else None
+
+    return replace_matches(value, _VARIABLE, value_of)
 
 
 def _entries(text: str) -> list[tuple[str, str, Mapped]]:

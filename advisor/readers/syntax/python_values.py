@@ -10,10 +10,12 @@ import json
 import re
 from collections.abc import Iterable
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.engine_command import Env
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.grown_lists import GrownLists
 from advisor.readers.syntax.mapped import (
+    EMPTY,
     HOLE_CLOSE,
     HOLE_OPEN,
     Mapped,
@@ -21,6 +23,7 @@ from advisor.readers.syntax.mapped import (
     hole,
     join,
     literal,
+    replace_matches,
     synthetic,
 )
 from advisor.readers.syntax.python_nodes import (
@@ -33,6 +36,7 @@ from advisor.readers.syntax.python_nodes import (
 
 # what they are given, as an argument is spelt
 _SAME = ("int", "float", "str", "json.dumps", "Path", "pathlib.Path")
+_PERCENT = lazy_re("%[dsi]")
 _FALLBACKS = ("getenv", "get", "environ.get")
 # characters that names which stand for each other may add up to, and the same for each step
 MAX_WORK = 4_000_000
@@ -216,16 +220,9 @@ class PythonValues:
         """`"...%d..." % value`."""
         pattern = self.text(node.left, depth + 1)
         right = self.follow(node.right)
-        values = [
-            self.text(item, depth + 1)
-            for item in (right.elts if isinstance(right, ast.Tuple) else [right])
-        ]
-        parts: list[Mapped] = []
-        done = 0
-        for found in re.finditer(r"%[dsi]", pattern.text):
-            parts += [pattern.part(done, found.start()), *values[:1]]
-            values, done = values[1:], found.end()
-        return join((*parts, pattern.part(done, len(pattern))))
+        items = right.elts if isinstance(right, ast.Tuple) else [right]
+        values = iter([self.text(item, depth + 1) for item in items])
+        return replace_matches(pattern, _PERCENT, lambda *_: next(values, EMPTY))
 
     def _constant(self, node: ast.Constant, at: int) -> Mapped:
         value = node.value
