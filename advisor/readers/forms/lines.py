@@ -196,8 +196,8 @@ def unquote(word: Mapped) -> Mapped:
     if len(text) >= 2 and text[0] == text[-1] == "'":
         return word.part(1, len(text) - 1)
 
-    def kept(quote: re.Match[str], _: int) -> Mapped:
+    def text_of(quote: re.Match[str], _: int) -> Mapped:
         doubled = len(quote.group()) == 2 and 0 < quote.start() < len(text) - 2
         return word.part(quote.end() - doubled, quote.end())
 
-    return replace_matches(word, _QUOTE, kept)
+    return replace_matches(word, _QUOTE, text_of)
