@@ -443,11 +443,11 @@ def test_an_unknown_method_is_refused() -> None:
 
 
 def releases(engine: str, since: str) -> list[str]:
-    """The first release that loads a drafter, one in the middle and the newest."""
+    """The first release that loads a drafter, and the newest."""
     found = [
         v for v in engines.get(engine).versions if (release(v) or ()) >= (release(since) or ())
     ]
-    return list(dict.fromkeys((found[0], found[len(found) // 2], found[-1])))
+    return list(dict.fromkeys((found[0], found[-1])))
 
 
 CASES = [

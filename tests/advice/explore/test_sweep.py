@@ -57,7 +57,7 @@ def _answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(what_if, "would_change", lambda *_: ())
 
 
-@pytest.mark.parametrize("asked", questions(24), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}")
+@pytest.mark.parametrize("asked", questions(12), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}")
 def test_each_load_is_what_recommend_answers_there(asked: Request) -> None:
     """Decision, k, gain, P(gain), speeds and basis of every k that recommend shows, to the
     digit.
