@@ -58,7 +58,14 @@ def machine(name: str, gpus: int, link: str | None) -> int:
     return min(BOARDS.get(name, gpus), gpus)
 
 
-@pytest.mark.parametrize("name", NAMES)
+# single cards differ in little
+QUICK = [*BOARDS, *[name for name in NAMES if name not in BOARDS][::4]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*QUICK, *(pytest.param(one, marks=pytest.mark.slow) for one in NAMES if one not in QUICK)],
+)
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_the_ranks_are_those_of_the_machines(name: str, engine: str) -> None:
     checked = 0
