@@ -41,7 +41,6 @@ from advisor.domain.nouns import (
     Interval,
     LaunchText,
     Plan,
-    Reason,
     Request,
 )
 from advisor.domain.patterns import Later
@@ -143,14 +142,9 @@ def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideA
     facts, count, beside = question.facts, len(question.plans), rivals.plans(question)
     asked = ask_beside(facts, question.plans)
     estimates, answers = estimate_beside(question, asked, beside)
-    plans = [plan for plan, _ in beside]
     candidates = judge_plans(question, estimates[:count])
-
-    def explain(best: Candidate) -> Reason | None:
-        others = rivals.compare(facts, candidates, plans, estimates[count:])
-        return rivals.explain(facts, others, best)
-
-    return candidates, answers._replace(beside=explain)
+    priced = [(plan, one) for (plan, _), one in zip(beside, estimates[count:], strict=True)]
+    return candidates, answers._replace(beside=partial(rivals.explain, facts, candidates, priced))
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:

@@ -73,16 +73,16 @@ def plans(question: PlanQuestion) -> list[tuple[Plan, MemoryBill]]:
 
 
 def compare(
-    facts: Facts, own: Sequence[Candidate], beside: Sequence[Plan], estimates: Sequence[Estimate]
+    facts: Facts, own: Sequence[Candidate], others: Sequence[tuple[Plan, Estimate]]
 ) -> tuple[Rival, ...]:
     """The best allowed plan of each other method beside the head's candidates."""
     heads = [c for c in own if c.estimate is not None and decide.is_allowed(c)]
-    if not heads or not beside:
+    if not heads or not others:
         return ()
     head = max(heads, key=lambda c: _price(facts, c.estimate))
     found = []
-    for method in dict.fromkeys(plan.method for plan in beside):
-        priced = [(p, e) for p, e in zip(beside, estimates, strict=True) if p.method == method]
+    for method in dict.fromkeys(plan.method for plan, _ in others):
+        priced = [one for one in others if one[0].method == method]
         priced.sort(key=lambda one: -_price(facts, one[1]))
         judged = (weigh(facts, plan, estimate) for plan, estimate in priced)
         best = next((c for c in judged if decide.is_allowed(c)), None)
@@ -159,8 +159,14 @@ def _owner(source: str) -> str:
     return account[1] if account else source
 
 
-def explain(facts: Facts, rivals: Sequence[Rival], best: Candidate) -> Reason | None:
+def explain(
+    facts: Facts,
+    own: Sequence[Candidate],
+    others: Sequence[tuple[Plan, Estimate]],
+    best: Candidate,
+) -> Reason | None:
     """What else is published for the model, at which price, and how to measure it."""
+    rivals = compare(facts, own, others)
     if not rivals:
         return None
     here = _price(facts, best.estimate)

@@ -114,20 +114,14 @@ def union(experts: Floats, topk: Floats, tokens: Tokens, skew: float = 0.0) -> F
     return np.asarray(experts * (1 - left / len(weights)))
 
 
-def effective_tokens(batch: Requests, per_request: Tokens, rho: Floats | float) -> Tokens:
-    """Independent tokens that a step's tokens are worth for routing: neighbours in one text share
-    experts (rho). `rho`: correlation of the routing of neighbouring tokens, 0 to 1.
-    """
-    return np.asarray(batch * (1 + (1 - rho) * (per_request - 1)))
-
-
 def reached_experts(p: P.Points, c: Constants, batch: Requests, per_request: Tokens) -> Floats:
     """Distinct experts of one layer that a step reads: popular ones more often (skew), and
     neighbours in one text share theirs (rho). Neighbours in random prompts share nothing: four
     published or own sources with such prompts agree.
     """
     rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
-    return union(p.experts, p.topk, effective_tokens(batch, per_request, rho), c.skew)
+    independent = batch * (1 + (1 - rho) * (per_request - 1))
+    return union(p.experts, p.topk, independent, c.skew)
 
 
 def least_bytes(p: P.Points, batch: Requests) -> Floats:
