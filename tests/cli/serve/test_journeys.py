@@ -436,7 +436,8 @@ def test_21_several_workloads(visit: Visit) -> None:
 def test_22_choices_side_by_side(visit: Visit) -> None:
     page = visit.open("/")
     page.get_by_role("link", name="Compare", exact=True).click()
-    page.get_by_label("Choices").fill("gb10, h100")
+    page.get_by_label("This", exact=True).fill("dgx spark")
+    page.get_by_label("with this", exact=True).fill("2x 3090")
     page.get_by_role("button", name="Compare").click()
     page.locator("#sides-h").wait_for()
     assert page.locator("#result tbody tr").count() >= 10
@@ -445,11 +446,14 @@ def test_22_choices_side_by_side(visit: Visit) -> None:
     page.reload()
     assert page.locator("#result").inner_text() == said
     page.get_by_label("Hardware", exact=True).fill("gb10")
-    page.get_by_label("Or: why not this?").fill("k=4")
-    page.get_by_role("button", name="Why not").click()
+    page.get_by_role("button", name="Compare").click()
+    page.locator("#sides-h").wait_for()
+    page.get_by_label("Why not this?").fill("k=4")
+    page.keyboard.press("Enter")
     page.locator("#doubt-h").wait_for()
     visit.check("22-why-not")
-    page.get_by_label("Choices").fill("gb10")
+    page.get_by_label("This", exact=True).fill("gb10")
+    page.get_by_label("with this", exact=True).fill("vllm")
     page.get_by_role("button", name="Compare").click()
     page.get_by_role("alert").wait_for()
     visit.check("22-refused")

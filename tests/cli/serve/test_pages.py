@@ -377,6 +377,21 @@ def test_choices_side_by_side_are_the_command_lines(page: TestClient) -> None:
     assert "users within" in text and "cost per 1M tokens" in text
 
 
+def test_a_form_of_choices_takes_names_with_spaces_limits_and_a_price(page: TestClient) -> None:
+    form = "first=dgx+spark&second=2x+3090&third=&max_tpot_ms=50&price=2.10"
+    text = page.get(f"/compare?{form}").text
+    ran = run("compare", "dgx spark", "2x 3090", "--users-within", "tpot=50ms",
+              "--price", "2.10/h", "--max-tpot-ms", "50", "--format", "json")  # fmt: skip
+    for line in json.loads(ran.out)["differences"]:
+        assert f"<li>{line}</li>" in html.unescape(text)
+    assert "users within" in text and "cost per 1M tokens" in text
+    assert len(re.findall(r'<rect class="with(?:out)?" width="[\d.]+"', text)) == 4
+    assert re.findall(r'id="f-(?:first|second)"[^>]*? value="([^"]*)"', text) == [
+        "dgx spark",
+        "2x 3090",
+    ]
+
+
 def test_why_not_is_the_command_lines(page: TestClient) -> None:
     text = html.unescape(page.get("/why-not?what=k%3D4&hw=gb10&names=").text)
     made = page.get("/api/why-not?what=k%3D4&hw=gb10").json()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
@@ -159,6 +160,8 @@ _UNSAID = "not stated"
 
 FIELDS = (*FIRST, *NEXT, "workload")
 
+CHOICES = ("first", "second", "third")  # of the form; an address may have them as names
+
 EXTRA = ("names", "users_within", "price", "watts", "what")
 
 
@@ -171,11 +174,14 @@ def _of(kind: type[Question], told: dict[str, str]) -> dict[str, str]:
 
 def _sheet(told: dict[str, str], **shown: Any) -> HTMLResponse:
     values = {"sides": None, "doubt": None, "error": "", **shown}
+    names = [*(name.strip() for name in told.get("names", "").split(",")), "", "", ""]
+    told = {**told, **dict(zip(CHOICES, names, strict=False))}
     return page(
         "compare.html",
         400 if values["error"] else 200,
         tab="compare",
-        told={name: told.get(name, "") for name in EXTRA},
+        told={name: told.get(name, "") for name in (*EXTRA, *CHOICES)},
+        hidden=parse_qsl(question_query(told)),
         fields=fields(told, FIELDS, sheet=""),
         carried=question_query(told),
         **values,
@@ -186,6 +192,12 @@ def _sheet(told: dict[str, str], **shown: Any) -> HTMLResponse:
 def sides(request: Request) -> HTMLResponse:
     """The empty sheet, or the choices of the address side by side."""
     told = read_parameters(request)[0]
+    chosen = [told.pop(name, "").strip() for name in CHOICES]
+    if any(chosen):
+        told["names"] = ", ".join(filter(None, chosen))
+    limits = [f"{x}={told[f'max_{x}_ms']}ms" for x in ("tpot", "ttft") if told.get(f"max_{x}_ms")]
+    if limits and "users_within" not in told:
+        told["users_within"] = ",".join(limits)
     if not told.get("names", "").strip():
         return _sheet(told)
     try:

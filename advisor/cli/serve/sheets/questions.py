@@ -8,7 +8,6 @@ see its form: no file is opened.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field
@@ -31,7 +30,7 @@ from advisor.lint.fixes import redacted_diff
 from advisor.lint.report import Report, no_launch_message
 from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
-from advisor.render.explore.compare import comparison_rows
+from advisor.render.explore.compare import comparison_rows, speeds
 from advisor.render.explore.plan import server_words, ttft_words
 from advisor.render.explore.plan_folder import FORMS, folder
 from advisor.render.layout import number
@@ -213,11 +212,19 @@ def _class(seen: ClassResult) -> dict[str, str]:
 
 
 def _names(value: Any) -> Any:
-    """`gb10, h100` in one text, or several texts."""
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list | tuple) or not all(isinstance(one, str) for one in texts):
+    """`dgx spark, 2x 3090` or `gb10 h100` in one text, or several texts."""
+    if isinstance(value, str):
+        value = value[:2000].split("," if "," in value else None)
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
         return value
-    return [name for one in texts for name in re.split(r"[,\s]+", one[:2000]) if name]
+    names = [name for one in value for name in one.split(",")]
+    return [name.strip() for name in names if name.strip()]
+
+
+def _hourly(value: Any) -> Any:
+    """A bare number is a price an hour."""
+    text = value.strip() if isinstance(value, str) else value
+    return f"{text}/h" if text and "/" not in str(text) else text
 
 
 class Sides(Question):
@@ -235,7 +242,7 @@ class Sides(Question):
     users_within: Annotated[str, Field(max_length=200)] | None = Field(
         None, description="The most requests at once within tpot=50ms,ttft=2s"
     )
-    price: Annotated[str, Field(max_length=40)] | None = Field(
+    price: Annotated[str | None, Field(max_length=40), BeforeValidator(_hourly)] = Field(
         None, description="Price of the whole machine, 2.10/h: cost per million tokens"
     )
     watts: float | None = Field(
@@ -278,4 +285,10 @@ def explain_why_not(asked: Doubt) -> WhyNot:
 def sides_view(found: Comparison, rate: Rate) -> dict[str, Any]:
     """What the sheet shows of choices: a table, and what makes the difference."""
     head, *rows = comparison_rows(found, rate)
-    return {"names": head[1:], "rows": rows, "differences": found.differences}
+    most = max((speed for arm in found.arms for speed in speeds(arm)), default=1.0)
+    bars = [
+        (name, how, number(speed), round(100 * speed / most, 1))
+        for name, arm in zip(head[1:], found.arms, strict=True)
+        for how, speed in zip(("without", "with"), speeds(arm), strict=False)
+    ]
+    return {"names": head[1:], "rows": rows, "differences": found.differences, "bars": bars}
