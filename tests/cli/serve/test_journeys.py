@@ -256,6 +256,26 @@ def test_09_check_a_configuration(visit: Visit) -> None:
     visit.check("09-checked")
 
 
+def test_09_a_file_is_chosen_or_dropped(visit: Visit) -> None:
+    page = visit.open("/check")
+    file = {"name": "start.sh", "mimeType": "text/plain", "buffer": BAD.encode()}
+    page.get_by_label("choose one").set_input_files(file)
+    page.locator("#result .finding").first.wait_for()
+    assert page.locator("#f-text").input_value() == BAD
+    assert page.locator("#f-name").input_value() == "start.sh"
+    page.evaluate(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(["llama-server -hf x/y --draft-max 8"], "other.sh"));
+            const drop = new DragEvent("drop", {dataTransfer: data, cancelable: true});
+            document.getElementById("f-text").dispatchEvent(drop);
+        }"""
+    )
+    page.locator("#text-h + .source", has_text="draft-max").wait_for()
+    assert page.locator("#f-name").input_value() == "other.sh"
+    visit.check("09-file")
+
+
 def test_10_a_secret_stays_out_of_the_address(visit: Visit) -> None:
     page = visit.open("/check")
     text = "HF_TOKEN=hf_abcdefghijklmnop123 llama-server -hf x/y --draft-max 8"

@@ -245,6 +245,25 @@ function keep() {
   history.replaceState(null, "", text.length < 60000 ? `#${text}` : location.pathname + location.search);
 }
 
+// A file for the sheet of a text: dropped on it, or chosen. It is read here and sent as text.
+const area = sender?.querySelector("textarea");
+const chooser = document.getElementById("f-file");
+async function take(file) {
+  if (!file) return;
+  area.value = await file.text();
+  if (sender.elements.name) sender.elements.name.value = file.name;
+  send(false);
+}
+if (area && chooser) {
+  chooser.parentElement.hidden = false;
+  chooser.addEventListener("change", () => take(chooser.files[0]));
+  area.addEventListener("drop", (event) => {
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    take(event.dataTransfer.files[0]);
+  });
+}
+
 if (sender && result) {
   sender.addEventListener("submit", (event) => { event.preventDefault(); send(false); });
   const params = new URLSearchParams(location.hash.slice(1));
