@@ -118,8 +118,7 @@ def reach(advice: Advice) -> str:
     if is_local(advice):
         return "reachable from this machine only"
     variable = traits(advice.plan.engine).api_key_env
-    key = f"set {variable}" if variable else "pass --api-key"
-    return f"open to the network: {key}"
+    return f"open to the network: {f'set {variable}' if variable else 'pass --api-key'}"
 
 
 def is_local(advice: Advice) -> bool:

@@ -167,10 +167,10 @@ class Question(FormFields):
     )
     goal: Goal = Field("balanced", description="What counts")
     max_ttft_ms: float | None = limit_field(
-        "max_ttft_ms", "Objective: the longest time to the first token"
+        "max_ttft_ms", "Objective: the longest time to the first token, in ms"
     )
     max_tpot_ms: float | None = limit_field(
-        "max_tpot_ms", "Objective: the longest time per output token"
+        "max_tpot_ms", "Objective: the longest time per output token, in ms"
     )
     machine: Annotated[str, Field(max_length=40)] | None = Field(
         None, description="Your machine, from `advisor calibrate`"
