@@ -9,7 +9,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, EnvItem, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
+from advisor.readers.syntax.mapped import Mapped, joined_lines, literal, synthetic
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 
@@ -30,7 +30,7 @@ def read_dockerfile(reading: Reading) -> None:
     reading.form = "dockerfile"
     ran = ContainerRun(Surroundings(kind="dockerfile"))
     at = -1
-    for line in _lines(reading.source.text):
+    for line in joined_lines(reading.source.text, ("#",), True):
         found = _LINE.match(line.text)
         if not found or not reading.step():
             continue
@@ -113,22 +113,3 @@ def _locate(items: list[str], value: Mapped) -> list[Mapped]:
         )
         done = found + len(item) + 2 if found >= 0 else done
     return words
-
-
-def _lines(text: str) -> list[Mapped]:
-    lines: list[Mapped] = []
-    parts: list[Mapped] = []
-    at = 0
-    for raw in text.splitlines(keepends=True):
-        body = raw.rstrip("\r\n")
-        start, at = at, at + len(raw)
-        if body.lstrip().startswith("#"):
-            continue
-        more = body.rstrip().endswith("\\")
-        parts.append(literal(body.rstrip()[:-1] if more else body, start))
-        if more:
-            parts.append(synthetic(" "))
-        else:
-            lines.append(join(parts))
-            parts = []
-    return [*lines, join(parts)] if parts else lines

@@ -15,7 +15,7 @@ from advisor.readers.syntax.cut_off import options_behind
 from advisor.readers.syntax.mapped import (
     Mapped,
     hole,
-    join,
+    joined_lines,
     literal,
     placeholders_to_holes,
     replace_matches,
@@ -115,33 +115,12 @@ def _specifiers(value: Mapped, known: dict[str, Mapped]) -> Mapped:
 def _entries(text: str) -> list[tuple[str, str, Mapped]]:
     """(section, key, value), continued lines joined by a space, comments dropped."""
     result: list[tuple[str, str, Mapped]] = []
-    section, at = "", 0
-    key: str | None = None
-    parts: list[Mapped] = []
-    for line in text.splitlines(keepends=True):
-        body = line.rstrip("\r\n")
-        start, at = at, at + len(line)
-        if body.lstrip().startswith(("#", ";")):
-            continue
-        if key is None:
-            if found := _SECTION.match(body):
-                section = found.group(1)
-                continue
-            found = _KEY.match(body)
-            if not found:
-                continue
-            key, offset = found.group(1), found.end()
-        else:
-            offset = 0
-        more = body.endswith("\\")
-        parts.append(literal(body[offset : len(body) - 1 if more else len(body)], start + offset))
-        if more:
-            parts.append(synthetic(" "))
-        else:
-            result.append((section, key, join(parts)))
-            key, parts = None, []
-    if key is not None:
-        result.append((section, key, join(parts)))
+    section = ""
+    for line in joined_lines(text, ("#", ";"), False):
+        if found := _SECTION.match(line.text):
+            section = found[1]
+        elif found := _KEY.match(line.text):
+            result.append((section, found[1], line.part(found.end(), len(line))))
     return result
 
 

@@ -128,6 +128,27 @@ def join(parts: Iterable[Mapped]) -> Mapped:
     return Mapped(text, pos)
 
 
+def joined_lines(text: str, remarks: tuple[str, ...], blanks: bool) -> list[Mapped]:
+    """The lines without comments; one that ends in a backslash, with `blanks` also before blanks,
+    goes on in the next.
+    """
+    lines: list[Mapped] = []
+    parts: list[Mapped] = []
+    at = 0
+    for raw in text.splitlines(keepends=True):
+        body = raw.rstrip("\r\n")
+        start, at = at, at + len(raw)
+        if body.lstrip().startswith(remarks):
+            continue
+        bare = body.rstrip() if blanks else body
+        if bare.endswith("\\"):
+            parts += (literal(bare[:-1], start), synthetic(" "))
+        else:
+            lines.append(join((*parts, literal(body, start))))
+            parts = []
+    return [*lines, join(parts)] if parts else lines
+
+
 # `{your model directory}`, which is neither a group of commands nor a list of alternatives
 _NAMED = r"(?<![$\w{])\{([A-Za-z][\w-]*,?(?: [\w-]+,?){1,6})\}(?!\})"
 _FOREIGN = lazy_re(f"{ANGLE}|{BRACES}|{_NAMED}|{DOTTED}")
