@@ -11,7 +11,7 @@ from advisor.lint.report import Given
 from advisor.lint.validate import understand
 from advisor.rules.checking import check
 
-SYNTAX = "SD101 SD102 SD104 SD107 SD108 SD109 SD110 SD111 SD114 SD115 SD119 SD127 SD130 SD131 SD132"
+SYNTAX = [f"SD1{code:02}" for code in (1, 2, 4, 7, 8, 9, 10, 11, 14, 15, 19, 27, 30, 31, 32)]
 
 
 def refusals(engine: str, argv: Sequence[str], version: str) -> list[str]:
@@ -19,8 +19,7 @@ def refusals(engine: str, argv: Sequence[str], version: str) -> list[str]:
     launch = engines.get(engine).read([Token(word) for word in argv], version_text=version)
     judged = understand(launch, Given())
     case = Case(facts=judged.facts, plan=judged.plan, estimate=None, launch=launch)
-    findings, _ = check(case, select=SYNTAX.split())
     return [
         *(f"{flag.value} is no option" for flag in launch.strays),
-        *(finding.message for finding in findings if finding.severity == "error"),
+        *(one.message for one in check(case, select=SYNTAX)[0] if one.severity == "error"),
     ]

@@ -18,8 +18,7 @@ from advisor.knowledge import store as knowledge
 from advisor.lint.report import CheckedLaunch, Report
 from advisor.lint.validate import validate
 
-TESTS = Path(__file__).parents[1]
-CORPORA = (TESTS / "corpus", TESTS / "corpus2")
+CORPORA = tuple(Path(__file__).parents[1] / name for name in ("corpus", "corpus2"))
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
@@ -37,12 +36,14 @@ def judge(path: Path) -> Report:
 
 def is_as_indexed(one: CheckedLaunch, row: dict[str, str]) -> bool:
     """Whether a launch has the engine, method, k and model of a row, as far as it states them."""
-    pairs = (
-        (engines.canonical(row["engine"]), one.launch.engine),
-        (row["method"], one.plan.method),
-        (row["k"], str(one.plan.k)),
+    return is_model(one, row) and all(
+        not wanted or wanted == value
+        for wanted, value in (
+            (engines.canonical(row["engine"]), one.launch.engine),
+            (row["method"], one.plan.method),
+            (row["k"], str(one.plan.k)),
+        )
     )
-    return all(not wanted or wanted == value for wanted, value in pairs) and is_model(one, row)
 
 
 def is_model(one: CheckedLaunch, row: dict[str, str]) -> bool:
@@ -52,21 +53,24 @@ def is_model(one: CheckedLaunch, row: dict[str, str]) -> bool:
         return known.id == one.facts.model.id
     names = [flag.value for flag in one.launch.flags if flag.name in ("--hf-file", "--model")]
     text = re.sub(r"[^a-z0-9]", "", " ".join(filter(None, [one.launch.model, *names])).lower())
-    words = re.findall(r"[a-z]+[\d.]*|\d+b", row["model"].lower().replace(".", ""))
-    return all(word in text for word in words[:2])
+    words = re.findall(r"[a-z]+[\d.]*|\d+b", row["model"].lower().replace(".", ""))[:2]
+    return all(word in text for word in words)
 
 
 def good_findings(folder: Path, severity: str) -> list[list[Finding]]:
     """What each known-good file gets of a severity."""
-    good = [row for at, row in ROWS if at == folder and row["class"] == "known-good"]
-    reports = [judge(folder / row["file"]) for row in good]
-    return [[one for one in report.findings if one.severity == severity] for report in reports]
+    return [
+        [one for one in judge(folder / row["file"]).findings if one.severity == severity]
+        for at, row in ROWS
+        if at == folder and row["class"] == "known-good"
+    ]
 
 
 @each_folder
 def test_the_corpus_is_complete(folder: Path) -> None:
-    files = {row["file"] for at, row in ROWS if at == folder}
-    assert files == {path.name for path in folder.glob("case-*")}
+    assert {row["file"] for at, row in ROWS if at == folder} == {
+        path.name for path in folder.glob("case-*")
+    }
     assert len({row["case"] for _, row in ROWS}) == len(ROWS) == 98
 
 
@@ -78,8 +82,9 @@ def test_engine_model_method_and_k_are_read(folder: Path, row: dict[str, str]) -
 @pytest.mark.parametrize(("folder", "most"), [(CORPORA[0], 0.2), (CORPORA[1], 0.0)])
 def test_visible_problems_are_found_by_the_matching_rule(folder: Path, most: float) -> None:
     codes = {row["class"]: row["codes"].split() for row in read_rows(folder / "classes.csv")}
-    rows = [row for at, row in ROWS if at == folder]
-    visible = [row for row in rows if row.get("visible", row["problem"]) == "yes"]
+    visible = [
+        row for at, row in ROWS if at == folder and row.get("visible", row["problem"]) == "yes"
+    ]
     missed = [
         row["case"]
         for row in visible
@@ -105,5 +110,4 @@ def test_every_literal_flag_stands_where_it_says() -> None:
                 assert place(flag.span.start) == (flag.line, flag.column)
             switch = flag.value in (None, "true", "false")
             if flag.value_span is not None and not switch and " " not in str(flag.value):
-                written = text[flag.value_span.start : flag.value_span.end]
-                assert written == flag.value, (row["case"], flag)
+                assert text[flag.value_span.start : flag.value_span.end] == flag.value, flag
