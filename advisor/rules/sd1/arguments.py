@@ -10,7 +10,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import certain, flag, flags, has_switch, model_text, unread
-from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix
+from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix, set_fix
 from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.releases import is_newest, possible, release
 from advisor.rules.kit.values import spelling
@@ -278,3 +278,26 @@ def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
 
 
 FILES = ("--model", "--hf-file", "--spec-draft-model")
+_PART = lazy_re(r"(.*-)(\d{5})(-of-\d{5}\.gguf)")
+
+
+@rule("SD139", "error", "gguf")
+def split_part(case: Case) -> Iterator[Hit]:
+    """A later part of a split GGUF given as the model.
+
+    Why: another part than the first stops llama.cpp with an illegal split file index.
+    Bad: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00002-of-00002.gguf -ngl 99
+    Good: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00001-of-00002.gguf -ngl 99
+    Sources: ggml-org/llama.cpp#6187; lemonade-sdk/lemonade#499
+    """
+    for name in FILES:
+        given = certain(case, name)
+        part = _PART.fullmatch(given.value or "") if given is not None else None
+        if given is not None and part is not None and part[2] != "00001":
+            first = f"{part[1]}00001{part[3]}"
+            yield Hit(
+                f"{given.raw} names part {int(part[2])} of a split GGUF, which is opened by its "
+                "first",
+                flag=given,
+                fix=set_fix(case, given, first, f"Write {first.rsplit('/', 1)[-1]}."),
+            )

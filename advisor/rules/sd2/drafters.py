@@ -77,6 +77,29 @@ def lookup_fix(case: Case, place: Flag, given: bool, most: object) -> Fix:
     return (json_fix if given else json_add_fix)(case, place, key, str(SAFE_MIN), what)
 
 
+FAILED_K = 18  # with 16,384 tokens a step
+
+
+@rule("SD260", "warning", "vllm")
+@when(methods="dflash")
+def dflash_block_budget(case: Case) -> Iterator[Hit]:
+    """DFlash with a block so long that it does not fit the token budget.
+
+    Why: from k 18 on the server failed to start with 16,384 tokens a step; 8 was the best.
+    Bad: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384 --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":20}'
+    Good: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384 --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":8}'
+    Sources: AI-Guru/ai_services int4-dflash
+    """
+    if case.plan.k >= FAILED_K:
+        yield Hit(
+            f"DFlash with k={case.plan.k}: blocks of 18 and more failed to start, 8 was the best",
+            flag=k_flag(case),
+            fix="Use 8, or raise --max-num-batched-tokens and measure.",
+        )
+
+
 ROW = table("compatibility")["dflash_temperature"]
 
 

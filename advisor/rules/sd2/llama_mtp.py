@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule, when
 from advisor.rules.kit.case import (
+    certain,
     flag,
     has_switch,
     integer,
@@ -163,6 +164,53 @@ def total_ctx(case: Case) -> int | None:
         return None if place.unresolved else integer(place.value)
     per_slot, slots = case.plan.max_model_len, case.plan.max_num_seqs
     return per_slot * slots if case.launch.emitted and per_slot and slots else None
+
+
+@rule("SD212", "warning", "llama-server")
+@when(options="--spec-type")
+def llama_n_max_zero(case: Case) -> Iterator[Hit]:
+    """A speculative type together with zero draft tokens.
+
+    Why: nothing is drafted, but the draft context and its memory are still built.
+    Bad: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 0
+    Good: llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf
+    Sources: noonghunna/club-3090 compose notes
+    """
+    place, kind = certain(case, "--spec-draft-n-max"), flag(case, "--spec-type")
+    if kind is None or (kind.value or "none") == "none" or place is None:
+        return
+    least, high = flag(case, "--spec-draft-n-min"), integer(place.value)
+    low = integer(least.value) if least is not None else None
+    if least and low is not None and high is not None and 0 < high < low:
+        yield Hit(
+            f"no draft of at most {high} tokens reaches the {low} of {least.raw}: none is used",
+            flag=least,
+            fix=f"Keep {least.raw} below {place.raw}.",
+        )
+    elif high == 0:
+        yield Hit(
+            f"--spec-type {kind.value} with 0 draft tokens drafts nothing but still takes the "
+            f"draft context's memory",
+            flag=place,
+            fix="Remove the speculative flags, or draft 2 tokens.",
+        )
+
+
+@rule("SD264", "warning", "llama-server", defect="llama-sampler-assert")
+@when(methods="mtp")
+def llama_sampler_assert(case: Case) -> Iterator[Hit]:
+    """MTP with llama.cpp b10217 as some distributions package it.
+
+    Why: builds with assertions abort ("found") past about 30,000 tokens; a release build does not.
+    Bad (version=b10217): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    Good (version=b10236): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    """
+    if affects("llama-sampler-assert", case):
+        yield Hit(
+            "MTP on b10217 built with assertions aborts past about 30,000 tokens",
+            flag=spec_flag(case),
+            fix="Use a Release build (assertions off), or a newer one.",
+        )
 
 
 @rule("SD281", "error", "llama-server", defect="llama-mtp-embeddings")

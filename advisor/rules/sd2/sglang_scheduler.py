@@ -14,7 +14,7 @@ from advisor.rules.kit.case import (
     open_value,
     spec_flag,
 )
-from advisor.rules.kit.fixes import add_fix, set_fix
+from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import affects, version_label
 
@@ -180,6 +180,26 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
         if queued
         else what,
     )
+
+
+@rule("SD237", "warning", "sglang")
+@when(speculative=True, options="--enable-mixed-chunk")
+def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
+    """--enable-mixed-chunk together with speculation.
+
+    Why: SGLang switches it off, so that prefill and decode are not mixed though the file says so.
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --enable-mixed-chunk
+        --speculative-algorithm NEXTN
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+    Sources: sglang 0.5.9 to 0.5.23 server_args.py
+    """
+    if has_switch(case, "--enable-mixed-chunk"):
+        what = "Remove it, or switch speculation off where mixed chunks matter more."
+        yield Hit(
+            "--enable-mixed-chunk is switched off by speculation",
+            flag=flag(case, "--enable-mixed-chunk"),
+            fix=drop_fix(case, "--enable-mixed-chunk", what, safe=is_release_pinned(case)),
+        )
 
 
 ROW = table("compatibility")["mamba_track_interval"]

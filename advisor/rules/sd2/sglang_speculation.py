@@ -163,6 +163,27 @@ def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
         )
 
 
+@rule("SD256", "warning", "sglang", defect="sglang-backend-downgrade")
+@when(methods="mtp")
+def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
+    """NEXTN with trtllm_mha attention, which SGLang silently moves to triton.
+
+    Why: long prompts are then slower with speculation than without.
+    Bad (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
+        trtllm_mha --speculative-algorithm NEXTN
+    Good (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
+        flashinfer --speculative-algorithm NEXTN
+    """
+    affected = affects("sglang-backend-downgrade", case)
+    if case.plan.attention_backend == "trtllm_mha" and affected is not False:
+        yield Hit(
+            "NEXTN silently moves trtllm_mha attention to triton: long prompts get slower than "
+            "without speculation",
+            flag=flag(case, "--attention-backend"),
+            fix="Name a backend that NEXTN keeps, and read the chosen one in the log.",
+        )
+
+
 @rule("SD263", "error", "sglang", defect="sglang-pd-mtp")
 @when(speculative=True, options="--disaggregation-mode")
 def sglang_pd_mtp(case: Case) -> Iterator[Hit]:

@@ -11,9 +11,36 @@ from advisor.rules.kit.case import (
     flag,
     is_hybrid,
     model_text,
+    spec_flag,
+    value,
 )
-from advisor.rules.kit.fixes import drop_fix, set_fix
+from advisor.rules.kit.fixes import drop_fix, json_add_fix, set_fix
+from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on
+
+
+@rule("SD246", "warning", "vllm")
+@when(methods="mtp", options="--moe-backend")
+def draft_moe_backend(case: Case) -> Iterator[Hit]:
+    """NVFP4 weights on the marlin MoE backend with an MTP head that has no backend of its own.
+
+    Why: the head is not NVFP4: on marlin it fails or crawls. The recipe gives it triton.
+    Bad: vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --moe-backend marlin --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    Good: vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --moe-backend marlin --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3,"moe_backend":"triton"}'
+    Sources: vllm-project/recipes Qwen3.6-35B-A3B; AI-Guru/ai_services
+    """
+    backend, read = (value(case, "--moe-backend") or "").lower(), spec_config(case)
+    own = read is not None and (read.data is None or "moe_backend" in read.data)
+    if backend == "marlin" and "nvfp4" in model_text(case).lower() and not own:
+        what = 'Add "moe_backend":"triton" to --speculative-config.'
+        place = read.flag if read is not None else None
+        yield Hit(
+            "the MTP head of an NVFP4 checkpoint fails or crawls on the marlin MoE backend",
+            flag=spec_flag(case),
+            fix=json_add_fix(case, place, "moe_backend", '"triton"', what),
+        )
 
 
 @rule("SD247", "warning", "vllm", defect="vllm-gb10-deepgemm")

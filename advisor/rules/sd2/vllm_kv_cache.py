@@ -142,6 +142,28 @@ def flashinfer_k3_fp8kv(case: Case) -> Iterator[Hit]:
         )
 
 
+@rule("SD226", "info", "vllm", defect="vllm-async-align-assert")
+@when(methods="mtp")
+def async_align_assert(case: Case) -> Iterator[Hit]:
+    """Asynchronous scheduling, MTP and align-mode prefix caching on a hybrid, spring 2026.
+
+    Why: an assertion on allocating new blocks was reported; it has not been seen on later releases.
+    Bad (version=0.21.0): vllm serve Qwen/Qwen3.6-27B --async-scheduling --enable-prefix-caching
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (version=0.21.0): vllm serve Qwen/Qwen3.6-27B --no-async-scheduling --enable-prefix-caching
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    if case.plan.async_scheduling is False or not affects("vllm-async-align-assert", case):
+        return
+    if is_hybrid(case) and prefix_caching_on(case):
+        yield Hit(
+            "asynchronous scheduling, MTP and align-mode caching can hit an assertion on "
+            "allocating blocks",
+            flag=flag(case, "--async-scheduling") or flag(case, "--enable-prefix-caching"),
+            fix="If it appears: --no-async-scheduling.",
+        )
+
+
 ALIGN = get_defect("vllm-mamba-align-block")
 BLOCK = table("compatibility")["hybrid_block_tokens"]
 
