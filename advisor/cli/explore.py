@@ -18,7 +18,7 @@ from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.sweep import sweep as run_sweep
 from advisor.advice.explore.values import Rate, Sweep, Value
 from advisor.advice.explore.why_not import why_not as explain_why_not
-from advisor.advice.explore.within import objectives, priced, users_within
+from advisor.advice.explore.within import objectives, users_within
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question, request_from
 from advisor.advice.spoken import split_count
@@ -113,7 +113,7 @@ def sweep(
     if within is not None:
         seen = users_within(found.request, objectives(within), found.ks)
         found = found.model_copy(update={"within": seen})
-    found = priced(found, rate_of(price, watts))
+    found = with_costs(found, rate_of(price, watts))
     if plot is not None:
         _save(plot, found)
     if form == "text":

@@ -102,7 +102,7 @@ def with_users(advice: Advice) -> Advice:
     return advice.model_copy(update={"objective": objective.model_copy(update=counts)})
 
 
-def priced(found: Sweep, rate: Rate) -> Sweep:
+def with_costs(found: Sweep, rate: Rate) -> Sweep:
     """The sweep with what a million output tokens cost and draw at each point."""
 
     def at(point: Point) -> Point:
