@@ -15,20 +15,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (10540, 6620),
-    "advisor": (75140, 42560),
-    "cli": (5700, 2840),
-    "engines": (5200, 3060),
-    "knowledge, lint, domain": (6920, 4240),
-    "lab": (5880, 3700),
+    "advice": (10660, 6700),
+    "advisor": (75240, 42600),
+    "cli": (6080, 3080),
+    "engines": (5040, 2940),
+    "knowledge, lint, domain": (6720, 4140),
+    "lab": (5920, 3720),
     "other": (120, 80),
-    "perf": (6140, 3260),
-    "prediction, methods": (3880, 2160),
-    "readers": (9220, 5920),
+    "perf": (6300, 3380),
+    "prediction, methods": (3880, 2180),
+    "readers": (8980, 5780),
     "readers/results": (3540, 1840),
-    "render": (6460, 3300),
-    "rules": (11780, 5680),
-    "tests": (44780, 22300),
+    "render": (6480, 3320),
+    "rules": (11700, 5640),
+    "tests": (45420, 22780),
 }
 GOALS = {
     "readers": 8000,
