@@ -18,7 +18,6 @@ from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.sweep import sweep as run_sweep
 from advisor.advice.explore.values import Rate, Sweep, Value
 from advisor.advice.explore.why_not import why_not as explain_why_not
-from advisor.advice.explore.within import objectives, users_within
 from advisor.advice.explore.within import objectives, users_within, with_costs
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question, request_from
