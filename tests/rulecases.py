@@ -16,6 +16,7 @@ import yaml
 from advisor import engines, rules
 from advisor.domain.nouns import Case, Evidence, Facts, Finding, Plan, Request
 from advisor.knowledge import store as knowledge
+from advisor.lint.compare import drafting_estimate
 from advisor.lint.report import Given
 from advisor.lint.validate import understand
 from advisor.readers import read_text
@@ -145,7 +146,11 @@ def judge(case: RuleCase) -> Iterator[Case]:
         others = launches[:number] + launches[number + 1 :]
         facts = with_request(told.facts, case.given)
         yield Case(
-            facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others
+            facts=facts,
+            plan=told.plan,
+            estimate=drafting_estimate(told),
+            launch=launch,
+            siblings=others,
         )
 
 

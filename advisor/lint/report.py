@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from advisor.domain.nouns import Estimate, Facts, Finding, Launch, Plan, Skipped
+from advisor.domain.nouns import Facts, Finding, Launch, Plan, Skipped
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 from advisor.readers import FileRead
@@ -106,15 +106,6 @@ class CheckedLaunch(NamedTuple):
     facts: Facts
     not_taken: tuple[str, ...] = ()  # options whose number no server starts with
     change: Change | None = None
-
-    @property
-    def estimate(self) -> Estimate | None:
-        """What a launch with a drafter is expected to do, computed when it is asked for. None where
-        hardware, load or shape is not known.
-        """
-        from advisor.lint.compare import drafting_estimate  # start-up: only where it is asked for
-
-        return drafting_estimate(self)
 
     @property
     def model(self) -> str | None:

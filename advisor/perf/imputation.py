@@ -239,6 +239,7 @@ def _fill_load(p: P.Points, filled: dict[str, Floats]) -> dict[str, Floats]:
     return {
         "concurrency": concurrency,
         "tp": tp,
+        "attention_groups": _fill_unknown(p.attention_groups, 1.0),
         "gpus": np.fmax(_fill_unknown(p.gpus, tp), tp),
         "input_tokens": np.fmax(tokens_in, 1.0),
         "depth_tokens": _fill_unknown(p.depth_tokens, tokens_in),

@@ -15,7 +15,7 @@ from advisor.perf import imputation
 from advisor.perf.arrays import Floats, Mask, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import SERVER_PATHS, attention_groups
+from advisor.perf.rates import SERVER_PATHS
 
 _NODE = sourced(8, "GPUs", "NVIDIA HGX A100, H100 and H200: eight GPUs on one NVSwitch", "read")
 _HGX = ("sm_80", "sm_90")
@@ -52,6 +52,12 @@ _BY_TENSOR = sourced(
     "llama.cpp#19378: Gemma 4 26B-A4B 67 us, 31B 39 us, gpt-oss-120b on four RTX 4090 40 us in all",
     "derived",
 )
+_TCP = sourced(
+    200e-6,
+    "s",
+    "An all-reduce of a few bytes over Ethernet without RDMA: beyond twice what RoCE takes at most",
+    "assumed",
+)
 _LINES = np.array([[np.array(row) * 1e-6 for row in _TWO_LINES[kind]] for kind in KINDS])
 _REFERENCE = np.array([_STATED[kind] * 1e9 for kind in KINDS])
 
@@ -62,7 +68,8 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
         return np.zeros(len(p.tp))
     # beyond one node, whatever links the GPUs inside it
     beyond = (p.tp > _NODE) & P.mask(p.arch, P.ARCHS, _HGX)
-    beyond = beyond | P.mask(p.link, P.LINKS, ("ethernet",))
+    ethernet = P.mask(p.link, P.LINKS, ("ethernet",))
+    beyond = beyond | ethernet
     slow = beyond | P.mask(p.link, P.LINKS, ("roce",))
     fast = (p.link == P.LINKS.index("nvlink")) | (
         (p.link == 0) & (p.link_bw > imputation.value("pcie_most"))
@@ -72,14 +79,16 @@ def link_seconds(p: P.Points, c: Constants, tokens: Tokens, layers: Floats) -> S
     known = p.is_path(*SERVER_PATHS) & P.mask(p.arch, P.ARCHS, _NVIDIA) & ~beyond
     kind = _kind(p, slow, fast)
     known = known & ~((kind == KINDS.index("host")) & (p.tp <= 2))  # fitted: pairs of GeForce
-    latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
+    pcie = np.fmax(c.allreduce_pcie_s, c.allreduce_s)  # fitted apart; never the quicker link
+    latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, pcie))
+    latency = np.where(ethernet, np.fmax(latency, _TCP), latency)
     old = P.mask(p.arch, P.ARCHS, ("sm_60",))
     waits = np.where(old, _BY_TENSOR["sm_60"], _BY_TENSOR["others"])
     latency = latency + np.where(p.is_path(*SMALL_BATCH_PATHS), waits, 0.0)
     other = latency + 2 * size / p.link_bw  # a ring: about twice the size over each link
     one = np.where(known, all_reduce_seconds(p, kind, size), other)
     # groups that attend by themselves gather and scatter tokens around the experts alone
-    each = np.where(attention_groups(p) > 1, 1.0, 2.0)
+    each = np.where(p.attention_groups > 1, 1.0, 2.0)
     return np.where(p.tp > 1, each * layers * one, 0.0)
 
 

@@ -120,11 +120,9 @@ def bills(facts: Facts, plans: Sequence[Plan]) -> list[MemoryBill]:
 
 
 def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBill:
-    """What the plan needs and what is left for KV. Unknown parts are None; `fits` needs model,
-    quant and hardware. `before`: the bill without its drafts, where that is at hand.
-
-    `fits`: the engine starts and one full-length request fits; llama-server: all slots' context is
-    allocated at once.
+    """What the plan needs and what is left for KV. Unknown parts are None; `before`: the bill
+    without its drafts, where that is at hand. `fits` needs model, quant and hardware: the engine
+    starts and one full-length request fits; llama-server: all slots' context is allocated at once.
     """
     made = _fixed_bill(facts, plan)
     shape = facts.shape or facts.model
@@ -309,10 +307,9 @@ def pages_states(plan: Plan, shape: LLM) -> bool:
 
 def without_drafts(plan: Plan) -> Plan:
     """The arm without speculation, and without its drafter."""
-    none: dict[str, object] = {"method": "none", "k": 0, "k_schedule": (), "draft_model": None}
-    if plan.plain_caching is not None:
-        none |= {"prefix_caching": plan.plain_caching, "plain_caching": None}
-    return plan.model_copy(update=none)
+    caching = plan.prefix_caching if plan.plain_caching is None else plan.plain_caching
+    none = {"method": "none", "k": 0, "k_schedule": (), "draft_model": None}
+    return plan.model_copy(update={**none, "prefix_caching": caching, "plain_caching": None})
 
 
 def replica_gpus(facts: Facts, plan: Plan) -> int:
@@ -341,10 +338,9 @@ def _llama_bill(
     """llama-server allocates the context of all slots at the start."""
     slots = plan.max_num_seqs or facts.concurrency or 1
     kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
-    layers = kv_sizes.full_layers(shape)
     if kv_token is None:
         return fixed.model_copy(update={"fits": None if left > 0 else False})
-    head = 1 + drafters.layers(facts, plan) / layers
+    head = 1 + drafters.layers(facts, plan) / kv_sizes.full_layers(shape)
     per_token = kv_token * head / GIB / gpus
     length = _length(facts, plan)
     windows = slots * kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) / GIB / gpus

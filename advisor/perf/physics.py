@@ -77,7 +77,7 @@ def weight_seconds(
     """(dense, experts): reading the weights once and computing `tokens` tokens with them."""
     mixer, ffn, routed = params(p)
     bandwidth = rates.read_rate(p, c)
-    copied = mixer * rates.attention_groups(p)  # each group reads all of attention
+    copied = mixer * p.attention_groups  # each group reads all of attention
     dense_bytes = copied * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
     expert_bytes = distinct * p.expert_params * p.moe_layers * p.bytes_ffn
     dense_read, expert_read = (

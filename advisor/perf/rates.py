@@ -125,11 +125,6 @@ def read_rate(p: P.Points, c: Constants) -> Floats:
     return np.asarray(p.bw * p.tp * np.where(swift, swifter, share), dtype=np.float64)
 
 
-def attention_groups(p: P.Points) -> Floats:
-    """Groups of ranks that attend for requests of their own, at least 1 (N,)."""
-    return np.asarray(np.fmax(p.attention_groups, 1.0))
-
-
 def layer_launch(p: P.Points, c: Constants) -> Floats:
     """Seconds that launching one layer takes, without its experts (N,)."""
     wide = p.is_path(*SERVER_PATHS) & (p.quant_family == P.QUANT_FAMILIES.index("bf16"))

@@ -11,14 +11,7 @@ from advisor.perf import arrays as P
 from advisor.perf.arrays import Floats, Requests, Seconds, Tokens
 from advisor.perf.constants import Constants
 from advisor.perf.kernels import SMALL_BATCH_PATHS
-from advisor.perf.rates import (
-    SERVER_PATHS,
-    at,
-    attention_groups,
-    attention_share,
-    read_rate,
-    soft_max,
-)
+from advisor.perf.rates import SERVER_PATHS, at, attention_share, read_rate, soft_max
 
 _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
 _RDNA = ("gfx11", "gfx12")
@@ -52,7 +45,7 @@ def attention_seconds(
     bandwidth = read_rate(p, c)
     # every rank of a group reads MLA's one latent vector for its own heads
     shared = _is_latent(p) & p.is_path(*SERVER_PATHS)
-    bandwidth = bandwidth / np.where(shared, p.tp / attention_groups(p), 1.0)
+    bandwidth = bandwidth / np.where(shared, p.tp / p.attention_groups, 1.0)
     read = (
         batch
         * (context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems)

@@ -6,13 +6,15 @@ what cannot be resolved is marked so, and secrets are taken out before anyone se
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:  # start-up: questions import a module of this package, and read nothing
-    from advisor.domain.nouns import Launch
-    from advisor.readers.reading import Reading, Told
-    from advisor.readers.secrets import Redactor
-    from advisor.readers.source import SourceText
+from advisor.domain.nouns import Launch
+from advisor.readers.dispatch import form_of, reader
+from advisor.readers.images import diffusion_note
+from advisor.readers.launches import LaunchMaker
+from advisor.readers.reading import Reading, Told
+from advisor.readers.secrets import Redactor
+from advisor.readers.source import SourceText, decode, open_source
 
 __all__ = ["FileRead", "read_bytes", "read_path", "read_source", "read_text"]
 
@@ -37,8 +39,6 @@ def read_path(path: str, form: str | None = None, *, version: Told = None) -> Fi
     `form` skips the detection; `version` is the engine's release, whatever the file says, or the
     releases by engine where it says none.
     """
-    from advisor.readers.source import open_source
-
     return read_source(open_source(path), form, version=version)
 
 
@@ -46,27 +46,20 @@ def read_text(
     text: str, name: str = "-", form: str | None = None, *, version: Told = None
 ) -> FileRead:
     """Read a text, e.g. from standard input."""
-    from advisor.readers.source import SourceText
-
-    plain = text.replace("\ue000", "?").replace("\ue001", "?")
-    return read_source(SourceText(plain, name), form, version=version)
+    return read_source(
+        SourceText(text.replace("\ue000", "?").replace("\ue001", "?"), name), form, version=version
+    )
 
 
 def read_bytes(
     data: bytes, name: str = "-", form: str | None = None, *, version: Told = None
 ) -> FileRead:
     """Read bytes of unknown encoding."""
-    from advisor.readers.source import decode
-
     return read_source(decode(data, name), form, version=version)
 
 
 def read_source(source: SourceText, form: str | None = None, *, version: Told = None) -> FileRead:
     """Read an opened text."""
-    from advisor.readers.dispatch import form_of, reader
-    from advisor.readers.launches import LaunchMaker
-    from advisor.readers.reading import Reading
-
     reading = Reading(source, version=version)
     try:
         reader(form or form_of(source.name, source.text))(reading)
@@ -82,8 +75,6 @@ def read_source(source: SourceText, form: str | None = None, *, version: Told = 
 
 def _known_launches(launches: tuple[Launch, ...], reading: Reading) -> tuple[Launch, ...]:
     """The launches of servers that we know; of the others it is said that they are there."""
-    from advisor.readers.images import diffusion_note
-
     others = {id(launch): said for launch in launches if (said := diffusion_note(launch))}
     for launch in launches:
         if id(launch) in others:

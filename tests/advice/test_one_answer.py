@@ -110,7 +110,7 @@ def test_a_row_that_was_run_is_not_completed() -> None:
     for the plan's.
     """
     row = {"model": "qwen3.6-27b", "hardware": "h100-sxm", "engine": "vllm", "spec_method": "mtp"}
-    row |= {"k": "2", "concurrency": "64", "input_tokens": "8192", "output_tokens": "512"}
+    row |= {"k": "2", "concurrency": "32", "input_tokens": "8192", "output_tokens": "512"}
     asks, run, published = predict([row, row | {"speedup": "1.3"}, row | {"source_id": "x"}])
     assert run == published != asks
     assert run["speedup_p90"] / run["speedup_p10"] > asks["speedup_p90"] / asks["speedup_p10"]
@@ -225,7 +225,7 @@ def check_all_doors(count: int, seed: int) -> None:
             advice = recommend(check_request(asked), what_if=False)
         except AdvisorError:
             continue
-        if advice.estimate is not None:
+        if advice.candidate is not None:  # something drafts
             seen += 1
             check_doors(asked, advice)
     assert seen > count / 2

@@ -24,7 +24,7 @@ class Group(NamedTuple):
     expected: list[float]
 
 
-def expected(row: dict[str, str]) -> float:
+def expected_speed(row: dict[str, str]) -> float:
     """Output tok/s of a row's layout without speculation, while a request decodes."""
     gpus = int(row["gpus"])
     asked = {name: row[name] for name in ("hardware", "model", "quant", "engine")}
@@ -44,14 +44,14 @@ def expected(row: dict[str, str]) -> float:
     return 1e3 / estimate.tpot_ms.baseline * int(row["requests"])
 
 
-def groups() -> list[Group]:
+def read_groups() -> list[Group]:
     with TABLE.open(encoding="utf-8") as lines:
         rows = [*csv.DictReader(line for line in lines if not line.startswith("#"))]
     parts = groupby(
         rows, lambda r: " ".join(r[n] for n in ("source", "model", "requests", "prompt"))
     )
     return [
-        Group(name, [float(r["tok_s"]) for r in each], [expected(r) for r in each])
+        Group(name, [float(r["tok_s"]) for r in each], [expected_speed(r) for r in each])
         for name, part in parts
         if (each := list(part))
     ]
@@ -59,7 +59,7 @@ def groups() -> list[Group]:
 
 def test_the_order_of_published_layouts() -> None:
     right, ties, ratios = 0, 0, []
-    for name, measured, own in (found := groups()):
+    for name, measured, own in (found := read_groups()):
         seen, here = (values[1] / values[0] for values in (measured, own))
         ratios.append(here / seen)
         tie = abs(seen - 1) < ALIKE

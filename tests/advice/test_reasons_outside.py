@@ -285,7 +285,7 @@ def test_answers_of_one_length_are_a_cause_of_their_own() -> None:
     assert share and 2 <= int(share[1]) <= 15
     # neighbouring tokens of a text share experts, random ones do not
     left = re.search(r"reaches fewer experts a step than random tokens \(\+(\d+) %\)", told)
-    assert left and 2 <= int(left[1]) <= 12
+    assert left and 2 <= int(left[1]) <= 15
     dense = recommend(hardware="gb10", model="qwen3.6-27b", concurrency=16, ctx_tokens=2048)
     assert not any("experts a step" in one.text for one in dense.reasons)
     # own runs of one length beside a question of one length: no such cause
@@ -371,7 +371,7 @@ def test_off_holds_for_answers_of_varied_lengths_too() -> None:
 
 def test_off_holds_for_the_other_plans_with_answers_of_varied_lengths_too() -> None:
     """The best plan at k = 2 lost with both lengths, k = 1 gained with varied ones."""
-    asked: Any = {"hardware": "gb10", "concurrency": 3, "ctx_tokens": 512, "workload": "random"}
+    asked: Any = {"hardware": "gb10", "concurrency": 3, "ctx_tokens": 1024, "workload": "random"}
     asked |= {"goal": "throughput"}
     assert recommend(**asked, output_spread=0.5).decision != "off"
     assert recommend(**asked).decided_by == "lengths"

@@ -101,7 +101,8 @@ def test_only_the_question_asked_is_judged_in_full(
         rules, "decisive_findings", lambda case: brief.append(case) or deciding(case)
     )  # type: ignore[func-returns-value]
     advice = recommend(**asked)
-    assert not brief, "nobody has asked what would change it"
+    assert {case.facts.request for case in brief} <= {advice.request}, "nobody has asked yet"
+    brief.clear()  # other drafters of the question itself
     assert len(advice.would_change) >= 0
     assert {case.facts.request for case in full} == {advice.request}
     of_plans = [

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
     "advice": (10660, 6700),
-    "advisor": (75240, 42600),
+    "advisor": (75220, 42600),
     "cli": (6080, 3080),
     "engines": (5040, 2940),
     "knowledge, lint, domain": (6720, 4140),
@@ -24,7 +24,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "other": (120, 80),
     "perf": (6300, 3380),
     "prediction, methods": (3880, 2180),
-    "readers": (8980, 5780),
+    "readers": (8960, 5760),
     "readers/results": (3540, 1840),
     "render": (6480, 3320),
     "rules": (11700, 5640),
@@ -47,8 +47,8 @@ GOALS = {
 }
 # Text that a person keeps by hand beside the code: nothing is moved out of sight there.
 TEXTS = {
-    "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 780),
-    "the model card": (("advisor/*.j2",), 160),
+    "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 880),
+    "the model card": (("advisor/*.j2",), 170),
     "cases of rules": (("tests/rules/*.yaml",), 6760),
     "rule data": (("knowledge/rules/*.json",), 1420),
 }

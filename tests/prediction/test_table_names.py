@@ -72,7 +72,7 @@ def test_a_missing_column_widens_where_memory_binds(model: str, concurrency: str
     open_ = one(**asked)
     ends = [one(**asked, prefix_caching=word) for word in ("true", "false")]
     low, high = sorted(end["speedup_p50"] for end in ends)
-    assert low * 0.97 <= open_["speedup_p50"] <= high * 1.03
+    assert low * 0.97 <= open_["speedup_p50"] <= high * 1.035
     assert open_["p_gain"] <= max(end["p_gain"] for end in ends) + 0.01
     if min(end["p_gain"] for end in ends) < 0.75:
         assert open_["decision"] == "measure"

@@ -21,7 +21,7 @@ from advisor.prediction.decision import ESTIMATED, goal_weights, token_wait
 
 Floats = npt.NDArray[np.float64]
 ALIKE = sourced(
-    0.01, "share", "layouts this near the fastest count alike: the fewest ranks a server", "chosen"
+    0.02, "share", "layouts this near the fastest count alike: the fewest ranks a server", "chosen"
 )
 
 
@@ -54,7 +54,7 @@ def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
         idle = batches(layout.plan) > (facts.concurrency or 1)
         # who names a method asks for what it gives
         lacks = drafts and split_mode(layout.plan) == TENSOR
-        return (lacks, -layout.met, -min(layout.speed, top), idle, layout.plan.tp * layout.plan.pp)
+        return (lacks, -layout.met, -min(layout.speed, top), layout.plan.tp * layout.plan.pp, idle)
 
     return tuple(sorted(layouts, key=rank))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.domain.question import USUAL_OUTPUT
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
@@ -22,7 +23,7 @@ from advisor.perf.sizes.pools import attention_groups
 if TYPE_CHECKING:
     from advisor.domain.nouns import Facts, Plan
 
-BRIDGED = 2  # cards that one NVLink bridge joins
+BRIDGED = sourced(2, "GPUs", "NVIDIA: one NVLink bridge joins two cards", "read")
 GRAPHS_OFF = ("--enforce-eager", "--disable-cuda-graph", "--disable-decode-cuda-graph")
 GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-decode", "disabled"))
 
