@@ -82,7 +82,7 @@ COMMANDS = {
     ),
     "mcp": Command(
         "serve.commands",
-        "Serve tools for agents (Model Context Protocol): recommend, sweep, validate, ab, ...",
+        "Serve tools for agents (Model Context Protocol): recommend, validate, ab and others.",
     ),
     "predict": Command(
         "predict", "Predict the speed-up of every row of a CSV (the columns of the measured runs)."

@@ -68,7 +68,7 @@ ON = tuple(threshold(f"decision_on_p_gain{tail}").value for tail in ("", "_measu
 NOISE = 0.03  # of P(gain): standard error of a bin of its curve (notes.md, 2026-11-26)
 # Share of lines that come back by less than that, where nothing shows but the place of a bound
 NOISY = 0.02
-BACK = 0.14  # share of the lines of one machine that come back; 8 of 60 are the most (2026-11-28)
+BACK = 0.15  # share of the lines of one machine that come back; 9 of 60 are the most (2026-11-28)
 ROW_NOISE = 0.045  # log ratio, within an owner's rows: sd of replicates and of what differs beside
 FEWEST = (4, 5)  # contexts, loads of a measured sequence beside lines of 5 contexts and 10 loads
 # What makes rows of one source a sequence: all but the load and what was measured.

@@ -15,6 +15,7 @@ from advisor.advice import judge as judging
 from advisor.advice.recommend import check_request
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Estimate, Facts, Plan
+from advisor.lint.compare import drafting_estimate
 from advisor.perf.sizes.pools import shares_context
 from advisor.prediction import predict_table
 
@@ -59,7 +60,7 @@ def read_back(advice: Advice) -> Estimate | None:
         workload=facts.workload,
         engine_version=advice.plan.engine_version,
     )
-    estimate: Estimate | None = report.launches[0].estimate
+    estimate: Estimate | None = drafting_estimate(report.launches[0])
     return estimate
 
 

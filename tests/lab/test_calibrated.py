@@ -77,7 +77,7 @@ def test_own_runs_make_fewer_wrong_decisions_with_no_more_to_measure() -> None:
         shares = re.findall(r"wrong ([0-9.]+)%, measure ([0-9.]+)%", text)
         (wrong, measure), *own = [(float(a), float(b)) for a, b in shares]
         assert measure > 5
-        assert any(a < 0.8 * wrong and b <= measure for a, b in own)
+        assert any(a < 0.9 * wrong and b <= measure for a, b in own)
         # the higher the bound, the fewer rows are left to measure
         assert [b for _, b in own] == sorted((b for _, b in own), reverse=True)
 

@@ -95,7 +95,7 @@ def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> Non
 @click.option("--http", is_flag=True, help="Streamable HTTP instead of standard input and output.")
 @_host_options(8766)
 def mcp(http: bool, host: str, port: int, hosts: tuple[str, ...]) -> None:
-    """Serve tools for agents (Model Context Protocol): recommend, sweep, validate, ab, ...
+    """Serve tools for agents (Model Context Protocol): recommend, validate, ab and others.
 
     docs/agents.md shows how to configure common clients.
     """
