@@ -59,10 +59,11 @@ def judge(text: str) -> Report:
 
 
 @pytest.mark.parametrize("engine", HEADS)
-def test_no_number_of_a_file_makes_it_fail(engine: str) -> None:
+@pytest.mark.parametrize("beside", ["", " --enable-dp-attention --tp-size 8"])
+def test_no_number_of_a_file_makes_it_fail(engine: str, beside: str) -> None:
     failed = []
     for value in VALUES:
-        lines = [f"{HEADS[engine]} {name} {shlex.quote(value)}" for name in options(engine)]
+        lines = [f"{HEADS[engine]}{beside} {name} {shlex.quote(value)}" for name in options(engine)]
         report = judge("\n".join(lines) + "\n")
         assert sum(one.launches for one in report.files) == len(lines)
         failed += [(lines[one.line - 1], one.reason) for one in report.failures]

@@ -112,8 +112,8 @@ def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]
             text += f"{finding.message} [{finding.code}]"
             reasons.append(reason(text, *finding.sources, weight=weight))
     known = {f.code for f in best.findings}
-    others = [c for i, c in enumerate(verdict.candidates) if i != verdict.best]
-    against = {f.code: f for c in others for f in vetoes(c.findings) if f.code not in known}
+    others = (f for c in verdict.candidates if c is not best for f in vetoes(c.findings))
+    against = {finding.code: finding for finding in others if finding.code not in known}
     for code, finding in against.items():
         text = f"Other k excluded: {finding.message} [{code}]"
         reasons.append(reason(text, *finding.sources, weight=0.4))
@@ -138,11 +138,11 @@ def _from_step(facts: Facts, best: Candidate, varied: Estimate | None) -> Reason
         f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
         f"while decoding{_what_else(best, decoding)}{_varied_lengths(best, varied)}"
     )
-    drafts = f"{best.plan.k} draft{'s' if best.plan.k > 1 else ''}"
-    brief = (
-        f"a step with {drafts} costs {cycle / base:.2f} plain ones and yields {length.p50:.2f} "
-        "tokens"
-    )
+    drafts = f"a step with {best.plan.k} draft{'s' if best.plan.k > 1 else ''}"
+    brief = f"{drafts} costs {cycle / base:.2f} plain ones and yields {length.p50:.2f} tokens"
+    overall = estimate.output_tok_s.speedup.p50
+    if (lost := _loss_words(best)) and abs(log(overall / decoding)) >= SAME_GAIN:
+        brief = f"{decoding:.2f}x while decoding; {lost} leave {overall:.2f}x"
     return reason(text, PHYSICS, weight=2.7 if stated else 1.4, brief=brief)
 
 
@@ -158,6 +158,13 @@ def _varied_lengths(best: Candidate, varied: Estimate | None) -> str:
     return f" (random text: answers of one length; {other:.2f}x if their lengths vary)"
 
 
+def _loss_words(best: Candidate) -> str:
+    """The documented losses that are in the gain, by their codes; "" where there are none."""
+    lost = {f.code: f.effect for f in best.findings if f.effect in ("loss", "caution")}
+    what = "documented losses" if "loss" in lost.values() else "losses documented nearby"
+    return f"{what} ({', '.join(sorted(lost))})" if lost else ""
+
+
 def _what_else(best: Candidate, decoding: float) -> str:
     """What makes the whole gain another one than that of decoding, by name."""
     estimate = best.estimate
@@ -165,15 +172,13 @@ def _what_else(best: Candidate, decoding: float) -> str:
         return ""
     terms, overall = estimate.terms, estimate.output_tok_s.speedup.p50
     now, then = (terms.get(name, 1) for name in ("requests_base", "requests_verify"))
-    lost = {f.code: f.effect for f in best.findings if f.effect in ("loss", "caution")}
-    what = "documented losses" if "loss" in lost.values() else "losses documented nearby"
     beyond = best.plan.engine == "vllm" and then * (best.plan.k + 1) > GRAPH_TOKENS
     graphs = "steps that hold prompts, which no CUDA graph serves in either run"
     parts = [
         graphs if beyond and overall > decoding else "",
         f"{then:.0f} instead of {now:.0f} requests at once" if then < now else "",
         "prefill and nearby benchmarks",
-        f"{what} ({', '.join(sorted(lost))})" if lost else "",
+        _loss_words(best),
     ]
     return f"; with {' and '.join(part for part in parts if part)}, {overall:.2f}x overall"
 

@@ -46,14 +46,13 @@ def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
     if len(bases) < 2 or not priced:
         return tuple(Layout(base) for base in bases)
     layouts = price_layouts(facts, bases)
-    drafts = facts.request is not None and facts.request.method is not None
+    drafts = facts.request is not None and facts.request.method not in (None, "ngram")
     met = max(layout.met for layout in layouts)
     top = max(layout.speed for layout in layouts if layout.met == met) * (1 - ALIKE)
 
     def rank(layout: Layout) -> tuple[float, ...]:
         idle = batches(layout.plan) > (facts.concurrency or 1)
-        # who names a method asks for what it gives
-        lacks = drafts and split_mode(layout.plan) == TENSOR
+        lacks = drafts and split_mode(layout.plan) == TENSOR  # who names a method asks for it
         return (lacks, -layout.met, -min(layout.speed, top), layout.plan.tp * layout.plan.pp, idle)
 
     return tuple(sorted(layouts, key=rank))

@@ -47,9 +47,8 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
         for name, read in ((SHARE_COLUMN, cells.fraction), (LENGTH_COLUMN, cells.positive))
     )
     reserved = read_words(table, CONTEXT_COLUMN, count).each(cells.positive)
-    length = np.where(
-        np.isnan(length), reserved / np.fmax(np.nan_to_num(slots, nan=1.0), 1), length
-    )
+    each = reserved / np.fmax(np.nan_to_num(slots, nan=1.0), 1)
+    length = np.where(np.isnan(length), each, length)
     cache = read_words(table, "kv_cache_dtype", count)
     kind = np.array(cache.distinct, dtype=object)[cache.codes]
     alone = full.is_engine(*engines_with("gguf")) & (load == 1) & np.isnan(slots)

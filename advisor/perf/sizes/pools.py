@@ -217,4 +217,5 @@ def attention_groups(plan: Plan) -> int:
     if DP_ATTENTION not in told:
         return 1
     given = told.get(DP_SIZE) or ""
-    return int(given[:6]) if given.isdecimal() else plan.dp
+    groups = int(given[:6]) if given.isdecimal() else plan.dp
+    return min(max(groups, 1), max(plan.tp, 1))  # no group is without a rank
