@@ -103,6 +103,7 @@ class Job:
     turns: int = 1
     config: str = ""  # the model's config.json; empty: the shape that shapes.py knows
     draft_config: str = ""  # of a drafter that is a model of its own
+    gpus: str = ""  # of one engine over several, by index ("0,1"); empty: the one of its turn
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ def _setting(row: Row, about: About, group: str) -> Run:
     machines = (
         m["machine"] for m in about.get("machines", ()) if fnmatch(row["label"], m["labels"])
     )
-    share = row.get("prefix_share")
+    share, ranks = row.get("prefix_share"), str(row.get("gpus", "").count(",") + 1)
     accepted = {
         "acceptance_length": f"{row['acceptance_length']:.4f}",
         "acceptance_rate": f"{(row['acceptance_length'] - 1) / max(k, 1):.4f}",
@@ -201,9 +201,9 @@ def _setting(row: Row, about: About, group: str) -> Run:
         "kv_cache_dtype": row.get("kv_cache_dtype", "bf16"),
         "hardware": about["hardware"],
         "machine": str(next(machines, "")),
-        "gpu_count": "1",
-        "interconnect": "none",
-        "tp": "1",
+        "gpu_count": ranks,
+        "interconnect": "none" if ranks == "1" else "nvlink",
+        "tp": ranks,
         "engine": about.get("engine", "vllm"),
         "engine_version": str(row["vllm"]),
         "spec_method": row.get("method", "mtp") if k else "none",

@@ -125,7 +125,8 @@ def _turns(engines: Iterable[Engine]) -> list[list[Engine]]:
     """The engines of a round in turns, one of each GPU at a time."""
     turns: list[list[Engine]] = []
     for engine in engines:
-        free = (turn for turn in turns if engine.gpu not in {one.gpu for one in turn})
+        cards = {*engine.gpu.split(",")}
+        free = (turn for turn in turns if not any(cards & {*one.gpu.split(",")} for one in turn))
         turn = next(free, None)
         if turn is None:
             turns.append(turn := [])
@@ -160,6 +161,7 @@ class Engine:
     def __init__(
         self, job: Job | ServedJob, folder: Path, gpu: str, deadline: float, alone: bool = True
     ) -> None:
+        gpu = getattr(job, "gpus", "") or gpu
         self.job, self.gpu, self.out = job, gpu, rows_file(folder, job)
         task, self.go, self.start_timing, self.log = (
             folder / f"{job.label}.{end}" for end in ("job.json", "go", "time", "log")

@@ -112,6 +112,7 @@ def engine_arguments(job: Data, model_dir: str) -> Data:
         "gdn_prefill_backend": "triton",
         "kv_cache_dtype": job.get("kv_cache_dtype", "auto"),
         "seed": 0,
+        "tensor_parallel_size": job.get("gpus", "").count(",") + 1,
     }
     if job.get("graph_sizes"):
         out["compilation_config"] = {"cudagraph_capture_sizes": sorted(job["graph_sizes"])}
