@@ -108,19 +108,23 @@ def test_what_is_known_does_not_wait_and_only_so_many_do(page: TestClient) -> No
             start = time.monotonic()
             assert page.get(path).status_code == 200
             assert time.monotonic() - start < 5  # a lock would hold it for good
+        unknown = question_from({"hw": "gb10", "concurrency": "77", "ctx": "12321"})
         waiting = [
-            threading.Thread(target=answers.advice, args=(question_from({"hw": "gb10"}),))
+            threading.Thread(target=answers.advice, args=(unknown,))
             for _ in range(answers.MOST_WAITING - 1)
         ]
         for one in waiting:
             one.start()
-        for path in ("/api/recommend?hw=gb10&concurrency=3", "/?hw=gb10&concurrency=3"):
+        while answers._places._value:  # each takes its place before it waits
+            assert all(one.is_alive() for one in waiting)
+            time.sleep(0.01)
+        for path in ("/api/recommend?hw=gb10&concurrency=79", "/?hw=gb10&concurrency=79"):
             got = page.get(path)
             assert got.status_code == 503 and int(got.headers["retry-after"]) > 0
             assert "ask again" in got.text
     for one in waiting:
         one.join()
-    assert page.get("/api/recommend?hw=gb10&concurrency=3").status_code == 200
+    assert page.get("/api/recommend?hw=gb10&concurrency=79").status_code == 200
 
 
 @pytest.mark.slow  # a server of its own, and its patience
