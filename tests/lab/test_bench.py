@@ -185,9 +185,9 @@ main.measure = measure
 
 def test_engines_of_one_card_take_turns() -> None:
     """Nothing is timed beside another engine of the same GPU; GPUs work side by side."""
-    seats: list[Any] = [SimpleNamespace(gpu=gpu) for gpu in "01010"]
+    seats: list[Any] = [SimpleNamespace(gpu=gpu) for gpu in ("0", "1", "0", "0,1", "1", "2")]
     turns = [[engine.gpu for engine in turn] for turn in step_cost._turns(seats)]
-    assert turns == [["0", "1"], ["0", "1"], ["0"]]
+    assert turns == [["0", "1", "2"], ["0", "1"], ["0,1"]]
 
 
 @pytest.mark.parametrize("model", sorted(shapes.SHAPES))

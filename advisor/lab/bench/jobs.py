@@ -97,8 +97,7 @@ class Job:
     kv_cache_dtype: str = "auto"
     # KV cache in GiB where engines share a GPU; None: what gpu_memory_utilization leaves
     kv_gib: float | None = None
-    # token counts of the captured CUDA graphs; empty: the engine's own
-    graph_sizes: tuple[int, ...] = ()
+    graph_sizes: tuple[int, ...] = ()  # tokens of captured CUDA graphs; empty: the engine's own
     # how often every point is taken in this one start; labels of later turns: protocol.turn_label
     turns: int = 1
     config: str = ""  # the model's config.json; empty: the shape that shapes.py knows

@@ -126,7 +126,7 @@ def _turns(engines: Iterable[Engine]) -> list[list[Engine]]:
     turns: list[list[Engine]] = []
     for engine in engines:
         cards = {*engine.gpu.split(",")}
-        free = (turn for turn in turns if not any(cards & {*one.gpu.split(",")} for one in turn))
+        free = (turn for turn in turns if all(cards.isdisjoint(e.gpu.split(",")) for e in turn))
         turn = next(free, None)
         if turn is None:
             turns.append(turn := [])
@@ -161,8 +161,7 @@ class Engine:
     def __init__(
         self, job: Job | ServedJob, folder: Path, gpu: str, deadline: float, alone: bool = True
     ) -> None:
-        gpu = getattr(job, "gpus", "") or gpu
-        self.job, self.gpu, self.out = job, gpu, rows_file(folder, job)
+        self.job, self.gpu, self.out = job, getattr(job, "gpus", "") or gpu, rows_file(folder, job)
         task, self.go, self.start_timing, self.log = (
             folder / f"{job.label}.{end}" for end in ("job.json", "go", "time", "log")
         )
@@ -170,12 +169,12 @@ class Engine:
         self.go.unlink(missing_ok=True)
         self.start_timing.unlink(missing_ok=True)
         # engines that compile at the same time must not write one folder
-        cache, vllm = folder / f"cache-{gpu}", "vllm" if alone else f"vllm-{job.label}"
+        cache, vllm = folder / f"cache-{self.gpu}", "vllm" if alone else f"vllm-{job.label}"
         environment = os.environ | {
             "VLLM_CACHE_ROOT": str(cache / vllm),
             "TRITON_CACHE_DIR": str(cache / "triton"),
             "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
-            "CUDA_VISIBLE_DEVICES": gpu,
+            "CUDA_VISIBLE_DEVICES": self.gpu,
         }
         files = {"job": task, "out": self.out, "go": self.go, "time": self.start_timing}
         command = [sys.executable, "-m", "advisor.lab.bench.worker", "--deadline", str(deadline)]

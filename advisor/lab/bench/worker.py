@@ -23,8 +23,7 @@ from advisor.lab.bench.protocol import Data, Todo
 from advisor.lab.bench.timing import TimedRequest, closed_row
 
 START = time.time()
-# A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default
-# install may differ.
+# The paths of a machine without flashinfer or DeepGEMM; a default install may differ.
 ENV = {
     "VLLM_USE_DEEP_GEMM": "0",
     "VLLM_USE_FLASHINFER_SAMPLER": "0",
@@ -113,6 +112,7 @@ def engine_arguments(job: Data, model_dir: str) -> Data:
         "kv_cache_dtype": job.get("kv_cache_dtype", "auto"),
         "seed": 0,
         "tensor_parallel_size": job.get("gpus", "").count(",") + 1,
+        "mm_encoder_tp_mode": "data",  # block FP8 of a vision tower does not split
     }
     if job.get("graph_sizes"):
         out["compilation_config"] = {"cudagraph_capture_sizes": sorted(job["graph_sizes"])}

@@ -5,9 +5,9 @@ and that what is known does not wait for what is computed.
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -103,27 +103,20 @@ def test_what_is_known_does_not_wait_and_only_so_many_do(page: TestClient) -> No
     """
     known = "/api/recommend?hw=gb10&concurrency=2"
     assert page.get(known).status_code == 200
-    with answers.turn():
+    unknown = question_from({"hw": "gb10", "concurrency": "77", "ctx": "12321"})
+    with ThreadPoolExecutor(answers.MOST_WAITING) as others, answers.turn():
         for path in (known, "/static/page.css", "/rules"):
             start = time.monotonic()
             assert page.get(path).status_code == 200
             assert time.monotonic() - start < 5  # a lock would hold it for good
-        unknown = question_from({"hw": "gb10", "concurrency": "77", "ctx": "12321"})
-        waiting = [
-            threading.Thread(target=answers.advice, args=(unknown,))
-            for _ in range(answers.MOST_WAITING - 1)
-        ]
-        for one in waiting:
-            one.start()
-        while answers._places._value:  # each takes its place before it waits
-            assert all(one.is_alive() for one in waiting)
+        for _ in range(answers.MOST_WAITING - 1):
+            others.submit(answers.advice, unknown)
+        while answers._places._value:
             time.sleep(0.01)
         for path in ("/api/recommend?hw=gb10&concurrency=79", "/?hw=gb10&concurrency=79"):
             got = page.get(path)
             assert got.status_code == 503 and int(got.headers["retry-after"]) > 0
             assert "ask again" in got.text
-    for one in waiting:
-        one.join()
     assert page.get("/api/recommend?hw=gb10&concurrency=79").status_code == 200
 
 
