@@ -81,9 +81,8 @@ def _fill_hardware(p: P.Points) -> dict[str, Floats]:
     # the card's own link is PCIe: its generation counts
     own_pcie = (p.link == P.LINKS.index("pcie")) & (own < value("pcie_most"))
     link = np.where(own_pcie, reached, link)
-    link = np.where(
-        p.link == P.LINKS.index("nvlink"), np.fmax(reached, value("nvlink_least")), link
-    )
+    nvlink = p.link == P.LINKS.index("nvlink")
+    link = np.where(nvlink, np.fmax(reached, value("nvlink_least")), link)
     unified = (p.hw_class == P.CLASSES.index("unified")).astype(float)
     return {
         "bw": bw,

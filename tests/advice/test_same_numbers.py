@@ -60,8 +60,7 @@ def read_back(advice: Advice) -> Estimate | None:
         workload=facts.workload,
         engine_version=advice.plan.engine_version,
     )
-    estimate: Estimate | None = drafting_estimate(report.launches[0])
-    return estimate
+    return drafting_estimate(report.launches[0])
 
 
 @pytest.mark.parametrize(("hardware", "model"), CASES)

@@ -68,8 +68,7 @@ def check_ranks(advice: Advice, plan: Plan) -> None:
     ranks, nodes = world(told), told.get("--nnodes", 1)
     board = topology.board_gpus(facts) or facts.gpus
     assert ranks <= nodes * board and ranks % nodes == 0
-    idle = facts.gpus - plan.tp * plan.pp * plan.dp  # what no whole server fits on
-    assert 0 <= idle < plan.tp * plan.pp
+    assert plan.dp == facts.gpus // (plan.tp * plan.pp)  # idle is what no whole server fits on
 
 
 def check_room(advice: Advice, plan: Plan) -> None:

@@ -60,8 +60,7 @@ def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
 
 def choice(layouts: Sequence[Layout]) -> Reason | None:
     """Which layout is taken and which comes next, of those in their order; None of a single one."""
-    following = runner_up(layouts)
-    if not following:
+    if not (following := runner_up(layouts)):
         return None
     text = f"Layout: {layout_words(layouts[0].plan)} by the estimate; next {following}"
     return reason(text, "physics core", weight=1.3)

@@ -230,10 +230,9 @@ def _attends_apart(facts: Facts, split: Split) -> bool:
     """Whether the engine can keep the requests of each rank's attention apart, and that pays: it
     slows models without MLA down (sglang#9308).
     """
-    ranks, servers = split
     flag = engines.get(facts.engine or "").catalogue.find(DP_ATTENTION, facts.engine_version)
     latent = facts.shape is not None and bool(facts.shape.moe_layers) and is_latent(facts.shape)
-    inside = servers == 1 < ranks <= (facts.concurrency or 1) and topology.boards(facts) == 1
+    inside = split[1] == 1 < split[0] <= (facts.concurrency or 1) and topology.boards(facts) == 1
     return flag is not None and latent and inside
 
 

@@ -14,6 +14,7 @@ from advisor.domain.nouns import Facts, Hardware, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
 from advisor.engines.traits import gguf_engine, traits
+from advisor.perf.sizes.pools import splits_by_tensor
 
 LINKS = ("roce", "ethernet")
 SPLIT_MODE, TENSOR = "--split-mode", "tensor"
@@ -124,14 +125,15 @@ def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
 
 def split_modes(facts: Facts) -> tuple[str, ...]:
     """How llama.cpp spreads a model over the cards of one host: each layer whole on one of them, or
-    a part of every layer on all, where the build is known to have that. It aborts over an odd
-    number of cards (llama.cpp#23912), and only CUDA and ROCm have its kernels.
+    a part of every layer on all, where the build is known to have that, for this model. It aborts
+    over an odd number of cards (llama.cpp#23912), and only CUDA and ROCm have its kernels.
     """
     if not gguf_engine(facts.engine or "") or facts.gpus < 2:
         return ()
     vendor = facts.hardware.vendor if facts.hardware is not None else ""
     known = engines.get(facts.engine or "").catalogue.values(SPLIT_MODE, facts.engine_version)
     able = TENSOR in known.names and vendor in ("nvidia", "amd") and boards(facts) == 1
+    able = able and splits_by_tensor(facts.model, facts.shape)
     return ("layer", TENSOR) if able and facts.gpus % 2 == 0 else ("layer",)
 
 

@@ -141,12 +141,8 @@ def plans_of(
     plain = points.plain_caching
     ranks, drafts = np.floor(full.tp), np.floor(np.where(full.method > 0, full.k, 0.0))
     kinds = (things.hardware, things.model, things.quant, things.engine, things.method)
-    columns_of = [kind.codes for kind in (*kinds, version, cache)] + [
-        caching,
-        plain,
-        budget,
-        shares,
-    ]
+    numbers = (caching, plain, budget, shares)
+    columns_of = [*(kind.codes for kind in (*kinds, version, cache)), *numbers]
     rows = np.flatnonzero(counted)
     if not len(rows):
         return

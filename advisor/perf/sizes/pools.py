@@ -189,6 +189,19 @@ def is_latent(shape: LLM) -> bool:
     return shape.arch.startswith("mla") or (shape.head_dim is None and per_layer in LATENT)
 
 
+NO_TENSOR_SPLIT = sourced(
+    "minimax nemotron granite kimi gigachat minicpm ling-3.0-flash glm-5.1 qwen3.8-flash-next",
+    "families and models", "llama.cpp llm_arch_supports_sm_tensor at 0.5.0; and MLA", "read",
+)  # fmt: skip
+
+
+def splits_by_tensor(model: LLM | None, shape: LLM | None) -> bool:
+    """Whether llama.cpp is known to split this model's tensors over cards."""
+    if model is None or shape is None or not shape.arch or is_latent(shape):
+        return False
+    return not {model.family, model.id} & {*NO_TENSOR_SPLIT.split()}
+
+
 def copies(shape: LLM, plan: Plan) -> int:
     """How often the ranks of a replica hold a token's KV: all of them where it is MLA's one latent
     vector, else as many as share a KV head because there are more ranks than heads. llama-server
@@ -217,5 +230,4 @@ def attention_groups(plan: Plan) -> int:
     if DP_ATTENTION not in told:
         return 1
     given = told.get(DP_SIZE) or ""
-    groups = int(given[:6]) if given.isdecimal() else plan.dp
-    return min(max(groups, 1), max(plan.tp, 1))  # no group is without a rank
+    return max(min(int(given[:6]) if given.isdecimal() else plan.dp, plan.tp), 1)
