@@ -25,6 +25,7 @@ from advisor.rules.kit.policy import (
     regime,
     streams,
 )
+from advisor.rules.kit.releases import between, release
 
 
 @rule("SD401", "info", decides=True, data="regime.documented_gains")
@@ -256,3 +257,37 @@ def lookups_copy_states(case: Case) -> Iterator[Hit]:
         conflicts=("drafts of up to 96 tokens gained 1.67 to 2.07 on prose that repeats itself",),
         effect=effect,
     )
+
+
+ADAPTIVE = "--speculative-config.enable_adaptive_verification"
+
+
+@rule("SD431", "info", "vllm", data="regime.adaptive_verification")
+@when(speculative=True, needs="model concurrency version")
+def adaptive_or_fixed(case: Case) -> Iterator[Hit]:
+    """A fixed block of drafts at loads where adaptive verification gained, or the reverse.
+
+    Why: with few requests a refused draft costs next to nothing, and choosing drafts costs more;
+    with many, the engine gains by verifying those alone that are likely to be accepted.
+    Bad (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --max-num-seqs 128
+        --speculative-config '{"method":"dflash","model":"z-lab/Qwen3-8B-DFlash-b16",
+        "num_speculative_tokens":15}'
+    Good (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --max-num-seqs 128
+        --speculative-config '{"method":"dflash","model":"z-lab/Qwen3-8B-DFlash-b16",
+        "num_speculative_tokens":15,"enable_adaptive_verification":true}'
+    """
+    (row,) = rows("regime", "adaptive_verification")
+    since = row["since" if case.plan.method == "dspark" else "others_since"]
+    running, k = streams(case) or 0, case.plan.k
+    refused = is_hybrid(case) or case.plan.pp > 1 or case.plan.method in ("ngram", "suffix")
+    if refused or k < row["least_k"] or between(release(case), since, None) is not True:
+        return
+    on = dict(case.plan.extra).get(ADAPTIVE, "false") != "false"
+    if running <= row["few"] if on else running >= row["many"]:
+        seen = f"it lost {row['lost']} and gained {row['gained']} (DeepSeek-V4-Flash, 8x MI355X)"
+        yield Hit(
+            f"adaptive verification is {'on' if on else 'off'} at {running} requests: {seen}",
+            flag=spec_flag(case),
+            fix=f'Compare with "enable_adaptive_verification": {"false" if on else "true"}.',
+            row=row,
+        )
