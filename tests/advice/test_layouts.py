@@ -208,6 +208,7 @@ def test_drafts_stay_with_the_split_whose_outputs_are_known() -> None:
     with_drafts = _ask(**asked)
     assert with_drafts.decision == "on" and "--split-mode layer" in with_drafts.launch.text
     assert "tensor split without drafts (SD208)" in with_drafts.next_layout
+    assert "layer split with drafts" in _ask(**asked | {"gpus": 4}).next_layout
     facts = bare_facts(Request.model_validate(asked))
     layer, tensor = propose.base_plans(facts, (2, 1))
     assert propose.no_path(facts, layer, "mtp") is None

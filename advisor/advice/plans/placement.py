@@ -70,8 +70,9 @@ def runner_up(layouts: Sequence[Layout]) -> str:
     """The layout that comes next and what it costs; "" where there is none."""
     if len(layouts) < 2 or not layouts[0].speed:
         return ""
-    (_, met, top, plain), (other, other_met, speed, _) = layouts[:2]
+    (first, met, top, plain), (other, other_met, speed, other_plain) = layouts[:2]
     drafts = " without drafts (SD208)" if split_mode(other) == TENSOR and top > plain else ""
+    drafts = " with drafts" if split_mode(first) == TENSOR and speed > other_plain else drafts
     fewer = ", which keeps fewer of the objectives" if other_met < met else ""
     less = whole_percent(speed / top).replace("-0 %", "+0 %")
     return f"{layout_words(other)}{drafts}, {less}{fewer}"
