@@ -384,15 +384,15 @@ def test_a_run_whose_prompts_were_cached_is_compared_with_cached_prompts() -> No
     assert "the load is another, with a shared prefix (+" in told[0]
 
 
-@pytest.mark.parametrize("hardware", ["apple-m3-ultra", "apple-m4-pro"])
+@pytest.mark.parametrize("hardware", ["rtx3090", "v100"])
 def test_off_says_why_it_does_not_follow_a_gain_measured_nearby(hardware: str) -> None:
     """OFF at 0.87x stood beside "+29.4 %" of another chip, without a word."""
-    advice = recommend(hardware=hardware)
+    advice = recommend(hardware=hardware, engine="llama-server", concurrency=16)
     assert advice.decision == "off"
     near = next(one.text for one in advice.reasons if one.text.startswith("Nearest measurement"))
     assert re.search(r"gave \+\d", near), "a gain, or the test needs another chip"
-    assert near.endswith("; the documented losses (SD409) count more here")
-    assert "(SD409) count more here" in " ".join(advice_text(advice, explain=True).split())
+    assert near.endswith("; the documented losses (SD408) count more here")
+    assert "(SD408) count more here" in " ".join(advice_text(advice, explain=True).split())
 
 
 def test_another_load_says_how_long_its_answers_were() -> None:
@@ -407,3 +407,10 @@ def test_a_loss_of_another_quantisation_is_said_to_stand_against_the_estimate() 
     assert made.gain is not None and made.gain.p50 > 1
     (text,) = [one.text for one in made.reasons if "eagle3 k=3 gave -28.2 %" in one.text]
     assert text.endswith("runs with other weights do not move the estimate")
+
+
+def test_a_claim_without_a_figure_is_no_loss() -> None:
+    """A model card finds no gain on Apple chips; an M4 Pro ran that model 1.23x (asiaimtp)."""
+    estimate = recommend(hardware="apple-m4-pro", engine="llama-server").estimate
+    assert estimate is not None and estimate.p_gain > 0.4
+    assert estimate.tpot_ms.speedup.p10 < 1.2287 < estimate.tpot_ms.speedup.p90
