@@ -6,10 +6,11 @@ tests/rules/sdNNN.yaml; run `python -m advisor.rules.build`.
 """
 
 from advisor.rules.checking import check, decisive_findings, is_version_pinned
-from advisor.rules.registry import Hit, Lacking, Rule, all_rules, get_rule, rule, when
+from advisor.rules.registry import Hit, Hits, Lacking, Rule, all_rules, get_rule, rule, when
 
 __all__ = [
     "Hit",
+    "Hits",
     "Lacking",
     "Rule",
     "all_rules",

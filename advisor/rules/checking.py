@@ -26,6 +26,8 @@ from advisor.rules.registry import (
 # so they have nothing to say of it; tests/rulebook/test_spelling_rules.py asks them all the same.
 SPELLING = "SD1"
 Lack = tuple[str, tuple[str, ...]]  # a rule's code, and the inputs that it needs and lacks
+_part = cache(attrgetter)
+_ANY_RELEASE = ("latest", "stable", "server", "full", "light", "$")  # "$": a variable names it
 
 
 def check(
@@ -82,9 +84,6 @@ def speaks(row: RuleRow, case: Case, given: frozenset[str]) -> bool:
     if row.methods and case.plan.method not in row.methods:
         return False
     return not row.parts or all(_part(path)(case) for path in row.parts)
-
-
-_part = cache(attrgetter)
 
 
 def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[RuleRow]:
@@ -230,9 +229,6 @@ def catalogue_speaks(case: Case) -> bool:
         or not launch.version_text
         or launch.version_text.lower().startswith(_ANY_RELEASE)
     )
-
-
-_ANY_RELEASE = ("latest", "stable", "server", "full", "light", "$")  # "$": a variable names it
 
 
 def _assumption(case: Case) -> str:

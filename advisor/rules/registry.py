@@ -26,6 +26,8 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 FAMILIES = ("sd1", "sd2", "sd3", "sd4", "sd5")  # one folder each
 _SECTIONS = ("Why", "Bad", "Good")
 _HEAD = lazy_re(r"^(Why|Bad|Good|Sources)(?: \(([^)\n]*)\))?:[ \n]", re.M)
+Names = str | tuple[str, ...]  # a tuple, or names with blanks between them
+GROUPS = {"gguf": GGUF_ENGINES, "catalogued": ("vllm", "sglang", "llama-server")}
 
 
 class Hit(NamedTuple):
@@ -61,7 +63,8 @@ class Lacking(NamedTuple):
     needs: tuple[str, ...]
 
 
-Check = Callable[[Case], Iterable[Hit | Lacking]]
+Hits = Iterable[Hit | Lacking]
+Check = Callable[[Case], Hits]
 
 
 class Text(NamedTuple):
@@ -108,8 +111,6 @@ class Rule(NamedTuple):
 
 
 DECLARED: dict[str, Rule] = {}
-Names = str | tuple[str, ...]  # a tuple, or names with blanks between them
-GROUPS = {"gguf": GGUF_ENGINES, "catalogued": ("vllm", "sglang", "llama-server")}
 
 
 class When(NamedTuple):
@@ -251,9 +252,6 @@ def get_defect(name: str) -> Defect:
     return Defect(name, row.get("since"), row.get("until"), row.get("note", ""), *listed)
 
 
-# ---------------------------------------------------------------- discovery
-
-
 def rule_modules() -> tuple[str, ...]:
     """The modules of rules below advisor.rules, sorted: `sd1.sd101_unknown_flag`, ..."""
     here = os.path.dirname(__file__)
@@ -298,9 +296,6 @@ def get_rule(code: str) -> Rule:
     names = [row.code.lower() for row in index()] + [row.slug for row in index()]
     near = nearest(wanted, names, "name", 3)
     raise UnknownFact("rule", code, tuple(n.upper() if n.startswith("sd") else n for n in near))
-
-
-# ---------------------------------------------------------------- docstrings
 
 
 def parse_doc(doc: str) -> Text:

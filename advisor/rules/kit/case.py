@@ -16,13 +16,17 @@ from advisor.engines.images import is_official
 from advisor.knowledge.rule_data import table
 from advisor.rules.registry import GGUF_ENGINES, Hit
 
+SPECULATION = (
+    *("--speculative-config", "--spec-method", "--spec-model", "--speculative-algorithm"),
+    *("--spec-type", "--spec-draft-model", "--spec-draft-n-max"),
+)
+# forms that tell all of a container
+_WHOLE = ("docker-run", "docker-create", "compose", "kubernetes", "quadlet")
+
 
 def is_gguf(case: Case) -> bool:
     """Whether the engine loads GGUF files."""
     return case.plan.engine in GGUF_ENGINES
-
-
-# ---------------------------------------------------------------- flags
 
 
 _named: tuple[Launch | None, dict[str, Flag]] = (None, {})
@@ -95,12 +99,6 @@ def env(case: Case, name: str) -> str | None:
     return case.launch.env_value(name)
 
 
-SPECULATION = (
-    *("--speculative-config", "--spec-method", "--spec-model", "--speculative-algorithm"),
-    *("--spec-type", "--spec-draft-model", "--spec-draft-n-max"),
-)
-
-
 def spec_flag(case: Case) -> Flag | None:
     """The flag that turns speculation on, for the place of a finding."""
     return flag(case, *SPECULATION)
@@ -116,9 +114,6 @@ def k_flag(case: Case) -> Flag | None:
 def env_line(launch: Launch | None, name: str) -> int:
     """Return the line that sets the variable, 0 where none does."""
     return next((var.line for var in reversed(launch.env) if var.name == name), 0) if launch else 0
-
-
-# ---------------------------------------------------------------- models and plans
 
 
 def is_hybrid(case: Case) -> bool | None:
@@ -145,10 +140,6 @@ def model_text(case: Case, made: bool = True) -> str:
     names += ["--quantization"] if made else []
     texts += [found.value or "" for found in flags(case) if found.name in names]
     return " ".join(texts)
-
-
-# ---------------------------------------------------------------- relations that several rules ask
-# for
 
 
 def calls_tools(case: Case) -> bool:
@@ -190,17 +181,10 @@ def around(case: Case, message: str, key: str, fix: str, severity: Severity | No
     )
 
 
-# forms that tell all of a container
-_WHOLE = ("docker-run", "docker-create", "compose", "kubernetes", "quadlet")
-
-
 def has_stock_image(container: Container) -> bool:
     """Whether a form that tells all runs a published image by its tag, not a digest."""
     image = container.image or ""
     return container.kind in _WHOLE and is_official(image) and "@" not in image
-
-
-# ---------------------------------------------------------------- data and names for messages
 
 
 def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:

@@ -14,6 +14,12 @@ from advisor import engines
 from advisor.domain.nouns import Case, Edit, EnvVar, Fix, Flag, Launch, Span
 from advisor.rules.kit.case import flag, k_flag, spec_flag
 
+Places = Span | tuple[Span, ...] | None
+Option = Flag | str | None  # a flag of the launch, or the name of one that it may have
+_PLAIN = r'("[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null)'  # a value that holds no others
+_END = r"(?=\s*[,}])"
+_WORDS = {"true": "True", "false": "False", "null": "None"}
+
 
 def is_shared(case: Case, place: Span | None, alike: bool = True) -> bool:
     """Whether another launch (with `alike`: of another release) has these characters."""
@@ -33,9 +39,6 @@ def is_shared(case: Case, place: Span | None, alike: bool = True) -> bool:
 def is_release_pinned(case: Case) -> bool:
     """Whether the release is fixed and no fork's, so that the catalogue speaks for it."""
     return case.launch.emitted or (case.launch.version_pinned and case.launch.fork is None)
-
-
-Places = Span | tuple[Span, ...] | None
 
 
 def span_fix(case: Case, place: Places, text: str, what: str, *, safe: bool = False) -> Fix:
@@ -121,9 +124,6 @@ def addition(file: str, beside: Flag | None, name: str, value: str | None) -> Ed
     return Edit(file=file, start=beside.span.start, end=beside.span.start, text=text)
 
 
-Option = Flag | str | None  # a flag of the launch, or the name of one that it may have
-
-
 def drop_fix(case: Case, option: Option, what: str, *, safe: bool = False) -> Fix:
     """Take a flag away."""
     given = flag(case, option) if isinstance(option, str) else option
@@ -149,9 +149,6 @@ def swap_fix(case: Case, one: Flag, other: Flag, what: str) -> Fix:
 
 
 # ---------------------------------------------------------------- inside JSON
-
-_PLAIN = r'("[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null)'  # a value that holds no others
-_END = r"(?=\s*[,}])"
 
 
 def json_fix(
@@ -224,9 +221,6 @@ def _in_json(found: Flag | None, pattern: str) -> Span | None:
     if place is None or found.origin == "python" or place.end - place.start != len(found.value):
         return None
     return at(place.start + start, end - start)
-
-
-_WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
 def _json_text(

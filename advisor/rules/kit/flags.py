@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Standing = Literal["taken", "removed", "too-new", "foreign", "unknown"]
 CATALOGUED = ("vllm", "sglang", "llama-server")
+# read by `sglang serve` itself, which chooses the server by it and takes it out
+WRAPPERS = {("sglang", "--model-type"), ("vllm", "--disaggregation-mode")}
+DYNAMO = "--dyn-"  # as the second: read by NVIDIA Dynamo's workers, which pass on what is left
 
 
 class _Release(NamedTuple):
@@ -57,11 +60,6 @@ def lookup_spelling(found: Flag) -> str:
     if found.raw.startswith("-"):
         return dashed
     return f"--{dashed}" if found.origin != "env" and len(found.raw) > 3 else found.name
-
-
-# read by `sglang serve` itself, which chooses the server by it and takes it out
-WRAPPERS = {("sglang", "--model-type"), ("vllm", "--disaggregation-mode")}
-DYNAMO = "--dyn-"  # as the second: read by NVIDIA Dynamo's workers, which pass on what is left
 
 
 def option_at_release(case: Case, found: Flag) -> Standing:
@@ -132,9 +130,6 @@ def _owners(own: str, name: str) -> tuple[str, ...]:
         if match is not None and not match.abbreviated and name.startswith("--"):
             named.append(engine)
     return tuple(named)
-
-
-# ---------------------------------------------------------------- vLLM's --speculative-config
 
 
 class SpecConfig(NamedTuple):

@@ -17,6 +17,9 @@ _BARE = lazy_re(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]]
 _TRUTHS = {"True": "true", "False": "false", "None": "null"}
 _OPENED = lazy_re(r'(:\s*"[\w./-]+)(,\s*")')  # {"a":"b,"c": the quote behind b is lost
 _UNOPENED = lazy_re(r'([:{,]\s*)([A-Za-z_][\w./-]*")')
+_PIECE = lazy_re(r'"(?:[^"\\]|\\.)*"|[\w.+-]+|[{}\[\],:]')
+_TYPOGRAPHIC = lazy_re("[\u2018\u2019\u201c\u201d\u201e]")
+_NOTHING = lazy_re(r"[:\[,]\s*[,}\]]")
 
 
 def problem(text: str) -> str | None:
@@ -30,11 +33,6 @@ def problem(text: str) -> str | None:
     kinds = {list: "a list", str: "a text", bool: "a truth", type(None): "null"}
     said = kinds.get(type(data), "a number")
     return None if isinstance(data, dict) else f"it holds {said}, not an object"
-
-
-_PIECE = lazy_re(r'"(?:[^"\\]|\\.)*"|[\w.+-]+|[{}\[\],:]')
-_TYPOGRAPHIC = lazy_re("[\u2018\u2019\u201c\u201d\u201e]")
-_NOTHING = lazy_re(r"[:\[,]\s*[,}\]]")
 
 
 def has_empty_values(found: Flag) -> bool:

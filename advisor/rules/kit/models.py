@@ -26,6 +26,9 @@ _SAME = lazy_re(
 )
 Row = dict[str, Any]
 _LONGER = lazy_re(r"\d+(k|m)(?![a-z0-9])|1m|yarn|long|ctx|rope|abliterated", re.I)
+_DRAFTER = lazy_re(
+    r"(instruct|sglang|speculator|specforge|drafter?|eagle[-_]?3?|dflash|dspark|head|chat)", re.I
+)
 
 
 def base_name(text: str) -> str:
@@ -135,11 +138,6 @@ def vocabulary(name: str) -> int | None:
             return int(size)
     found = knowledge.llm_from_text(name)
     return found.vocab if found is not None else None
-
-
-_DRAFTER = lazy_re(
-    r"(instruct|sglang|speculator|specforge|drafter?|eagle[-_]?3?|dflash|dspark|head|chat)", re.I
-)
 
 
 @lru_cache(maxsize=512)

@@ -31,6 +31,29 @@ SPOKEN = {
     "list": "a list",
     "dict": "an object",
 }
+_HOLDS = {"Ge": ge, "Gt": gt, "Le": le, "Lt": lt}
+_LIMITS = {"Ge": "at least", "Gt": "more than", "Le": "at most", "Lt": "less than"}
+# the classes whose fields are options of the command line
+CONFIGS = (
+    *("CacheConfig", "SchedulerConfig", "ParallelConfig", "ModelConfig", "LoRAConfig"),
+    *("LoadConfig", "MultiModalConfig", "ObservabilityConfig", "UVAOffloadConfig"),
+    *("PrefetchOffloadConfig", "VllmConfig"),
+)
+# what each kind of option takes; a kind that is not named here takes any text
+KINDS = {
+    "int": lazy_re(r"[+-]?\d[\d_]*"),
+    "float": lazy_re(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"),
+    "human_readable_int": lazy_re(r"-?\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]"),
+    "human_readable_int_or_auto": lazy_re(r"auto|-1|\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]"),
+}
+_SIZE = lazy_re(r"(\d+(?:\.\d+)?)\s*([kKmM])?(?:i?b|\s*tok(?:en)?s?)?", re.I)
+_SHARE = lazy_re(r"(\d+(?:\.\d+)?)\s*%")
+_CUT = lazy_re(r"([+-]?\d+)\D")
+_SPELT = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen"),
+)
+_LARGEST = 10_000_000  # tokens or requests that nobody serves
 
 
 def wrong_type(kind: str, value: Any) -> str | None:
@@ -89,43 +112,11 @@ def outside(limits: Iterable[str] | None, value: Any) -> str | None:
     return None
 
 
-_HOLDS = {"Ge": ge, "Gt": gt, "Le": le, "Lt": lt}
-_LIMITS = {"Ge": "at least", "Gt": "more than", "Le": "at most", "Lt": "less than"}
-
-
-# ---------------------------------------------------------------- numbers of options
-
-# the classes whose fields are options of the command line
-CONFIGS = (
-    *("CacheConfig", "SchedulerConfig", "ParallelConfig", "ModelConfig", "LoRAConfig"),
-    *("LoadConfig", "MultiModalConfig", "ObservabilityConfig", "UVAOffloadConfig"),
-    *("PrefetchOffloadConfig", "VllmConfig"),
-)
-
-
 def expected_number(option: Option, word: str) -> str | None:
     """The kind of number that an option takes, where the word is none."""
     if option.many or option.takes_value is not True or option.choices:
         return None
     return None if takes(option.type, word) else option.type
-
-
-# what each kind of option takes; a kind that is not named here takes any text
-KINDS = {
-    "int": lazy_re(r"[+-]?\d[\d_]*"),
-    "float": lazy_re(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"),
-    "human_readable_int": lazy_re(r"-?\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]"),
-    "human_readable_int_or_auto": lazy_re(r"auto|-1|\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]"),
-}
-
-_SIZE = lazy_re(r"(\d+(?:\.\d+)?)\s*([kKmM])?(?:i?b|\s*tok(?:en)?s?)?", re.I)
-_SHARE = lazy_re(r"(\d+(?:\.\d+)?)\s*%")
-_CUT = lazy_re(r"([+-]?\d+)\D")
-_SPELT = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen"),
-)
-_LARGEST = 10_000_000  # tokens or requests that nobody serves
 
 
 def takes(kind: str, text: str) -> bool:

@@ -32,9 +32,11 @@ from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is
 from advisor.rules.kit.case import is_hybrid, number, open_value
 
 KV_BYTES = "--kv-cache-memory-bytes"
-
-
-# ---------------------------------------------------------------- sourced numbers
+_SIZES = (
+    *("--tensor-parallel-size", "--tp-size", "--pipeline-parallel-size", "--pp-size"),
+    *("--gpu-memory-utilization", "--mem-fraction-static", KV_BYTES),
+)
+NAN = float("nan")
 
 
 def matches(row: Mapping[str, Any], case: Case) -> bool:
@@ -55,9 +57,6 @@ def matches(row: Mapping[str, Any], case: Case) -> bool:
 def _within(value: float | None, limits: list[float | None]) -> bool:
     low, high = limits
     return value is not None and (low is None or value >= low) and (high is None or value <= high)
-
-
-# ---------------------------------------------------------------- facts that several rules ask for
 
 
 def is_sparse_moe(case: Case) -> bool | None:
@@ -125,13 +124,7 @@ def percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f} %"
 
 
-# ---------------------------------------------------------------- memory
-
 _last: tuple[object, object, MemoryBill | None] = (None, None, None)
-_SIZES = (
-    *("--tensor-parallel-size", "--tp-size", "--pipeline-parallel-size", "--pp-size"),
-    *("--gpu-memory-utilization", "--mem-fraction-static", KV_BYTES),
-)
 
 
 def leaves_no_pool(found: MemoryBill) -> bool:
@@ -199,9 +192,6 @@ def demand_tokens(case: Case) -> int | None:
     if asked is None or ctx is None:
         return None
     return asked * (ctx + (case.facts.output_tokens or 0))
-
-
-NAN = float("nan")
 
 
 class Said(NamedTuple):

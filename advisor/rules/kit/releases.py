@@ -20,6 +20,8 @@ from advisor.rules.registry import GGUF_ENGINES, get_defect
 
 # whose catalogues have every minor release; of llama.cpp's builds they have a few
 _COMPLETE = ("vllm", "sglang")
+_METHOD = "--speculative-config.method"
+_NEVER = 60  # options asked for; more belong to no launch that a person wrote
 
 
 def affects(name: str, case: Case) -> bool | None:
@@ -56,9 +58,6 @@ def between(at: Release | None, since: str | None, until: str | None) -> bool | 
     low, high = parse_release(since), parse_release(until)
     top = (*high, 1 << 30) if high is not None else at  # 0.5.13 includes 0.5.13.post1
     return (low is None or at >= low) and at <= top
-
-
-# ---------------------------------------------------------------- versions
 
 
 def release(case: Case) -> Release | None:
@@ -123,10 +122,6 @@ def prefix_caching_on(case: Case) -> bool | None:
         return None
     since = table("compatibility")["unknown_hybrid_prefix_caching"]["vllm_default_on_since"]
     return within(case, since, None)
-
-
-_METHOD = "--speculative-config.method"
-_NEVER = 60  # options asked for; more belong to no launch that a person wrote
 
 
 def possible(case: Case, without: Flag | None = None) -> tuple[str, ...]:

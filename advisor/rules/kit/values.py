@@ -61,6 +61,8 @@ MEANT = {
 
 # words of MEANT that are another name of the same thing, whatever the build
 SAME = ("fp16", "bf16", "float16", "bfloat16", "multiprocessing", "yes", "no")
+_DIGITS = lazy_re(r"\d")
+_WORDS = lazy_re(r"[-_]")
 
 
 class AllowedValues(NamedTuple):
@@ -145,9 +147,6 @@ def _fold(choices: tuple[str, ...]) -> tuple[frozenset[str], bool]:
     return frozenset(map(str.lower, choices)), not {"on", "off", "auto"}.isdisjoint(choices)
 
 
-# ---------------------------------------------------------------- what a wrong word meant
-
-
 def nearest(word: str, choices: Sequence[str]) -> str | None:
     """The choice that a wrong word most likely meant."""
     if re.fullmatch(r"[0-9]{1,18}", word) and all(choice.isdigit() for choice in choices):
@@ -197,10 +196,6 @@ def slip(word: str, near: str | None) -> bool:
         return False  # a word more: draft_attention_backend may be a build's own
     close = SequenceMatcher(None, one, other).ratio() >= 0.85
     return close or letters_apart(one, other, 1) == 1 or _longer(one, other)
-
-
-_DIGITS = lazy_re(r"\d")
-_WORDS = lazy_re(r"[-_]")
 
 
 def _longer(one: str, other: str) -> bool:

@@ -1,14 +1,11 @@
-"""Arguments that the engine does not take so."""
-
 import re
 import shlex
-from collections.abc import Iterator
 
 from advisor import engines
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import certain, flag, flags, has_switch, model_text, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix, set_fix
 from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
@@ -72,10 +69,22 @@ ALIKE: tuple[dict[str, str], ...] = (
         "llama-server": "--spec-draft-n-max",
     },
 )
+BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
+BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
+ADD_CHOICE = "Add --enable-auto-tool-choice."
+WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
+_PLAIN = lazy_re(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
+_DASHED = lazy_re(r"(-?[\u2010-\u2015\u2212]+-?)?([A-Za-z][\w-]*)")
+_ADDRESS = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
+_GGUF = lazy_re(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
+# a tool that passes words on may take its own; these forms reach the server as they stand
+_DIRECT = ("document", "python", "helm")
+FILES = ("--model", "--hf-file", "--spec-draft-model")
+_PART = lazy_re(r"(.*-)(\d{5})(-of-\d{5}\.gguf)")
 
 
 @rule("SD116", "error", "catalogued")
-def other_engines_flag(case: Case) -> Iterator[Hit]:
+def other_engines_flag(case: Case) -> Hits:
     """A flag of another engine.
 
     Why: the server refuses to start. Command lines get mixed when a recipe is carried over.
@@ -121,13 +130,9 @@ def mend(case: Case, found: Flag, use: str | None, same: bool) -> Fix:
     return rename_fix(case, found, spelled, f"Use {spelled}.")
 
 
-BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
-BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
-
-
 @rule("SD120", "error", "llama-server", versioned=True)
 @when(options="--flash-attn")
-def flash_attn_bare(case: Case) -> Iterator[Hit]:
+def flash_attn_bare(case: Case) -> Hits:
     """A bare -fa or --flash-attn, which newer builds take only with on, off or auto.
 
     Why: the next flag is eaten as its value and the server exits.
@@ -150,12 +155,8 @@ def flash_attn_bare(case: Case) -> Iterator[Hit]:
     )
 
 
-ADD_CHOICE = "Add --enable-auto-tool-choice."
-WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
-
-
 @rule("SD125", "error", "vllm")
-def tool_parser_pair(case: Case) -> Iterator[Hit]:
+def tool_parser_pair(case: Case) -> Hits:
     """--enable-auto-tool-choice and --tool-call-parser, one without the other.
 
     Why: without a parser the server does not start; without the switch "auto" is refused.
@@ -183,16 +184,8 @@ def tool_parser_pair(case: Case) -> Iterator[Hit]:
         )
 
 
-_PLAIN = lazy_re(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
-_DASHED = lazy_re(r"(-?[\u2010-\u2015\u2212]+-?)?([A-Za-z][\w-]*)")
-_ADDRESS = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
-_GGUF = lazy_re(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
-# a tool that passes words on may take its own; these forms reach the server as they stand
-_DIRECT = ("document", "python", "helm")
-
-
 @rule("SD133", "error", "catalogued", versioned=True)
-def stray_argument(case: Case) -> Iterator[Hit]:
+def stray_argument(case: Case) -> Hits:
     """An argument that belongs to no option, such as a GGUF file without -m.
 
     Why: the server stops with "invalid argument" or "unrecognized arguments".
@@ -277,12 +270,8 @@ def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
     return replace_fix(case, stray, "", f"Remove '{stray.value}'.")
 
 
-FILES = ("--model", "--hf-file", "--spec-draft-model")
-_PART = lazy_re(r"(.*-)(\d{5})(-of-\d{5}\.gguf)")
-
-
 @rule("SD139", "error", "gguf")
-def split_part(case: Case) -> Iterator[Hit]:
+def split_part(case: Case) -> Hits:
     """A later part of a split GGUF given as the model.
 
     Why: another part than the first stops llama.cpp with an illegal split file index.

@@ -1,7 +1,4 @@
-"""Environment variables."""
-
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +9,7 @@ from advisor.domain.spelling import nearest_word
 from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import env_line, flag
 from advisor.rules.kit.fixes import (
     add_fix,
@@ -27,10 +24,31 @@ from advisor.rules.kit.releases import release
 from advisor.rules.kit.values import is_within, nearest, word_apart
 
 DEAD = table("compatibility")["dead_env"]
+PREFIXES = {"vllm": ("VLLM_",), "sglang": ("SGLANG_", "SGL_"), "llama-server": ("LLAMA_",)}
+AROUND = table("compatibility")["variables"]  # of the libraries below the engines
+KNOWN: tuple[str, ...] = tuple(name for row in AROUND.values() for name in row["value"])
+# of libraries: words and numbers; another value is passed over
+VALUES: dict[str, dict[str, Any]] = table("compatibility")["variable_values"]
+NUMBERS = frozenset(table("compatibility")["variable_numbers"]["value"])
+_FAMILY = lazy_re(
+    r"HF_|HUGG|CUDA_|NVIDIA_|NCCL_|GLOO_|ROCR_|HIP_|HSA_|PYTORCH_|OMP_|GGML_|TOKENIZERS_|TRANSFORM"
+)
+# names that people give a token of Hugging Face, and that no library reads
+TOKENS = ("HUGGINGFACE_TOKEN", "HF_API_TOKEN", "HF_ACCESS_TOKEN", "HUGGINGFACE_HUB_TOKEN")
+READ_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")  # of Python's logging
+_TRUTH = lazy_re(r"[01]|true|false", re.I)
+_WIDE_TRUTH = lazy_re(r"[01]|true|false|yes|no|y|n", re.I)
+_INT = lazy_re(r"\s*[+-]?\d+\s*")
+_FLOAT = lazy_re(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_LITERAL = lazy_re(r"'([^']*)'")
+_DEVICE = r"(?:-?\d+|(?:GPU|MIG)-[\w/-]+)"
+_DEVICES = lazy_re(rf"\s*{_DEVICE}(?:\s*,\s*{_DEVICE})*\s*,?\s*")
+_SPLIT = lazy_re(r"[;,|:\s]+")
 
 
 @rule("SD106", "warning", "vllm sglang", versioned=True)
-def dead_env(case: Case) -> Iterator[Hit]:
+def dead_env(case: Case) -> Hits:
     """An environment variable that the release no longer reads.
 
     Why: the setting is silently ignored; a benchmark then compares two equal servers.
@@ -83,31 +101,8 @@ def dead_fix(case: Case, name: str, use: str | None, instead: str) -> Fix:
     )
 
 
-PREFIXES = {"vllm": ("VLLM_",), "sglang": ("SGLANG_", "SGL_"), "llama-server": ("LLAMA_",)}
-AROUND = table("compatibility")["variables"]  # of the libraries below the engines
-KNOWN: tuple[str, ...] = tuple(name for row in AROUND.values() for name in row["value"])
-# of libraries: words and numbers; another value is passed over
-VALUES: dict[str, dict[str, Any]] = table("compatibility")["variable_values"]
-NUMBERS = frozenset(table("compatibility")["variable_numbers"]["value"])
-_FAMILY = lazy_re(
-    r"HF_|HUGG|CUDA_|NVIDIA_|NCCL_|GLOO_|ROCR_|HIP_|HSA_|PYTORCH_|OMP_|GGML_|TOKENIZERS_|TRANSFORM"
-)
-# names that people give a token of Hugging Face, and that no library reads
-TOKENS = ("HUGGINGFACE_TOKEN", "HF_API_TOKEN", "HF_ACCESS_TOKEN", "HUGGINGFACE_HUB_TOKEN")
-READ_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")  # of Python's logging
-_TRUTH = lazy_re(r"[01]|true|false", re.I)
-_WIDE_TRUTH = lazy_re(r"[01]|true|false|yes|no|y|n", re.I)
-_INT = lazy_re(r"\s*[+-]?\d+\s*")
-_FLOAT = lazy_re(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
-_LITERAL = lazy_re(r"'([^']*)'")
-_DEVICE = r"(?:-?\d+|(?:GPU|MIG)-[\w/-]+)"
-_DEVICES = lazy_re(rf"\s*{_DEVICE}(?:\s*,\s*{_DEVICE})*\s*,?\s*")
-_SPLIT = lazy_re(r"[;,|:\s]+")
-
-
 @rule("SD135", "warning", "catalogued", decides=True, data="compatibility.variables")
-def env_misspelt(case: Case) -> Iterator[Hit]:
+def env_misspelt(case: Case) -> Hits:
     """An environment variable that nothing reads, or whose value nothing reads.
 
     Why: a variable of another name sets nothing, and no engine stops at it: the setting is lost. A

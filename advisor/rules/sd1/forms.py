@@ -1,16 +1,17 @@
-"""What stands around a command: keys, and the ports by which a server is reached."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case, Port
 from advisor.engines.images import is_official
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import env, flag, flags
 from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
 
+DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
+KILLS = ("livenessProbe", "startupProbe")
+DEAD_ENDS = (*KILLS, "readinessProbe", "Service", "web_server")
+ALONE = ("127.0.0.1", "localhost", "::1")
+
 
 @rule("SD136", "error")
-def form_slip(case: Case) -> Iterator[Hit]:
+def form_slip(case: Case) -> Hits:
     """A key or an argument that the tool which reads the file refuses.
 
     Why: docker compose and Kubernetes refuse the file; systemd passes over the key.
@@ -44,14 +45,8 @@ def form_slip(case: Case) -> Iterator[Hit]:
         )
 
 
-DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
-KILLS = ("livenessProbe", "startupProbe")
-DEAD_ENDS = (*KILLS, "readinessProbe", "Service", "web_server")
-ALONE = ("127.0.0.1", "localhost", "::1")
-
-
 @rule("SD137", "warning", "catalogued", decides=True)
-def port_not_reached(case: Case) -> Iterator[Hit]:
+def port_not_reached(case: Case) -> Hits:
     """A port or an address at which the server does not answer.
 
     Why: nobody reaches a server on another port, or on the container's own loopback address; a
@@ -76,7 +71,7 @@ def port_not_reached(case: Case) -> Iterator[Hit]:
     yield from hosts(case)
 
 
-def ports(case: Case) -> Iterator[Hit]:
+def ports(case: Case) -> Hits:
     """Ports on which nothing listens."""
     container, given = case.launch.container, flag(case, "--port")
     if container is None or (given is not None and given.unresolved):
@@ -113,7 +108,7 @@ def hit(case: Case, at: Port, port: int, what: str) -> Hit:
     )
 
 
-def hosts(case: Case) -> Iterator[Hit]:
+def hosts(case: Case) -> Hits:
     """A server that listens on the loopback address of its container."""
     container, given = case.launch.container, flag(case, "--host")
     if container is None or (given is not None and given.unresolved):

@@ -1,15 +1,12 @@
-"""Options and their values by release."""
-
 import json
 import re
 import shlex
-from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.engines.arguments.fields import depth
 from advisor.engines.arguments.llama_words import mode_of
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, flags
 from advisor.rules.kit.fixes import (
     drop_fix,
@@ -29,9 +26,13 @@ from advisor.rules.kit.flags import (
 )
 from advisor.rules.kit.releases import between, release, version_label, version_name
 
+SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
+KEY = "num_speculative_tokens_per_batch_size"
+SINCE = table("compatibility")["spec_config_since"]
+
 
 @rule("SD102", "error", "catalogued", versioned=True)
-def removed_flag(case: Case) -> Iterator[Hit]:
+def removed_flag(case: Case) -> Hits:
     """A flag that the chosen engine release no longer takes.
 
     Why: the server refuses to start, often with nothing but its usage text.
@@ -111,12 +112,9 @@ def _together(case: Case, use: str, rivals: list[Flag]) -> Fix:
     return joint_fix(what, *fixes, safe=safe)
 
 
-SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
-
-
 @rule("SD104", "error", "catalogued")
 @when(needs="version")
-def flag_too_new(case: Case) -> Iterator[Hit]:
+def flag_too_new(case: Case) -> Hits:
     """A flag that the pinned release does not have yet.
 
     Why: the server refuses to start; the flag was taken from a newer release's documentation.
@@ -139,7 +137,7 @@ def flag_too_new(case: Case) -> Iterator[Hit]:
 
 
 @rule("SD118", "error", "vllm", versioned=True)
-def spec_shorthand_too_old(case: Case) -> Iterator[Hit]:
+def spec_shorthand_too_old(case: Case) -> Hits:
     """--spec-method, --spec-model or --spec-tokens with a vLLM before 0.22.1.
 
     Why: the server refuses the shorthand; --speculative-config works in every release.
@@ -180,13 +178,9 @@ def config_fix(case: Case, tokens: str) -> Fix:
     return joint_fix(what, *fixes, safe=is_release_pinned(case))
 
 
-KEY = "num_speculative_tokens_per_batch_size"
-SINCE = table("compatibility")["spec_config_since"]
-
-
 @rule("SD119", "error", "vllm", versioned=True, data="compatibility.spec_config_since")
 @when(speculative=True, parts="plan.k_schedule")
-def k_schedule_unsupported(case: Case) -> Iterator[Hit]:
+def k_schedule_unsupported(case: Case) -> Hits:
     """A schedule of draft tokens by batch size where the release or the layout does not take one.
 
     Why: before 0.24.0 the key is refused; with data parallelism the schedule is switched off.

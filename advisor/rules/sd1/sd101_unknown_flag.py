@@ -1,11 +1,10 @@
 import shlex
-from collections.abc import Iterator
 from itertools import permutations
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import (
     at,
@@ -58,7 +57,7 @@ _LEAD = lazy_re(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
 
 @rule("SD101", "error", "catalogued ik_llama.cpp", versioned=True)
-def unknown_flag(case: Case) -> Iterator[Hit]:
+def unknown_flag(case: Case) -> Hits:
     """A flag that no catalogued release of the engine knows.
 
     Why: the server refuses to start; such flags often come from another engine, a guess or a typo.
@@ -126,7 +125,7 @@ def behind_the_image(case: Case, found: Flag) -> Hit | None:
     )
 
 
-def aliases(case: Case) -> Iterator[Hit]:
+def aliases(case: Case) -> Hits:
     """Names of the command line that are no fields of SGLang's ServerArgs."""
     for found in flags(case):
         if case.plan.engine != "sglang" or found.origin != "python" or not found.known:
@@ -139,7 +138,7 @@ def aliases(case: Case) -> Iterator[Hit]:
             yield respelt(found, text, rename_fix(case, found, option.name, f"Write {field}."))
 
 
-def abbreviations(case: Case) -> Iterator[Hit]:
+def abbreviations(case: Case) -> Hits:
     """Options that argparse completes: a letter or two are missing."""
     for found in flags(case):
         if found.origin not in ("cli", "yaml") or not found.known or "." in found.name:

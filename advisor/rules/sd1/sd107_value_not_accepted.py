@@ -1,5 +1,4 @@
 import re
-from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
@@ -7,7 +6,7 @@ from advisor.domain.spelling import is_only_near
 from advisor.engines import Option
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import is_gguf
 from advisor.rules.kit.fixes import rename_fix, replace_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
@@ -49,7 +48,7 @@ LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
 
 @rule("SD107", "error", "catalogued ik_llama.cpp", versioned=True)
-def value_not_accepted(case: Case) -> Iterator[Hit]:
+def value_not_accepted(case: Case) -> Hits:
     """A value that the option does not take at this release.
 
     Why: the server refuses to start; the list of values changes between releases.

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from functools import cache, lru_cache
 from typing import Any
 
@@ -8,7 +8,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import letters_apart, nearest_word
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import flag, is_gguf, is_hybrid
 from advisor.rules.kit.fixes import replace_fix, set_fix
 from advisor.rules.kit.values import word_apart
@@ -217,7 +217,7 @@ def repositories() -> Container[str]:
 
 
 @rule("SD117", "error")
-def other_engines_model(case: Case) -> Iterator[Hit]:
+def other_engines_model(case: Case) -> Hits:
     """A model file of another engine: a GGUF under vLLM, safetensors under llama-server.
 
     Why: llama-server loads GGUF alone; vLLM and SGLang load no Qwen hybrid and no MTP head from it.

@@ -1,12 +1,11 @@
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain.nouns import Case, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
@@ -52,7 +51,7 @@ TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
 
 
 @rule("SD131", "error", "catalogued", versioned=True)
-def json_option(case: Case) -> Iterator[Hit]:
+def json_option(case: Case) -> Hits:
     """An option that takes JSON, with broken JSON in it, or a key or value that its class lacks.
 
     Why: the server does not start; quotes lost in a shell and Python's True are usual causes.
@@ -115,7 +114,7 @@ def _scalar(value: str, key: str) -> Any:
         return value
 
 
-def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[Hit]:
+def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Hits:
     """Keys that the option's class lacks, and words that its fields do not take."""
     config = CLASSES.get(name)
     yield from loose(case, found, name, given)
@@ -131,9 +130,7 @@ def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[
             yield unknown_key(case, found, name, key, given, fields, ever=ever, sole=True)
 
 
-def fields_of(
-    case: Case, found: Flag, place: str, config: str, given: dict[str, Any]
-) -> Iterator[Hit]:
+def fields_of(case: Case, found: Flag, place: str, config: str, given: dict[str, Any]) -> Hits:
     """Keys and types of an object inside an option's object."""
     known, version = catalogue(case), catalogued_version(case)
     fields = known.json_fields(config, version)
@@ -147,7 +144,7 @@ def fields_of(
 
 def check_type(
     case: Case, found: Flag, key: str, row: dict[str, Any], value: Any, where: str = ""
-) -> Iterator[Hit]:
+) -> Hits:
     """A value of another type than the field's, or outside its limits."""
     said = wrong_type(str(row.get("type", "")), value) or outside(row.get("limits"), value)
     if said is None or value is None:
@@ -176,7 +173,7 @@ def likely_json(kind: str, value: Any) -> str | None:
     return None
 
 
-def loose(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[Hit]:
+def loose(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Hits:
     """A key that is nearly a known one, where others may stand."""
     known = KEYS.get(name, ())
     if name in TYPES:
@@ -194,9 +191,7 @@ def loose(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator
             )
 
 
-def words(
-    case: Case, found: Flag, known: Catalogue, config: str, key: str, value: Any
-) -> Iterator[Hit]:
+def words(case: Case, found: Flag, known: Catalogue, config: str, key: str, value: Any) -> Hits:
     """A word that is on the list of no release that has the key."""
     row = known.json_field(config, key, catalogued_version(case)) or {}
     yield from check_type(case, found, key, row, value)

@@ -1,10 +1,6 @@
-"""Keys and values of vLLM's --speculative-config."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import open_value
 from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix, json_swap_fix
 from advisor.rules.kit.flags import (
@@ -22,11 +18,36 @@ WHAT = (
     """Write it as '{"method":"mtp","num_speculative_tokens":2}': """
     "double quotes inside single ones."
 )
+# A key of another release or another world, and what stands in its place.
+INSTEAD = {
+    "disable_by_batch_size": "num_speculative_tokens_per_batch_size",
+    "synthetic_acceptance_rate": "synthetic_acceptance_length",
+    "speculative_model": "model",
+    "draft_model": "model",
+    "draft_model_path": "model",
+    "draft": "model",
+    "drafter": "model",
+    "k": "num_speculative_tokens",
+    "num_draft_tokens": "num_speculative_tokens",
+    "num_spec_tokens": "num_speculative_tokens",
+    "draft_tokens": "num_speculative_tokens",
+    "draft_tp": "draft_tensor_parallel_size",
+    "tensor_parallel_size": "draft_tensor_parallel_size",
+    "spec_method": "method",
+    "num_tokens": "num_speculative_tokens",
+    "algorithm": "method",
+    "type": "method",
+}
+OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of value
+# "method" is SD111's; the sampling methods changed their words between releases
+SAMPLING = ("rejection_sample_method", "draft_sample_method")
+JUDGED_ELSEWHERE = ("method", "num_speculative_tokens", *SAMPLING)
+KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")
 
 
 @rule("SD109", "error", "vllm")
 @when(options="--speculative-config")
-def spec_config_json(case: Case) -> Iterator[Hit]:
+def spec_config_json(case: Case) -> Hits:
     """The JSON of --speculative-config is broken.
 
     Why: the server refuses to start; quotes lost in a shell or a YAML file are the usual cause.
@@ -50,32 +71,8 @@ def spec_config_json(case: Case) -> Iterator[Hit]:
     )
 
 
-# A key of another release or another world, and what stands in its place.
-INSTEAD = {
-    "disable_by_batch_size": "num_speculative_tokens_per_batch_size",
-    "synthetic_acceptance_rate": "synthetic_acceptance_length",
-    "speculative_model": "model",
-    "draft_model": "model",
-    "draft_model_path": "model",
-    "draft": "model",
-    "drafter": "model",
-    "k": "num_speculative_tokens",
-    "num_draft_tokens": "num_speculative_tokens",
-    "num_spec_tokens": "num_speculative_tokens",
-    "draft_tokens": "num_speculative_tokens",
-    "draft_tp": "draft_tensor_parallel_size",
-    "tensor_parallel_size": "draft_tensor_parallel_size",
-    "spec_method": "method",
-    "num_tokens": "num_speculative_tokens",
-    "algorithm": "method",
-    "type": "method",
-}
-
-OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of value
-
-
 @rule("SD110", "error", "vllm", versioned=True)
-def spec_config_key(case: Case) -> Iterator[Hit]:
+def spec_config_key(case: Case) -> Hits:
     """A key in --speculative-config that this release does not know.
 
     Why: unknown keys are refused by every catalogued release, so the server does not start.
@@ -112,7 +109,7 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
 
 @rule("SD134", "error", "vllm")
 @when(options="--speculative-config")
-def draft_parallel_size(case: Case) -> Iterator[Hit]:
+def draft_parallel_size(case: Case) -> Hits:
     """A tensor-parallel size of the drafter that vLLM does not support.
 
     Why: the drafter runs on one GPU or on as many as the model; any other size is refused.
@@ -148,15 +145,9 @@ def draft_parallel_size(case: Case) -> Iterator[Hit]:
     )
 
 
-# "method" is SD111's; the sampling methods changed their words between releases
-SAMPLING = ("rejection_sample_method", "draft_sample_method")
-JUDGED_ELSEWHERE = ("method", "num_speculative_tokens", *SAMPLING)
-KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")
-
-
 @rule("SD132", "error", "vllm", versioned=True)
 @when(options="--speculative-config")
-def spec_config_value(case: Case) -> Iterator[Hit]:
+def spec_config_value(case: Case) -> Hits:
     """A backend, quantisation or KV type in --speculative-config that the release does not have.
 
     Why: the configuration class refuses it and the server does not start.

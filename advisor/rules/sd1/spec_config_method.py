@@ -1,12 +1,8 @@
-"""Method, tokens and model of vLLM's --speculative-config."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.spelling import is_only_near
 from advisor.engines.catalogue import Catalogue
 from advisor.readers.syntax.placeholders import to_fill
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, integer
 from advisor.rules.kit.fixes import is_release_pinned, json_add_fix, json_fix, set_fix, value_fix
 from advisor.rules.kit.flags import (
@@ -19,9 +15,25 @@ from advisor.rules.kit.flags import (
 from advisor.rules.kit.releases import between, release
 from advisor.rules.kit.values import nearest, slip
 
+OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
+# drafters of their own, whose configuration holds no n_predict
+NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
+# up to 0.11.0 a model with a head of its own, DeepSeek-V3 or Qwen3-Next, stood in for a missing
+# name
+OWN_BY_MODEL = "0.11.1"
+NEED = ("eagle", "eagle3", "draft_model", "dflash", "medusa", "mlp_speculator")
+K = "num_speculative_tokens"
+MEANT = {
+    "nextn": "mtp",
+    "next_n": "mtp",
+    "draft-mtp": "mtp",
+    "multi_token_prediction": "mtp",
+    "eagle-3": "eagle3",
+}
+
 
 @rule("SD112", "info", "vllm")
-def method_alias(case: Case) -> Iterator[Hit]:
+def method_alias(case: Case) -> Hits:
     """An old name of the method `mtp`.
 
     Why: every *_mtp name is rewritten to `mtp`; a later release may refuse it.
@@ -50,7 +62,7 @@ def alias_fix(case: Case, place: Flag | None) -> Fix:
 
 
 @rule("SD115", "error", "vllm")
-def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
+def spec_tokens_not_positive(case: Case) -> Hits:
     """A number of speculative tokens that is not a whole number above zero.
 
     Why: the configuration class refuses 0, negative numbers and text.
@@ -78,14 +90,9 @@ def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
     )
 
 
-OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
-# drafters of their own, whose configuration holds no n_predict
-NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
-
-
 @rule("SD123", "info", "vllm", decides=True)
 @when(options="--speculative-config")
-def spec_config_without_k(case: Case) -> Iterator[Hit]:
+def spec_config_without_k(case: Case) -> Hits:
     """--speculative-config without num_speculative_tokens.
 
     Why: k then comes from the checkpoint, or the server refuses to start: nobody sees which k runs.
@@ -116,15 +123,9 @@ def spec_config_without_k(case: Case) -> Iterator[Hit]:
     )
 
 
-# up to 0.11.0 a model with a head of its own, DeepSeek-V3 or Qwen3-Next, stood in for a missing
-# name
-OWN_BY_MODEL = "0.11.1"
-NEED = ("eagle", "eagle3", "draft_model", "dflash", "medusa", "mlp_speculator")
-
-
 @rule("SD128", "error", "vllm")
 @when(options="--speculative-config")
-def spec_config_without_model(case: Case) -> Iterator[Hit]:
+def spec_config_without_model(case: Case) -> Hits:
     """--speculative-config that names no drafter: neither a model nor a method that needs none.
 
     Why: an absent method is taken for draft_model, which needs a model: the server stops with
@@ -158,18 +159,8 @@ def spec_config_without_model(case: Case) -> Iterator[Hit]:
     )
 
 
-K = "num_speculative_tokens"
-MEANT = {
-    "nextn": "mtp",
-    "next_n": "mtp",
-    "draft-mtp": "mtp",
-    "multi_token_prediction": "mtp",
-    "eagle-3": "eagle3",
-}
-
-
 @rule("SD111", "error", "vllm", versioned=True)
-def spec_method_unknown(case: Case) -> Iterator[Hit]:
+def spec_method_unknown(case: Case) -> Hits:
     """A speculative method that vLLM does not know, such as SGLang's NEXTN.
 
     Why: the configuration class refuses it and the server does not start.

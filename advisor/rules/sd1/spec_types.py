@@ -1,13 +1,9 @@
-"""Speculation types of llama-server and algorithms of SGLang."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import certain, flag, flags, model_text
 from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix, value_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
@@ -22,11 +18,29 @@ RENAMED = {
     "draft": "draft-simple",
 }
 SINCE = "b9180"
+TYPES = table("compatibility")["spec_types_since"]
+KNOWN = frozenset(TYPES.keys() - {"sources"}) | {"none", "draft-simple"}
+KNOWN |= {"ngram-map-k", "ngram-map-k4v", "ngram-mod"}
+STARTERS = (
+    *("--spec-type", "--spec-draft-model", "--spec-draft-hf", "--spec-default"),
+    *("--lookup-cache-static", "--lookup-cache-dynamic"),
+)
+NUMBERS = ("--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "--spec-draft-p-split")
+DRAFT = "Add --spec-type draft-simple (draft-eagle3 or draft-dflash for such a drafter)."
+WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the numbers."
+MEANT = {
+    "MTP": "NEXTN",
+    "DRAFT_MODEL": "STANDALONE",
+    "DRAFT": "STANDALONE",
+    "EAGLE-3": "EAGLE3",
+    "EAGLE2": "EAGLE",
+}
+TAKEN = (*(word for word in METHODS if word != "MTP"), *UNMODELLED, "NONE")
 
 
 @rule("SD113", "error", "llama-server", versioned=True)
 @when(options="--spec-type")
-def spec_type_mtp(case: Case) -> Iterator[Hit]:
+def spec_type_mtp(case: Case) -> Hits:
     """`--spec-type mtp`, the spelling of the branch before it was merged.
 
     Why: mainline takes `draft-mtp` and exits at the old word; a fork may ignore it.
@@ -53,12 +67,9 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
         )
 
 
-TYPES = table("compatibility")["spec_types_since"]
-
-
 @rule("SD114", "error", "llama-server", versioned=True, data="compatibility.spec_types_since")
 @when(options="--spec-type")
-def spec_type_too_new(case: Case) -> Iterator[Hit]:
+def spec_type_too_new(case: Case) -> Hits:
     """A speculative type that the llama.cpp build does not have, or that none has.
 
     Why: llama-server exits on an unknown type.
@@ -95,21 +106,8 @@ def spec_type_too_new(case: Case) -> Iterator[Hit]:
             )
 
 
-KNOWN = frozenset(TYPES.keys() - {"sources"}) | {"none", "draft-simple"}
-KNOWN |= {"ngram-map-k", "ngram-map-k4v", "ngram-mod"}
-
-STARTERS = (
-    *("--spec-type", "--spec-draft-model", "--spec-draft-hf", "--spec-default"),
-    *("--lookup-cache-static", "--lookup-cache-dynamic"),
-)
-NUMBERS = ("--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "--spec-draft-p-split")
-
-DRAFT = "Add --spec-type draft-simple (draft-eagle3 or draft-dflash for such a drafter)."
-WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the numbers."
-
-
 @rule("SD124", "warning", "llama-server")
-def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
+def spec_numbers_without_type(case: Case) -> Hits:
     """Draft lengths without a speculative type or a draft model.
 
     Why: --spec-type defaults to none: nothing is drafted, and two equal servers are compared.
@@ -154,19 +152,9 @@ def is_recent(case: Case) -> bool:
     return known or any(found.raw.startswith("--spec-") for found in flags(case))
 
 
-MEANT = {
-    "MTP": "NEXTN",
-    "DRAFT_MODEL": "STANDALONE",
-    "DRAFT": "STANDALONE",
-    "EAGLE-3": "EAGLE3",
-    "EAGLE2": "EAGLE",
-}
-TAKEN = (*(word for word in METHODS if word != "MTP"), *UNMODELLED, "NONE")
-
-
 @rule("SD127", "error", "sglang", versioned=True)
 @when(options="--speculative-algorithm")
-def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
+def sglang_algorithm_unknown(case: Case) -> Hits:
     """A speculative algorithm that SGLang does not have, such as vLLM's `mtp`.
 
     Why: since 0.5.12 the parser takes any word, and the server stops with "Unknown speculative

@@ -1,22 +1,39 @@
-"""How values are written: missing, joined, cut off, given to a switch, given twice."""
-
 import re
-from collections.abc import Iterator
 
 from advisor.domain.launches import CutOffCause
 from advisor.domain.nouns import Case, Fix, Flag, Span
 from advisor.domain.patterns import lazy_re
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flags, is_gguf, model_text
 from advisor.rules.kit.fixes import drop_fix, replace_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, lookup_spelling
 
 _NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
 OWN_RULE = ("--flash-attn",)  # SD120
+_NO_BLANKS = "Delete the spaces at the end of the line above."
+_MEND: dict[CutOffCause, str] = {
+    "comment": "Move the comment above the command.",
+    "no sign": "End the line above with a backslash.",
+    "empty line": "Delete the empty line.",
+    "blanks": _NO_BLANKS,
+    "blanks in batch": _NO_BLANKS,
+    "wrong sign": "End the line above with ^.",
+}
+_OPTION_AND_MORE = lazy_re(r"(--?[A-Za-z][\w.-]*) [^']")
+_JOINED = lazy_re(r"(--?[A-Za-z][\w.-]*) \S")
+# a chart or a wrapper may join the words and take them apart again
+SPLIT_NOWHERE = frozenset(
+    ("compose", "kubernetes", "python", "dockerfile", "systemd", "quadlet", "shell", "command")
+)
+_ON = ("true", "yes", "on", "enabled")
+REPEATABLE = (
+    *("--lora", "--lora-scaled", "--control-vector", "--override-kv", "--override-tensor"),
+    *("--allowed-origins", "--middleware"),
+)
 
 
 @rule("SD108", "error", "catalogued")
-def flag_needs_value(case: Case) -> Iterator[Hit]:
+def flag_needs_value(case: Case) -> Hits:
     """An option that needs a value stands without one.
 
     Why: llama-server takes the next flag as the value; argparse refuses to start.
@@ -39,20 +56,9 @@ def flag_needs_value(case: Case) -> Iterator[Hit]:
             yield Hit(f"{given.raw} needs a value and has none", flag=given, fix=fix or what)
 
 
-_NO_BLANKS = "Delete the spaces at the end of the line above."
-_MEND: dict[CutOffCause, str] = {
-    "comment": "Move the comment above the command.",
-    "no sign": "End the line above with a backslash.",
-    "empty line": "Delete the empty line.",
-    "blanks": _NO_BLANKS,
-    "blanks in batch": _NO_BLANKS,
-    "wrong sign": "End the line above with ^.",
-}
-
-
 @rule("SD126", "error")
 @when(parts="launch.notes")
-def options_cut_off(case: Case) -> Iterator[Hit]:
+def options_cut_off(case: Case) -> Hits:
     r"""Options on lines that are not part of the command.
 
     Why: the command ends where no backslash does, and at a comment: the server starts without the
@@ -78,16 +84,8 @@ def options_cut_off(case: Case) -> Iterator[Hit]:
         )
 
 
-_OPTION_AND_MORE = lazy_re(r"(--?[A-Za-z][\w.-]*) [^']")
-_JOINED = lazy_re(r"(--?[A-Za-z][\w.-]*) \S")
-# a chart or a wrapper may join the words and take them apart again
-SPLIT_NOWHERE = frozenset(
-    ("compose", "kubernetes", "python", "dockerfile", "systemd", "quadlet", "shell", "command")
-)
-
-
 @rule("SD129", "warning", "catalogued", decides=True)
-def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
+def option_and_value_in_one_word(case: Case) -> Hits:
     """A list of arguments in which one item holds an option and its value.
 
     Why: no shell takes an item apart: the server stops at it, or takes the first one for the
@@ -158,12 +156,9 @@ def join_by_equals(case: Case, word: str) -> str:
     return word
 
 
-_ON = ("true", "yes", "on", "enabled")
-
-
 @rule("SD130", "error", "catalogued", versioned=True)
 @when(parts="launch.notes")
-def switch_given_a_value(case: Case) -> Iterator[Hit]:
+def switch_given_a_value(case: Case) -> Hits:
     """A switch followed by `true` or `false`.
 
     Why: a switch takes no value: the server stops at the word, or takes it for the model.
@@ -200,7 +195,7 @@ def bare(case: Case, found: Flag | None, use: str, word: str) -> Fix:
 
 
 @rule("SD121", "warning", "catalogued")
-def flag_given_twice(case: Case) -> Iterator[Hit]:
+def flag_given_twice(case: Case) -> Hits:
     """One option twice with different values, or a switch with its negation.
 
     Why: the last one silently wins, and a reader sees the wrong value first.
@@ -249,12 +244,6 @@ def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
     given = [one.line for one in flags(case)]
     between = abs(given.index(later.line) - given.index(earlier.line))
     return later.line - earlier.line > 2 * between + 2  # other lines than the command's lie between
-
-
-REPEATABLE = (
-    *("--lora", "--lora-scaled", "--control-vector", "--override-kv", "--override-tensor"),
-    *("--allowed-origins", "--middleware"),
-)
 
 
 def _text(found: Flag) -> str:

@@ -1,12 +1,9 @@
-"""Checkpoints and what an engine needs of them."""
-
 import re
-from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import certain, flag, flags, is_gguf, model_text, spec_flag, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import spec_config
@@ -22,11 +19,33 @@ from advisor.rules.kit.models import (
 from advisor.rules.kit.releases import asked_release, release, version_label
 
 SPLIT = table("compatibility")["split_mtp_publishers"]
+FAMILIES = table("compatibility")["no_mtp_families"]
+UNUSABLE = (
+    "Use a checkpoint that keeps mtp.* unquantised, or drop MTP; the log's acceptance must be "
+    "well above 0."
+)
+ENGINE_NAMES = {"llama-server": "llama.cpp"}
+OPTION = "--trust-remote-code"
+NEAR = 128  # llama.cpp lets the sizes differ by so many
+# what a checkpoint's name says of its format, and what --quantization asks for
+NAMED = (("nvfp4", r"nvfp4"), ("fp8", r"fp8(?!.*kv)"), ("awq", r"awq"), ("gptq", r"gptq"))
+ASKED = {
+    "fp8": "fp8",
+    "awq": "awq",
+    "awq_marlin": "awq",
+    "auto_awq": "awq",
+    "gptq": "gptq",
+    "gptq_marlin": "gptq",
+    "auto_gptq": "gptq",
+    "modelopt_fp4": "nvfp4",
+    "bitsandbytes": "bitsandbytes",
+    "gguf": "gguf",
+}
 
 
 @rule("SD213", "error", "gguf", data="compatibility.split_mtp_publishers")
 @when(methods="mtp")
-def gguf_without_mtp(case: Case) -> Iterator[Hit]:
+def gguf_without_mtp(case: Case) -> Hits:
     """draft-mtp on a GGUF that has no MTP tensors, judging by its name.
 
     Why: most GGUF files drop the MTP head; publishers who keep it say MTP in the name.
@@ -71,16 +90,9 @@ def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     )
 
 
-FAMILIES = table("compatibility")["no_mtp_families"]
-UNUSABLE = (
-    "Use a checkpoint that keeps mtp.* unquantised, or drop MTP; the log's acceptance must be "
-    "well above 0."
-)
-
-
 @rule("SD214", "warning", "vllm sglang", decides=True)
 @when(methods="mtp")
-def mtp_head_unusable(case: Case) -> Iterator[Hit]:
+def mtp_head_unusable(case: Case) -> Hits:
     """MTP on a model without a head, or on a checkpoint whose head is missing or quantised away.
 
     Why: a model without an MTP layer is refused. Where only the checkpoint lacks it, the loader
@@ -123,12 +135,9 @@ def without(case: Case) -> Fix:
     return drop_fix(case, spec_flag(case), what) if case.plan.engine == "vllm" else Fix(text=what)
 
 
-ENGINE_NAMES = {"llama-server": "llama.cpp"}
-
-
 @rule("SD239", "error", "catalogued")
 @when(needs="model")
-def release_before_model(case: Case) -> Iterator[Hit]:
+def release_before_model(case: Case) -> Hits:
     """An engine release that is older than the model, or than drafting with its MTP head.
 
     Why: loading fails, or falls back and repeats one word; or the MTP head alone is refused.
@@ -158,11 +167,8 @@ def release_before_model(case: Case) -> Iterator[Hit]:
     )
 
 
-OPTION = "--trust-remote-code"
-
-
 @rule("SD273", "error", "vllm sglang", data="compatibility.needs_remote_code")
-def remote_code(case: Case) -> Iterator[Hit]:
+def remote_code(case: Case) -> Hits:
     """A model that is loaded by code of its own repository, without --trust-remote-code.
 
     Why: the server stops with "requires you to execute the configuration file".
@@ -186,12 +192,9 @@ def remote_code(case: Case) -> Iterator[Hit]:
         )
 
 
-NEAR = 128  # llama.cpp lets the sizes differ by so many
-
-
 @rule("SD274", "error", "vllm sglang gguf", data="compatibility.vocabularies")
 @when(methods="draft_model", parts="plan.draft_model")
-def draft_vocabulary(case: Case) -> Iterator[Hit]:
+def draft_vocabulary(case: Case) -> Hits:
     """A draft model with another vocabulary than the model that it drafts for.
 
     Why: draft tokens are numbers of the target's vocabulary: vLLM and SGLang refuse unequal sizes,
@@ -222,25 +225,9 @@ def draft_vocabulary(case: Case) -> Iterator[Hit]:
     )
 
 
-# what a checkpoint's name says of its format, and what --quantization asks for
-NAMED = (("nvfp4", r"nvfp4"), ("fp8", r"fp8(?!.*kv)"), ("awq", r"awq"), ("gptq", r"gptq"))
-ASKED = {
-    "fp8": "fp8",
-    "awq": "awq",
-    "awq_marlin": "awq",
-    "auto_awq": "awq",
-    "gptq": "gptq",
-    "gptq_marlin": "gptq",
-    "auto_gptq": "gptq",
-    "modelopt_fp4": "nvfp4",
-    "bitsandbytes": "bitsandbytes",
-    "gguf": "gguf",
-}
-
-
 @rule("SD276", "error", "vllm sglang")
 @when(options="--quantization")
-def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
+def quant_of_another_checkpoint(case: Case) -> Hits:
     """--quantization that names another format than the checkpoint is in.
 
     Why: the server compares it with config.json and stops; left out, the checkpoint's own is taken.

@@ -1,11 +1,9 @@
-"""Chips that an engine or a quantisation has no kernels for."""
-
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Severity
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     compute_arch,
     flag,
@@ -23,6 +21,9 @@ Row = Mapping[str, Any]
 NVIDIA_FIX = "Use llama-server, which is built for older chips too"
 AMD_FIX = "Use llama-server, with Vulkan or built for this chip."
 APPLE_FIX = "Switch speculation off, or use llama-server, whose MTP runs on Metal."
+BFLOAT16_FROM = 80  # compute capability in tenths; vLLM refuses the type below
+BFLOAT16_SOURCE = "vllm-project/vllm#1157"
+EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
 
 
 @rule(
@@ -32,7 +33,7 @@ APPLE_FIX = "Switch speculation off, or use llama-server, whose MTP runs on Meta
     data="chips.least_capability chips.rocm_not_built chips.no_speculation",
 )
 @when(needs="hardware")
-def chip_below_engine(case: Case) -> Iterator[Hit]:
+def chip_below_engine(case: Case) -> Hits:
     """A chip for which the engine has no kernels, or which it refuses or does not speculate on.
 
     Why: the server ends while loading: vLLM asks for capability 7.0, from 0.20.0 on for 7.5, SGLang
@@ -110,14 +111,9 @@ def _severity(case: Case, found: Severity) -> Severity:
     return "warning" if case.launch.fork is not None else found
 
 
-BFLOAT16_FROM = 80  # compute capability in tenths; vLLM refuses the type below
-BFLOAT16_SOURCE = "vllm-project/vllm#1157"
-EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
-
-
 @rule("SD272", "error", "vllm sglang", data="chips.quant_needs")
 @when(needs="hardware")
-def quant_below_device(case: Case) -> Iterator[Hit]:
+def quant_below_device(case: Case) -> Hits:
     """A quantisation or a type that the engine has no kernel for on the device.
 
     Why: the engine compares the method's least compute capability with the device and stops.
@@ -153,7 +149,7 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
         return
 
 
-def of_type(case: Case) -> Iterator[Hit]:
+def of_type(case: Case) -> Hits:
     """bfloat16 below capability 8.0, which vLLM refuses (SGLang takes float16 itself), or with GPTQ
     experts in SGLang, whose scales are float16: the server stops in its first pass.
     """

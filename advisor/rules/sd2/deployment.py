@@ -1,19 +1,27 @@
-"""Images, probes and roll-outs around a server."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case, Container, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import around, has_switch
 
 FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
+SMALL_BYTES = 1 << 30
+BUDGET = table("compatibility")["startup_seconds"]
+LEAST = BUDGET["least"]
+_SMALL = lazy_re(r"(?i)(?<![\w.])(?:[0-3](?:\.\d+)?)b(?![a-z])")  # parameters, not active ones
+KINDS = (
+    "kubernetes",
+    "helm",
+    "helmrelease",
+    "llmkube",
+    "kubernetes-helmrelease",
+    "kubernetes-llmkube",
+)
 
 
 @rule("SD238", "info")
 @when(parts="launch.container")
-def image_unpinned(case: Case) -> Iterator[Hit]:
+def image_unpinned(case: Case) -> Hits:
     """An image tag that is not fixed to one release.
 
     Why: the next pull can bring removed flags and other defaults.
@@ -46,12 +54,9 @@ def floats(container: Container) -> bool:
     return server or tag in FLOATING or "nightly" in tag
 
 
-SMALL_BYTES = 1 << 30
-
-
 @rule("SD240", "warning", "vllm sglang")
 @when(parts="launch.container")
-def shm_small(case: Case) -> Iterator[Hit]:
+def shm_small(case: Case) -> Hits:
     """Tensor parallelism in a container with the default 64 MB of shared memory.
 
     Why: the workers talk through /dev/shm; the start fails with messages that name something else.
@@ -82,22 +87,9 @@ def shm_small(case: Case) -> Iterator[Hit]:
     )
 
 
-BUDGET = table("compatibility")["startup_seconds"]
-LEAST = BUDGET["least"]
-_SMALL = lazy_re(r"(?i)(?<![\w.])(?:[0-3](?:\.\d+)?)b(?![a-z])")  # parameters, not active ones
-KINDS = (
-    "kubernetes",
-    "helm",
-    "helmrelease",
-    "llmkube",
-    "kubernetes-helmrelease",
-    "kubernetes-llmkube",
-)
-
-
 @rule("SD241", "error", "vllm sglang", data="compatibility.startup_seconds")
 @when(parts="launch.container")
-def probe_budget(case: Case) -> Iterator[Hit]:
+def probe_budget(case: Case) -> Hits:
     """A startup or liveness probe that gives up before the server is ready.
 
     Why: loading, compilation and graph capture take 5 to 30 minutes: a crash loop at a cold start.
@@ -166,7 +158,7 @@ def compiles(case: Case) -> bool:
 
 @rule("SD242", "warning")
 @when(parts="launch.container")
-def rollout_surge(case: Case) -> Iterator[Hit]:
+def rollout_surge(case: Case) -> Hits:
     """A rolling update that needs a second GPU before it frees the first.
 
     Why: the surge pod waits for a GPU that the old pod holds, and the rollout never ends.

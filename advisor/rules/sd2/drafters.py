@@ -1,24 +1,27 @@
-"""Drafters and how many tokens they draft."""
-
 import json
 import re
-from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import calls_tools, flag, k_flag, spec_flag, unread, value
 from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import headless
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
+SAFE_MIN = 8
+FAILED_K = 18  # with 16,384 tokens a step
+ROW = table("compatibility")["dflash_temperature"]
+_THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
+NEED = ("eagle3", "draft_model", "dflash", "dspark")
+
 
 @rule("SD244", "warning", "llama-server", data="defects.llama-spec-chain")
 @when(speculative=True)
-def mixed_spec_chain(case: Case) -> Iterator[Hit]:
+def mixed_spec_chain(case: Case) -> Hits:
     """Several speculative types in one --spec-type list.
 
     Why: builds differ: the second type was left out, or the server died.
@@ -37,12 +40,9 @@ def mixed_spec_chain(case: Case) -> Iterator[Hit]:
         )
 
 
-SAFE_MIN = 8
-
-
 @rule("SD245", "info", "vllm")
 @when(methods="ngram", options="--speculative-config")
-def ngram_lookup_min(case: Case) -> Iterator[Hit]:
+def ngram_lookup_min(case: Case) -> Hits:
     """N-gram speculation that copies after two matching tokens.
 
     Why: most drafts are wrong. A warning where tool calls, which were seen corrupted, are parsed.
@@ -77,12 +77,9 @@ def lookup_fix(case: Case, place: Flag, given: bool, most: object) -> Fix:
     return (json_fix if given else json_add_fix)(case, place, key, str(SAFE_MIN), what)
 
 
-FAILED_K = 18  # with 16,384 tokens a step
-
-
 @rule("SD260", "warning", "vllm")
 @when(methods="dflash")
-def dflash_block_budget(case: Case) -> Iterator[Hit]:
+def dflash_block_budget(case: Case) -> Hits:
     """DFlash with a block so long that it does not fit the token budget.
 
     Why: from k 18 on the server failed to start with 16,384 tokens a step; 8 was the best.
@@ -100,12 +97,9 @@ def dflash_block_budget(case: Case) -> Iterator[Hit]:
         )
 
 
-ROW = table("compatibility")["dflash_temperature"]
-
-
 @rule("SD266", "info", data="compatibility.dflash_temperature")
 @when(methods="dflash")
-def dflash_temperature(case: Case) -> Iterator[Hit]:
+def dflash_temperature(case: Case) -> Hits:
     """DFlash with a sampling temperature of one half or more.
 
     Why: acceptance was seen to fall at higher temperatures.
@@ -141,7 +135,7 @@ def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
 
 @rule("SD270", "warning", "vllm sglang")
 @when(speculative=True)
-def drafter_k_too_high(case: Case) -> Iterator[Hit]:
+def drafter_k_too_high(case: Case) -> Hits:
     """More draft tokens than the published drafter was made for.
 
     Why: NVIDIA's throughput head for gpt-oss-120b drafts one token; with 3 it cost 45 % of the
@@ -170,13 +164,9 @@ def drafter_k_too_high(case: Case) -> Iterator[Hit]:
         )
 
 
-_THIRD = lazy_re(r"eagle[-_]?3(?![\d.])", re.I)
-NEED = ("eagle3", "draft_model", "dflash", "dspark")
-
-
 @rule("SD275", "error", "sglang")
 @when(speculative=True)
-def sglang_drafter_missing(case: Case) -> Iterator[Hit]:
+def sglang_drafter_missing(case: Case) -> Hits:
     """EAGLE3, STANDALONE, DFLASH, or EAGLE on a model without an MTP head, without a draft model.
 
     Why: the server stops, or loads the target a second time as its own drafter.

@@ -1,10 +1,6 @@
-"""llama-server's KV cache."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import certain, flag, flags, integer, is_hybrid, unread
 from advisor.rules.kit.fixes import (
     add_fix,
@@ -17,10 +13,13 @@ from advisor.rules.kit.fixes import (
 from advisor.rules.kit.values import is_accepted
 
 TYPES = table("compatibility")["kv_types_without_kernel"]
+WHOLE = ("f32", "f16", "bf16")  # types of the V cache that need no flash attention
+OFF = ("off", "0", "false", "disabled")
+OPTION = "--kv-cache-dtype"
 
 
 @rule("SD210", "warning", "llama-server", data="compatibility.kv_types_without_kernel")
-def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
+def llama_kv_without_kernel(case: Case) -> Hits:
     """A KV cache type for which a default llama.cpp build has no flash-attention kernel.
 
     Why: decoding hangs or crawls; only builds with GGML_CUDA_FA_ALL_QUANTS have the kernels.
@@ -45,7 +44,7 @@ def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
 
 @rule("SD211", "warning", "llama-server")
 @when(options="--cache-type-k --cache-type-v")
-def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
+def llama_mixed_kv_types(case: Case) -> Hits:
     """Different types for the K and the V cache under llama.cpp.
 
     Why: a default build has flash-attention kernels for equal types only; others crawl or hang.
@@ -70,7 +69,7 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
 
 
 @rule("SD243", "info", "gguf")
-def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
+def cache_reuse_hybrid(case: Case) -> Hits:
     """--cache-reuse on a hybrid model.
 
     Why: recurrent state cannot be shifted; context checkpoints do that work.
@@ -96,13 +95,9 @@ def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
         )
 
 
-WHOLE = ("f32", "f16", "bf16")  # types of the V cache that need no flash attention
-OFF = ("off", "0", "false", "disabled")
-
-
 @rule("SD277", "error", "gguf")
 @when(options="--cache-type-v")
-def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
+def quantised_v_without_flash(case: Case) -> Hits:
     """A quantised V cache with flash attention switched off.
 
     Why: without flash attention V has no quantised form, and the server stops. K alone may be.
@@ -124,12 +119,9 @@ def quantised_v_without_flash(case: Case) -> Iterator[Hit]:
     )
 
 
-OPTION = "--kv-cache-dtype"
-
-
 @rule("SD278", "error", "vllm")
 @when(needs="model")
-def cache_type_of_model(case: Case) -> Iterator[Hit]:
+def cache_type_of_model(case: Case) -> Hits:
     """A KV cache type that vLLM's class for this model does not take.
 
     Why: the attention of DeepSeek-V4 keeps its cache in fp8 alone: the server stops at other types.

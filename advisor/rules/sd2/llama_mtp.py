@@ -1,9 +1,5 @@
-"""Speculation under llama-server."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     certain,
     flag,
@@ -19,6 +15,9 @@ from advisor.rules.registry import get_defect
 
 REFUSED = get_defect("llama-external-draft-refused")
 SLOW = get_defect("llama-external-draft-slow")
+WHAT = "Set --parallel 1, or switch speculation off for several slots."
+# the longest context of the models here; a total above it is meant for several slots
+LONGEST_CTX = 262_144
 
 
 @rule(
@@ -30,7 +29,7 @@ SLOW = get_defect("llama-external-draft-slow")
     data="defects.llama-external-draft-refused defects.llama-external-draft-slow",
 )
 @when(methods="draft_model")
-def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
+def external_draft_on_hybrid(case: Case) -> Hits:
     """A separate draft model for a hybrid target under llama.cpp.
 
     Why: the recurrent state cannot be rolled back by the token. Older builds refuse the draft
@@ -58,12 +57,9 @@ def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
     )
 
 
-WHAT = "Set --parallel 1, or switch speculation off for several slots."
-
-
 @rule("SD206", "warning", "llama-server", defect="llama-mtp-slots")
 @when(methods="mtp")
-def llama_mtp_slots(case: Case) -> Iterator[Hit]:
+def llama_mtp_slots(case: Case) -> Hits:
     """MTP with several server slots under llama.cpp.
 
     Why: with more than one slot the state came out wrong, or memory ran out; the default is four.
@@ -88,7 +84,7 @@ def llama_mtp_slots(case: Case) -> Iterator[Hit]:
 
 @rule("SD207", "error", "llama-server", defect="llama-mtp-vision")
 @when(methods="mtp", options="--mmproj --mmproj-url")
-def llama_mtp_vision(case: Case) -> Iterator[Hit]:
+def llama_mtp_vision(case: Case) -> Hits:
     """MTP together with an image projector on a llama.cpp build that cannot do both.
 
     Why: the first image prompt hits an assertion and the server dies.
@@ -111,7 +107,7 @@ def llama_mtp_vision(case: Case) -> Iterator[Hit]:
 
 @rule("SD208", "warning", "llama-server", data="defects.llama-mtp-split-tensor")
 @when(methods="mtp", options="--split-mode")
-def llama_mtp_split_tensor(case: Case) -> Iterator[Hit]:
+def llama_mtp_split_tensor(case: Case) -> Hits:
     """MTP with split mode `tensor` over several GPUs under llama.cpp.
 
     Why: builds of May 2026 hit an assertion or ran out of memory; later ones changed the outputs.
@@ -127,13 +123,9 @@ def llama_mtp_split_tensor(case: Case) -> Iterator[Hit]:
         )
 
 
-# the longest context of the models here; a total above it is meant for several slots
-LONGEST_CTX = 262_144
-
-
 @rule("SD209", "warning", "llama-server", defect="llama-draft-ctx-total")
 @when(methods="mtp")
-def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
+def llama_draft_ctx_total(case: Case) -> Hits:
     """MTP with several slots and a total context beyond what the model has.
 
     Why: the draft context is sized from the total, and the server crashes at the first decode.
@@ -168,7 +160,7 @@ def total_ctx(case: Case) -> int | None:
 
 @rule("SD212", "warning", "llama-server")
 @when(options="--spec-type")
-def llama_n_max_zero(case: Case) -> Iterator[Hit]:
+def llama_n_max_zero(case: Case) -> Hits:
     """A speculative type together with zero draft tokens.
 
     Why: nothing is drafted, but the draft context and its memory are still built.
@@ -198,7 +190,7 @@ def llama_n_max_zero(case: Case) -> Iterator[Hit]:
 
 @rule("SD264", "warning", "llama-server", defect="llama-sampler-assert")
 @when(methods="mtp")
-def llama_sampler_assert(case: Case) -> Iterator[Hit]:
+def llama_sampler_assert(case: Case) -> Hits:
     """MTP with llama.cpp b10217 as some distributions package it.
 
     Why: builds with assertions abort ("found") past about 30,000 tokens; a release build does not.
@@ -215,7 +207,7 @@ def llama_sampler_assert(case: Case) -> Iterator[Hit]:
 
 @rule("SD281", "error", "llama-server", defect="llama-mtp-embeddings")
 @when(methods="mtp", options="--embedding --rerank")
-def llama_mtp_embeddings(case: Case) -> Iterator[Hit]:
+def llama_mtp_embeddings(case: Case) -> Hits:
     """MTP on a server of embeddings or reranking.
 
     Why: the MTP context took over the pooling of the target, and its graph has no tensor to pool:
@@ -243,7 +235,7 @@ def llama_mtp_embeddings(case: Case) -> Iterator[Hit]:
 
 @rule("SD282", "warning", "llama-server", defect="llama-draft-kv-on-host")
 @when(methods="mtp draft_model", options="--kv-offload")
-def llama_draft_kv_on_host(case: Case) -> Iterator[Hit]:
+def llama_draft_kv_on_host(case: Case) -> Hits:
     """Drafting with the KV cache in system memory.
 
     Why: the drafts' own cache follows --no-kv-offload, and is copied to the device for each draft

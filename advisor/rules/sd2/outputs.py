@@ -1,19 +1,27 @@
-"""Tool calls, structured output and sampling with speculation."""
-
 import re
-from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, k_words
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import affects, version_label
 
+FLAGS = (
+    "--grammar",
+    "--grammar-file",
+    "--json-schema",
+    "--json-schema-file",
+    "--grammar-backend",
+    "--structured-outputs-config",
+)
+ROW = table("compatibility")["wrong_tool_parsers"]
+FAMILIES = table("compatibility")["parser_families"]
+
 
 @rule("SD217", "info", "vllm", defect="vllm-mtp-tool-call-streaming")
 @when(methods="mtp", parts="plan.tool_call_parser")
-def mtp_tool_call_streaming(case: Case) -> Iterator[Hit]:
+def mtp_tool_call_streaming(case: Case) -> Hits:
     """MTP with a tool-call parser: streamed tool calls can come out empty or malformed.
 
     Why: the parser can see a whole call in one delta. A warning for agent work, else a note.
@@ -34,19 +42,9 @@ def mtp_tool_call_streaming(case: Case) -> Iterator[Hit]:
     )
 
 
-FLAGS = (
-    "--grammar",
-    "--grammar-file",
-    "--json-schema",
-    "--json-schema-file",
-    "--grammar-backend",
-    "--structured-outputs-config",
-)
-
-
 @rule("SD218", "info")
 @when(methods="mtp", options=FLAGS)
-def mtp_structured_output(case: Case) -> Iterator[Hit]:
+def mtp_structured_output(case: Case) -> Hits:
     """Grammar-bound output together with MTP.
 
     Why: reports of mid-2026: scheduler crashes, rejected tokens, wedged tool calls.
@@ -68,13 +66,9 @@ def mtp_structured_output(case: Case) -> Iterator[Hit]:
         )
 
 
-ROW = table("compatibility")["wrong_tool_parsers"]
-FAMILIES = table("compatibility")["parser_families"]
-
-
 @rule("SD219", "warning", "vllm sglang", data="compatibility.wrong_tool_parsers")
 @when(needs="model")
-def tool_parser_mismatch(case: Case) -> Iterator[Hit]:
+def tool_parser_mismatch(case: Case) -> Hits:
     """A tool-call parser of another model family.
 
     Why: Qwen3.5 and later write calls in XML; a JSON parser such as hermes leaves them in the text.
@@ -97,7 +91,7 @@ def tool_parser_mismatch(case: Case) -> Iterator[Hit]:
     )
 
 
-def other_family(case: Case) -> Iterator[Hit]:
+def other_family(case: Case) -> Hits:
     """A parser of tool calls or of reasoning that is written for models of other names."""
     name = base_name(case.plan.model or case.launch.model or "")
     if flag(case, "--chat-template") is not None or not re.search(FAMILIES["models"], name):

@@ -1,12 +1,10 @@
-"""Parallelism against the shapes of a model and the devices of a container."""
-
 import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import LLM, Case, Container, EnvVar, Fix
 from advisor.engines.arguments.fields import depth
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, model_text
 from advisor.rules.kit.fixes import set_fix, span_fix
 from advisor.rules.kit.releases import between, release
@@ -15,11 +13,19 @@ BLOCK = 128
 NATIVE = tuple(table("compatibility")["fp8_native"]["value"])
 # FP8 checkpoints with a scale per channel or tensor, not per block
 CHANNEL_WISE = ("dynamic", "w8a8", "redhat", "glm", "nvidia/", "amd/", "mxfp4", "nemotron")
+SPREAD = (
+    "--nnodes",
+    "--distributed-executor-backend",
+    "--node-rank",
+    "--dist-init-addr",
+    "--data-parallel-address",
+)
+GROUPS = ("LeaderWorkerSet", "RayCluster", "RayService", "RayJob", "PodCliqueSet")
 
 
 @rule("SD215", "error", "vllm sglang")
 @when(needs="model")
-def block_fp8_tp(case: Case) -> Iterator[Hit]:
+def block_fp8_tp(case: Case) -> Hits:
     """A block-FP8 checkpoint split over so many GPUs that a shard holds no whole blocks.
 
     Why: loading fails ("output size is not divisible by block_n").
@@ -89,7 +95,7 @@ def expert_parallel(case: Case) -> bool:
 
 @rule("SD216", "info", "vllm sglang", decides=True)
 @when(needs="model")
-def tp_kv_heads(case: Case) -> Iterator[Hit]:
+def tp_kv_heads(case: Case) -> Hits:
     """Tensor parallelism against the number of attention and KV heads.
 
     Why: sizes that do not divide the attention heads, or share the KV heads unevenly, are refused.
@@ -139,19 +145,8 @@ def smaller(case: Case, what: str) -> Fix:
     return set_fix(case, place, str(size), f"{what[:-1]}: {size}.")
 
 
-SPREAD = (
-    "--nnodes",
-    "--distributed-executor-backend",
-    "--node-rank",
-    "--dist-init-addr",
-    "--data-parallel-address",
-)
-
-GROUPS = ("LeaderWorkerSet", "RayCluster", "RayService", "RayJob", "PodCliqueSet")
-
-
 @rule("SD267", "error", "vllm sglang")
-def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
+def tp_exceeds_gpus(case: Case) -> Hits:
     r"""More parallel ranks than GPUs in the container, in CUDA_VISIBLE_DEVICES or in --gpus.
 
     Why: the server waits for devices that it cannot see, or refuses to start.
@@ -231,7 +226,7 @@ def visible(case: Case) -> tuple[int, EnvVar] | None:
     return None
 
 
-def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -> Iterator[Hit]:
+def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -> Hits:
     """More ranks than devices that a variable lets through."""
     first = depth((var.value or "").split(",")[0])
     parallel = flag(case, "--tensor-parallel-size", "--tp-size")
@@ -249,7 +244,7 @@ def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -
     )
 
 
-def beyond(case: Case, container: Container, var: EnvVar, held: int, ranks: int) -> Iterator[Hit]:
+def beyond(case: Case, container: Container, var: EnvVar, held: int, ranks: int) -> Hits:
     """Devices by their numbers on the host: those of a container are numbered from 0."""
     numbers = (var.value or "").split(",")
     good = next((at for at, one in enumerate(numbers) if (depth(one) or 0) >= held), None)

@@ -4,11 +4,11 @@ What they do not know: forks, and what an engine's main branch has mended since.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case, Flag
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import compute_arch, flag, hardware_name, has_switch, model_name, rows
 from advisor.rules.kit.releases import between, release
 
@@ -22,7 +22,7 @@ ROWS = rows("compatibility", "speculation_beside")
     data="compatibility.speculation_beside",
 )
 @when(speculative=True)
-def speculation_beside(case: Case) -> Iterator[Hit]:
+def speculation_beside(case: Case) -> Hits:
     """Speculation beside an option that the release refuses with it, or that takes its effect away.
 
     Why: SGLang runs LoRA beside some algorithms alone, vLLM's adaptive verification not beside
@@ -75,7 +75,7 @@ def _span(row: Mapping[str, Any]) -> str:
 
 @rule("SD286", "error", "vllm", data="chips.sparse_attention")
 @when(needs="hardware model")
-def sparse_attention_without_kernel(case: Case) -> Iterator[Hit]:
+def sparse_attention_without_kernel(case: Case) -> Hits:
     """A model with sparse attention on an NVIDIA card that no released kernel serves.
 
     Why: every backend of sparse MLA asks for compute capability 9, 10 or 12; on others the server

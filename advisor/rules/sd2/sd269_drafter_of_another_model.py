@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import LLM, Case, Fix, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, model_name, spec_flag
 from advisor.rules.kit.fixes import json_fix, set_fix
 from advisor.rules.kit.models import target_of
@@ -17,7 +17,7 @@ OWN = "Use a drafter of this very model, or no speculation."
 
 @rule("SD269", "warning", "vllm sglang", decides=True)
 @when(methods="eagle eagle3 dflash dspark", parts="plan.draft_model", needs="model")
-def drafter_of_another_model(case: Case) -> Iterator[Hit]:
+def drafter_of_another_model(case: Case) -> Hits:
     """A published EAGLE or DFlash drafter beside a model that it was not trained for.
 
     Why: it reads the hidden states of its own model. Where the widths differ the server stops;

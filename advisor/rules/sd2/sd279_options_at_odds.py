@@ -1,10 +1,9 @@
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain.nouns import Case, Flag
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import certain, compute_arch, flag, has_switch, number, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 
@@ -13,7 +12,7 @@ PAIRS = table("compatibility")["option_pairs"]
 
 
 @rule("SD279", "error", "catalogued", data="compatibility.option_pairs")
-def options_at_odds(case: Case) -> Iterator[Hit]:
+def options_at_odds(case: Case) -> Hits:
     """Two options of which one refuses the other, does nothing beside it, or needs it.
 
     Why: the server stops at some combinations; of others it passes over one option.
@@ -34,7 +33,7 @@ def options_at_odds(case: Case) -> Iterator[Hit]:
     yield from shards(case)
 
 
-def judge(case: Case, row: dict[str, Any], given: Flag) -> Iterator[Hit]:
+def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
     """The hits of one pair."""
     if "needs" in row and (case.launch.form == "helm-values" or unread(case)):
         return  # a chart has keys of its own for some options
@@ -75,7 +74,7 @@ def later(one: Flag, other: Flag) -> Flag:
     return max((one, other), key=lambda found: (found.line, found.column))
 
 
-def backends(case: Case) -> Iterator[Hit]:
+def backends(case: Case) -> Hits:
     """An attention backend of SGLang that is written for Blackwell, on an older device, or
     FlashAttention 3 above compute capability 9.0.
     """
@@ -101,7 +100,7 @@ def backends(case: Case) -> Iterator[Hit]:
             )
 
 
-def shards(case: Case) -> Iterator[Hit]:
+def shards(case: Case) -> Hits:
     """Nodes and expert groups of SGLang that do not divide the tensor-parallel ranks."""
     tp = number(case, "--tp-size")
     if case.plan.engine != "sglang" or tp is None or case.plan.pp > 1:
@@ -117,7 +116,7 @@ def shards(case: Case) -> Iterator[Hit]:
             )
 
 
-def experts(case: Case) -> Iterator[Hit]:
+def experts(case: Case) -> Hits:
     """Expert parallelism of a model without experts."""
     given, model = flag(case, "--enable-expert-parallel"), case.facts.model
     on = case.plan.engine == "vllm" and has_switch(case, "--enable-expert-parallel")
@@ -129,7 +128,7 @@ def experts(case: Case) -> Iterator[Hit]:
         )
 
 
-def groups(case: Case) -> Iterator[Hit]:
+def groups(case: Case) -> Hits:
     """Data-parallel attention of SGLang, whose groups must divide the tensor-parallel ranks."""
     given, on = certain(case, "--dp-size"), has_switch(case, "--enable-dp-attention")
     tp, parts = case.plan.tp, case.plan.dp
@@ -143,7 +142,7 @@ def groups(case: Case) -> Iterator[Hit]:
         )
 
 
-def first_address(case: Case) -> Iterator[Hit]:
+def first_address(case: Case) -> Hits:
     """Several nodes without the address at which they meet."""
     nodes = number(case, "--nnodes") or 1
     alone = flag(case, "--dist-init-addr") is None and not unread(case)
@@ -156,7 +155,7 @@ def first_address(case: Case) -> Iterator[Hit]:
         )
 
 
-def ranks(case: Case) -> Iterator[Hit]:
+def ranks(case: Case) -> Hits:
     """A node's rank at or above the number of nodes: ranks begin at 0."""
     rank, nodes, last = number(case, "--node-rank"), number(case, "--nnodes") or 0, "--node-rank"
     if rank is None or not 0 < nodes <= rank:

@@ -1,5 +1,4 @@
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -7,7 +6,7 @@ from advisor.domain.nouns import Case, Container, Devices, Fix, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.engines.images import split_image
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import env, flag, has_stock_image, integer
 from advisor.rules.kit.fixes import at, env_var, span_fix
 
@@ -21,7 +20,7 @@ OPTIONS = {"amd": "--device /dev/kfd --device /dev/dri", "dri": "--device /dev/d
 
 @rule("SD280", "error", "catalogued", data="compatibility.image_devices")
 @when(parts="launch.container", needs="file")
-def container_without_gpu(case: Case) -> Iterator[Hit]:
+def container_without_gpu(case: Case) -> Hits:
     r"""A container that gets no device of the kind that its image is built for.
 
     Why: a container sees the devices that it asks for, where the host's default runtime adds none.
@@ -70,7 +69,7 @@ def ends(case: Case) -> str:
     return "llama-server runs on the processor" if slow else f"{case.plan.engine} stops"
 
 
-def for_nvidia(case: Case, container: Container, devices: Devices) -> Iterator[Hit]:
+def for_nvidia(case: Case, container: Container, devices: Devices) -> Hits:
     """An image with CUDA: a number of GPUs, the runtime with its variable, or a CDI name."""
     seen, asked = (env(case, SEEN) or "").lower(), container.gpus
     named = any("nvidia" in path for path in devices.paths)
@@ -127,7 +126,7 @@ def request_fix(case: Case, devices: Devices, ranks: int) -> Fix:
     return span_fix(case, at(devices.place) if text else None, text, what)
 
 
-def for_others(case: Case, container: Container, devices: Devices, kind: str) -> Iterator[Hit]:
+def for_others(case: Case, container: Container, devices: Devices, kind: str) -> Hits:
     """An image for AMD's or Intel's devices, which are files of the host."""
     wanted = "/dev/kfd" if kind == "amd" else "/dev/dri"
     if any(path.startswith(("/dev/dri", wanted)) for path in devices.paths):
@@ -158,7 +157,7 @@ def missing_path(case: Case, container: Container, devices: Devices, kind: str, 
     )
 
 
-def for_processor(case: Case, container: Container) -> Iterator[Hit]:
+def for_processor(case: Case, container: Container) -> Hits:
     """An image of llama-server that has code for the processor alone, told to use a GPU."""
     layers = flag(case, "--gpu-layers")
     number = integer(layers.value) if layers is not None and not layers.unresolved else None

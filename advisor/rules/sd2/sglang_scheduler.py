@@ -1,10 +1,6 @@
-"""SGLang's scheduler and Mamba cache."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, Lacking, rule, when
+from advisor.rules import Hit, Hits, Lacking, rule, when
 from advisor.rules.kit.case import (
     flag,
     has_switch,
@@ -23,11 +19,14 @@ WHAT = (
     "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or "
     "--disable-radix-cache."
 )
+CAP = table("compatibility")["sglang_running_requests"]
+ROW = table("compatibility")["mamba_track_interval"]
+LOW = table("compatibility")["low_conservativeness"]
 
 
 @rule("SD230", "error", "sglang", defect="sglang-no-extra-buffer")
 @when(speculative=True)
-def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
+def sglang_extra_buffer_missing(case: Case) -> Hits:
     """Speculation on a hybrid with the radix cache but without extra_buffer state slots.
 
     Why: 0.5.10 to 0.5.13 refuse to start on CUDA; 0.5.9 drops the cache; from 0.5.14 on `auto` is
@@ -72,7 +71,7 @@ def no_radix(case: Case) -> bool:
 
 
 @rule("SD231", "error", "sglang", defect="sglang-extra-buffer-no-radix")
-def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
+def sglang_extra_buffer_no_radix(case: Case) -> Hits:
     """extra_buffer state slots with the radix cache switched off.
 
     Why: the slots serve that cache: 0.5.10 to 0.5.12 reject it, later releases waste memory.
@@ -96,7 +95,7 @@ def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
 
 
 @rule("SD232", "error", "sglang", defect="sglang-extra-buffer-rocm")
-def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
+def sglang_extra_buffer_rocm(case: Case) -> Hits:
     """extra_buffer on ROCm with an SGLang that has it for CUDA only.
 
     Why: an assertion stops the server.
@@ -128,7 +127,7 @@ def strategy(case: Case) -> str:
 
 @rule("SD234", "warning", "sglang", defect="sglang-extra-buffer-crash")
 @when(speculative=True)
-def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
+def sglang_mamba_crash(case: Case) -> Hits:
     """MTP with extra_buffer on SGLang 0.5.13 and 0.5.13.post1.
 
     Why: scheduler exceptions in the Mamba path, and about one start in five fails.
@@ -151,12 +150,9 @@ def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
     )
 
 
-CAP = table("compatibility")["sglang_running_requests"]
-
-
 @rule("SD236", "info", "sglang", data="compatibility.sglang_running_requests")
 @when(speculative=True)
-def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
+def sglang_running_requests_capped(case: Case) -> Hits:
     """Speculation without --max-running-requests: SGLang sets 48.
 
     Why: above 48 concurrent requests the others are queued, and a comparison with a server without
@@ -184,7 +180,7 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
 
 @rule("SD237", "warning", "sglang")
 @when(speculative=True, options="--enable-mixed-chunk")
-def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
+def sglang_mixed_chunk_off(case: Case) -> Hits:
     """--enable-mixed-chunk together with speculation.
 
     Why: SGLang switches it off, so that prefill and decode are not mixed though the file says so.
@@ -202,12 +198,9 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
         )
 
 
-ROW = table("compatibility")["mamba_track_interval"]
-
-
 @rule("SD257", "error", "sglang", data="compatibility.mamba_track_interval")
 @when(options="--mamba-track-interval --page-size")
-def mamba_track_interval(case: Case) -> Iterator[Hit]:
+def mamba_track_interval(case: Case) -> Hits:
     """A Mamba tracking interval that does not fit the draft tokens or the page size.
 
     Why: SGLang asserts that it is as long as the draft and a multiple of the page size.
@@ -234,11 +227,8 @@ def mamba_track_interval(case: Case) -> Iterator[Hit]:
         )
 
 
-LOW = table("compatibility")["low_conservativeness"]
-
-
 @rule("SD261", "warning", "sglang", data="compatibility.low_conservativeness")
-def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
+def sglang_conservativeness_low(case: Case) -> Hits:
     """A very low --schedule-conservativeness.
 
     Why: new prompts push running requests out; the time to first token grows under mixed load.
@@ -261,7 +251,7 @@ def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
 
 @rule("SD265", "info", "sglang", defect="sglang-radix-idle")
 @when(methods="none")
-def sglang_radix_cache_idle(case: Case) -> Iterator[Hit]:
+def sglang_radix_cache_idle(case: Case) -> Hits:
     """A hybrid without extra_buffer on SGLang up to 0.5.13: the prefix cache brings no hits.
 
     Why: `auto` means no_buffer there: a hybrid's state is not cached.

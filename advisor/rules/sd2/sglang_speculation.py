@@ -1,9 +1,5 @@
-"""SGLang's speculation."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case, Fix
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     env,
     flag,
@@ -19,11 +15,12 @@ from advisor.rules.kit.fixes import add_fix, swap_fix, value_fix
 from advisor.rules.kit.releases import affects
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
+GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
 
 
 @rule("SD228", "error", "sglang")
 @when(methods="mtp eagle eagle3")
-def sglang_spec_triple(case: Case) -> Iterator[Hit]:
+def sglang_spec_triple(case: Case) -> Hits:
     """Some of SGLang's three speculation numbers without the others.
 
     Why: steps, topk and draft tokens are given together or not at all; a part stops the server.
@@ -65,7 +62,7 @@ def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
 
 @rule("SD229", "warning", "sglang")
 @when(methods="mtp eagle eagle3")
-def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
+def sglang_steps_draft_tokens(case: Case) -> Hits:
     """Draft tokens that do not match the steps, with topk 1.
 
     Why: a chain of n steps gives n + 1 tokens to verify; another number is changed or refused.
@@ -88,7 +85,7 @@ def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
 
 @rule("SD233", "warning", "sglang", defect="sglang-draft-path-missing")
 @when(methods="mtp")
-def sglang_draft_path_missing(case: Case) -> Iterator[Hit]:
+def sglang_draft_path_missing(case: Case) -> Hits:
     """NEXTN without a draft path on SGLang 0.5.10.post1.
 
     Why: the head of Qwen3.5 classes is not found: the server runs 3 to 40 times slower in silence.
@@ -109,12 +106,9 @@ def sglang_draft_path_missing(case: Case) -> Iterator[Hit]:
     )
 
 
-GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
-
-
 @rule("SD235", "warning", "sglang", defect="sglang-triton-graph-crash")
 @when(speculative=True)
-def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
+def sglang_triton_graph_crash(case: Case) -> Hits:
     """MTP on SGLang 0.5.15's triton attention backend with CUDA graphs.
 
     Why: the mask buffer of the verify step is too small beyond a batch context: a crash.
@@ -137,7 +131,7 @@ def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
 
 @rule("SD254", "info", "sglang", defect="sglang-spec-v2-off")
 @when(methods="mtp eagle eagle3")
-def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
+def sglang_spec_v2_off(case: Case) -> Hits:
     """MTP on SGLang 0.5.9 or 0.5.10 without SGLANG_ENABLE_SPEC_V2=1.
 
     Why: speculation then runs without overlapped scheduling; later releases have it on.
@@ -165,7 +159,7 @@ def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
 
 @rule("SD256", "warning", "sglang", defect="sglang-backend-downgrade")
 @when(methods="mtp")
-def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
+def sglang_backend_downgrade(case: Case) -> Hits:
     """NEXTN with trtllm_mha attention, which SGLang silently moves to triton.
 
     Why: long prompts are then slower with speculation than without.
@@ -186,7 +180,7 @@ def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
 
 @rule("SD263", "error", "sglang", defect="sglang-pd-mtp")
 @when(speculative=True, options="--disaggregation-mode")
-def sglang_pd_mtp(case: Case) -> Iterator[Hit]:
+def sglang_pd_mtp(case: Case) -> Hits:
     """Prefill/decode disaggregation with MTP on a hybrid, in SGLang releases of early 2026.
 
     Why: a change of the Mamba radix cache broke the transfer; requests fail.

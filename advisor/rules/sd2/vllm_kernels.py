@@ -1,9 +1,5 @@
-"""vLLM's kernels and token budget."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
-from advisor.rules import Hit, Lacking, rule, when
+from advisor.rules import Hit, Hits, Lacking, rule, when
 from advisor.rules.kit.case import (
     certain,
     compute_arch,
@@ -18,10 +14,13 @@ from advisor.rules.kit.fixes import drop_fix, json_add_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on
 
+NAMES = ("--linear-attn-backend", "--linear-attn-decode-backend")
+QUANTISED = ("fp8", "fp4", "awq", "gptq", "int4", "int8", "w4a16", "w8a8", "autoround")
+
 
 @rule("SD246", "warning", "vllm")
 @when(methods="mtp", options="--moe-backend")
-def draft_moe_backend(case: Case) -> Iterator[Hit]:
+def draft_moe_backend(case: Case) -> Hits:
     """NVFP4 weights on the marlin MoE backend with an MTP head that has no backend of its own.
 
     Why: the head is not NVFP4: on marlin it fails or crawls. The recipe gives it triton.
@@ -45,7 +44,7 @@ def draft_moe_backend(case: Case) -> Iterator[Hit]:
 
 @rule("SD247", "warning", "vllm", defect="vllm-gb10-deepgemm")
 @when(needs="hardware")
-def gb10_deepgemm(case: Case) -> Iterator[Hit]:
+def gb10_deepgemm(case: Case) -> Hits:
     """A block-FP8 checkpoint on GB10 with vLLM 0.24 and DeepGEMM left on.
 
     Why: loading stops with "Unknown SF transformation".
@@ -66,7 +65,7 @@ def gb10_deepgemm(case: Case) -> Iterator[Hit]:
 
 @rule("SD251", "error", "vllm", defect="vllm-lookahead-budget")
 @when(speculative=True)
-def batched_tokens_below_k(case: Case) -> Iterator[Hit]:
+def batched_tokens_below_k(case: Case) -> Hits:
     """A token budget per step that does not even hold the draft tokens of one request.
 
     Why: vLLM 0.33 refuses it; earlier releases can never schedule a speculative step.
@@ -87,7 +86,7 @@ def batched_tokens_below_k(case: Case) -> Iterator[Hit]:
 
 @rule("SD252", "error", "vllm")
 @when(options="--enable-chunked-prefill")
-def chunked_prefill_off(case: Case) -> Iterator[Hit]:
+def chunked_prefill_off(case: Case) -> Hits:
     """Prefix caching on a hybrid with chunked prefill switched off.
 
     Why: align mode needs chunked prefill and asserts it at start.
@@ -105,12 +104,9 @@ def chunked_prefill_off(case: Case) -> Iterator[Hit]:
         )
 
 
-NAMES = ("--linear-attn-backend", "--linear-attn-decode-backend")
-
-
 @rule("SD258", "warning", "sglang")
 @when(speculative=True, options="--linear-attn-backend --linear-attn-decode-backend")
-def dead_linear_backend(case: Case) -> Iterator[Hit]:
+def dead_linear_backend(case: Case) -> Hits:
     """A linear-attention backend other than triton with speculation on a hybrid.
 
     Why: it switches extra_buffer off; FlashInfer decode without it is refused (0.5.10).
@@ -130,12 +126,9 @@ def dead_linear_backend(case: Case) -> Iterator[Hit]:
         )
 
 
-QUANTISED = ("fp8", "fp4", "awq", "gptq", "int4", "int8", "w4a16", "w8a8", "autoround")
-
-
 @rule("SD262", "error", "vllm", defect="vllm-moe-backend-bf16-hopper")
 @when(parts="facts.model")
-def moe_backend_bf16_hopper(case: Case) -> Iterator[Hit | Lacking]:
+def moe_backend_bf16_hopper(case: Case) -> Hits:
     """A BF16 mixture of experts on Hopper with vLLM 0.18 and the default MoE backend.
 
     Why: the FlashInfer CUTLASS default faults with an illegal memory access during graph capture.

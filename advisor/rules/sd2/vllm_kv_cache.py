@@ -1,19 +1,18 @@
-"""vLLM's KV cache: fp8 and alignment."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import compute_arch, flag, fp8_kv, is_hybrid, k_flag, model_text
 from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
 from advisor.rules.registry import get_defect
 
+ALIGN = get_defect("vllm-mamba-align-block")
+BLOCK = table("compatibility")["hybrid_block_tokens"]
+
 
 @rule("SD220", "error", "vllm", defect="vllm-turboquant-mtp")
 @when(speculative=True)
-def turboquant_mtp(case: Case) -> Iterator[Hit]:
+def turboquant_mtp(case: Case) -> Hits:
     """TurboQuant KV cache together with speculation.
 
     Why: the verification of several tokens at once reads wrong values: lost needles and garbage.
@@ -31,7 +30,7 @@ def turboquant_mtp(case: Case) -> Iterator[Hit]:
 
 
 @rule("SD221", "info", "vllm")
-def fp8_kv_hybrid(case: Case) -> Iterator[Hit]:
+def fp8_kv_hybrid(case: Case) -> Hits:
     """An fp8 KV cache on a hybrid model, where the evidence conflicts.
 
     Why: scales are 1.0 unless the checkpoint carries them. Worth one quality test, not more.
@@ -52,7 +51,7 @@ def fp8_kv_hybrid(case: Case) -> Iterator[Hit]:
 
 
 @rule("SD222", "warning", "vllm", defect="vllm-fp8kv-disables-prefix-caching")
-def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
+def fp8_kv_prefix_caching(case: Case) -> Hits:
     """An fp8 KV cache with which some vLLM 0.25 builds drop prefix caching on hybrids in silence.
 
     Why: the hit rate is 0.0 %, and an agent computes its whole context at every step.
@@ -71,7 +70,7 @@ def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
 
 
 @rule("SD223", "error", "vllm", defect="vllm-e5m2-refused")
-def fp8_e5m2_refused(case: Case) -> Iterator[Hit]:
+def fp8_e5m2_refused(case: Case) -> Hits:
     """An fp8_e5m2 KV cache with an FP8 checkpoint or the TRITON_ATTN backend.
 
     Why: vLLM raises a ValueError at start; e4m3 is the kind they take.
@@ -94,7 +93,7 @@ def fp8_e5m2_refused(case: Case) -> Iterator[Hit]:
 
 
 @rule("SD224", "error", "vllm", defect="vllm-flashinfer-fp8kv-sm120")
-def flashinfer_fp8kv_sm120(case: Case) -> Iterator[Hit]:
+def flashinfer_fp8kv_sm120(case: Case) -> Hits:
     """FlashInfer attention with an fp8 KV cache and NVFP4 weights on sm_120.
 
     Why: an illegal memory access even for a request of 16 tokens.
@@ -119,7 +118,7 @@ def flashinfer_fp8kv_sm120(case: Case) -> Iterator[Hit]:
 
 @rule("SD225", "error", "vllm", defect="vllm-flashinfer-k3-fp8kv-hopper")
 @when(speculative=True)
-def flashinfer_k3_fp8kv(case: Case) -> Iterator[Hit]:
+def flashinfer_k3_fp8kv(case: Case) -> Hits:
     """FlashInfer attention with an fp8 KV cache and k of 3 or more on Hopper with an early release.
 
     Why: the kernel for four verified tokens does not compile there.
@@ -144,7 +143,7 @@ def flashinfer_k3_fp8kv(case: Case) -> Iterator[Hit]:
 
 @rule("SD226", "info", "vllm", defect="vllm-async-align-assert")
 @when(methods="mtp")
-def async_align_assert(case: Case) -> Iterator[Hit]:
+def async_align_assert(case: Case) -> Hits:
     """Asynchronous scheduling, MTP and align-mode prefix caching on a hybrid, spring 2026.
 
     Why: an assertion on allocating new blocks was reported; it has not been seen on later releases.
@@ -164,10 +163,6 @@ def async_align_assert(case: Case) -> Iterator[Hit]:
         )
 
 
-ALIGN = get_defect("vllm-mamba-align-block")
-BLOCK = table("compatibility")["hybrid_block_tokens"]
-
-
 @rule(
     "SD227",
     "error",
@@ -175,7 +170,7 @@ BLOCK = table("compatibility")["hybrid_block_tokens"]
     versioned=True,
     data="defects.vllm-mamba-align-block compatibility.hybrid_block_tokens",
 )
-def mamba_align_block(case: Case) -> Iterator[Hit]:
+def mamba_align_block(case: Case) -> Hits:
     """A token budget per step below one hybrid cache block, with prefix caching.
 
     Why: align mode schedules whole blocks (1,056 tokens and more): the start fails or hangs.

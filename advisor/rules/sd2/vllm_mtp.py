@@ -1,9 +1,5 @@
-"""MTP under vLLM."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case, Fix
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     calls_tools,
     env,
@@ -19,10 +15,14 @@ from advisor.rules.kit.fixes import caching_off_fix, rename_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
 
+PIPELINE = "vllm-mtp-pipeline-parallel"
+RUNNER, OFF = "VLLM_USE_V2_MODEL_RUNNER", ("0", "false")
+WHAT = "Use tensor parallelism instead, or drop speculation."
+
 
 @rule("SD201", "warning", "vllm", defect="vllm-mtp-gdn-illegal-access")
 @when(methods="mtp")
-def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
+def mtp_gdn_illegal_access(case: Case) -> Hits:
     """MTP on a hybrid (GDN) model with a vLLM release whose verify path can read outside the state.
 
     Why: workers die with an illegal memory access after minutes of long or multi-turn traffic, not
@@ -49,7 +49,7 @@ def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
 
 @rule("SD202", "warning", "vllm", defect="vllm-mtp-prefix-caching-accuracy")
 @when(methods="mtp")
-def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
+def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     """MTP together with prefix caching on a hybrid model: answers on cache hits can be wrong.
 
     Why: a state that still holds rejected drafts is cached: later hits leak tool calls, lose
@@ -86,7 +86,7 @@ def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
 
 @rule("SD203", "warning", "vllm", defect="vllm-mtp-prefix-caching-hitrate")
 @when(methods="mtp")
-def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
+def mtp_prefix_caching_hitrate(case: Case) -> Hits:
     """MTP makes prefix caching on a hybrid lose its last block of about 1,000 tokens at every hit.
 
     Why: the hit rate falls (92 to 71 % in the report, 0 % for short prompts).
@@ -116,14 +116,9 @@ def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
     )
 
 
-PIPELINE = "vllm-mtp-pipeline-parallel"
-RUNNER, OFF = "VLLM_USE_V2_MODEL_RUNNER", ("0", "false")
-WHAT = "Use tensor parallelism instead, or drop speculation."
-
-
 @rule("SD204", "error", "vllm", defect=PIPELINE)
 @when(methods="mtp")
-def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
+def mtp_pipeline_parallel(case: Case) -> Hits:
     """MTP with pipeline parallelism.
 
     Why: NotImplementedError at start or 1 % acceptance, before 0.30's V2 model runner.
@@ -153,7 +148,7 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
 
 @rule("SD248", "info", "vllm")
 @when(methods="mtp", options="--kv-transfer-config")
-def lmcache_mtp(case: Case) -> Iterator[Hit]:
+def lmcache_mtp(case: Case) -> Hits:
     """An external KV store (LMCache) with MTP on a hybrid.
 
     Why: state snapshots are kept at block boundaries; without single-block prefill they are lost.
@@ -178,7 +173,7 @@ def lmcache_mtp(case: Case) -> Iterator[Hit]:
 
 @rule("SD250", "error", "vllm")
 @when(speculative=True, options="--speculative-config")
-def async_padded_drafter(case: Case) -> Iterator[Hit]:
+def async_padded_drafter(case: Case) -> Hits:
     """Asynchronous scheduling together with disable_padded_drafter_batch.
 
     Why: the server refuses to start; without the explicit flag it falls back by itself.

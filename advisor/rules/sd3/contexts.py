@@ -1,11 +1,7 @@
-"""Contexts against the pool and the model."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.sizes.device import BILL_ERROR_GIB
-from advisor.rules import Hit, Lacking, rule, when
+from advisor.rules import Hit, Hits, Lacking, rule, when
 from advisor.rules.kit.case import (
     env,
     flag,
@@ -24,11 +20,32 @@ from advisor.rules.kit.models import names_itself
 from advisor.rules.kit.policy import bill, leaves_no_pool, unknown_sizes
 
 ALL_LAYERS = 90  # no known model has more
+# what lifts the bound: a variable, or options that stretch the positions
+OVERRIDE_ENV = {
+    "vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
+    "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+}
+STRETCH = (
+    "--hf-overrides",
+    "--rope-scaling",
+    "--rope-theta",
+    "--hf-config-path",
+    "--json-model-override-args",
+    "--override-kv",
+    "--rope-scale",
+    "--rope-freq-scale",
+    "--rope-freq-base",
+    "--yarn-orig-ctx",
+    "--yarn-ext-factor",
+)
+ENCODERS: dict[str, int] = table("compatibility")["encoder_contexts"]["value"]
+LENGTH_2507 = 262_144  # the Qwen3 models of July 2025, whose name says so
+BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the instruct ones 32768
 
 
 @rule("SD303", "error", "catalogued", data="memory.kv_pool_uncertainty")
 @when(needs="hardware shape quant")
-def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
+def context_exceeds_pool(case: Case) -> Hits:
     """One request of the maximum length, or what llama-server reserves, exceeds the KV pool.
 
     Why: vLLM refuses to start; SGLang cuts the length that it admits; with llama-server a part lies
@@ -61,7 +78,7 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
     )
 
 
-def _slots_beyond(case: Case, found: MemoryBill) -> Iterator[Hit]:
+def _slots_beyond(case: Case, found: MemoryBill) -> Hits:
     """Slots of llama-server beyond the error of its bills, with all layers there."""
     short, layers = found.short_gib or 0.0, integer(value(case, "--gpu-layers"))
     partial = layers is not None and layers < ALL_LAYERS
@@ -102,7 +119,7 @@ def _known_kv(case: Case) -> bool:
 
 @rule("SD311", "warning", decides=True)
 @when(parts="plan.max_model_len", needs="ctx_tokens")
-def request_exceeds_context(case: Case) -> Iterator[Hit]:
+def request_exceeds_context(case: Case) -> Hits:
     """Requests of this size are longer than the configured length per request.
 
     Why: vLLM and SGLang refuse such requests; llama-server divides -c by its slots, so that four
@@ -134,7 +151,7 @@ def request_exceeds_context(case: Case) -> Iterator[Hit]:
 
 @rule("SD312", "info", "gguf", data="memory.slot_ctx_tokens_min")
 @when(options="--parallel", parts="plan.max_model_len")
-def slots_share_context(case: Case) -> Iterator[Hit]:
+def slots_share_context(case: Case) -> Hits:
     """llama-server's -c is the total over all slots, and little is left for each.
 
     Why: -c 16384 with -np 4 gives a request 4096 tokens, without one pool (--kv-unified).
@@ -155,31 +172,8 @@ def slots_share_context(case: Case) -> Iterator[Hit]:
         )
 
 
-# what lifts the bound: a variable, or options that stretch the positions
-OVERRIDE_ENV = {
-    "vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
-    "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
-}
-STRETCH = (
-    "--hf-overrides",
-    "--rope-scaling",
-    "--rope-theta",
-    "--hf-config-path",
-    "--json-model-override-args",
-    "--override-kv",
-    "--rope-scale",
-    "--rope-freq-scale",
-    "--rope-freq-base",
-    "--yarn-orig-ctx",
-    "--yarn-ext-factor",
-)
-ENCODERS: dict[str, int] = table("compatibility")["encoder_contexts"]["value"]
-LENGTH_2507 = 262_144  # the Qwen3 models of July 2025, whose name says so
-BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the instruct ones 32768
-
-
 @rule("SD315", "error", "vllm sglang gguf")
-def context_beyond_model(case: Case) -> Iterator[Hit]:
+def context_beyond_model(case: Case) -> Hits:
     """A context longer than the model was made for.
 
     Why: vLLM and SGLang compare it with config.json and refuse to start, unless a variable or a

@@ -1,10 +1,6 @@
-"""Weights and buffers against memory."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number
-from advisor.rules import Hit, Lacking, rule, when
+from advisor.rules import Hit, Hits, Lacking, rule, when
 from advisor.rules.kit.case import (
     flag,
     fp8_kv,
@@ -20,11 +16,21 @@ from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.policy import bill, demand_tokens, leaves_no_pool, streams, unknown_sizes
 
 _CARDS = (1, 2, 4, 8, 16)
+_LOWER_FIRST = {
+    "vllm": "Lower --max-num-seqs or the draft tokens first (each running request holds one "
+    "state slot per draft token), then "
+    "raise --gpu-memory-utilization; shorten the context last.",
+    "sglang": "Lower the draft tokens or --max-running-requests first, or take FP8 weights; "
+    "shorten the context last.",
+    "llama-server": "Lower --parallel or --spec-draft-n-max first, then quantise the KV cache "
+    "(-ctk q8_0 -ctv q8_0); shorten "
+    "the context last.",
+}
 
 
 @rule("SD301", "error", data="memory.least_buffer_share")
 @when(needs="hardware shape quant")
-def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
+def weights_do_not_fit(case: Case) -> Hits:
     """Weights, draft head and fixed buffers are larger than the memory that the engine may take.
 
     Why: memory runs out while it loads; llama-server moves layers to the CPU, several times slower.
@@ -78,7 +84,7 @@ def spread(case: Case) -> bool:
 
 @rule("SD302", "warning", data="memory.mtp_kv_loss_gb10 memory.mtp_kv_loss_h200")
 @when(needs="hardware shape quant concurrency ctx_tokens")
-def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
+def kv_pool_too_small(case: Case) -> Hits:
     """The KV pool holds fewer tokens than the load has in flight.
 
     Why: requests are queued or prefilled again: TTFT and the tail of the latency grow.
@@ -121,21 +127,9 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
     )
 
 
-_LOWER_FIRST = {
-    "vllm": "Lower --max-num-seqs or the draft tokens first (each running request holds one "
-    "state slot per draft token), then "
-    "raise --gpu-memory-utilization; shorten the context last.",
-    "sglang": "Lower the draft tokens or --max-running-requests first, or take FP8 weights; "
-    "shorten the context last.",
-    "llama-server": "Lower --parallel or --spec-draft-n-max first, then quantise the KV cache "
-    "(-ctk q8_0 -ctv q8_0); shorten "
-    "the context last.",
-}
-
-
 @rule("SD304", "info", data="memory.mtp_weights_gib_35b_a3b_fp8")
 @when(speculative=True, needs="hardware shape quant concurrency ctx_tokens")
-def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
+def mtp_memory_tight(case: Case) -> Hits:
     """Speculation takes its share of a KV pool that the load nearly fills.
 
     Why: the head's weights, a state slot per draft token and request, and padding come out of the
@@ -175,7 +169,7 @@ def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
     data="memory.unified_memory_fraction_max memory.vllm_default_memory_fraction",
 )
 @when(needs="hardware")
-def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
+def unified_memory_overcommit(case: Case) -> Hits:
     """A memory share above 0.80 on a machine whose CPU and GPU share one memory.
 
     Why: what the GPU allocates there cannot be swapped; the system runs dry and freezes hard, up to
@@ -213,7 +207,7 @@ def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
 
 @rule("SD309", "warning", "vllm", data="memory.gdn_prefill_gpu_memory_gb")
 @when(needs="hardware model")
-def gdn_prefill_oom(case: Case) -> Iterator[Hit]:
+def gdn_prefill_oom(case: Case) -> Hits:
     """Long prompts of a hybrid (GDN) model on one small card under vLLM.
 
     Why: the GDN prefill keeps 500 MiB of live tensors: a request of 50,000 tokens fails on a 38 to

@@ -1,20 +1,20 @@
-"""Shares of memory."""
-
-from collections.abc import Iterator
 from math import isfinite
 
 from advisor.domain.nouns import Case, Launch
 from advisor.knowledge.rule_data import number
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, value
 from advisor.rules.kit.devices import is_node, names_device, together
 from advisor.rules.kit.fixes import set_fix
 
 _SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
+MANY = 40  # a file of more servers is a collection: they do not all run at once
+# one of these runs at a time, or the file does not say
+_ON_DEMAND = ("llama-swap", "llama-server-ini", "python", "document")
 
 
 @rule("SD306", "warning", "vllm sglang", decides=True)
-def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
+def memory_shares_exceed_device(case: Case) -> Hits:
     """Services of one file claim more than the whole memory of a device that they share.
 
     Why: each engine's memory share is a part of the device's total memory, not of what is free; the
@@ -66,11 +66,6 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
     )
 
 
-MANY = 40  # a file of more servers is a collection: they do not all run at once
-# one of these runs at a time, or the file does not say
-_ON_DEMAND = ("llama-swap", "llama-server-ini", "python", "document")
-
-
 def _share(launch: Launch) -> float | None:
     given = [one for name in _SHARES if (one := launch.flag(name)) and one.value]
     return _number(given[0].value) if given and not given[0].unresolved else None
@@ -85,7 +80,7 @@ def _number(text: str | None) -> float | None:
 
 @rule("SD313", "warning", "vllm sglang", versioned=True, data="memory.discrete_memory_fraction_max")
 @when(speculative=True)
-def memory_share_too_high(case: Case) -> Iterator[Hit]:
+def memory_share_too_high(case: Case) -> Hits:
     """Nearly all memory is given to the engine while it speculates.
 
     Why: the profile run misses buffers of the verify step: memory runs out under load.
@@ -110,7 +105,7 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
 
 
 @rule("SD314", "error", "vllm sglang")
-def memory_share_above_one(case: Case) -> Iterator[Hit]:
+def memory_share_above_one(case: Case) -> Hits:
     """A memory share that is no part of a whole: above 1, or not above 0.
 
     Why: the share is a fraction, not a percentage: neither engine starts.

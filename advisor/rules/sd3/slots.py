@@ -1,10 +1,6 @@
-"""Slots, batches and tensor-parallel width."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     certain,
     flag,
@@ -21,12 +17,16 @@ from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
 from advisor.rules.kit.policy import bill, streams
 from advisor.rules.kit.releases import within
 
+MANY = 1024  # sequences at once: beyond, a number of tokens stands in the wrong place
+# input slots that a sequence needs beside its own for k draft tokens, by method
+SLOTS = {"dflash": (1, 0), "dspark": (1, -1), "draft_model": (0, 1)}
+
 
 @rule(
     "SD307", "warning", "vllm", data="memory.mamba_blocks_context_tokens memory.vllm_default_slots"
 )
 @when(needs="model")
-def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
+def mamba_blocks_below_slots(case: Case) -> Hits:
     """More sequences than a hybrid has states for, or the large default at a long context.
 
     Why: every sequence needs a state block, and one more per draft token. With fewer blocks than
@@ -98,7 +98,7 @@ def default_slots(case: Case) -> int:
 
 @rule("SD308", "info", data="memory.seqs_over_concurrency")
 @when(needs="concurrency")
-def slots_far_from_load(case: Case) -> Iterator[Hit]:
+def slots_far_from_load(case: Case) -> Hits:
     """The number of request slots does not fit the load.
 
     Why: with fewer slots requests queue; with many more, graphs, state slots and, in llama-server,
@@ -133,7 +133,7 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
 
 @rule("SD310", "warning", "vllm sglang", data="memory.wasteful_tp")
 @when(needs="model")
-def tp_too_wide(case: Case) -> Iterator[Hit]:
+def tp_too_wide(case: Case) -> Hits:
     """Tensor parallelism over eight devices for a model with few active parameters.
 
     Why: a 3B-active model reads so little per device and step that the all-reduce dominates, and
@@ -159,11 +159,8 @@ def tp_too_wide(case: Case) -> Iterator[Hit]:
     )
 
 
-MANY = 1024  # sequences at once: beyond, a number of tokens stands in the wrong place
-
-
 @rule("SD316", "error", "vllm llama-server")
-def batch_below_context(case: Case) -> Iterator[Hit]:
+def batch_below_context(case: Case) -> Hits:
     """A batch budget smaller than the sequences of a step or, without chunks, than the context.
 
     Why: each running sequence takes a token of a step, and without chunks a whole prompt has to
@@ -208,7 +205,7 @@ def batch_below_context(case: Case) -> Iterator[Hit]:
     )
 
 
-def physical_above_logical(case: Case) -> Iterator[Hit]:
+def physical_above_logical(case: Case) -> Hits:
     """--ubatch-size above --batch-size: cut down in silence."""
     batch, part = certain(case, "--batch-size"), certain(case, "--ubatch-size")
     if batch is None or part is None:
@@ -224,13 +221,9 @@ def physical_above_logical(case: Case) -> Iterator[Hit]:
     )
 
 
-# input slots that a sequence needs beside its own for k draft tokens, by method
-SLOTS = {"dflash": (1, 0), "dspark": (1, -1), "draft_model": (0, 1)}
-
-
 @rule("SD317", "error", "vllm", versioned=True)
 @when(speculative=True, options="--max-num-batched-tokens")
-def draft_slots_fill_budget(case: Case) -> Iterator[Hit]:
+def draft_slots_fill_budget(case: Case) -> Hits:
     """Slots for drafting that use up the token budget of a step.
 
     Why: a block drafter takes a slot per draft token and sequence; vLLM stops where none is left.

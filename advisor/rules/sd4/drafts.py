@@ -1,11 +1,7 @@
-"""Losses and gains by method."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     flag,
     hardware_name,
@@ -27,10 +23,12 @@ from advisor.rules.kit.policy import (
 )
 from advisor.rules.kit.releases import between, release
 
+BACKEND = "TRITON_MLA"
+
 
 @rule("SD401", "info", decides=True, data="regime.documented_gains")
 @when(speculative=True, needs="hardware model concurrency")
-def documented_gain(case: Case) -> Iterator[Hit]:
+def documented_gain(case: Case) -> Hits:
     """Published benchmarks show a gain from speculation at this load.
 
     Why: medium concurrency on unified memory is where rules of thumb fail: decoding is limited by
@@ -58,7 +56,7 @@ def documented_gain(case: Case) -> Iterator[Hit]:
     data=("regime.sglang_low_latency_concurrency", "regime.sglang_saturated_concurrency"),
 )
 @when(methods="mtp", needs="concurrency")
-def sglang_profile(case: Case) -> Iterator[Hit]:
+def sglang_profile(case: Case) -> Hits:
     """SGLang's MTP profile against the load: 3 steps, topk 1, 4 drafts; 1, 1, 2; or off.
 
     Why: one stream has compute to spare for three draft tokens; with more each takes from the
@@ -128,7 +126,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
 
 @rule("SD423", "warning", "gguf", decides=True, data="regime.external_draft_hybrid")
 @when(methods="draft_model", parts="facts.request", needs="model")
-def external_draft_loses(case: Case) -> Iterator[Hit]:
+def external_draft_loses(case: Case) -> Hits:
     """A recommendation with a separate draft model for a hybrid target in llama.cpp.
 
     Why: every partly rejected round saves and restores the recurrent state: 0.14 to 0.29 of the
@@ -151,12 +149,9 @@ def external_draft_loses(case: Case) -> Iterator[Hit]:
         )
 
 
-BACKEND = "TRITON_MLA"
-
-
 @rule("SD426", "warning", "vllm", decides=True, data="regime.triton_mla")
 @when(speculative=True, needs="hardware model")
-def triton_mla_verify(case: Case) -> Iterator[Hit]:
+def triton_mla_verify(case: Case) -> Hits:
     """Speculation with latent attention (MLA) where vLLM has only its Triton kernel.
 
     Why: its Triton kernel decodes one token a request: every verify step reads the whole context
@@ -184,7 +179,7 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
 
 @rule("SD427", "warning", "vllm", decides=True, data="regime.draft_model_sparse")
 @when(speculative=True, needs="model concurrency")
-def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
+def draft_model_sparse_target(case: Case) -> Hits:
     """A separate draft model beside a mixture with few active parameters, at one or two streams.
 
     Why: a step of such a target reads little more than a draft of 0.6B. On an H100 that ran at 0.71
@@ -211,7 +206,7 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
 
 @rule("SD428", "info", "llama-server")
 @when(options="--parallel", needs="concurrency")
-def slots_apart(case: Case) -> Iterator[Hit]:
+def slots_apart(case: Case) -> Hits:
     """More llama-server slots than requests, each slot with a KV buffer of its own.
 
     Why: a batch whose busy slots are not neighbours is cut into passes of neighbours: on an H100 a
@@ -236,7 +231,7 @@ def slots_apart(case: Case) -> Iterator[Hit]:
 
 @rule("SD429", "warning", "gguf", decides=True, data="regime.lookup_states")
 @when(methods="ngram", needs="model")
-def lookups_copy_states(case: Case) -> Iterator[Hit]:
+def lookups_copy_states(case: Case) -> Hits:
     """Lookups (--spec-type ngram-*) on a model with recurrent states in llama-server.
 
     Why: each lookup copies a slot's state out before every draft and back after a refused one: 23

@@ -1,20 +1,20 @@
-"""Losses by hardware."""
-
 import re
-from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, hardware_name, k_flag, spec_flag
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import bill, concurrent_requests, is_sparse_moe, regime
 
+_STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silicon"
+_SLOW_LINKS = ("pcie", "none", "ethernet", "roce")
+
 
 @rule("SD405", "warning", "gguf", decides=True, data="regime.kernel_switch_tokens")
 @when(speculative=True, parts="plan.k")
-def kernel_switch(case: Case) -> Iterator[Hit]:
+def kernel_switch(case: Case) -> Hits:
     """The verify step of llama.cpp crosses from the kernels for few tokens to those for many.
 
     Why: up to 8 tokens (concurrency x (k + 1)) are multiplied as vectors; the ninth moves to tiled
@@ -45,12 +45,9 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
     )
 
 
-_STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silicon"
-
-
 @rule("SD409", "warning", "gguf", decides=True, data="regime.apple_generations")
 @when(speculative=True, needs="hardware")
-def apple_llama(case: Case) -> Iterator[Hit]:
+def apple_llama(case: Case) -> Hits:
     """Speculation with llama.cpp on Apple Silicon: it depends on the chip and on k.
 
     Why: a step of 2 or 3 tokens of a K-quant reads the weights anew for every token on Metal, one
@@ -126,12 +123,9 @@ def _rereads(case: Case) -> bool:
     return quant is not None and bool(re.search(r"q\d_k", quant.id))
 
 
-_SLOW_LINKS = ("pcie", "none", "ethernet", "roce")
-
-
 @rule("SD417", "info", "vllm sglang")
 @when(needs="hardware shape quant interconnect")
-def tp_where_one_fits(case: Case) -> Iterator[Hit]:
+def tp_where_one_fits(case: Case) -> Hits:
     """Tensor parallelism over a slow link for a sparse model that fits one device.
 
     Why: each layer waits for an all-reduce; replicas do not have this cost.
@@ -157,7 +151,7 @@ def tp_where_one_fits(case: Case) -> Iterator[Hit]:
 
 
 @rule("SD418", "warning", "vllm sglang", data="regime.windows_tp")
-def tp_on_windows(case: Case) -> Iterator[Hit]:
+def tp_on_windows(case: Case) -> Hits:
     r"""Tensor parallelism on Windows.
 
     Why: without peer-to-peer access the CPU relays every all-reduce; TP 2 ran at about 7 tok/s.
@@ -177,7 +171,7 @@ def tp_on_windows(case: Case) -> Iterator[Hit]:
 
 @rule("SD420", "warning", "gguf", decides=True, data="regime.q8_rdna")
 @when(speculative=True, needs="hardware quant")
-def q8_on_rdna(case: Case) -> Iterator[Hit]:
+def q8_on_rdna(case: Case) -> Hits:
     """MTP with Q8_0 weights on an RDNA card in llama.cpp.
 
     Why: an R9700 gained 1.8x to 2.1x in Q5_K_M and Q6_K and lost 6 to 12 % in Q8_0.
@@ -204,7 +198,7 @@ def q8_on_rdna(case: Case) -> Iterator[Hit]:
 
 @rule("SD421", "warning", "gguf", data="regime.igpu_q4_kv")
 @when(needs="hardware")
-def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
+def q4_kv_on_igpu(case: Case) -> Hits:
     """A 4-bit KV cache on an integrated GPU.
 
     Why: dequantising costs more than the smaller reads save: 92 % slower in one report (Vulkan).

@@ -1,11 +1,7 @@
-"""Losses by concurrency."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     flag,
     hardware_name,
@@ -23,7 +19,7 @@ from advisor.rules.kit.releases import between, release, version_label
 
 @rule("SD404", "warning", decides=True, data="regime.k_limits")
 @when(speculative=True)
-def k_too_high(case: Case) -> Iterator[Hit]:
+def k_too_high(case: Case) -> Hits:
     """More draft tokens than published sweeps support.
 
     Why: one MTP layer drafts on its own guesses: further positions are accepted less and cost the
@@ -53,7 +49,7 @@ def k_too_high(case: Case) -> Iterator[Hit]:
 
 @rule("SD408", "warning", "gguf", decides=True, data="regime.gguf_concurrency")
 @when(speculative=True, needs="hardware concurrency")
-def gguf_concurrency(case: Case) -> Iterator[Hit]:
+def gguf_concurrency(case: Case) -> Hits:
     """Speculation in llama-server with several requests at once.
 
     Why: verified tokens of several streams fill the small-batch kernels at once, and hybrids save a
@@ -81,7 +77,7 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
 
 @rule("SD414", "warning", "vllm", versioned=True, data="regime.piecewise_flashinfer")
 @when(speculative=True, needs="hardware")
-def graphs_piecewise(case: Case) -> Iterator[Hit]:
+def graphs_piecewise(case: Case) -> Hits:
     """Speculation costs the full CUDA graphs: FlashInfer attention on SM12x up to vLLM 0.27.1.
 
     Why: its decode kernels there take one token per request: verify steps fall back to PIECEWISE
@@ -109,7 +105,7 @@ def graphs_piecewise(case: Case) -> Iterator[Hit]:
 
 @rule("SD415", "warning", "vllm", versioned=True, data="regime.schedule_piecewise")
 @when(speculative=True, needs="model")
-def k_schedule_cost(case: Case) -> Iterator[Hit]:
+def k_schedule_cost(case: Case) -> Hits:
     """A k schedule per batch size that costs the full CUDA graphs or is ignored.
 
     Why: vLLM 0.24 to 0.28 run hybrids on the V1 runner, where changing draft lengths force
@@ -152,7 +148,7 @@ def k_schedule_cost(case: Case) -> Iterator[Hit]:
     ),
 )
 @when(speculative=True)
-def saturated_server(case: Case) -> Iterator[Hit]:
+def saturated_server(case: Case) -> Hits:
     """Speculation on a server that runs many requests at once.
 
     Why: once the batch fills the compute, every verified token takes from another request; MTP also
@@ -191,7 +187,7 @@ def saturated_server(case: Case) -> Iterator[Hit]:
 
 @rule("SD430", "info", "vllm", decides=True, data="regime.lone_losses")
 @when(speculative=True, needs="hardware model quant concurrency")
-def lone_loss(case: Case) -> Iterator[Hit]:
+def lone_loss(case: Case) -> Hits:
     """A setting in which the few prompts that were measured lost.
 
     Why: one run of a prompt or two is too little to train on and too much to ignore.

@@ -1,12 +1,10 @@
-"""Losses at long contexts."""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, fp8_kv, hardware_name, k_flag, open_value, rows, spec_flag
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import concurrent_requests, matches, regime, setting_of, streams
@@ -14,7 +12,7 @@ from advisor.rules.kit.policy import concurrent_requests, matches, regime, setti
 
 @rule("SD402", "warning", "vllm sglang", decides=True, data="regime.long_prefill")
 @when(speculative=True, needs="hardware concurrency ctx_tokens")
-def long_context_prefill(case: Case) -> Iterator[Hit]:
+def long_context_prefill(case: Case) -> Hits:
     """Speculation while several long prompts are prefilled at once on unified memory.
 
     Why: prefill and verify steps share the little compute of such machines, and a stalled verify
@@ -54,7 +52,7 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
 
 @rule("SD407", "warning", "gguf", decides=True, data="regime.dflash_gguf_k_max")
 @when(methods="dflash")
-def dflash_too_long(case: Case) -> Iterator[Hit]:
+def dflash_too_long(case: Case) -> Hits:
     """DFlash in llama.cpp with long drafts.
 
     Why: on an RTX 3090 two to four draft tokens gain 17 to 27 %, eight lose 15 % and sixteen 47 %.
@@ -79,7 +77,7 @@ def dflash_too_long(case: Case) -> Iterator[Hit]:
 
 @rule("SD422", "warning", "vllm sglang", decides=True, data="regime.long_context_losses")
 @when(speculative=True, needs="ctx_tokens quant concurrency")
-def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
+def long_context_kernel_loss(case: Case) -> Hits:
     """Speculation at a depth where one kernel path is known to lose.
 
     Why: its attention for several queries does not scale: the loss grows with depth.
@@ -103,7 +101,7 @@ def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
 
 @rule("SD424", "warning", "vllm sglang", decides=True, data="regime.serial_verify")
 @when(speculative=True, needs="hardware ctx_tokens concurrency")
-def serial_verify_attention(case: Case) -> Iterator[Hit]:
+def serial_verify_attention(case: Case) -> Hits:
     """A verify step whose attention walks the whole context in one block of threads.
 
     Why: some kernels split the KV cache over the chip for a single query only: with k + 1 queries

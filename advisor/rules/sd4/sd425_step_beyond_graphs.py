@@ -1,9 +1,7 @@
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case
 from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     env,
     flag,
@@ -27,7 +25,7 @@ SLOTS = 256  # without --max-num-seqs; more changes no size below the largest
 
 @rule("SD425", "warning", "vllm", decides=True, data="regime.graph_tokens")
 @when(speculative=True, needs="concurrency")
-def step_beyond_graphs(case: Case) -> Iterator[Hit]:
+def step_beyond_graphs(case: Case) -> Hits:
     """Verify steps that find no full CUDA graph: larger than the largest, or between two.
 
     Why: a step holds k + 1 tokens for each running request. Above the largest captured size every
@@ -72,7 +70,7 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
     )
 
 
-def step_between_graphs(case: Case) -> Iterator[Hit]:
+def step_between_graphs(case: Case) -> Hits:
     """A small step between two full graphs (vLLM #53407)."""
     row, plan, model = table("regime")["graph_gap"], case.plan, case.facts.model
     if plan.method not in HEADS or plan.k_schedule or not matches(row, case):

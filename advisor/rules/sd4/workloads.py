@@ -1,21 +1,19 @@
-"""Losses by workload."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case, Request
 from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, is_hybrid, k_flag, spec_flag
 from advisor.rules.kit.fixes import caching_off_fix, k_fix
 from advisor.rules.kit.policy import is_sparse_moe, matches, regime
 from advisor.rules.sd1.spec_config_method import is_suffix_decoding
 
+DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing more is advised
+
 
 @rule("SD403", "info", "vllm", data=("regime.prefix_share_low", "regime.prefix_cost_points"))
 @when(methods="mtp", needs="model prefix_share")
-def prefix_caching_trade(case: Case) -> Iterator[Hit]:
+def prefix_caching_trade(case: Case) -> Hits:
     """Prefix caching with MTP on a hybrid model, weighed against what the prompts share.
 
     Why: each cache hit loses its last block, which on hybrids is large: caching costs about 10
@@ -61,7 +59,7 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
 
 @rule("SD406", "warning", decides=True, data="regime.ngram_general")
 @when(methods="ngram")
-def ngram_general_text(case: Case) -> Iterator[Hit]:
+def ngram_general_text(case: Case) -> Hits:
     """N-gram speculation on text that does not repeat its prompt.
 
     Why: 2 to 5 % are accepted while every guess is verified: -11 % with ngram-mod, -19 % with
@@ -84,12 +82,9 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
     )
 
 
-DEEPEST_K = int(LIMITS["acceptance_k"][1])  # nobody drafts more, so nothing more is advised
-
-
 @rule("SD411", "info", data="regime.low_acceptance_rate")
 @when(speculative=True, parts="facts.request")
-def low_acceptance(case: Case) -> Iterator[Hit]:
+def low_acceptance(case: Case) -> Hits:
     """Less than half of an MTP head's drafts are accepted, by the user's own measurement.
 
     Why: below one half the author of a measurement with short MTP drafts calls it overhead, above
@@ -141,7 +136,7 @@ def mean_rate(request: Request, k: int) -> float | None:
 
 @rule("SD412", "info", decides=True, data="regime.creative_k_max_sparse")
 @when(speculative=True, needs="workload model")
-def creative_text(case: Case) -> Iterator[Hit]:
+def creative_text(case: Case) -> Hits:
     """Creative or random text with more than a short draft.
 
     Why: acceptance falls fastest there: one draft token is even on the 35B-A3B, a gain on the 27B.
@@ -172,7 +167,7 @@ def creative_text(case: Case) -> Iterator[Hit]:
 
 @rule("SD413", "info")
 @when(speculative=True, parts="facts.request", needs="model")
-def thinking_apart(case: Case) -> Iterator[Hit]:
+def thinking_apart(case: Case) -> Hits:
     """An acceptance measured without saying whether the model was thinking.
 
     Why: the two modes differ in acceptance and length of answers, and must not be averaged.
@@ -195,7 +190,7 @@ def thinking_apart(case: Case) -> Iterator[Hit]:
 
 @rule("SD419", "info", "llama-server", data="regime.raw_completion")
 @when(methods="mtp", parts="facts.request", needs="concurrency")
-def raw_completion(case: Case) -> Iterator[Hit]:
+def raw_completion(case: Case) -> Hits:
     """MTP in llama-server is accepted less on /completion than on /v1/chat/completions.
 
     Why: the head sees text that it was not trained on: acceptance 0.63, not 0.76; 1.30x, not 1.49x.

@@ -1,19 +1,32 @@
-"""What the evidence is worth, and where the rates of a device come from."""
-
-from collections.abc import Iterator
-
 from advisor.domain.nouns import Case, Hardware, Quant
 from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
-from advisor.rules import Hit, rule, when
+from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import hardware_name, is_hybrid, model_name, rows
 from advisor.rules.kit.policy import is_sparse_moe, matches
 from advisor.rules.kit.releases import release
 
+_STATUS = {"recall": "recalled"}
+_RATES = {
+    "memory_bandwidth_gb_s": "memory bandwidth",
+    "bf16_tflops": "BF16 rate",
+    "fp8_tflops": "FP8 rate",
+    "int8_tops": "INT8 rate",
+    "fp4_tflops": "FP4 rate",
+    "fp32_tflops": "FP32 rate",
+}
+_USED = {
+    "fp8": "fp8_tflops",
+    "nvfp4": "fp4_tflops",
+    "mxfp4": "fp4_tflops",
+    "int8": "int8_tops",
+    "bf16": "bf16_tflops",
+}
+
 
 @rule("SD501", "info", data="claims.no_pair")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
-def no_measured_pair(case: Case) -> Iterator[Hit]:
+def no_measured_pair(case: Case) -> Hits:
     """No published A/B benchmark matches this configuration, though the hardware was measured.
 
     Why: the estimate rests on similar configurations; a benchmark here outweighs it.
@@ -42,7 +55,7 @@ def no_measured_pair(case: Case) -> Iterator[Hit]:
 
 @rule("SD502", "info", "vllm sglang", data="claims.no_pair")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
-def evidence_of_other_version(case: Case) -> Iterator[Hit]:
+def evidence_of_other_version(case: Case) -> Hits:
     """The published benchmarks of this configuration used another release line of the engine.
 
     Why: kernels, graphs and cache defaults change, and with them the sign of small effects.
@@ -73,7 +86,7 @@ def _line(text: str) -> tuple[int, ...] | None:
 
 @rule("SD503", "info", data="claims.superseded")
 @when(speculative=True, parts="facts.request", needs="hardware concurrency")
-def superseded_claim(case: Case) -> Iterator[Hit]:
+def superseded_claim(case: Case) -> Hits:
     """A widely read statement about this set-up is out of date.
 
     Why: guides of spring 2026 are still found first.
@@ -88,7 +101,7 @@ def superseded_claim(case: Case) -> Iterator[Hit]:
 
 @rule("SD504", "info", data="claims.retracted")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
-def retracted_claim(case: Case) -> Iterator[Hit]:
+def retracted_claim(case: Case) -> Hits:
     """A published number about this set-up was withdrawn by its author.
 
     Why: it is still quoted. It takes no part in the estimate.
@@ -106,7 +119,7 @@ def retracted_claim(case: Case) -> Iterator[Hit]:
 
 @rule("SD505", "info", data="claims.random_weight_sources")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
-def random_weights_evidence(case: Case) -> Iterator[Hit]:
+def random_weights_evidence(case: Case) -> Hits:
     """The nearest measurements come from runs with random weights and a set acceptance.
 
     Why: such runs measure what a step costs, not what a head gets accepted.
@@ -132,7 +145,7 @@ def random_weights_evidence(case: Case) -> Iterator[Hit]:
 
 @rule("SD506", "info", data="claims.no_pair")
 @when(speculative=True, parts="facts.request", needs="hardware model concurrency")
-def hardware_never_measured(case: Case) -> Iterator[Hit]:
+def hardware_never_measured(case: Case) -> Hits:
     """No published benchmark near this load used this hardware: the estimate is extrapolated.
 
     Why: faults of a platform (lost graphs, slow verify kernels) are seen only by measuring there.
@@ -152,7 +165,7 @@ def hardware_never_measured(case: Case) -> Iterator[Hit]:
 
 @rule("SD507", "info", data="claims.proxy_shape")
 @when(speculative=True, parts="facts.request", needs="model shape hardware")
-def stand_in_shape(case: Case) -> Iterator[Hit]:
+def stand_in_shape(case: Case) -> Hits:
     """The model's own shape is unknown; another model's is used.
 
     Why: layer, expert and head sizes enter each cost of the step and the memory bill.
@@ -173,7 +186,7 @@ def stand_in_shape(case: Case) -> Iterator[Hit]:
 
 @rule("SD509", "info", "vllm", data="claims.a3b_spread")
 @when(methods="mtp", parts="facts.request", needs="model hardware concurrency")
-def conflicting_a3b_reports(case: Case) -> Iterator[Hit]:
+def conflicting_a3b_reports(case: Case) -> Hits:
     """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.
 
     Why: without a published benchmark of this configuration only the spread is known.
@@ -196,31 +209,9 @@ def conflicting_a3b_reports(case: Case) -> Iterator[Hit]:
     )
 
 
-_STATUS = {"recall": "recalled"}
-
-
-_RATES = {
-    "memory_bandwidth_gb_s": "memory bandwidth",
-    "bf16_tflops": "BF16 rate",
-    "fp8_tflops": "FP8 rate",
-    "int8_tops": "INT8 rate",
-    "fp4_tflops": "FP4 rate",
-    "fp32_tflops": "FP32 rate",
-}
-
-
-_USED = {
-    "fp8": "fp8_tflops",
-    "nvfp4": "fp4_tflops",
-    "mxfp4": "fp4_tflops",
-    "int8": "int8_tops",
-    "bf16": "bf16_tflops",
-}
-
-
 @rule("SD508", "info", data="claims.weak_statuses")
 @when(speculative=True, parts="facts.request", needs="hardware quant concurrency")
-def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
+def hardware_rates_not_read(case: Case) -> Hits:
     """A rate of this hardware that the estimate uses is derived or recalled, or not known at all.
 
     Why: bandwidth sets the baseline step, the compute rate what verifying adds.
