@@ -182,7 +182,8 @@ def rule(
                 f"{code} is used by '{DECLARED[code].slug}' and '{slug}': codes are never shared"
             )
         rows = names(data) or ((f"defects.{defect}",) if defect else ())
-        sources = (*_doc_sources(doc), *data_sources(*rows))
+        said = " ".join(doc.partition("\n    Sources: ")[2].split())
+        sources = (*(said.split("; ") if said else ()), *data_sources(*rows))
         if not sources:
             raise AdvisorError(f"{code} has no source: name where its claim comes from")
         asked = ASKED.get(function, When())
@@ -209,12 +210,6 @@ def data_sources(*paths: str) -> tuple[str, ...]:
         for part in parts:
             found += part["sources"]
     return tuple(dict.fromkeys(found))
-
-
-def _doc_sources(doc: str) -> list[str]:
-    """What a docstring says behind `Sources:`."""
-    text = " ".join(doc.partition("\n    Sources: ")[2].split())
-    return text.split("; ") if text else []
 
 
 def names(words: Names) -> tuple[str, ...]:

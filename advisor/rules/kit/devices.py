@@ -67,7 +67,9 @@ def _same_device(one: Launch, other: Launch) -> bool:
     if any(_has_own_device(launch) for launch in pair):
         return False
     split = any(_split_role(launch) for launch in pair)
-    if split and not all(_names_devices(launch) for launch in pair):
+    if split and not all(
+        _inner(launch) or _outer(launch) or launch.flag("--base-gpu-id") for launch in pair
+    ):
         return False
     outer = [_outer(launch) for launch in pair]
     placed = all(_inner(launch) or _outer(launch) for launch in pair)
@@ -100,10 +102,6 @@ def _used_devices(launch: Launch, outer: Sequence[str] | None) -> set[str]:
     if seen is None:
         return {str(first + index) for index in range(min(world or 1, int(RANKS[1])))}
     return set(seen[first : first + world] if world else seen[first:])
-
-
-def _names_devices(launch: Launch) -> bool:
-    return bool(_inner(launch) or _outer(launch)) or launch.flag("--base-gpu-id") is not None
 
 
 def names_device(launch: Launch) -> bool:

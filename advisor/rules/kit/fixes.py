@@ -11,7 +11,7 @@ import re
 import shlex
 
 from advisor import engines
-from advisor.domain.nouns import Case, Edit, EnvVar, Fix, Flag, Launch, Span
+from advisor.domain.nouns import Case, Edit, EnvVar, Fix, Flag, Span
 from advisor.rules.kit.case import flag, k_flag, spec_flag
 
 Places = Span | tuple[Span, ...] | None
@@ -91,18 +91,12 @@ def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what:
     In words only where the launch has the option already, in whatever spelling and with whatever
     value: twice is worse.
     """
-    if case.launch.emitted or _has_option(case.launch, name):
+    option = engines.get(case.launch.engine).catalogue.find(name, None)  # or the off form of one
+    names = (name, option.name if option is not None else name)
+    if case.launch.emitted or any(case.launch.flag(one) is not None for one in names):
         return Fix(text=what)
     edit = addition(case.launch.file, beside, name, value)
     return Fix(text=what, edits=(edit,) if edit is not None else ())
-
-
-def _has_option(launch: Launch, name: str) -> bool:
-    """Whether the launch has an option; `name` may be the off form of a switch."""
-    option = engines.get(launch.engine).catalogue.find(name, None)
-    return launch.flag(name) is not None or (
-        option is not None and launch.flag(option.name) is not None
-    )
 
 
 def addition(file: str, beside: Flag | None, name: str, value: str | None) -> Edit | None:

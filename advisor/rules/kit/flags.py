@@ -153,24 +153,19 @@ def spec_config(case: Case) -> SpecConfig | None:
 
 def _read_config(case: Case) -> SpecConfig | None:
     found = flag(case, "--speculative-config")
-    if found is None:
-        return _dotted_config(case)
+    if found is None:  # --speculative-config.key value: the keys together
+        prefix = "--speculative-config."
+        parts = [one for one in flags(case) if one.name.startswith(prefix)]
+        if not parts or any(one.unresolved for one in parts):
+            return None
+        data = {one.name.removeprefix(prefix): scalar(one.value) for one in parts}
+        return SpecConfig(parts[0], data)
     if found.value is None:
         return None
     error = problem(found.value)
     if error is None:
         return SpecConfig(found, json.loads(found.value))
     return None if found.unresolved else SpecConfig(found, None, error)
-
-
-def _dotted_config(case: Case) -> SpecConfig | None:
-    """--speculative-config.key value: the keys together; None with a variable."""
-    prefix = "--speculative-config."
-    parts = [found for found in flags(case) if found.name.startswith(prefix)]
-    if not parts or any(found.unresolved for found in parts):
-        return None
-    data = {found.name.removeprefix(prefix): scalar(found.value) for found in parts}
-    return SpecConfig(parts[0], data)
 
 
 def spec_keys(case: Case) -> tuple[str, ...]:

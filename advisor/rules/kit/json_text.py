@@ -44,7 +44,7 @@ def mend(text: str) -> str | None:
     """The text as a JSON object with one slip mended; None where no single one does."""
     if len(text) > _LONGEST:
         return None
-    return next((one for one in _tries(text) if _is_object(one)), None)
+    return next((one for one in _tries(text) if problem(one) is None), None)
 
 
 def _tries(text: str) -> Iterator[str]:
@@ -80,17 +80,14 @@ def _tries(text: str) -> Iterator[str]:
 def _with_commas(text: str) -> str:
     """The text with a comma wherever a value is followed by a key."""
     parts, done, value = [], 0, False
+    blank = " " if ", " in text or ": " in text else ""
     for found in _PIECE.finditer(text):
         opens = found.group()[0] in '"{['
         if value and opens:
-            parts += [text[done : found.start()].rstrip(), ",", " " if _has_blanks(text) else ""]
+            parts += [text[done : found.start()].rstrip(), ",", blank]
             done = found.start()
         value = found.group() not in (",", ":", "{", "[")
     return "".join((*parts, text[done:]))
-
-
-def _has_blanks(text: str) -> bool:
-    return ", " in text or ": " in text
 
 
 def _quote(found: re.Match[str]) -> str:
@@ -120,13 +117,6 @@ def _python(text: str) -> dict[str, Any] | None:
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def loses_quotes(found: Flag) -> bool:

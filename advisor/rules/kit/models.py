@@ -55,7 +55,9 @@ def writes_remote_code(text: str, engine: str, version: str | None) -> bool:
         return True
     bounds = table("compatibility")["needs_remote_code"]["written_up_to"]
     return at is not None and any(
-        _occurs(one["name"], name) and engine in one and at <= (parse_release(one[engine]) or ())
+        engine in one
+        and at <= (parse_release(one[engine]) or ())
+        and re.search(rf"(?<![a-z0-9]){one['name']}", name)
         for one in bounds
     )
 
@@ -83,10 +85,6 @@ def comes_before(at: Release | None, row: Row) -> bool:
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """One pattern at the start of a word for all of them: to compile each takes far longer."""
     return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(patterns)})")
-
-
-def _occurs(pattern: str, name: str) -> bool:
-    return re.search(rf"(?<![a-z0-9]){pattern}", name) is not None
 
 
 def names_itself(model: LLM, text: str) -> bool | None:

@@ -8,66 +8,44 @@ from advisor.domain.versions import parse_release
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import certain, flag, flags, has_switch, model_text, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix, set_fix
-from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
+from advisor.rules.kit.flags import (
+    CATALOGUED,
+    catalogue,
+    lookup_spelling,
+    option_at_release,
+    owners,
+)
 from advisor.rules.kit.releases import is_newest, possible, release
 from advisor.rules.kit.values import spelling
 
-# One intent in the words of each engine. The value means the same in all of them.
-SAME: tuple[dict[str, str], ...] = (
-    {"vllm": "--max-model-len", "sglang": "--context-length", "llama-server": "--ctx-size"},
-    {"vllm": "--gpu-memory-utilization", "sglang": "--mem-fraction-static"},
-    {"vllm": "--max-num-seqs", "sglang": "--max-running-requests", "llama-server": "--parallel"},
-    {"vllm": "--tensor-parallel-size", "sglang": "--tp-size"},
-    {"vllm": "--pipeline-parallel-size", "sglang": "--pp-size"},
-    {"vllm": "--data-parallel-size", "sglang": "--dp-size"},
-    {
-        "vllm": "--max-num-batched-tokens",
-        "sglang": "--chunked-prefill-size",
-        "llama-server": "--batch-size",
-    },
-    {"vllm": "--served-model-name", "sglang": "--served-model-name", "llama-server": "--alias"},
-    {"vllm": "--model", "sglang": "--model-path", "llama-server": "--model"},
-    {"vllm": "--tokenizer", "sglang": "--tokenizer-path"},
-    {"vllm": "--enforce-eager", "sglang": "--disable-cuda-graph"},
-    {
-        "vllm": "--no-enable-prefix-caching",
-        "sglang": "--disable-radix-cache",
-        "llama-server": "--no-cache-prompt",
-    },
-    {"vllm": "--lora-modules", "sglang": "--lora-paths"},
-    {"vllm": "--language-model-only", "sglang": "--language-only"},
-    {"vllm": "--root-path", "sglang": "--fastapi-root-path"},
-    {"vllm": "--uvicorn-log-level", "sglang": "--log-level"},
-    {"vllm": "--cpu-offload-gb", "sglang": "--cpu-offload-gb"},
-    {
-        "vllm": "--chat-template",
-        "sglang": "--chat-template",
-        "llama-server": "--chat-template-file",
-    },
+# One intent in the words of each engine: vllm, sglang, llama-server. The value means the same.
+SAME = (
+    ("--max-model-len", "--context-length", "--ctx-size"),
+    ("--gpu-memory-utilization", "--mem-fraction-static", None),
+    ("--max-num-seqs", "--max-running-requests", "--parallel"),
+    ("--tensor-parallel-size", "--tp-size", None),
+    ("--pipeline-parallel-size", "--pp-size", None),
+    ("--data-parallel-size", "--dp-size", None),
+    ("--max-num-batched-tokens", "--chunked-prefill-size", "--batch-size"),
+    ("--served-model-name", "--served-model-name", "--alias"),
+    ("--model", "--model-path", "--model"),
+    ("--tokenizer", "--tokenizer-path", None),
+    ("--enforce-eager", "--disable-cuda-graph", None),
+    ("--no-enable-prefix-caching", "--disable-radix-cache", "--no-cache-prompt"),
+    ("--lora-modules", "--lora-paths", None),
+    ("--language-model-only", "--language-only", None),
+    ("--root-path", "--fastapi-root-path", None),
+    ("--uvicorn-log-level", "--log-level", None),
+    ("--cpu-offload-gb", "--cpu-offload-gb", None),
+    ("--chat-template", "--chat-template", "--chat-template-file"),
 )
 # The same intent, but the value is worded otherwise.
-ALIKE: tuple[dict[str, str], ...] = (
-    {
-        "vllm": "--speculative-config",
-        "sglang": "--speculative-algorithm",
-        "llama-server": "--spec-type",
-    },
-    {"vllm": "--kv-cache-dtype", "sglang": "--kv-cache-dtype", "llama-server": "--cache-type-k"},
-    {
-        "vllm": "--reasoning-parser",
-        "sglang": "--reasoning-parser",
-        "llama-server": "--reasoning-format",
-    },
-    {
-        "vllm": "--speculative-config",
-        "sglang": "--speculative-draft-model-path",
-        "llama-server": "--spec-draft-model",
-    },
-    {
-        "vllm": "--speculative-config",
-        "sglang": "--speculative-num-steps",
-        "llama-server": "--spec-draft-n-max",
-    },
+ALIKE = (
+    ("--speculative-config", "--speculative-algorithm", "--spec-type"),
+    ("--kv-cache-dtype", "--kv-cache-dtype", "--cache-type-k"),
+    ("--reasoning-parser", "--reasoning-parser", "--reasoning-format"),
+    ("--speculative-config", "--speculative-draft-model-path", "--spec-draft-model"),
+    ("--speculative-config", "--speculative-num-steps", "--spec-draft-n-max"),
 )
 BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
 BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
@@ -113,7 +91,8 @@ def here(case: Case, found: Flag, theirs: tuple[str, ...]) -> tuple[str | None, 
         option = engines.get(owner).catalogue.find(lookup_spelling(found), None)
         names = {lookup_spelling(found), option.name if option is not None else ""}
         for table in (SAME, ALIKE):
-            for row in table:
+            for words in table:
+                row = dict(zip(CATALOGUED, words, strict=True))
                 use = row.get(case.plan.engine)
                 if row.get(owner) in names and use and catalogue(case).find(use) is not None:
                     return use, table is SAME

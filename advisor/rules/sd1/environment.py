@@ -171,8 +171,9 @@ def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
     words = name.split("_")
     for one in known:
         pair = word_apart(words, one.split("_"))
-        if pair is not None and is_short_for(*pair):
-            return one
+        short, long = sorted(pair or ("", ""), key=len)
+        if len(short) > 2 and short[0] == long[0] and is_within(short, long):
+            return one  # one word is the other cut short
     plain = {one.replace("_", ""): one for one in known}
     if (same := plain.get(name.replace("_", ""))) is not None:
         return same
@@ -210,12 +211,6 @@ def likely_around(name: str) -> str | None:
         if pair and nearest_word(pair[0], [pair[1]], "word of a variable") is not None:
             return one
     return nearest_word(name, KNOWN, "library's variable", lambda one: one.replace("_", ""))
-
-
-def is_short_for(one: str, other: str) -> bool:
-    """Whether one word is the other cut short: the letters of one stand in the other, in order."""
-    short, long = sorted((one, other), key=len)
-    return len(short) > 2 and short[0] == long[0] and is_within(short, long)
 
 
 def bad_value(case: Case, var: EnvVar) -> Hit | None:
@@ -269,15 +264,6 @@ def bad_word(case: Case, var: EnvVar, value: str) -> Hit | None:
     return hit(case, var, f"it takes {', '.join(words)}", meant, stops="stops" in row)
 
 
-def _is_for_cpu(case: Case) -> bool:
-    """Whether the server is meant to see no GPU: no layer goes there, or its image says so."""
-    layers, image = (
-        flag(case, "--gpu-layers"),
-        case.launch.container and case.launch.container.image,
-    )
-    return (layers is not None and layers.value == "0") or "cpu" in (image or "").lower()
-
-
 def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
     """A list of devices that is none."""
     if to_fill(value, named=True) and not value.startswith(("GPU", "MIG")):
@@ -290,8 +276,10 @@ def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
     if _DEVICES.fullmatch(value) or value.strip().lower() in ("none", "void", "nodevfiles"):
         return None
     if not value.strip():
-        if _is_for_cpu(case):
-            return None
+        layers, container = flag(case, "--gpu-layers"), case.launch.container
+        image = (container.image if container is not None else None) or ""
+        if (layers is not None and layers.value == "0") or "cpu" in image.lower():
+            return None  # the server is meant to see no GPU
         return hit(case, var, "with nothing in it no GPU is seen", None, stops=True)
     parts = [part for part in _SPLIT.split(value.strip(" '\"[]()")) if part]
     numbers = [re.sub(r"^(?:cuda:?|gpu:?)", "", part, flags=re.I) for part in parts]

@@ -25,31 +25,9 @@ from advisor.rules.kit.values import slip
 
 PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options beside
 # options of `docker run` that no engine has
-DOCKERS = frozenset(
-    (
-        *(
-            "-e",
-            "--env",
-            "--env-file",
-            "-v",
-            "--volume",
-            "--gpus",
-            "--ipc",
-            "--shm-size",
-            "-it",
-            "-d",
-        ),
-        *(
-            "--name",
-            "--rm",
-            "--restart",
-            "--network",
-            "-p",
-            "--publish",
-            "--runtime",
-            "--entrypoint",
-        ),
-    )
+DOCKERS = (
+    *("-e", "--env", "--env-file", "-v", "--volume", "--gpus", "--ipc", "--shm-size", "-it", "-d"),
+    *("--name", "--rm", "--restart", "--network", "-p", "--publish", "--runtime", "--entrypoint"),
 )
 _SIGN = lazy_re(r"(--?[A-Za-z][\w-]*)[:;,](.*)")
 _SHORT = lazy_re(r"-[A-Za-z]")  # a build's own, as often as a slip
@@ -101,13 +79,11 @@ def unknown_flag(case: Case) -> Hits:
             versions="all catalogued releases",
             everywhere=True,
             slip=misspelt,
-            sole=misspelt and is_only_near(lookup_spelling(found), near, spellings(case)),
+            sole=misspelt
+            and is_only_near(
+                lookup_spelling(found), near, catalogue(case).spellings(catalogued_version(case))
+            ),
         )
-
-
-def spellings(case: Case) -> tuple[str, ...]:
-    """The options that the case's release takes, as they are written."""
-    return catalogue(case).spellings(catalogued_version(case))
 
 
 def behind_the_image(case: Case, found: Flag) -> Hit | None:

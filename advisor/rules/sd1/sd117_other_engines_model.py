@@ -1,5 +1,4 @@
 import re
-from collections.abc import Container
 from functools import cache, lru_cache
 from typing import Any
 
@@ -115,8 +114,7 @@ def no_gguf(case: Case) -> Hit | None:
 def near_owner(given: str) -> str | None:
     """The owner of a known repository whose name is longer: MiniMaxAI."""
     owner, slash, name = given.partition("/")
-    known: dict[str, Any] = knowledge.index()["repositories"]
-    if not slash or "/" in name or len(owner) < 4 or given.lower() in known:
+    if not slash or "/" in name or len(owner) < 4 or given.lower() in repositories():
         return None
     model = knowledge.llm_from_text(given)
     for one in model.checkpoints if model is not None else ():
@@ -134,12 +132,11 @@ def near_repository(given: str) -> str | None:
     """The known repository of the same owner whose name differs by signs alone, or by a letter or
     two in a long word of letters: Qwen3-32B-Instuct is none, GLM-4.5V is a model of its own.
     """
-    known: dict[str, Any] = knowledge.index()["repositories"]
     owner, slash, name = given.lower().partition("/")
-    if not slash or "/" in name or given.lower() in known:
+    if not slash or "/" in name or given.lower() in repositories():
         return None
     words = _SIGNS.split(name)
-    for one, (model, _) in known.items():
+    for one, (model, _) in repositories().items():
         theirs, _, same = one.partition("/")
         if theirs != owner:
             continue
@@ -166,9 +163,8 @@ def family(path: str) -> str | None:
 @cache
 def gguf_owner(name: str) -> str | None:
     """Who is known to publish GGUF files under the name of a model."""
-    known: dict[str, Any] = knowledge.index()["repositories"]
     ending = f"/{name}-gguf".lower()
-    return next((one.partition("/")[0] for one in known if one.endswith(ending)), None)
+    return next((one.partition("/")[0] for one in repositories() if one.endswith(ending)), None)
 
 
 def beside_model(case: Case) -> Hit | None:
@@ -206,11 +202,10 @@ def quantisation(tag: str) -> str | None:
 @cache
 def owners() -> frozenset[str]:
     """Owners of repositories of safetensors, who keep GGUF files in others that say so."""
-    known: dict[str, Any] = knowledge.index()["repositories"]
-    return frozenset(name.partition("/")[0] for name in known if "gguf" not in name)
+    return frozenset(name.partition("/")[0] for name in repositories() if "gguf" not in name)
 
 
-def repositories() -> Container[str]:
+def repositories() -> dict[str, Any]:
     """The repositories of known checkpoints, in small letters."""
     known: dict[str, Any] = knowledge.index()["repositories"]
     return known

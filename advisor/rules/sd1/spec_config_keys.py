@@ -18,26 +18,18 @@ WHAT = (
     """Write it as '{"method":"mtp","num_speculative_tokens":2}': """
     "double quotes inside single ones."
 )
-# A key of another release or another world, and what stands in its place.
-INSTEAD = {
-    "disable_by_batch_size": "num_speculative_tokens_per_batch_size",
-    "synthetic_acceptance_rate": "synthetic_acceptance_length",
-    "speculative_model": "model",
-    "draft_model": "model",
-    "draft_model_path": "model",
-    "draft": "model",
-    "drafter": "model",
-    "k": "num_speculative_tokens",
-    "num_draft_tokens": "num_speculative_tokens",
-    "num_spec_tokens": "num_speculative_tokens",
-    "draft_tokens": "num_speculative_tokens",
-    "draft_tp": "draft_tensor_parallel_size",
-    "tensor_parallel_size": "draft_tensor_parallel_size",
-    "spec_method": "method",
-    "num_tokens": "num_speculative_tokens",
-    "algorithm": "method",
-    "type": "method",
+# keys of another release or another world, by what stands in their place
+OTHERS = {
+    "num_speculative_tokens_per_batch_size": ("disable_by_batch_size",),
+    "synthetic_acceptance_length": ("synthetic_acceptance_rate",),
+    "model": ("speculative_model", "draft_model", "draft_model_path", "draft", "drafter"),
+    "num_speculative_tokens": (
+        *("k", "num_draft_tokens", "num_spec_tokens", "draft_tokens", "num_tokens"),
+    ),
+    "draft_tensor_parallel_size": ("draft_tp", "tensor_parallel_size"),
+    "method": ("spec_method", "algorithm", "type"),
 }
+INSTEAD = {key: use for use, keys in OTHERS.items() for key in keys}
 OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of value
 # "method" is SD111's; the sampling methods changed their words between releases
 SAMPLING = ("rejection_sample_method", "draft_sample_method")

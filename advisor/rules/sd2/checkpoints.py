@@ -30,16 +30,9 @@ NEAR = 128  # llama.cpp lets the sizes differ by so many
 # what a checkpoint's name says of its format, and what --quantization asks for
 NAMED = (("nvfp4", r"nvfp4"), ("fp8", r"fp8(?!.*kv)"), ("awq", r"awq"), ("gptq", r"gptq"))
 ASKED = {
-    "fp8": "fp8",
-    "awq": "awq",
-    "awq_marlin": "awq",
-    "auto_awq": "awq",
-    "gptq": "gptq",
-    "gptq_marlin": "gptq",
-    "auto_gptq": "gptq",
-    "modelopt_fp4": "nvfp4",
-    "bitsandbytes": "bitsandbytes",
-    "gguf": "gguf",
+    **{f"{start}{kind}": kind for start in ("", "auto_") for kind in ("awq", "gptq")},
+    **{"awq_marlin": "awq", "gptq_marlin": "gptq", "modelopt_fp4": "nvfp4"},
+    **{kind: kind for kind in ("fp8", "bitsandbytes", "gguf")},
 }
 
 

@@ -19,11 +19,6 @@ from advisor.rules.kit.releases import between, release, version_label
 
 Row = Mapping[str, Any]
 NVIDIA_FIX = "Use llama-server, which is built for older chips too"
-AMD_FIX = "Use llama-server, with Vulkan or built for this chip."
-APPLE_FIX = "Switch speculation off, or use llama-server, whose MTP runs on Metal."
-BFLOAT16_FROM = 80  # compute capability in tenths; vLLM refuses the type below
-BFLOAT16_SOURCE = "vllm-project/vllm#1157"
-EXPERTS_SOURCES = ("sgl-project/sglang#20599", "sgl-project/sglang#36822")
 
 
 @rule(
@@ -56,7 +51,7 @@ def no_speculation(case: Case, arch: str) -> Hit | None:
             return Hit(
                 f"{hardware_name(case)}: {row['text']}",
                 flag=spec_flag(case),
-                fix=APPLE_FIX,
+                fix="Switch speculation off, or use llama-server, whose MTP runs on Metal.",
                 severity="warning",
                 row=row,
                 effect="veto",
@@ -99,7 +94,7 @@ def not_built(case: Case, arch: str) -> Hit | None:
         return Hit(
             f"{hardware_name(case)} is {arch}; the released ROCm builds of {case.plan.engine} are "
             f"for {row['built_for']}{own}",
-            fix=AMD_FIX,
+            fix="Use llama-server, with Vulkan or built for this chip.",
             severity=_severity(case, "error" if official else row["severity"]),
             row=row,
         )
@@ -136,7 +131,8 @@ def quant_below_device(case: Case) -> Hits:
             applies = True
         elif applies is None and "until" in row:
             applies = False  # a launch without a release runs a newer one
-        if applies is False or not names_method(case, row) or not misses(case, row):
+        missing = hw.vendor == row["vendor"] if "vendor" in row else below(case, row["below"])
+        if applies is False or not missing or not names_method(case, row):
             continue
         least = f" below compute capability {row['below'] / 10:g}" if "below" in row else ""
         yield Hit(
@@ -157,19 +153,19 @@ def of_type(case: Case) -> Hits:
     if asked is None or asked.value != "bfloat16":
         return
     gptq = "gptq" in model_text(case).lower() or (case.plan.quantization or "").startswith("gptq")
-    if case.plan.engine == "vllm" and below(case, BFLOAT16_FROM):
+    if case.plan.engine == "vllm" and below(case, 80):
         yield Hit(
             f"{hardware_name(case)} has no bfloat16: vllm asks for compute capability 8.0",
             flag=asked,
             fix=set_fix(case, asked, "half", "Write --dtype half."),
-            sources=(BFLOAT16_SOURCE,),
+            sources=("vllm-project/vllm#1157",),
         )
     elif case.plan.engine == "sglang" and gptq and model is not None and model.is_moe:
         yield Hit(
             "SGLang's kernel for GPTQ experts takes float16 alone",
             flag=asked,
             fix=set_fix(case, asked, "float16", "Write --dtype float16."),
-            sources=EXPERTS_SOURCES,
+            sources=("sgl-project/sglang#20599", "sgl-project/sglang#36822"),
         )
 
 
@@ -179,13 +175,6 @@ def names_method(case: Case, row: Row) -> bool:
     if "names" in row and not any(word in name for word in row["names"]):
         return False
     return "asked" not in row or (asked is not None and asked.value == row["asked"])
-
-
-def misses(case: Case, row: Row) -> bool:
-    """Whether the device is the vendor, or below the compute capability, of the row."""
-    if "vendor" in row:
-        return case.facts.hardware is not None and case.facts.hardware.vendor == row["vendor"]
-    return below(case, row["below"])
 
 
 def below(case: Case, tenths: int) -> bool:

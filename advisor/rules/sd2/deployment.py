@@ -10,12 +10,8 @@ BUDGET = table("compatibility")["startup_seconds"]
 LEAST = BUDGET["least"]
 _SMALL = lazy_re(r"(?i)(?<![\w.])(?:[0-3](?:\.\d+)?)b(?![a-z])")  # parameters, not active ones
 KINDS = (
-    "kubernetes",
-    "helm",
-    "helmrelease",
-    "llmkube",
-    "kubernetes-helmrelease",
-    "kubernetes-llmkube",
+    *("kubernetes", "helm", "helmrelease", "llmkube"),
+    *("kubernetes-helmrelease", "kubernetes-llmkube"),
 )
 
 
@@ -141,7 +137,8 @@ def weight(case: Case, budget: float) -> Severity:
     """An error where the weights cannot be read in the time; little where most start."""
     if budget >= BUDGET["short"] or _SMALL.search(case.launch.model or ""):
         return "info"
-    if budget <= LEAST["process_s"] and compiles(case):
+    eager = has_switch(case, "--enforce-eager") or has_switch(case, "--disable-cuda-graph")
+    if budget <= LEAST["process_s"] and not eager:  # it compiles and captures graphs first
         return "error"
     model, quant = case.facts.model, case.facts.quant
     if model is None or quant is None or not model.total_params_b or not quant.bits:
@@ -149,11 +146,6 @@ def weight(case: Case, budget: float) -> Severity:
     gigabytes = model.total_params_b * quant.bits / 8
     least = LEAST["overhead_s"] + gigabytes / LEAST["gb_s"]
     return "error" if budget < least and gigabytes >= LEAST["from_gb"] else "warning"
-
-
-def compiles(case: Case) -> bool:
-    """Whether the server compiles and captures graphs before it answers, as it does by default."""
-    return not (has_switch(case, "--enforce-eager") or has_switch(case, "--disable-cuda-graph"))
 
 
 @rule("SD242", "warning")

@@ -8,12 +8,8 @@ from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import affects, version_label
 
 FLAGS = (
-    "--grammar",
-    "--grammar-file",
-    "--json-schema",
-    "--json-schema-file",
-    "--grammar-backend",
-    "--structured-outputs-config",
+    *("--grammar", "--grammar-file", "--json-schema", "--json-schema-file"),
+    *("--grammar-backend", "--structured-outputs-config"),
 )
 ROW = table("compatibility")["wrong_tool_parsers"]
 FAMILIES = table("compatibility")["parser_families"]

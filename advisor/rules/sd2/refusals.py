@@ -41,6 +41,7 @@ def speculation_beside(case: Case) -> Hits:
             continue
         known = between(release(case), row["since"], row["until"])
         bounded = row["since"] is not None or row["until"] is not None
+        versions = f"from {row['since']} on" if row["since"] else f"up to {row['until']}"
         if known is False:
             continue
         yield Hit(
@@ -49,7 +50,7 @@ def speculation_beside(case: Case) -> Hits:
             severity="warning" if bounded and known is None else row.get("severity"),
             fix=row["fix"],
             sources=tuple(row["sources"]),
-            versions=_span(row) if bounded else "",
+            versions=versions if bounded else "",
         )
 
 
@@ -66,11 +67,6 @@ def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
         and row.get("holds", "") in (given.value or "") not in row.get("unless", ())
         and ("beside" not in row or row["beside"] in extra or has_switch(case, row["beside"]))
     )
-
-
-def _span(row: Mapping[str, Any]) -> str:
-    since, until = row["since"], row["until"]
-    return f"up to {until}" if since is None else f"from {since} on"
 
 
 @rule("SD286", "error", "vllm", data="chips.sparse_attention")

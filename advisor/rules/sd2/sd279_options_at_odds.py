@@ -25,12 +25,8 @@ def options_at_odds(case: Case) -> Hits:
         given = flag(case, row["option"])
         if given is not None:
             yield from judge(case, row, given)
-    yield from experts(case)
-    yield from backends(case)
-    yield from groups(case)
-    yield from ranks(case)
-    yield from first_address(case)
-    yield from shards(case)
+    for relation in (experts, backends, groups, ranks, first_address, shards):
+        yield from relation(case)
 
 
 def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:

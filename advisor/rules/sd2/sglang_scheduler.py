@@ -45,6 +45,10 @@ def sglang_extra_buffer_missing(case: Case) -> Hits:
     if not explicit and (case.launch.emitted or affected is False):
         return
     dropped = affects("sglang-no-extra-buffer-drops-cache", case)
+    name = "--mamba-radix-cache-strategy"
+    option = catalogue(case).find(name, catalogued_version(case))
+    if option is None or option.removed:
+        name = "--mamba-scheduler-strategy"
     place = flag(case, *STRATEGY)
     yield Hit(
         f"speculation on a hybrid with {'no_buffer' if explicit else 'no mamba strategy'} under "
@@ -54,15 +58,8 @@ def sglang_extra_buffer_missing(case: Case) -> Hits:
         severity=None if affected else "warning" if explicit else "info",
         fix=set_fix(case, place, "extra_buffer", WHAT)
         if place is not None
-        else add_fix(case, spec_flag(case), strategy_flag(case), "extra_buffer", WHAT),
+        else add_fix(case, spec_flag(case), name, "extra_buffer", WHAT),
     )
-
-
-def strategy_flag(case: Case) -> str:
-    """The option's name at the case's release."""
-    new = "--mamba-radix-cache-strategy"
-    option = catalogue(case).find(new, catalogued_version(case))
-    return new if option is not None and not option.removed else "--mamba-scheduler-strategy"
 
 
 def no_radix(case: Case) -> bool:

@@ -19,25 +19,19 @@ from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.models import names_itself
 from advisor.rules.kit.policy import bill, leaves_no_pool, unknown_sizes
 
+# KV types of which the bill knows how many bytes they take
+SIZED_KV = ("auto", "bf16", "bfloat16", "fp16", "float16", "fp8")
 ALL_LAYERS = 90  # no known model has more
 # what lifts the bound: a variable, or options that stretch the positions
+STRETCH = (
+    *("--hf-overrides", "--rope-scaling", "--rope-theta", "--hf-config-path", "--rope-scale"),
+    *("--json-model-override-args", "--override-kv", "--rope-freq-scale", "--rope-freq-base"),
+    *("--yarn-orig-ctx", "--yarn-ext-factor"),
+)
 OVERRIDE_ENV = {
     "vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
 }
-STRETCH = (
-    "--hf-overrides",
-    "--rope-scaling",
-    "--rope-theta",
-    "--hf-config-path",
-    "--json-model-override-args",
-    "--override-kv",
-    "--rope-scale",
-    "--rope-freq-scale",
-    "--rope-freq-base",
-    "--yarn-orig-ctx",
-    "--yarn-ext-factor",
-)
 ENCODERS: dict[str, int] = table("compatibility")["encoder_contexts"]["value"]
 LENGTH_2507 = 262_144  # the Qwen3 models of July 2025, whose name says so
 BASE_IS_LONGER = "qwen2.5"  # the base models of this family have 131072, the instruct ones 32768
@@ -65,7 +59,13 @@ def context_exceeds_pool(case: Case) -> Hits:
         return
     if length <= found.kv_tokens:
         return
-    unsure = length <= _at_best(found) or not _known_kv(case)
+    # tokens of the pool if the engine needed hardly any buffers
+    room = (found.available_gib or 0.0) - found.weights_gib - found.spec_gib
+    more = 1 + number("memory", "kv_pool_uncertainty")
+    at_best = found.kv_tokens / found.kv_gib * room * more if found.kv_gib else 0.0
+    kind = case.plan.kv_cache_dtype
+    sized = not open_value(case, "--kv-cache-dtype") and (kind is None or kind.startswith(SIZED_KV))
+    unsure = length <= at_best or not sized
     yield Hit(
         f"a request of the maximum length, {length:,} tokens, does not fit the KV pool of about "
         f"{found.kv_tokens:,}",
@@ -99,22 +99,6 @@ def _slots_beyond(case: Case, found: MemoryBill) -> Hits:
         ),
         sources=("advisor memory bill", "corral9070xt"),
     )
-
-
-def _at_best(found: MemoryBill) -> float:
-    """Tokens of the pool if the engine needed hardly any buffers."""
-    room = (found.available_gib or 0.0) - found.weights_gib - found.spec_gib
-    if not found.kv_gib or not found.kv_tokens:
-        return 0.0
-    return found.kv_tokens / found.kv_gib * room * (1 + number("memory", "kv_pool_uncertainty"))
-
-
-def _known_kv(case: Case) -> bool:
-    """Whether the bill knows how many bytes the KV type takes."""
-    dtype = case.plan.kv_cache_dtype
-    if open_value(case, "--kv-cache-dtype"):
-        return False
-    return dtype is None or dtype.startswith(("auto", "bf16", "bfloat16", "fp16", "float16", "fp8"))
 
 
 @rule("SD311", "warning", decides=True)

@@ -81,7 +81,8 @@ def apple_llama(case: Case) -> Hits:
     told, best = measured["told"], int(measured["k_best"])
     if measured["effect"] == "support":
         # experts are read token by token at any depth, so 2 drafts are as good as 3 there
-        wasted = case.plan.k in (1, 2) and not sparse and _rereads(case)
+        rereads = case.facts.quant is not None and re.search(r"q\d_k", case.facts.quant.id)
+        wasted = case.plan.k in (1, 2) and not sparse and rereads
         tokens = case.plan.k + 1
         yield Hit(
             f"{told}; Metal reads K-quant weights {tokens} times for a step of {tokens} tokens"
@@ -115,12 +116,6 @@ def apple_llama(case: Case) -> Hits:
         ),
         effect=effect,
     )
-
-
-def _rereads(case: Case) -> bool:
-    """Whether Metal reads weights of this type anew for each of 2 or 3 tokens."""
-    quant = case.facts.quant
-    return quant is not None and bool(re.search(r"q\d_k", quant.id))
 
 
 @rule("SD417", "info", "vllm sglang")

@@ -1,4 +1,4 @@
-from advisor.domain.nouns import Case, Hardware, Quant
+from advisor.domain.nouns import Case, Hardware
 from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
@@ -6,7 +6,6 @@ from advisor.rules.kit.case import hardware_name, is_hybrid, model_name, rows
 from advisor.rules.kit.policy import is_sparse_moe, matches
 from advisor.rules.kit.releases import release
 
-_STATUS = {"recall": "recalled"}
 _RATES = {
     "memory_bandwidth_gb_s": "memory bandwidth",
     "bf16_tflops": "BF16 rate",
@@ -65,23 +64,17 @@ def evidence_of_other_version(case: Case) -> Hits:
         Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     asked = release(case)
-    covering = [
-        e for e in case.facts.evidence if e.covers and parse_release(e.engine_version) is not None
-    ]
-    if asked is None or not covering or any(_line(e.engine_version) == asked[:2] for e in covering):
+    covering = [(parse_release(e.engine_version) or (), e) for e in case.facts.evidence if e.covers]
+    covering = [(at, e) for at, e in covering if at]
+    if asked is None or not covering or any(at[:2] == asked[:2] for at, _ in covering):
         return
-    newest = max(covering, key=lambda e: parse_release(e.engine_version) or ())
+    _, newest = max(covering, key=lambda pair: pair[0])
     when = f" of {newest.date}" if newest.date else ""
     yield Hit(
         f"the newest benchmark of this load was run with {newest.engine} "
         f"{newest.engine_version}{when}, not with {'.'.join(map(str, asked))}",
         sources=(newest.source,),
     )
-
-
-def _line(text: str) -> tuple[int, ...] | None:
-    found = parse_release(text)
-    return found[:2] if found else None
 
 
 @rule("SD503", "info", data="claims.superseded")
@@ -224,7 +217,10 @@ def hardware_rates_not_read(case: Case) -> Hits:
     hw, quant = case.facts.hardware, case.facts.quant
     if hw is None or quant is None:
         return
-    weak = [text for name in _used_rates(quant) if (text := _weakness(hw, name))]
+    # the rates that decide: bandwidth, and that of the matrices
+    rates = (rate for family, rate in _USED.items() if quant.family.startswith(family))
+    used = ("memory_bandwidth_gb_s", next(rates, "bf16_tflops"))
+    weak = [text for name in used if (text := _weakness(hw, name))]
     if weak:
         yield Hit(
             f"{hardware_name(case)}: {' and '.join(weak)}; speeds can be off by as much, "
@@ -232,21 +228,11 @@ def hardware_rates_not_read(case: Case) -> Hits:
         )
 
 
-def _used_rates(quant: Quant) -> tuple[str, ...]:
-    """The rates that decide: bandwidth, and that of the matrices."""
-    rate = next(
-        (name for family, name in _USED.items() if quant.family.startswith(family)), "bf16_tflops"
-    )
-    return "memory_bandwidth_gb_s", rate
-
-
 def _weakness(hw: Hardware, name: str) -> str | None:
     rate = getattr(hw, name)
     if rate is None:
         return f"the {_RATES[name]} is not known" if name == "memory_bandwidth_gb_s" else None
-    statuses = table("claims")["weak_statuses"]["statuses"]
-    return (
-        f"the {_RATES[name]} is {_STATUS.get(rate.status, rate.status)}, not taken from a datasheet"
-        if rate.status in statuses
-        else None
-    )
+    if rate.status not in table("claims")["weak_statuses"]["statuses"]:
+        return None
+    status = "recalled" if rate.status == "recall" else rate.status
+    return f"the {_RATES[name]} is {status}, not taken from a datasheet"
