@@ -25,29 +25,13 @@ from advisor.rules.registry import Rule
 
 HERE = Path(__file__).parent / "rules"
 # words of a case or a docstring -> what a caller of validate can tell
-WORDS = {
-    "hw": "hw",
-    "gpus": "gpus",
-    "concurrency": "concurrency",
-    "ctx": "ctx",
-    "output": "output_tokens",
-    "workload": "workload",
-    "version": "engine_version",
-    "engine_version": "engine_version",
-}
+WORDS = {"output": "output_tokens", "version": "engine_version"}
+WORDS |= {one: one for one in ("hw", "gpus", "concurrency", "ctx", "workload", "engine_version")}
 NUMBERS = ("gpus", "concurrency", "ctx", "output_tokens")
 # words that only a Request can tell, put into the facts
 ASKED = (
-    "quant",
-    "prefix_share",
-    "interconnect",
-    "acceptance",
-    "acceptance_length",
-    "k",
-    "thinking",
-    "goal",
-    "evidence",
-    "ours",
+    *("quant", "prefix_share", "interconnect", "acceptance", "acceptance_length"),
+    *("k", "thinking", "goal", "evidence", "ours"),
 )
 
 
@@ -154,6 +138,14 @@ def judge(case: RuleCase) -> Iterator[Case]:
         )
 
 
+def launch_case(text: str, number: int = 0, version: str | None = None, **given: Any) -> Case:
+    """A launch of a text, beside its others."""
+    launches = read_text(text, version=version).launches
+    known = understand(launches[number], Given(**given))
+    others = launches[:number] + launches[number + 1 :]
+    return Case(facts=known.facts, plan=known.plan, launch=launches[number], siblings=others)
+
+
 def case_of(facts: Facts, plan: Plan) -> Case:
     """A plan of ours with the launch that says it."""
     return Case(facts=facts, plan=plan, launch=engines.get(plan.engine).to_launch(plan))
@@ -164,13 +156,11 @@ def with_request(facts: Facts, given: Mapping[str, Any]) -> Facts:
     words = {key: value for key, value in given.items() if key in ASKED and key != "ours"}
     if not words:
         return facts
-    acceptance = words.get("acceptance")
+    acceptance, length = words.get("acceptance"), words.get("acceptance_length")
     request = Request(
         hardware=given.get("hw", "unknown"),
         acceptance=tuple(float(rate) for rate in acceptance.split("/")) if acceptance else None,
-        acceptance_length=float(words["acceptance_length"])
-        if "acceptance_length" in words
-        else None,
+        acceptance_length=float(length) if length else None,
         acceptance_k=int(words["k"]) if "k" in words else None,
         thinking=words["thinking"] == "true" if "thinking" in words else None,
         prefix_share=float(words.get("prefix_share", 0.0)),

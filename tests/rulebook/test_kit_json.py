@@ -7,10 +7,8 @@ import json
 import pytest
 
 from advisor.domain.nouns import Case, Flag, Span
-from advisor.lint.report import Given
-from advisor.lint.validate import understand
-from advisor.readers import read_text
 from advisor.rules.kit import fixes, json_text
+from tests.rulecases import launch_case as case_of
 
 WHOLE = '{"method": "mtp", "num_speculative_tokens": 2}'
 BROKEN = {  # how it was written -> what was meant
@@ -85,15 +83,6 @@ def test_values_that_a_variable_left_empty() -> None:
     assert not json_text.has_empty_values(flag('{"a": }', 3, 10))  # it stands so in the file
     assert not json_text.has_empty_values(flag('{"a": 1}'))
     assert not json_text.has_empty_values(flag(None))
-
-
-def case_of(text: str, number: int = 0) -> Case:
-    """A launch of a text, beside its others."""
-    launches = read_text(text).launches
-    launch = launches[number]
-    told = understand(launch, Given())
-    others = launches[:number] + launches[number + 1 :]
-    return Case(facts=told.facts, plan=told.plan, launch=launch, siblings=others)
 
 
 def apply(text: str, edits: tuple[object, ...]) -> str:

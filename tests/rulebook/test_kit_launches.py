@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from advisor import engines
 from advisor.domain.nouns import Case, Facts, Request
 from advisor.knowledge import store as knowledge
 from advisor.lint.fixes import shape_edit
-from advisor.lint.report import Given
-from advisor.lint.validate import understand
 from advisor.readers import read_text
 from advisor.rules import registry
 from advisor.rules.kit import case as options
 from advisor.rules.kit import devices, fixes, flags, policy, releases
-from tests.rulebook.test_kit_json import apply, case_of
+from tests.rulebook.test_kit_json import apply
+from tests.rulecases import launch_case as case_of
 
 # ---------------------------------------------------------------- devices
 
@@ -141,8 +141,6 @@ def test_options_as_rules_ask_for_them() -> None:
     assert options.has_switch(case, "--enforce-eager")
     assert not options.has_switch(case, "--none") and not options.has_switch(case, "--swap-space")
     assert options.unread(case) and not options.unread(case_of("vllm serve m --seed 1\n"))
-    assert options.env(case, "A") == "1" and options.env(case, "B") is None
-    assert options.env_line(case.launch, "A") == 1 and options.env_line(case.launch, "B") == 0
 
 
 def test_every_rule_hears_of_the_launch_at_hand() -> None:
@@ -187,11 +185,8 @@ def test_the_speculative_configuration_as_it_was_read() -> None:
 
 def test_how_a_release_takes_an_option() -> None:
     def look_up(version: str, option: str) -> str:
-        text = f"vllm serve m {option}\n"
-        launch = read_text(text, version=version).launches[0]
-        told = understand(launch, Given())
-        case = Case(facts=told.facts, plan=told.plan, launch=launch)
-        return flags.option_at_release(case, launch.flags[-1])
+        case = case_of(f"vllm serve m {option}\n", version=version)
+        return flags.option_at_release(case, case.launch.flags[-1])
 
     assert look_up("0.25.1", "--seed 1") == "taken"
     assert look_up("0.25.1", "--no-such-option 1") == "unknown"
@@ -207,19 +202,16 @@ def test_how_a_release_takes_an_option() -> None:
 
 def test_a_removal_hits_from_its_release_on() -> None:
     known = flags.catalogue(case_of("vllm serve m\n"))
-    gone = next(
-        (name, removal)
+    name, gone = next(
+        (name, removal.version)
         for name in known._records
         if (removal := known.removal(name)) is not None and removal.version is not None
     )
-    name, removal = gone
-    before = known.versions[known.index(removal.version or "") - 1]
-    for version, hit in ((before, False), (removal.version, True), (None, True)):
-        launch = read_text(f"vllm serve m {name} 1\n", version=version).launches[0]
-        told = understand(launch, Given())
-        case = Case(facts=told.facts, plan=told.plan, launch=launch)
-        found = flags.find_removal(case, launch.flags[-1])
-        assert (found is not None) is hit, version
+    before = known.versions[known.index(gone) - 1]
+    for version, hit in ((before, False), (gone, True), (None, True)):
+        case = case_of(f"vllm serve m {name} 1\n", version=version)
+        removal = flags.find_removal(case, case.launch.flags[-1])
+        assert (removal is not None) is hit, version
 
 
 # ---------------------------------------------------------------- releases
@@ -246,7 +238,7 @@ def test_affected_releases_in_words() -> None:
 
 def test_builds_of_llama_cpp_have_an_order() -> None:
     assert releases.build_order("b9235") == (0, 9235)
-    rows = knowledge_builds()
+    rows = engines.get("llama-server").catalogue.notes["builds"]
     assert rows
     for row in rows:
         build = row["id"].removeprefix("b")
@@ -255,15 +247,7 @@ def test_builds_of_llama_cpp_have_an_order() -> None:
     assert releases.build_order("nonsense") is None and releases.build_order(None) is None
 
 
-def knowledge_builds() -> list[dict[str, Any]]:
-    from advisor import engines
-
-    return list(engines.get("llama-server").catalogue.notes.get("builds") or ())
-
-
 def test_the_release_of_a_question() -> None:
-    from advisor import engines
-
     newest = engines.get("llama-server").newest
 
     def question(engine: str, version: str | None, text: str | None) -> Any:
@@ -283,18 +267,12 @@ def test_the_release_of_a_question() -> None:
 # ---------------------------------------------------------------- memory and load
 
 
-def judge(text: str, **given: Any) -> Case:
-    launch = read_text(text).launches[0]
-    known = understand(launch, Given(**given))
-    return Case(facts=known.facts, plan=known.plan, launch=launch)
-
-
 SERVE = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 8192"
 
 
 def test_the_bill_is_that_of_the_case_at_hand() -> None:
-    small = judge(f"{SERVE} --gpu-memory-utilization 0.5\n", hw="h100", concurrency=4, ctx=2048)
-    large = judge(f"{SERVE} --gpu-memory-utilization 0.9\n", hw="h100", concurrency=4, ctx=2048)
+    small = case_of(f"{SERVE} --gpu-memory-utilization 0.5\n", hw="h100", concurrency=4, ctx=2048)
+    large = case_of(f"{SERVE} --gpu-memory-utilization 0.9\n", hw="h100", concurrency=4, ctx=2048)
     for _ in range(2):
         less, more = policy.bill(small), policy.bill(large)
         assert less is not None and more is not None and more.kv_tokens and less.kv_tokens
@@ -305,17 +283,17 @@ def test_the_bill_is_that_of_the_case_at_hand() -> None:
 
 
 def test_there_is_no_bill_without_hardware_or_sizes() -> None:
-    assert policy.bill(judge(f"{SERVE}\n")) is None
-    case = judge(f"{SERVE} -tp $TP\n", hw="h100")
+    assert policy.bill(case_of(f"{SERVE}\n")) is None
+    case = case_of(f"{SERVE} -tp $TP\n", hw="h100")
     assert policy.bill(case) is None
     assert policy.unknown_sizes(case) == ("--tensor-parallel-size",)
-    assert policy.unknown_sizes(judge(f"{SERVE} --port $P\n", hw="h100")) == ()
+    assert policy.unknown_sizes(case_of(f"{SERVE} --port $P\n", hw="h100")) == ()
 
 
 def test_a_pool_that_is_told_replaces_what_the_share_leaves() -> None:
-    plain = policy.bill(judge(f"{SERVE}\n", hw="h100"))
+    plain = policy.bill(case_of(f"{SERVE}\n", hw="h100"))
     size = 2 << 30
-    told_size = policy.bill(judge(f"{SERVE} --kv-cache-memory-bytes {size}\n", hw="h100"))
+    told_size = policy.bill(case_of(f"{SERVE} --kv-cache-memory-bytes {size}\n", hw="h100"))
     assert plain is not None and told_size is not None and told_size.kv_gib == 2.0
     assert plain.kv_tokens and plain.kv_gib and told_size.kv_tokens
     assert math.isclose(told_size.kv_tokens / plain.kv_tokens, 2.0 / plain.kv_gib, rel_tol=1e-3)
@@ -323,7 +301,7 @@ def test_a_pool_that_is_told_replaces_what_the_share_leaves() -> None:
 
 def test_requests_that_run_at_once() -> None:
     def count_running(text: str, **given: Any) -> int | None:
-        return policy.running_requests(judge(text, **given))
+        return policy.running_requests(case_of(text, **given))
 
     assert count_running(f"{SERVE}\n", hw="h100") is None
     assert count_running(f"{SERVE}\n", concurrency=7) == 7
@@ -333,16 +311,16 @@ def test_requests_that_run_at_once() -> None:
         f"{SERVE} --gpu-memory-utilization 0.55\n", hw="h100", concurrency=9999, ctx=7000
     )
     assert crowded is not None and 0 < crowded < 9999
-    assert policy.streams(judge(f"{SERVE} -dp 2\n", concurrency=7)) == 4
+    assert policy.streams(case_of(f"{SERVE} -dp 2\n", concurrency=7)) == 4
     assert (
-        policy.demand_tokens(judge(f"{SERVE}\n", concurrency=7, ctx=100, output_tokens=28)) == 896
+        policy.demand_tokens(case_of(f"{SERVE}\n", concurrency=7, ctx=100, output_tokens=28)) == 896
     )
-    assert policy.demand_tokens(judge(f"{SERVE}\n", concurrency=7)) is None
+    assert policy.demand_tokens(case_of(f"{SERVE}\n", concurrency=7)) is None
 
 
 def test_the_setting_of_a_case_has_all_that_tells_regimes_apart() -> None:
     setting = policy.setting_of(
-        judge(
+        case_of(
             f"{SERVE} --attention-backend triton_mla -dp 2 --kv-cache-dtype fp8 "
             '--speculative-config \'{"method": "mtp", "num_speculative_tokens": 3}\'\n',
             hw="gb10", concurrency=7, ctx=2048, output_tokens=99, workload="code",
@@ -364,7 +342,7 @@ def test_the_setting_of_a_case_has_all_that_tells_regimes_apart() -> None:
 
 
 def test_the_setting_of_a_case_of_which_nothing_is_known() -> None:
-    setting = policy.setting_of(judge("llama-server -m nothing.gguf\n"))
+    setting = policy.setting_of(case_of("llama-server -m nothing.gguf\n"))
     assert setting.engine.value == "llama-server" and setting.method.value == "none"
     assert [getattr(setting, name).value for name in setting._fields[2:13]] == [None] * 11
     assert not setting.known and not setting.unified and not setting.sparse and not setting.dense
@@ -373,13 +351,13 @@ def test_the_setting_of_a_case_of_which_nothing_is_known() -> None:
 
 
 def test_latent_attention_and_suffix_decoding_are_told_apart() -> None:
-    latent = policy.setting_of(judge("vllm serve deepseek-ai/DeepSeek-V3\n", hw="h200"))
+    latent = policy.setting_of(case_of("vllm serve deepseek-ai/DeepSeek-V3\n", hw="h200"))
     assert latent.latent and not latent.suffix and latent.wide_kv
     suffix = policy.setting_of(
-        judge('vllm serve m --speculative-config \'{"method": "suffix"}\'\n')
+        case_of('vllm serve m --speculative-config \'{"method": "suffix"}\'\n')
     )
     assert suffix.suffix and suffix.method.value == "ngram"
-    four = policy.setting_of(judge("vllm serve nvidia/Qwen3-8B-NVFP4\n"))
+    four = policy.setting_of(case_of("vllm serve nvidia/Qwen3-8B-NVFP4\n"))
     assert not four.wide_kv
 
 
@@ -403,17 +381,16 @@ ROWS: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("row", "fits"), ROWS)
 def test_rows_fit_a_case_by_their_filters(row: dict[str, Any], fits: bool) -> None:
-    case = judge(f"{SERVE}\n", hw="gb10", concurrency=7, ctx=2048)
+    case = case_of(f"{SERVE}\n", hw="gb10", concurrency=7, ctx=2048)
     assert policy.matches(row, case) is fits
-    nothing = judge("vllm serve unknown-model\n")
+    nothing = case_of("vllm serve unknown-model\n")
     assert policy.matches(row, nothing) is (row in ({}, {"engine": ["vllm"]}))
 
 
 def test_words_of_messages() -> None:
-    assert policy.percent(1.24) == "+24.0 %" and policy.percent(0.9) == "-10.0 %"
-    assert options.hardware_name(judge("vllm serve m\n")) == "this hardware"
-    assert options.model_name(judge("vllm serve m\n")) == "this model"
-    case = judge(f"{SERVE}\n", hw="gb10")
+    assert options.hardware_name(case_of("vllm serve m\n")) == "this hardware"
+    assert options.model_name(case_of("vllm serve m\n")) == "this model"
+    case = case_of(f"{SERVE}\n", hw="gb10")
     assert options.hardware_name(case) == knowledge.hardware("gb10").name
     assert "35B" in options.model_name(case)
 

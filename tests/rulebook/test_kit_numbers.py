@@ -89,11 +89,6 @@ def test_what_a_kind_of_option_reads_as_a_number(kind: str) -> None:
     assert [text for text in bad if numbers.takes(kind, text)] == []
 
 
-def test_what_a_c_parser_keeps_of_a_number_with_letters_behind_it() -> None:
-    assert numbers.leading_digits("64k") == "64" and numbers.leading_digits(" -3.5") == "-3"
-    assert numbers.leading_digits("64") is None and numbers.leading_digits("k64") is None
-
-
 TYPES: list[tuple[str, Any, str | None]] = [
     ("int", 3, None),
     ("int", "3", None),

@@ -6,12 +6,9 @@ import pytest
 
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
-from advisor.lint.report import Given
-from advisor.lint.validate import understand
-from advisor.readers import read_text
 from advisor.rules.kit import models, values
 from advisor.rules.kit.case import flag
-from tests.rulebook.test_kit_json import case_of
+from tests.rulecases import launch_case as case_of
 
 KV = ("auto", "fp8", "fp8_e4m3", "fp8_e5m2", "bfloat16")
 MEANT = [  # a wrong word, the choices, the one that it meant
@@ -216,5 +213,4 @@ def test_whom_a_drafter_was_made_for() -> None:
 
 
 def test_rules_understand_the_same_launch() -> None:
-    launch = read_text("vllm serve meta-llama/Llama-3.3-70B-Instruct\n").launches[0]
-    assert understand(launch, Given()).facts.model is not None
+    assert case_of("vllm serve meta-llama/Llama-3.3-70B-Instruct\n").facts.model is not None

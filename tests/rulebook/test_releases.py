@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.domain.nouns import Case
 from advisor.domain.versions import parse_release
 from advisor.lint.validate import validate
 from advisor.rules.kit.releases import possible, within
+from tests.rulecases import launch_case as case_of
 
 MTP = '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\''
 SGLANG = "python3 -m sglang.launch_server --model-path"
-
-
-def case_of(text: str) -> Case:
-    launch = validate(text=text).launches[0]
-    return Case.model_construct(
-        facts=launch.facts, plan=launch.plan, launch=launch.launch, estimate=None, siblings=()
-    )
 
 
 @pytest.mark.parametrize(

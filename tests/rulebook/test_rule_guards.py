@@ -53,8 +53,8 @@ def test_no_rule_that_speaks_is_left_out(part: int) -> None:
 def test_no_rule_is_left_out_of_a_file_that_it_speaks_on(given: Given) -> None:
     for path in FILES:
         for launch in read_path(str(path)).launches:
-            told = understand(launch, given)
-            case = Case(facts=told.facts, plan=told.plan, launch=launch)
+            known = understand(launch, given)
+            case = Case(facts=known.facts, plan=known.plan, launch=launch)
             assert not list(wrongly_silent_rules(case)), path
 
 

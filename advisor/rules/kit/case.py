@@ -10,9 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.domain.nouns import Case, Container, Fix, Flag, Launch, Plan, Severity
+from advisor.domain.nouns import Case, Fix, Flag, Launch, Plan, Severity
 from advisor.engines import names
-from advisor.engines.images import is_official
 from advisor.knowledge.rule_data import table
 from advisor.rules.registry import GGUF_ENGINES, Hit
 
@@ -20,8 +19,6 @@ SPECULATION = (
     *("--speculative-config", "--spec-method", "--spec-model", "--speculative-algorithm"),
     *("--spec-type", "--spec-draft-model", "--spec-draft-n-max"),
 )
-# forms that tell all of a container
-_WHOLE = ("docker-run", "docker-create", "compose", "kubernetes", "quadlet")
 
 
 def is_gguf(case: Case) -> bool:
@@ -42,11 +39,6 @@ def flag(case: Case, *names: str) -> Flag | None:
         if name in held:
             return held[name]
     return None
-
-
-def flags(case: Case) -> tuple[Flag, ...]:
-    """Return the flags of the case's launch."""
-    return case.launch.flags
 
 
 def certain(case: Case, *names: str) -> Flag | None:
@@ -94,11 +86,6 @@ def integer(text: str | None) -> int | None:
     return read if abs(read) < 1 << 63 else None
 
 
-def env(case: Case, name: str) -> str | None:
-    """The value of an environment variable of the launch."""
-    return case.launch.env_value(name)
-
-
 def spec_flag(case: Case) -> Flag | None:
     """The flag that turns speculation on, for the place of a finding."""
     return flag(case, *SPECULATION)
@@ -109,11 +96,6 @@ def k_flag(case: Case) -> Flag | None:
     block = "--speculative-dspark-block-size"
     names = ("--spec-tokens", "--speculative-num-steps", "--spec-draft-n-max", block)
     return flag(case, *names) or spec_flag(case)
-
-
-def env_line(launch: Launch | None, name: str) -> int:
-    """Return the line that sets the variable, 0 where none does."""
-    return next((var.line for var in reversed(launch.env) if var.name == name), 0) if launch else 0
 
 
 def is_hybrid(case: Case) -> bool | None:
@@ -128,17 +110,12 @@ def k_words(plan: Plan) -> str:
     return f" k={plan.k}" if plan.k else ""
 
 
-def speculates(plan: Plan) -> bool:
-    """Whether the plan uses speculative decoding."""
-    return plan.method != "none"
-
-
 def model_text(case: Case, made: bool = True) -> str:
     """All names of the model in the file; `made`: with the quantisation made at load."""
     texts = [case.plan.model or "", case.launch.model or ""]
     names = ["--model", "--hf-repo", "--hf-file", "--model-path", "--served-model-name", "--alias"]
     names += ["--quantization"] if made else []
-    texts += [found.value or "" for found in flags(case) if found.name in names]
+    texts += [found.value or "" for found in case.launch.flags if found.name in names]
     return " ".join(texts)
 
 
@@ -179,12 +156,6 @@ def around(case: Case, message: str, key: str, fix: str, severity: Severity | No
         severity=severity,
         fix=Fix(text=fix),
     )
-
-
-def has_stock_image(container: Container) -> bool:
-    """Whether a form that tells all runs a published image by its tag, not a digest."""
-    image = container.image or ""
-    return container.kind in _WHOLE and is_official(image) and "@" not in image
 
 
 def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:

@@ -56,9 +56,7 @@ def together(one: Launch, other: Launch) -> bool:
 
 def _on_other_nodes(one: Launch, other: Launch) -> bool:
     """Whether they listen on addresses of different machines, by number or by variable."""
-    hosts = [
-        _value(launch, "--host") or launch.env_value("VLLM_HOST_IP") for launch in (one, other)
-    ]
+    hosts = [_value(each, "--host") or each.env_value("VLLM_HOST_IP") for each in (one, other)]
     return all(host and host not in _EVERYWHERE for host in hosts) and hosts[0] != hosts[1]
 
 
@@ -67,9 +65,8 @@ def _same_device(one: Launch, other: Launch) -> bool:
     if any(_has_own_device(launch) for launch in pair):
         return False
     split = any(_split_role(launch) for launch in pair)
-    if split and not all(
-        _inner(launch) or _outer(launch) or launch.flag("--base-gpu-id") for launch in pair
-    ):
+    named = all(_inner(each) or _outer(each) or each.flag("--base-gpu-id") for each in pair)
+    if split and not named:
         return False
     outer = [_outer(launch) for launch in pair]
     placed = all(_inner(launch) or _outer(launch) for launch in pair)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from advisor import engines
 from advisor.domain.nouns import Case, Flag, Launch
 from advisor.engines.arguments.speculative_json import scalar
-from advisor.rules.kit.case import flag, flags
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.json_text import problem
 from advisor.rules.kit.releases import possible
 from advisor.rules.registry import GGUF_ENGINES
@@ -155,7 +155,7 @@ def _read_config(case: Case) -> SpecConfig | None:
     found = flag(case, "--speculative-config")
     if found is None:  # --speculative-config.key value: the keys together
         prefix = "--speculative-config."
-        parts = [one for one in flags(case) if one.name.startswith(prefix)]
+        parts = [one for one in case.launch.flags if one.name.startswith(prefix)]
         if not parts or any(one.unresolved for one in parts):
             return None
         data = {one.name.removeprefix(prefix): scalar(one.value) for one in parts}

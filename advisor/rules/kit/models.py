@@ -67,11 +67,8 @@ def first_release(model: str, engine: str, table_name: str = "model_since") -> R
     drafts with its MTP head (`mtp_since`), by the model's id: `since`, `sources`, and `lacks` where
     releases between the two were not read. None where every known release has it or nobody looked.
     """
-    rows = [
-        row
-        for row in table("compatibility")[table_name]
-        if row["engine"] == engine and model.startswith(row["model"])
-    ]
+    listed = table("compatibility")[table_name]
+    rows = [row for row in listed if row["engine"] == engine and model.startswith(row["model"])]
     return max(rows, key=lambda row: len(row["model"]), default=None)
 
 
@@ -94,9 +91,7 @@ def names_itself(model: LLM, text: str) -> bool | None:
         return True
     if _LONGER.search(name):
         return None
-    known = set(re.split(r"[-_. ]", model.id.lower())) | set(
-        re.split(r"[-_. ]", (model.name or "").lower())
-    )
+    known = set(re.split(r"[-_. ]", f"{model.id} {model.name or ''}".lower()))
     rest = [word for word in re.split(r"[-_. ]", name) if word and word not in known]
     return all(_SAME.fullmatch(word) for word in rest)
 

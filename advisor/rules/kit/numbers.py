@@ -15,7 +15,6 @@ from typing import Any
 
 from advisor import engines
 from advisor.domain.patterns import alternatives, lazy_re
-from advisor.engines import Option
 from advisor.knowledge.rule_data import table
 
 _NONE = lazy_re(r"^Optional\[(.*)\]$")
@@ -48,7 +47,6 @@ KINDS = {
 }
 _SIZE = lazy_re(r"(\d+(?:\.\d+)?)\s*([kKmM])?(?:i?b|\s*tok(?:en)?s?)?", re.I)
 _SHARE = lazy_re(r"(\d+(?:\.\d+)?)\s*%")
-_CUT = lazy_re(r"([+-]?\d+)\D")
 _SPELT = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen"),
@@ -112,13 +110,6 @@ def outside(limits: Iterable[str] | None, value: Any) -> str | None:
     return None
 
 
-def expected_number(option: Option, word: str) -> str | None:
-    """The kind of number that an option takes, where the word is none."""
-    if option.many or option.takes_value is not True or option.choices:
-        return None
-    return None if takes(option.type, word) else option.type
-
-
 def takes(kind: str, text: str) -> bool:
     """Whether an option of this kind reads the text as a number."""
     wanted = KINDS.get(kind)
@@ -158,12 +149,6 @@ def likely_number(kind: str, text: str) -> str | None:
     if number > _LARGEST:
         return size[1] if size[1].isdigit() else None
     return str(int(number)) if number == int(number) else None
-
-
-def leading_digits(text: str) -> str | None:
-    """What a C++ parser keeps of a number with letters behind it: `64k` is 64."""
-    found = _CUT.match(text.strip())
-    return found[1] if found is not None else None
 
 
 @lru_cache(maxsize=1024)

@@ -114,16 +114,6 @@ _RANGED: dict[str, Callable[[Case], Any]] = {
 }
 
 
-def for_advice(case: Case) -> bool:
-    """Whether a recommendation is asked for, of which a file needs no estimate."""
-    return case.facts.request is not None
-
-
-def percent(ratio: float) -> str:
-    """Return a ratio as a signed change in percent: 1.24 is "+24.0 %"."""
-    return f"{100 * (ratio - 1):+.1f} %"
-
-
 _last: tuple[object, object, MemoryBill | None] = (None, None, None)
 
 

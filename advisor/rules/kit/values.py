@@ -18,7 +18,6 @@ from advisor.domain.spelling import is_only_near, letters_apart, nearest_word, p
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
-from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import possible
@@ -75,7 +74,7 @@ class AllowedValues(NamedTuple):
 
 def allowed_values(case: Case, found: Flag, option: Option) -> AllowedValues | None:
     """The values of an option; None where it takes any, or a plug-in may add to them."""
-    if option.values and any(flag.name.endswith("-parser-plugin") for flag in flags(case)):
+    if option.values and any(flag.name.endswith("-parser-plugin") for flag in case.launch.flags):
         return None
     version = catalogued_version(case)
     listed = _allowed_values(case.plan.engine, option.name, version, ())

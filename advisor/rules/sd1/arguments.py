@@ -6,7 +6,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, flags, has_switch, model_text, unread
+from advisor.rules.kit.case import certain, flag, has_switch, model_text, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix, set_fix
 from advisor.rules.kit.flags import (
     CATALOGUED,
@@ -70,7 +70,7 @@ def other_engines_flag(case: Case) -> Hits:
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 32768
     Sources: the engines' own parsers, catalogued by release
     """
-    for found in flags(case):
+    for found in case.launch.flags:
         if found.known or option_at_release(case, found) != "foreign":
             continue
         theirs = owners(case, found)
@@ -224,7 +224,9 @@ def option_without_dashes(case: Case, stray: Flag) -> str | None:
 def with_number(case: Case, stray: Flag) -> Fix | None:
     """The option that takes the number which stands behind a switch: --n-cpu-moe for --cpu-moe."""
     start = stray.span.start if stray.span is not None and (stray.value or "").isdigit() else 0
-    before = next((one for one in flags(case) if one.span and one.span.end == start - 1), None)
+    before = next(
+        (one for one in case.launch.flags if one.span and one.span.end == start - 1), None
+    )
     if before is None or before.value is not None:
         return None
     name = f"--n-{before.name.removeprefix('--')}"

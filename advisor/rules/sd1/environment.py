@@ -10,7 +10,7 @@ from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.case import env_line, flag
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_env_fix,
@@ -66,12 +66,13 @@ def dead_env(case: Case) -> Hits:
         early = at is not None and since is not None and at < since
         value = case.launch.env_value(name)
         if value is not None and not early:
+            lines = (var.line for var in reversed(case.launch.env) if var.name == name)
             same = value == row.get("same")  # as VLLM_USE_V1=1, which is done anyway
             instead = f"use {row['use']}" if "flag" in row else row["use"].removeprefix("nothing: ")
             yield Hit(
                 f"{name} has no effect from {case.plan.engine} {row['since']} on; {instead}",
                 flag=name,
-                line=env_line(case.launch, name),
+                line=next(lines, 0),
                 fix=dead_fix(case, name, row.get("flag"), instead),
                 # nothing is lost
                 severity="info" if case.plan.engine == "sglang" or same else None,
@@ -129,13 +130,9 @@ def env_misspelt(case: Case) -> Hits:
             continue
         if launch.fork is not None:
             continue  # it may read variables of its own
-        near = (
-            likely_variable(var.name, known)
-            if own
-            else likely_around(var.name)
-            if _FAMILY.match(var.name)
-            else None
-        )
+        near = likely_variable(var.name, known) if own else None
+        if not own and _FAMILY.match(var.name):
+            near = likely_around(var.name)
         if var.name in TOKENS and launch.container is not None and launch.container.image:
             near = None if given & set(READ_TOKENS) else "HF_TOKEN"
         if near is None or near in given or var.name in DEAD.get(engine, {}):

@@ -1,7 +1,7 @@
 from advisor.domain.nouns import Case, Port
 from advisor.engines.images import is_official
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.case import env, flag, flags
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
 
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
@@ -126,9 +126,11 @@ def hosts(case: Case) -> Hits:
         )
         return
     default = given is None and case.plan.engine == "sglang"
-    default = default and env(case, "SGLANG_HOST_IP") is None and is_official(container.image)
+    default = (
+        default and case.launch.env_value("SGLANG_HOST_IP") is None and is_official(container.image)
+    )
     # an operator adds options of its own
-    whole = container.mounts is not None and not any(one.unresolved for one in flags(case))
+    whole = container.mounts is not None and not any(one.unresolved for one in case.launch.flags)
     if default and whole:
         what = "Add --host 0.0.0.0."
         beside = flag(case, "--port", "--model-path")

@@ -7,7 +7,7 @@ from advisor.engines.arguments.fields import depth
 from advisor.engines.arguments.llama_words import mode_of
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, flags
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import (
     drop_fix,
     is_release_pinned,
@@ -42,7 +42,7 @@ def removed_flag(case: Case) -> Hits:
     Sources: the engines' own parsers, catalogued by release; ggml-org/llama.cpp#22397;
         ai-dynamo/dynamo#8693
     """
-    for given in flags(case):
+    for given in case.launch.flags:
         removal = find_removal(case, given)
         if removal is None or given.origin == "env":
             continue
@@ -81,7 +81,9 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     if not plain or found.unresolved:
         return Fix(text=f"Use {use} {what}")
     rivals = [
-        other for other in flags(case) if "value" in (successors.get(lookup_spelling(other)) or {})
+        other
+        for other in case.launch.flags
+        if "value" in (successors.get(lookup_spelling(other)) or {})
     ]
     if "value" in row and len(rivals) > 1:
         return _together(case, use, rivals)
@@ -122,7 +124,7 @@ def flag_too_new(case: Case) -> Hits:
     Good (version=0.26.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-scheduled-tokens 4096
     Sources: the engines' own parsers, catalogued by release
     """
-    for found in flags(case):
+    for found in case.launch.flags:
         if found.name in SHORTHAND or option_at_release(case, found) != "too-new":
             continue
         ever = catalogue(case).find(lookup_spelling(found), None)
@@ -147,7 +149,7 @@ def spec_shorthand_too_old(case: Case) -> Hits:
     """
     if between(release(case), "0.22.0", None) is not False:
         return
-    for found in flags(case):
+    for found in case.launch.flags:
         if found.name in SHORTHAND:
             k = flag(case, "--spec-tokens")
             tokens = k.value if k is not None and k.value and not k.unresolved else "2"
@@ -160,7 +162,7 @@ def spec_shorthand_too_old(case: Case) -> Hits:
 
 def config_fix(case: Case, tokens: str) -> Fix:
     """The shorthand's options as one: the same meaning, on a release that would refuse to start."""
-    given = [found for found in flags(case) if found.name in SHORTHAND]
+    given = [found for found in case.launch.flags if found.name in SHORTHAND]
     config: dict[str, object] = {"method": "mtp", "num_speculative_tokens": depth(tokens) or tokens}
     method, model = flag(case, "--spec-method"), flag(case, "--spec-model")
     if method is None and model is not None:

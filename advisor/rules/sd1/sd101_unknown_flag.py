@@ -5,7 +5,6 @@ from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import (
     at,
     drop_fix,
@@ -44,11 +43,11 @@ def unknown_flag(case: Case) -> Hits:
     Sources: the engines' own parsers, catalogued by release; nikolatesla20 HALLUCINATED_FLAGS;
         PortOS#4653
     """
-    if any(found.raw in PLUGINS for found in flags(case)):
+    if any(found.raw in PLUGINS for found in case.launch.flags):
         return  # the options of an extension are not catalogued
     yield from abbreviations(case)
     yield from aliases(case)
-    unknown = [found for found in flags(case) if option_at_release(case, found) == "unknown"]
+    unknown = [found for found in case.launch.flags if option_at_release(case, found) == "unknown"]
     for found in unknown:
         if (cut := _SIGN.fullmatch(found.raw)) and catalogue(case).find(cut[1], None) is not None:
             yield sign_hit(case, found, cut[1], cut[2])
@@ -103,7 +102,7 @@ def behind_the_image(case: Case, found: Flag) -> Hit | None:
 
 def aliases(case: Case) -> Hits:
     """Names of the command line that are no fields of SGLang's ServerArgs."""
-    for found in flags(case):
+    for found in case.launch.flags:
         if case.plan.engine != "sglang" or found.origin != "python" or not found.known:
             continue
         option = catalogue(case).find(lookup_spelling(found), catalogued_version(case))
@@ -116,7 +115,7 @@ def aliases(case: Case) -> Hits:
 
 def abbreviations(case: Case) -> Hits:
     """Options that argparse completes: a letter or two are missing."""
-    for found in flags(case):
+    for found in case.launch.flags:
         if found.origin not in ("cli", "yaml") or not found.known or "." in found.name:
             continue
         match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))

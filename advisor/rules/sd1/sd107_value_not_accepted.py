@@ -12,11 +12,10 @@ from advisor.rules.kit.fixes import rename_fix, replace_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.kit.numbers import (
     beyond,
-    expected_number,
-    leading_digits,
     likely_number,
     limits,
     outside,
+    takes,
 )
 from advisor.rules.kit.values import OPEN, allowed_values, matches_choice, nearest, slip
 
@@ -153,16 +152,17 @@ def wrong_number(case: Case, flag: Flag, option: Option) -> Hit | None:
         return number_cut_short(case, flag, option)
     if option.many and option.type == "int" and _COMMAS.fullmatch(value):
         return with_commas(case, flag)
-    kind = expected_number(option, value)
+    plain = option.takes_value is True and not (option.many or option.choices)
+    kind = option.type if plain and not takes(option.type, value) else None
     if kind is None and flag.origin == "python" and re.fullmatch(r"[\d.]+[kKmMgG]", value):
         kind = option.type if option.type.startswith("human_readable_int") else None
     if kind is None:
         return out_of_range(case, flag)
-    takes = "a number" if kind == "float" else "a whole number"
+    words = "a number" if kind == "float" else "a whole number"
     near = likely_number("int" if flag.origin == "python" and kind != "float" else kind, value)
     if near is None:
-        return wrong(flag, takes, f"Give {flag.raw} {takes}.")
-    return wrong(flag, takes, set_fix(case, flag, near, f"Write {near} if that is meant."))
+        return wrong(flag, words, f"Give {flag.raw} {words}.")
+    return wrong(flag, words, set_fix(case, flag, near, f"Write {near} if that is meant."))
 
 
 def with_commas(case: Case, flag: Flag) -> Hit:
@@ -221,7 +221,9 @@ def number_cut_short(case: Case, flag: Flag, option: Option) -> Hit | None:
             return out_of_range(case, flag)
         read: str | None = re.split(r"[^\d.]", value)[0] or "0"
     else:
-        read, near = leading_digits(value), likely_number("int", value)
+        # what a C++ parser keeps of a number with letters behind it: `64k` is 64
+        cut, near = re.match(r"([+-]?\d+)\D", value.strip()), likely_number("int", value)
+        read = cut[1] if cut is not None else None
         size = re.fullmatch(r"(\d{1,18})\s*[gG]i?[bB]?", value)
         if flag.name == "--cache-ram" and size is not None:
             near = str(int(size[1]) * 1024)  # it counts MiB

@@ -6,7 +6,6 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
@@ -62,7 +61,7 @@ def json_option(case: Case) -> Hits:
     Sources: vllm 0.19.1 to 0.33.0 vllm/config, classes run; vllm-project/vllm#20059;
         vllm-project/vllm#16837; vllm-project/vllm#21615; python/cpython Lib/json
     """
-    for found in flags(case):
+    for found in case.launch.flags:
         name, _, key = found.name.partition(".")
         if not found.known or found.unresolved or found.value is None or name == OWN_RULE:
             continue

@@ -24,11 +24,8 @@ OWN_BY_MODEL = "0.11.1"
 NEED = ("eagle", "eagle3", "draft_model", "dflash", "medusa", "mlp_speculator")
 K = "num_speculative_tokens"
 MEANT = {
-    "nextn": "mtp",
-    "next_n": "mtp",
-    "draft-mtp": "mtp",
-    "multi_token_prediction": "mtp",
-    "eagle-3": "eagle3",
+    **dict.fromkeys(("nextn", "next_n", "draft-mtp", "multi_token_prediction"), "mtp"),
+    **{"eagle-3": "eagle3"},
 }
 
 

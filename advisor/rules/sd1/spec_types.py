@@ -4,7 +4,7 @@ from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.knowledge.rule_data import table
 from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, flags, model_text
+from advisor.rules.kit.case import certain, flag, model_text
 from advisor.rules.kit.fixes import add_fix, is_release_pinned, set_fix, value_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import between, build_order, is_newest, release, version_label
@@ -116,7 +116,7 @@ def spec_numbers_without_type(case: Case) -> Hits:
         --spec-draft-n-max 2
     Sources: llama-server 0.5.0 --help: --spec-type defaults to none; ggml-org/llama.cpp#25345
     """
-    given = [found for found in flags(case) if found.name in NUMBERS]
+    given = [found for found in case.launch.flags if found.name in NUMBERS]
     draft = flag(case, "--spec-draft-model", "--spec-draft-hf")
     kind = flag(case, "--spec-type", "--spec-default")
     if draft is not None and (kind is None or kind.value == "none") and not drafts_alone(case):
@@ -143,13 +143,15 @@ def drafts_alone(case: Case) -> bool:
     version = case.launch.engine_version
     alone = bool(catalogue(case).behaviour("draft_model_alone_drafts", version))
     # where a file says nothing of the build and gives options of that time
-    return alone or (version is None and any(one.name.startswith("--draft") for one in flags(case)))
+    return alone or (
+        version is None and any(one.name.startswith("--draft") for one in case.launch.flags)
+    )
 
 
 def is_recent(case: Case) -> bool:
     """Whether the build is known, newest by its image, or has options of the newer ones."""
     known = case.launch.engine_version is not None or is_newest(case)
-    return known or any(found.raw.startswith("--spec-") for found in flags(case))
+    return known or any(found.raw.startswith("--spec-") for found in case.launch.flags)
 
 
 @rule("SD127", "error", "sglang", versioned=True)

@@ -4,7 +4,7 @@ from advisor.domain.launches import CutOffCause
 from advisor.domain.nouns import Case, Fix, Flag, Span
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flags, is_gguf, model_text
+from advisor.rules.kit.case import is_gguf, model_text
 from advisor.rules.kit.fixes import drop_fix, replace_fix, span_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, lookup_spelling
 
@@ -43,7 +43,7 @@ def flag_needs_value(case: Case) -> Hits:
         --spec-draft-n-max 2
     Sources: the engines' own parsers, catalogued by release; llama-server 0.5.0, run
     """
-    for given in flags(case):
+    for given in case.launch.flags:
         if given.value is not None or given.origin != "cli" or given.name in OWN_RULE:
             continue
         if given.unresolved or not given.known or not _NAME.fullmatch(given.raw):
@@ -171,7 +171,7 @@ def switch_given_a_value(case: Case) -> Hits:
         negated = "--no-" + name.removeprefix("--").replace("_", "-")
         has_opposite = catalogue(case).find(negated, catalogued_version(case)) is not None
         use = negated if has_opposite else name
-        place = next((one for one in flags(case) if one.raw == name), None)
+        place = next((one for one in case.launch.flags if one.raw == name), None)
         yield Hit(
             f"{name} takes no value: the server stops at '{word}'",
             flag=place,
@@ -207,7 +207,7 @@ def flag_given_twice(case: Case) -> Hits:
     if case.launch.form == "text":
         return  # of a language whose conditions are not read
     first: dict[str, Flag] = {}
-    for found in flags(case):
+    for found in case.launch.flags:
         earlier = first.setdefault(found.name, found)
         same = earlier is found or earlier.value == found.value
         if same or found.unresolved or earlier.unresolved:
@@ -241,7 +241,7 @@ def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
     """Whether the command sets anew what a macro or a list above it sets."""
     if case.launch.form != "llama-swap":
         return 0 < earlier.line < case.launch.line <= later.line
-    given = [one.line for one in flags(case)]
+    given = [one.line for one in case.launch.flags]
     between = abs(given.index(later.line) - given.index(earlier.line))
     return later.line - earlier.line > 2 * between + 2  # other lines than the command's lie between
 

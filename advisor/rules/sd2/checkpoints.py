@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, flags, is_gguf, model_text, spec_flag, unread
+from advisor.rules.kit.case import certain, flag, is_gguf, model_text, spec_flag, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import (
@@ -176,7 +176,7 @@ def remote_code(case: Case) -> Hits:
     sure = case.plan.engine == "vllm" and not unread(case)
     kind = remote_code_kind(name, case.plan.engine)
     if kind is not None and not gguf and not name.endswith("-gguf"):
-        beside = next((one for one in flags(case) if one.raw.startswith("--")), None)
+        beside = next((one for one in case.launch.flags if one.raw.startswith("--")), None)
         yield Hit(
             f"{model} is loaded by code of its repository, which needs {OPTION}",
             flag=flag(case, "--model", "--model-path"),

@@ -11,7 +11,6 @@ from advisor.rules.kit.case import (
     model_text,
     rows,
     spec_flag,
-    speculates,
 )
 from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
@@ -47,7 +46,11 @@ def chip_below_engine(case: Case) -> Hits:
 def no_speculation(case: Case, arch: str) -> Hit | None:
     """A backend without a path for speculation, which need not stop."""
     for row in rows("chips", "no_speculation"):
-        if row["engine"] == case.plan.engine and arch in row["archs"] and speculates(case.plan):
+        if (
+            row["engine"] == case.plan.engine
+            and arch in row["archs"]
+            and case.plan.method != "none"
+        ):
             return Hit(
                 f"{hardware_name(case)}: {row['text']}",
                 flag=spec_flag(case),

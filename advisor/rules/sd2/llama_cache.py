@@ -1,7 +1,7 @@
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, flags, integer, is_hybrid, unread
+from advisor.rules.kit.case import certain, flag, integer, is_hybrid, unread
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_fix,
@@ -136,7 +136,7 @@ def cache_type_of_model(case: Case) -> Hits:
     if found is not None and (found.value or "") not in ("auto", "bfloat16", "float16"):
         return
     text = f"Set {OPTION} {needed}."
-    first = next((one for one in flags(case) if one.raw.startswith("--")), None)
+    first = next((one for one in case.launch.flags if one.raw.startswith("--")), None)
     yield Hit(
         f"{model.name or model.id} takes no KV cache but {needed} in vLLM: the server stops while "
         f"it loads",

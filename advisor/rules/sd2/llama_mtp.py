@@ -221,15 +221,12 @@ def llama_mtp_embeddings(case: Case) -> Hits:
     if given is None or given.unresolved or not has_switch(case, given.name):
         return
     if affects("llama-mtp-embeddings", case) is not False:
+        what = f"Remove {given.raw} and serve it by a second server, or use b10605 or newer."
         yield Hit(
             f"{given.raw} with MTP: the server aborts while it loads (missing "
             "result_norm/result_embd tensor)",
             flag=given,
-            fix=drop_fix(
-                case,
-                given,
-                f"Remove {given.raw} and serve it by a second server, or use b10605 or newer.",
-            ),
+            fix=drop_fix(case, given, what),
         )
 
 
@@ -248,11 +245,10 @@ def llama_draft_kv_on_host(case: Case) -> Hits:
     given = flag(case, "--kv-offload")
     if given is None or given.unresolved or has_switch(case, "--kv-offload"):
         return
+    what = f"Remove {given.raw} and shorten the context, or do not speculate."
     yield Hit(
         f"{given.raw} keeps the drafts' KV cache in system memory too, from where it is copied for "
         "each draft token (-30 % where it was measured)",
         flag=given,
-        fix=drop_fix(
-            case, given, f"Remove {given.raw} and shorten the context, or do not speculate."
-        ),
+        fix=drop_fix(case, given, what),
     )

@@ -14,10 +14,7 @@ NATIVE = tuple(table("compatibility")["fp8_native"]["value"])
 # FP8 checkpoints with a scale per channel or tensor, not per block
 CHANNEL_WISE = ("dynamic", "w8a8", "redhat", "glm", "nvidia/", "amd/", "mxfp4", "nemotron")
 SPREAD = (
-    "--nnodes",
-    "--distributed-executor-backend",
-    "--node-rank",
-    "--dist-init-addr",
+    *("--nnodes", "--distributed-executor-backend", "--node-rank", "--dist-init-addr"),
     "--data-parallel-address",
 )
 GROUPS = ("LeaderWorkerSet", "RayCluster", "RayService", "RayJob", "PodCliqueSet")

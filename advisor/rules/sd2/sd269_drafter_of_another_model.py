@@ -12,7 +12,6 @@ _SIZE = lazy_re(r"(?<![a-z\d.])\d+(?:\.\d+)?b(?![a-z\d])")
 EAGLES = {"eagle", "eagle3"}  # SGLang takes either for the other's checkpoint
 TRAINED = ("eagle", "eagle3", "dflash", "dspark")
 _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")  # and no path
-OWN = "Use a drafter of this very model, or no speculation."
 
 
 @rule("SD269", "warning", "vllm sglang", decides=True)
@@ -57,7 +56,7 @@ def reject(case: Case, model: LLM, what: str, weight: Severity | None) -> Hit:
     fits = [d for d in knowledge.drafters(model) if case.plan.engine in d.engines]
     fits.sort(key=lambda drafter: drafter.method != case.plan.method)
     place = flag(case, "--speculative-draft-model-path")
-    fix = Fix(text=OWN)
+    fix = Fix(text="Use a drafter of this very model, or no speculation.")
     if fits:
         use, text = fits[0].repository, f"Use {fits[0].repository}."
         config = json_fix(case, spec_flag(case), "model", f'"{use}"', text)

@@ -4,13 +4,14 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Container, Devices, Fix, Severity
 from advisor.domain.patterns import lazy_re
-from advisor.engines.images import split_image
+from advisor.engines.images import is_official, split_image
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import env, flag, has_stock_image, integer
+from advisor.rules.kit.case import flag, integer
 from advisor.rules.kit.fixes import at, env_var, span_fix
 
 IMAGES: tuple[dict[str, Any], ...] = tuple(table("compatibility")["image_devices"]["rows"])
+WHOLE = ("docker-run", "docker-create", "compose", "kubernetes", "quadlet")
 NOTHING = ("none", "void")
 SEEN = "NVIDIA_VISIBLE_DEVICES"
 _SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
@@ -31,13 +32,11 @@ def container_without_gpu(case: Case) -> Hits:
         docker run --gpus all --ipc=host -p 8000:8000 vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
     """
     container = case.launch.container
-    if (
-        container is None
-        or container.devices is None
-        or not container.image
-        or not has_stock_image(container)
-        or "${" in container.image
-    ):
+    if container is None or container.devices is None or not container.image:
+        return
+    # a published image by its tag, in a form that tells all of a container
+    stock = is_official(container.image) and not re.search(r"@|\$\{", container.image)
+    if container.kind not in WHOLE or not stock:
         return
     needed, devices = device_kind(container.image), container.devices
     if needed == "cpu":
@@ -71,7 +70,7 @@ def ends(case: Case) -> str:
 
 def for_nvidia(case: Case, container: Container, devices: Devices) -> Hits:
     """An image with CUDA: a number of GPUs, the runtime with its variable, or a CDI name."""
-    seen, asked = (env(case, SEEN) or "").lower(), container.gpus
+    seen, asked = (case.launch.env_value(SEEN) or "").lower(), container.gpus
     named = any("nvidia" in path for path in devices.paths)
     runtime = "nvidia" in (devices.runtime or "")
     var = env_var(case, SEEN)

@@ -80,14 +80,13 @@ def sglang_extra_buffer_no_radix(case: Case) -> Hits:
     if not (case.plan.mamba_strategy or "").startswith("extra_buffer") or not no_radix(case):
         return
     wasted = affects("sglang-extra-buffer-no-radix", case) is False
+    place = flag(case, *STRATEGY)
     what = "the state slots are wasted memory" if wasted else "the server rejects the combination"
     yield Hit(
         f"extra_buffer serves the radix cache, which is switched off here: {what}",
-        flag=flag(case, *STRATEGY),
+        flag=place,
         severity="warning" if wasted else None,
-        fix=set_fix(
-            case, flag(case, *STRATEGY), "no_buffer", "Use no_buffer, or keep the radix cache."
-        ),
+        fix=set_fix(case, place, "no_buffer", "Use no_buffer, or keep the radix cache."),
     )
 
 

@@ -1,7 +1,6 @@
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
-    env,
     flag,
     has_switch,
     integer,
@@ -144,7 +143,7 @@ def sglang_spec_v2_off(case: Case) -> Hits:
     """
     if not affects("sglang-spec-v2-off", case):
         return
-    if (env(case, "SGLANG_ENABLE_SPEC_V2") or "0").lower() not in ("1", "true"):
+    if (case.launch.env_value("SGLANG_ENABLE_SPEC_V2") or "0").lower() not in ("1", "true"):
         yield Hit(
             "SGLANG_ENABLE_SPEC_V2 is off by default here: speculation runs without overlapped "
             "scheduling",

@@ -3,7 +3,6 @@ from advisor.rules import Hit, Hits, Lacking, rule, when
 from advisor.rules.kit.case import (
     certain,
     compute_arch,
-    env,
     flag,
     is_hybrid,
     model_text,
@@ -55,7 +54,7 @@ def gb10_deepgemm(case: Case) -> Hits:
     """
     hw, name = case.facts.hardware, model_text(case).lower()
     there = hw is not None and hw.id == "gb10" and affects("vllm-gb10-deepgemm", case)
-    if there and "fp8" in name and env(case, "VLLM_USE_DEEP_GEMM") != "0":
+    if there and "fp8" in name and case.launch.env_value("VLLM_USE_DEEP_GEMM") != "0":
         yield Hit(
             "vLLM 0.24 on GB10 needs VLLM_USE_DEEP_GEMM=0 for this FP8 checkpoint",
             flag="VLLM_USE_DEEP_GEMM",

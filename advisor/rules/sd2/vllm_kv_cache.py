@@ -79,16 +79,14 @@ def fp8_e5m2_refused(case: Case) -> Hits:
     """
     if case.plan.kv_cache_dtype != "fp8_e5m2" or affects("vllm-e5m2-refused", case) is False:
         return
-    backend = (case.plan.attention_backend or "").upper()
+    backend, option = (case.plan.attention_backend or "").upper(), "--kv-cache-dtype"
     checkpoint = "fp8" in model_text(case).lower() or case.plan.quantization == "fp8"
     if checkpoint or backend == "TRITON_ATTN":
         yield Hit(
             f"fp8_e5m2 KV is refused "
             f"{'with an FP8 checkpoint' if checkpoint else 'by TRITON_ATTN'}",
-            flag=flag(case, "--kv-cache-dtype"),
-            fix=set_fix(
-                case, "--kv-cache-dtype", "fp8_e4m3", "Use --kv-cache-dtype fp8_e4m3 (fp8)."
-            ),
+            flag=flag(case, option),
+            fix=set_fix(case, option, "fp8_e4m3", f"Use {option} fp8_e4m3 (fp8)."),
         )
 
 

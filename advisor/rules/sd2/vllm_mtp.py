@@ -2,7 +2,6 @@ from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     calls_tools,
-    env,
     flag,
     has_switch,
     is_hybrid,
@@ -130,7 +129,7 @@ def mtp_pipeline_parallel(case: Case) -> Hits:
     if case.plan.pp <= 1:
         return
     place, affected = flag(case, "--pipeline-parallel-size"), affects(PIPELINE, case)
-    old_runner = (env(case, RUNNER) or "").lower() in OFF
+    old_runner = (case.launch.env_value(RUNNER) or "").lower() in OFF
     if affected is False and not old_runner:
         return
     reason = "the draft class refuses it (from 0.30 on the V2 model runner takes it)"

@@ -3,9 +3,7 @@ from advisor.knowledge.rule_data import number, table
 from advisor.perf.sizes.device import BILL_ERROR_GIB
 from advisor.rules import Hit, Hits, Lacking, rule, when
 from advisor.rules.kit.case import (
-    env,
     flag,
-    flags,
     fp8_kv,
     hardware_name,
     has_switch,
@@ -177,8 +175,13 @@ def context_beyond_model(case: Case) -> Hits:
     most = encoder or most
     if most is None or length is None or length <= most:
         return
-    lifted = env(case, OVERRIDE_ENV.get(case.plan.engine, "")) not in (None, "0", "false", "False")
-    if lifted or any(found.name.partition(".")[0] in STRETCH for found in flags(case)):
+    lifted = case.launch.env_value(OVERRIDE_ENV.get(case.plan.engine, "")) not in (
+        None,
+        "0",
+        "false",
+        "False",
+    )
+    if lifted or any(found.name.partition(".")[0] in STRETCH for found in case.launch.flags):
         return
     itself: bool | None = encoder is not None
     if encoder is None and model is not None:

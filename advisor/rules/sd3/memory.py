@@ -9,7 +9,6 @@ from advisor.rules.kit.case import (
     is_hybrid,
     model_name,
     spec_flag,
-    speculates,
     unread,
 )
 from advisor.rules.kit.fixes import add_fix, set_fix
@@ -122,7 +121,7 @@ def kv_pool_too_small(case: Case) -> Hits:
         fix=(
             "Take fewer concurrent requests, a larger memory share"
             + ("" if fp8_kv(case) else ", an 8-bit KV cache")
-            + (", or no speculation." if speculates(case.plan) else ", or more GPUs.")
+            + (", or no speculation." if case.plan.method != "none" else ", or more GPUs.")
         ),
     )
 

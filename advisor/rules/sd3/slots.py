@@ -11,7 +11,6 @@ from advisor.rules.kit.case import (
     model_name,
     open_value,
     spec_flag,
-    speculates,
 )
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, swap_fix
 from advisor.rules.kit.policy import bill, streams
@@ -111,7 +110,7 @@ def slots_far_from_load(case: Case) -> Hits:
     if slots is None or running is None:
         return
     place = flag(case, "--max-num-seqs", "--max-running-requests", "--parallel")
-    reserves = speculates(case.plan) or is_gguf(case)
+    reserves = case.plan.method != "none" or is_gguf(case)
     if slots < running:
         what = f"Set at least {running} slots, as far as memory allows."
         yield Hit(
@@ -195,13 +194,12 @@ def batch_below_context(case: Case) -> Hits:
     chunked = off is None or (off.value or "").lower() != "false"
     if chunked or length is None or budget >= length:
         return
+    what = "Leave chunked prefill on, or raise --max-num-batched-tokens to the context."
     yield Hit(
         f"{budget:,} batched tokens are fewer than the {length:,} of the context, and chunked "
         f"prefill is off: the server refuses to start",
         flag=off,
-        fix=drop_fix(
-            case, off, "Leave chunked prefill on, or raise --max-num-batched-tokens to the context."
-        ),
+        fix=drop_fix(case, off, what),
     )
 
 

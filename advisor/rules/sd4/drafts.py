@@ -15,7 +15,6 @@ from advisor.rules.kit.case import (
 )
 from advisor.rules.kit.policy import (
     concurrent_requests,
-    for_advice,
     is_sparse_moe,
     matches,
     regime,
@@ -68,10 +67,8 @@ def sglang_profile(case: Case) -> Hits:
         --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 2
     """
-    at_once, few = (
-        concurrent_requests(case) or 1,
-        number("regime", "sglang_low_latency_concurrency"),
-    )
+    at_once = concurrent_requests(case) or 1
+    few = number("regime", "sglang_low_latency_concurrency")
     effect, strength = regime(case, losses.saturated_sglang)
     if effect is not None:
         yield Hit(
@@ -110,7 +107,7 @@ def sglang_profile(case: Case) -> Hits:
                 "1.56x at 8 and 1.40x at 16 streams (rtx6k)",
             ),
         )
-    elif at_once == 1 and for_advice(case) and is_sparse_moe(case):
+    elif at_once == 1 and case.facts.request is not None and is_sparse_moe(case):
         yield Hit(
             "the low-latency profile for one stream is steps 3, topk 1, draft tokens 4",
             sources=("seed002", "seed003", "sgl-cookbook Qwen3.6"),

@@ -3,7 +3,6 @@ from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
-    env,
     flag,
     has_switch,
     integer,
@@ -77,7 +76,7 @@ def step_between_graphs(case: Case) -> Hits:
         return
     if between(release(case), row["since"], row["until"]) is not True:
         return
-    if model is None or model.is_moe or is_hybrid(case) or env(case, V2) == "0":
+    if model is None or model.is_moe or is_hybrid(case) or case.launch.env_value(V2) == "0":
         return
     if flag(case, *SIZES) is not None or has_switch(case, "--enforce-eager"):
         return
