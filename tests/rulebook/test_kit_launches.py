@@ -15,6 +15,7 @@ from advisor.readers import read_text
 from advisor.rules import registry
 from advisor.rules.kit import case as options
 from advisor.rules.kit import devices, fixes, flags, policy, releases
+from advisor.rules.sd2.sglang_scheduler import on_rocm
 from tests.rulebook.test_kit_json import apply
 from tests.rulecases import launch_case as case_of
 
@@ -159,15 +160,15 @@ def image(tag: str) -> Case:
 
 
 def test_whether_a_server_runs_on_rocm() -> None:
-    assert options.on_rocm(case_of("docker run rocm/vllm:latest vllm serve m\n")) is True
-    assert options.on_rocm(image(":v0.25.1-cu129")) is False
-    assert options.on_rocm(image(":v0.25.1-cuda")) is False
-    assert options.on_rocm(image(":v0.25.1")) is None
-    assert options.on_rocm(case_of("vllm serve m\n")) is None
+    assert on_rocm(case_of("docker run rocm/vllm:latest vllm serve m\n")) is True
+    assert on_rocm(image(":v0.25.1-cu129")) is False
+    assert on_rocm(image(":v0.25.1-cuda")) is False
+    assert on_rocm(image(":v0.25.1")) is None
+    assert on_rocm(case_of("vllm serve m\n")) is None
     for hw, amd in (("mi300x", True), ("h100", False)):
         case = image(":v0.25.1-cu129")
         facts = case.facts.model_copy(update={"hardware": knowledge.hardware(hw)})
-        assert options.on_rocm(case.model_copy(update={"facts": facts})) is amd
+        assert on_rocm(case.model_copy(update={"facts": facts})) is amd
 
 
 def test_the_speculative_configuration_as_it_was_read() -> None:

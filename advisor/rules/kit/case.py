@@ -129,18 +129,6 @@ def fp8_kv(case: Case) -> bool:
     return (case.plan.kv_cache_dtype or "").lower().startswith("fp8")
 
 
-def on_rocm(case: Case) -> bool | None:
-    """Whether the server runs on ROCm; None where neither hardware nor image tells."""
-    if case.facts.hardware is not None:
-        return case.facts.hardware.vendor == "amd"
-    container, text = case.launch.container, ""
-    if container is not None:
-        text = f"{case.launch.version_text or ''} {container.image or ''}:{container.tag or ''}"
-    if "rocm" in text.lower() or "gfx" in text.lower():
-        return True
-    return False if "cu1" in text or "cuda" in text.lower() else None
-
-
 def compute_arch(case: Case) -> str | None:
     """sm_90, sm_120 ... of the hardware; None where it is not known."""
     return case.facts.hardware.arch if case.facts.hardware else None

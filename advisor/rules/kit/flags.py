@@ -168,12 +168,6 @@ def _read_config(case: Case) -> SpecConfig | None:
     return None if found.unresolved else SpecConfig(found, None, error)
 
 
-def spec_keys(case: Case) -> tuple[str, ...]:
-    """The keys that --speculative-config takes at the case's release, or at any."""
-    known = catalogue(case)
-    return known.json_fields("SpeculativeConfig", catalogued_version(case))
-
-
 def spec_choices(case: Case, key: str) -> tuple[str, ...]:
     """The values of a key of --speculative-config; empty where it takes any."""
     row = catalogue(case).json_field("SpeculativeConfig", key, catalogued_version(case)) or {}

@@ -29,6 +29,7 @@ from advisor.domain.question import USUAL_OUTPUT
 from advisor.perf import memory
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word, is_narrow, is_sparse, is_suffix
+from advisor.perf.regimes.setting import matches as fits
 from advisor.rules.kit.case import is_hybrid, number, open_value
 
 KV_BYTES = "--kv-cache-memory-bytes"
@@ -47,32 +48,14 @@ def matches(row: Mapping[str, Any], case: Case) -> bool:
     model, model_arch (lists of names); sparse_moe, unified (booleans); concurrency, ctx_tokens, k,
     total_params_b (closed ranges [low, high], null = open).
     """
-    return (
-        all(value(case) in row[key] for key, value in _NAMED.items() if key in row)
-        and all(value(case) is row[key] for key, value in _FLAGGED.items() if key in row)
-        and all(_within(value(case), row[key]) for key, value in _RANGED.items() if key in row)
-    )
-
-
-def _within(value: float | None, limits: list[float | None]) -> bool:
-    low, high = limits
-    return value is not None and (low is None or value >= low) and (high is None or value <= high)
+    drafts = case.plan.k or "k" not in row  # where nothing is drafted no range of k holds
+    return bool(drafts and fits(row, setting_of(case)))
 
 
 def is_sparse_moe(case: Case) -> bool | None:
     """Whether few parameters are active (A3B); None where the model is not known."""
     model = case.facts.model
     return None if model is None else is_sparse(model, case.facts.shape)
-
-
-def _of(part: str, field: str) -> Callable[[Case], Any]:
-    """A field of the hardware, model or quantisation; None where that is not known."""
-
-    def value(case: Case) -> Any:
-        known = getattr(case.facts, part)
-        return getattr(known, field) if known else None
-
-    return value
 
 
 def streams(case: Case) -> int | None:
@@ -87,33 +70,7 @@ def concurrent_requests(case: Case) -> int | None:
     return None if asked is None else min(asked, case.plan.max_num_seqs or asked)
 
 
-# What each filter compares with, looked up only where a row has the filter: most rows fail at the
-# first.
-_NAMED: dict[str, Callable[[Case], Any]] = {
-    "engine": lambda case: case.plan.engine,
-    "method": lambda case: case.plan.method,
-    "hardware": _of("hardware", "id"),
-    "vendor": _of("hardware", "vendor"),
-    "hardware_class": _of("hardware", "hardware_class"),
-    "arch": _of("hardware", "arch"),
-    "family": _of("model", "family"),
-    "model": _of("model", "id"),
-    "model_arch": _of("model", "arch"),
-    "quant": _of("quant", "id"),
-    "quant_family": _of("quant", "family"),
-}
-_FLAGGED: dict[str, Callable[[Case], Any]] = {
-    "sparse_moe": is_sparse_moe,
-    "unified": _of("hardware", "unified_memory"),
-}
-_RANGED: dict[str, Callable[[Case], Any]] = {
-    "concurrency": concurrent_requests,
-    "ctx_tokens": lambda case: case.facts.ctx_tokens,
-    "k": lambda case: case.plan.k or None,
-    "total_params_b": _of("model", "total_params_b"),
-}
-
-
+_asked: tuple[Case | None, Setting | None] = (None, None)
 _last: tuple[object, object, MemoryBill | None] = (None, None, None)
 
 
@@ -201,6 +158,9 @@ def regime(case: Case, of: Callable[[Setting], Strength]) -> Said:
 
 def setting_of(case: Case) -> Setting:
     """The words and numbers by which regimes are told apart."""
+    global _asked  # noqa: PLW0603 - one slot: dozens of rows are compared with the same case
+    if _asked[0] is case and _asked[1] is not None:
+        return _asked[1]
     facts, plan = case.facts, case.plan
     hw, model, quant = facts.hardware, facts.model, facts.quant
     sparse = model is not None and is_sparse(model, facts.shape)
@@ -208,7 +168,7 @@ def setting_of(case: Case) -> Setting:
     shape = facts.shape or model
     total = model.total_params_b if model is not None else None
     at_once = concurrent_requests(case)
-    return Setting(
+    setting = Setting(
         engine=Word(plan.engine),
         method=Word(plan.method),
         hardware=Word(hw.id if hw is not None else None),
@@ -236,3 +196,5 @@ def setting_of(case: Case) -> Setting:
         output=float(facts.output_tokens or USUAL_OUTPUT),
         k=float(plan.k),
     )
+    _asked = (case, setting)
+    return setting

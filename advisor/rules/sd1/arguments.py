@@ -8,13 +8,7 @@ from advisor.domain.versions import parse_release
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import certain, flag, has_switch, model_text, unread
 from advisor.rules.kit.fixes import add_fix, drop_fix, rename_fix, replace_fix, set_fix
-from advisor.rules.kit.flags import (
-    CATALOGUED,
-    catalogue,
-    lookup_spelling,
-    option_at_release,
-    owners,
-)
+from advisor.rules.kit.flags import catalogue, lookup_spelling, option_at_release, owners
 from advisor.rules.kit.releases import is_newest, possible, release
 from advisor.rules.kit.values import spelling
 
@@ -92,7 +86,7 @@ def here(case: Case, found: Flag, theirs: tuple[str, ...]) -> tuple[str | None, 
         names = {lookup_spelling(found), option.name if option is not None else ""}
         for table in (SAME, ALIKE):
             for words in table:
-                row = dict(zip(CATALOGUED, words, strict=True))
+                row = dict(zip(("vllm", "sglang", "llama-server"), words, strict=True))
                 use = row.get(case.plan.engine)
                 if row.get(owner) in names and use and catalogue(case).find(use) is not None:
                     return use, table is SAME

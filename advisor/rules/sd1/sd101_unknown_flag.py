@@ -1,18 +1,11 @@
 import shlex
 from itertools import permutations
 
-from advisor.domain.nouns import Case, Fix, Flag, Severity
+from advisor.domain.nouns import Case, Fix, Flag, Severity, Span
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.fixes import (
-    at,
-    drop_fix,
-    is_release_pinned,
-    rename_fix,
-    replace_fix,
-    span_fix,
-)
+from advisor.rules.kit.fixes import drop_fix, is_release_pinned, rename_fix, replace_fix, span_fix
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -163,7 +156,8 @@ def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
 def underscore_hit(case: Case, found: Flag) -> Hit:
     """Underscores where a parser compares as it stands: the server stops."""
     key = found.raw.replace("_", "-")
-    place = at(found.span.start, len(key)) if found.span is not None else None
+    start = found.span.start if found.span is not None else None
+    place = Span(start=start, end=start + len(key)) if start is not None else None
     where = f"{case.plan.engine} has no option {found.raw}"
     if found.origin == "ini":
         where = f"a preset has no key '{found.raw}'"

@@ -10,13 +10,7 @@ from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.case import is_gguf
 from advisor.rules.kit.fixes import rename_fix, replace_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
-from advisor.rules.kit.numbers import (
-    beyond,
-    likely_number,
-    limits,
-    outside,
-    takes,
-)
+from advisor.rules.kit.numbers import beyond, likely_number, limits, outside, takes
 from advisor.rules.kit.values import OPEN, allowed_values, matches_choice, nearest, slip
 
 _COMMAS = lazy_re(r"\s*\d+(?:\s*,\s*\d+)+\s*")

@@ -3,13 +3,7 @@ from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import open_value
 from advisor.rules.kit.fixes import json_drop_fix, json_rename_fix, json_swap_fix
-from advisor.rules.kit.flags import (
-    catalogue,
-    catalogued_version,
-    spec_choices,
-    spec_config,
-    spec_keys,
-)
+from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_config
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 from advisor.rules.kit.values import nearest, not_a_choice, slip
 from advisor.rules.sd1.sd131_json_option import check_type
@@ -75,13 +69,14 @@ def spec_config_key(case: Case) -> Hits:
         "num_speculative_tokens":2}'
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
-    read, keys = spec_config(case), spec_keys(case)
+    read, known = spec_config(case), catalogue(case)
+    keys = known.json_fields("SpeculativeConfig", catalogued_version(case))
     if read is None or read.data is None:
         return
     for key in (one for one in read.data if one not in keys):
         near = INSTEAD.get(key)
         near = near if near in keys else nearest(key, keys)
-        ever = catalogue(case).json_field("SpeculativeConfig", key, None)
+        ever = known.json_field("SpeculativeConfig", key, None)
         span = ever.get("span") if ever else None
         gone = f" (only {' to '.join(dict.fromkeys(span))} had it)" if span else ""
         what = f"Use '{near}'." if near else f"Remove '{key}'."

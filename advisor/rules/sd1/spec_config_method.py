@@ -5,13 +5,7 @@ from advisor.readers.syntax.placeholders import to_fill
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, integer
 from advisor.rules.kit.fixes import is_release_pinned, json_add_fix, json_fix, set_fix, value_fix
-from advisor.rules.kit.flags import (
-    catalogue,
-    catalogued_version,
-    spec_choices,
-    spec_config,
-    spec_keys,
-)
+from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_config
 from advisor.rules.kit.releases import between, release
 from advisor.rules.kit.values import nearest, slip
 
@@ -42,20 +36,17 @@ def method_alias(case: Case) -> Hits:
     """
     place, method = method_flag(case)
     if method is not None and method.endswith("_mtp") and method in spec_choices(case, "method"):
+        what, launch = 'Write "method":"mtp".', case.launch
+        # every release that takes the old name rewrites it to the new one itself
+        safe = "mtp" in spec_choices(case, "method") and not launch.emitted and launch.fork is None
+        short = place is not None and place.name == "--spec-method"
         yield Hit(
             f"'{method}' is an old name of 'mtp': accepted, with a deprecation warning",
             flag=place,
-            fix=alias_fix(case, place),
+            fix=set_fix(case, place, "mtp", what, safe=safe)
+            if short
+            else json_fix(case, place, "method", '"mtp"', what, safe=safe),
         )
-
-
-def alias_fix(case: Case, place: Flag | None) -> Fix:
-    """Safe: every release that takes the old name rewrites it to the new one itself."""
-    what, launch = 'Write "method":"mtp".', case.launch
-    safe = "mtp" in spec_choices(case, "method") and not launch.emitted and launch.fork is None
-    if place is not None and place.name == "--spec-method":
-        return set_fix(case, place, "mtp", what, safe=safe)
-    return json_fix(case, place, "method", '"mtp"', what, safe=safe)
 
 
 @rule("SD115", "error", "vllm")
@@ -103,7 +94,7 @@ def spec_config_without_k(case: Case) -> Hits:
         return
     if read.data.get("method") in OWN_DEFAULT or not read.data:
         return
-    keys = spec_keys(case)
+    keys = catalogue(case).json_fields("SpeculativeConfig", catalogued_version(case))
     if any(key not in keys and nearest(key, keys) == K for key in read.data):
         return  # misspelt: SD110 says so
     needed = read.data.get("method") in NEED_K and bool(read.data.get("model"))

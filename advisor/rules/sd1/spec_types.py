@@ -120,10 +120,13 @@ def spec_numbers_without_type(case: Case) -> Hits:
     draft = flag(case, "--spec-draft-model", "--spec-draft-hf")
     kind = flag(case, "--spec-type", "--spec-default")
     if draft is not None and (kind is None or kind.value == "none") and not drafts_alone(case):
+        # the build is known, newest by its image, or has options of the newer ones
+        recent = case.launch.engine_version is not None or is_newest(case)
+        recent = recent or any(found.raw.startswith("--spec-") for found in case.launch.flags)
         yield Hit(
             f"{draft.raw} without --spec-type: the draft model is loaded and nothing is drafted",
             flag=draft,
-            severity=None if is_recent(case) else "info",
+            severity=None if recent else "info",
             fix=add_fix(case, draft, "--spec-type", "draft-simple", DRAFT)
             if kind is None
             else set_fix(case, kind, "draft-simple", DRAFT),
@@ -146,12 +149,6 @@ def drafts_alone(case: Case) -> bool:
     return alone or (
         version is None and any(one.name.startswith("--draft") for one in case.launch.flags)
     )
-
-
-def is_recent(case: Case) -> bool:
-    """Whether the build is known, newest by its image, or has options of the newer ones."""
-    known = case.launch.engine_version is not None or is_newest(case)
-    return known or any(found.raw.startswith("--spec-") for found in case.launch.flags)
 
 
 @rule("SD127", "error", "sglang", versioned=True)

@@ -4,14 +4,7 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Severity
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    compute_arch,
-    flag,
-    hardware_name,
-    model_text,
-    rows,
-    spec_flag,
-)
+from advisor.rules.kit.case import compute_arch, flag, hardware_name, model_text, rows, spec_flag
 from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
 from advisor.rules.kit.releases import between, release, version_label

@@ -1,14 +1,6 @@
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    certain,
-    flag,
-    has_switch,
-    integer,
-    is_hybrid,
-    open_value,
-    spec_flag,
-)
+from advisor.rules.kit.case import certain, flag, has_switch, integer, is_hybrid, spec_flag
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, value_fix
 from advisor.rules.kit.releases import affects
 from advisor.rules.registry import get_defect
@@ -134,10 +126,10 @@ def llama_draft_ctx_total(case: Case) -> Hits:
     Good (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 131072
         --parallel 4 --spec-type draft-mtp
     """
-    place = flag(case, "--ctx-size")
+    place, slots = flag(case, "--ctx-size"), flag(case, "--parallel")
     longest = (case.facts.model.max_context_tokens if case.facts.model else None) or LONGEST_CTX
     total, several = total_ctx(case), case.plan.max_num_seqs != 1
-    if total is None or total <= longest or not several or open_value(case, "--parallel"):
+    if total is None or total <= longest or not several or (slots and slots.unresolved):
         return
     if affects("llama-draft-ctx-total", case) is not False:
         what = f"Lower --ctx-size to {longest} or less, or use --parallel 1."

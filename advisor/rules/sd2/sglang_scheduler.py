@@ -1,15 +1,7 @@
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, Lacking, rule, when
-from advisor.rules.kit.case import (
-    flag,
-    has_switch,
-    is_hybrid,
-    number,
-    on_rocm,
-    open_value,
-    spec_flag,
-)
+from advisor.rules.kit.case import flag, has_switch, is_hybrid, number, open_value, spec_flag
 from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import affects, version_label
@@ -60,6 +52,18 @@ def sglang_extra_buffer_missing(case: Case) -> Hits:
         if place is not None
         else add_fix(case, spec_flag(case), name, "extra_buffer", WHAT),
     )
+
+
+def on_rocm(case: Case) -> bool | None:
+    """Whether the server runs on ROCm; None where neither hardware nor image tells."""
+    if case.facts.hardware is not None:
+        return case.facts.hardware.vendor == "amd"
+    container, text = case.launch.container, ""
+    if container is not None:
+        text = f"{case.launch.version_text or ''} {container.image or ''}:{container.tag or ''}"
+    if "rocm" in text.lower() or "gfx" in text.lower():
+        return True
+    return False if "cu1" in text or "cuda" in text.lower() else None
 
 
 def no_radix(case: Case) -> bool:

@@ -1,15 +1,6 @@
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    flag,
-    has_switch,
-    integer,
-    is_hybrid,
-    number,
-    spec_flag,
-    unread,
-    value,
-)
+from advisor.rules.kit.case import flag, has_switch, integer, is_hybrid, number, spec_flag, unread
 from advisor.rules.kit.fixes import add_fix, swap_fix, value_fix
 from advisor.rules.kit.releases import affects
 
@@ -117,7 +108,9 @@ def sglang_triton_graph_crash(case: Case) -> Hits:
         --attention-backend triton --speculative-algorithm NEXTN
     """
     triton = (case.plan.attention_backend or "").lower() == "triton"
-    off = value(case, "--cuda-graph-backend-decode") == "disabled" or has_switch(case, *GRAPHS_OFF)
+    decode = flag(case, "--cuda-graph-backend-decode")
+    off = decode is not None and decode.value == "disabled" and not decode.unresolved
+    off = off or has_switch(case, *GRAPHS_OFF)
     if not triton or off or not affects("sglang-triton-graph-crash", case):
         return
     yield Hit(

@@ -1,14 +1,6 @@
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, Lacking, rule, when
-from advisor.rules.kit.case import (
-    certain,
-    compute_arch,
-    flag,
-    is_hybrid,
-    model_text,
-    spec_flag,
-    value,
-)
+from advisor.rules.kit.case import certain, compute_arch, flag, is_hybrid, model_text, spec_flag
 from advisor.rules.kit.fixes import drop_fix, json_add_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on
@@ -29,9 +21,10 @@ def draft_moe_backend(case: Case) -> Hits:
         '{"method":"mtp","num_speculative_tokens":3,"moe_backend":"triton"}'
     Sources: vllm-project/recipes Qwen3.6-35B-A3B; AI-Guru/ai_services
     """
-    backend, read = (value(case, "--moe-backend") or "").lower(), spec_config(case)
+    backend, read = certain(case, "--moe-backend"), spec_config(case)
+    marlin = backend is not None and (backend.value or "").lower() == "marlin"
     own = read is not None and (read.data is None or "moe_backend" in read.data)
-    if backend == "marlin" and "nvfp4" in model_text(case).lower() and not own:
+    if marlin and "nvfp4" in model_text(case).lower() and not own:
         what = 'Add "moe_backend":"triton" to --speculative-config.'
         place = read.flag if read is not None else None
         yield Hit(

@@ -1,15 +1,6 @@
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    calls_tools,
-    flag,
-    has_switch,
-    is_hybrid,
-    k_flag,
-    k_words,
-    open_value,
-    spec_flag,
-)
+from advisor.rules.kit.case import flag, has_switch, is_hybrid, k_flag, open_value, spec_flag
 from advisor.rules.kit.fixes import caching_off_fix, rename_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
@@ -66,6 +57,8 @@ def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     if affected is False:
         unfixed = "no release with the fix is known"
     risky = case.plan.k >= 2 or case.facts.workload == "agent"
+    tools = case.facts.workload == "agent" or case.plan.tool_call_parser
+    drafts = f" k={case.plan.k}" if case.plan.k else ""
     if open_value(case, "--enable-prefix-caching"):
         how = " (if the file turns it on)"
     elif caching:
@@ -74,9 +67,9 @@ def mtp_prefix_caching_accuracy(case: Case) -> Hits:
         "Add --no-enable-prefix-caching, or switch MTP off, or test answers on repeated prefixes."
     )
     yield Hit(
-        f"prefix caching{how} with MTP{k_words(case.plan)} on a hybrid under vLLM "
+        f"prefix caching{how} with MTP{drafts} on a hybrid under vLLM "
         f"{version_label(case)}: answers on cache hits "
-        f"can be wrong{' and tool calls can leak as text' if calls_tools(case) else ''}; {unfixed}",
+        f"can be wrong{' and tool calls can leak as text' if tools else ''}; {unfixed}",
         flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
         severity="warning" if risky and affected is not False and caching else "info",
         fix=caching_off_fix(case, what),

@@ -13,13 +13,7 @@ from advisor.rules.kit.case import (
     rows,
     spec_flag,
 )
-from advisor.rules.kit.policy import (
-    concurrent_requests,
-    is_sparse_moe,
-    matches,
-    regime,
-    streams,
-)
+from advisor.rules.kit.policy import concurrent_requests, is_sparse_moe, matches, regime, streams
 from advisor.rules.kit.releases import between, release
 
 BACKEND = "TRITON_MLA"

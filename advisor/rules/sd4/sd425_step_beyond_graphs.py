@@ -2,15 +2,7 @@ from advisor.domain.nouns import Case
 from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import (
-    flag,
-    has_switch,
-    integer,
-    is_hybrid,
-    k_flag,
-    open_value,
-    value,
-)
+from advisor.rules.kit.case import flag, has_switch, integer, is_hybrid, k_flag, open_value, value
 from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import matches, running_requests, streams
 from advisor.rules.kit.releases import between, release, version_label
