@@ -182,9 +182,7 @@ def cli(ctx: click.Context) -> None:
 
 
 def leave(status: int) -> None:
-    """End the process with this status without taking apart all that it imported, which is a sixth
-    of the processor time of an answer. What is registered for the end still runs.
-    """
+    """End at once, without taking apart what was imported; `atexit` functions still run."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -192,9 +190,7 @@ def leave(status: int) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command line. Exit status: 0 done, 1 findings (validate), 2 unusable input, 130
-    interrupted.
-    """
+    """Run the command line. Exit status: 0 done, 1 findings, 2 unusable input, 130 interrupted."""
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -240,9 +236,7 @@ def _nearest_choice(error: click.ClickException) -> str:
 
 
 def _report_os_error(error: OSError) -> None:
-    """One sentence of what the system refused: a file or folder that was named, or else the
-    output.
-    """
+    """One sentence of what the system refused: a file or folder named, or else the output."""
     why = error.strerror or error
     if error.filename is not None:
         say(f"Error: {printable(str(error.filename))}: {str(why).lower()}", err=True)

@@ -37,9 +37,7 @@ def say(text: object, *, err: bool = False, end: str = "\n", color: bool = False
 
 
 def import_extra(extra: str, module: str) -> Any:
-    """A module of ours or a library that an extra of the package brings. Raises AdvisorError where
-    it is not installed.
-    """
+    """A module that an extra of the package brings. Raises AdvisorError where it is missing."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -53,9 +51,7 @@ def _extra_error(error: ModuleNotFoundError, extra: str) -> AdvisorError:
 
 
 def write_files(files: Mapping[str, str], folder: str | os.PathLike[str]) -> None:
-    """Write files into a folder that is new or empty, and name them. Raises AdvisorError where it
-    holds something.
-    """
+    """Write files into a new or empty folder and name them. Raises AdvisorError."""
     from pathlib import Path  # start-up: only where files are written
 
     place = Path(folder)
@@ -86,9 +82,7 @@ class Command(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they run. A command whose modules stay in the
-    repository says so in an installed package.
-    """
+    """Commands imported when they run; one that needs a checkout says so where there is none."""
 
     lazy: Mapping[str, Command] = {}
     groups: Mapping[str, Collection[str]] = {}  # title -> commands; one section without any

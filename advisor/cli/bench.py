@@ -191,9 +191,7 @@ def _calibrate_command(left: list[Path], right: list[Path], asked: dict[str, Any
 def _plan_of(
     server: client.ServerInfo, arm: str, prompts: Path | None, folder: Path, load: dict[str, Any]
 ) -> plans.BenchPlan:
-    """A plan from options, for a server that is up; kept beside the results only as their
-    headers.
-    """
+    """A plan from options, for a server that is up; kept only as headers of the results."""
     if prompts is not None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / prompts.name).write_bytes(read_bytes_safely(prompts, plans.MAX_PROMPTS_BYTES))
@@ -256,9 +254,7 @@ def _signals_as_interrupts() -> Iterator[None]:
 
 
 def _with_bar(work: Callable[[ab_run.Tell], T], folder: Path) -> T:
-    """Run with a progress bar on standard error. A signal that stops it is told with what is kept:
-    exit status 128 and its number.
-    """
+    """Run with a progress bar. A signal that stops it is told, and exits with 128 + its number."""
     from rich.console import Console  # start-up: only where something runs
     from rich.progress import (
         BarColumn,

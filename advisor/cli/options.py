@@ -191,9 +191,7 @@ _TOKENS = ("ctx_tokens", "output_tokens", "max_model_len")
 def _option(
     names: str, text: str, kind: Any = None, *, defaults: bool = True, **more: Any
 ) -> Option:
-    """An option as the field of Request that it fills declares it: type, limits and default, unless
-    the text says the default in words. `kind` is a type, or whose names the shell completes.
-    """
+    """An option with type, limits and default of its field of Request, unless told in the text."""
     flag, *rest = names.split()
     name = rest[-1] if rest else flag.replace("-", "_")
     words = (f"--{flag}", *rest)

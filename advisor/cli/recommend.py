@@ -128,9 +128,7 @@ def schema(name: str) -> None:
 
 
 def render_form(advice: Advice, form: str, explain: bool = False) -> str:
-    """The advice in one of the forms; what a pipe must not pick up (environment for `flags`, a
-    model to replace) goes to standard error.
-    """
+    """The advice in one form; what a pipe must not pick up goes to standard error."""
     if form == "text":
         return advice_text(
             advice,

@@ -51,9 +51,7 @@ def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
 
 
 def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[str, Any]) -> Report:
-    """The report after fixes. Standard input cannot be read twice: its text is judged as it was
-    printed.
-    """
+    """The report after fixes; standard input is judged as it was printed."""
     from advisor.lint.report import merge_reports  # start-up: only for this option
 
     if "-" not in changed:
@@ -130,9 +128,7 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
 
 
 def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
-    """Print the report in the format asked for; `aside`: to standard error, where the output is the
-    fixed text.
-    """
+    """Print the report; `aside`: to standard error, where the output is the fixed text."""
     form = options["form"]
     if form == "text":
         from advisor.render.findings.text import report_text  # start-up: only for this option
@@ -158,9 +154,7 @@ def _colour(asked: bool | None, aside: bool) -> bool:
 
 
 def exit_status(report: Report, options: dict[str, Any]) -> int:
-    """2 for what could not be read or not to its end, 1 for findings at or above --fail-on, else
-    0.
-    """
+    """2: not read, or not to its end; 1: findings at or above --fail-on; else 0."""
     if report.unreadable:
         return 2
     if not options["skip_unrelated"] and (problem := no_launch_message(report)):

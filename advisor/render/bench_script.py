@@ -69,9 +69,7 @@ def _arm(name: str, engine: str, launch: LaunchText, method: str = "none", k: in
 
 
 def prompt_files(plan: BenchPlan) -> dict[str, str]:
-    """The prompts of the warm-up and of each seed as files for the engine's own client; none for
-    random text, and where they would be too large.
-    """
+    """Prompts of the warm-up and each seed by file name; none if random or too large."""
     size = plan.requests * plan.input_tokens * len(plan.seeds) * BYTES_PER_TOKEN
     if plan.workload == "random" or size > MAX_PROMPTS_BYTES:
         return {}

@@ -75,9 +75,7 @@ def _script(server: Server) -> str:
 
 
 def _comparison(advice: Advice) -> dict[str, str]:
-    """Scripts of both runs, the script that measures one after the other, and the compose file with
-    both where a container can be written.
-    """
+    """Scripts of both runs and of the measurement; a compose file where one can be written."""
     off, on = serving.both(advice)
     files = {
         "run-off.sh": _script(off),

@@ -31,9 +31,7 @@ _ASCII = str.maketrans(
 
 
 class StyledLine(str):
-    """A whole line that carries colour; the colour is written last, after `safe`, so that no other
-    text can bring its own.
-    """
+    """A line that carries colour, written after `safe`, so that no other text brings its own."""
 
     color: str | None = None
 
@@ -64,9 +62,7 @@ class Paper(NamedTuple):
     width: int = 80
 
     def wrap(self, text: str, first: str = "", rest: str | None = None) -> list[str]:
-        """Lines of at most `width` characters; `first` and `rest` are the indents (rest: as wide as
-        first).
-        """
+        """Lines of at most `width` characters, indented by `first` and `rest` (None: as first)."""
         hanging = " " * len(first) if rest is None else rest
         lines = textwrap.wrap(
             " ".join(text.split()),
@@ -85,9 +81,7 @@ class Paper(NamedTuple):
     def brief(
         self, text: str, lines: int, mark: str = "- ", sources: Sequence[str] = ()
     ) -> list[str]:
-        """A list item cut to `lines` lines: the words give way to an ellipsis, the sources stay
-        where they fit.
-        """
+        """A list item cut to `lines` lines by an ellipsis; its sources stay where they fit."""
         tag = source_tag(sources)
         whole = self.wrap(text + tag, mark)
         if len(whole) <= lines:
@@ -156,9 +150,7 @@ def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]
 
 
 def pack_command(command: str, width: int, indent: str = "  ") -> list[str]:
-    """A simple command packed like a launch; one with shell operators, or more than one, as it
-    is.
-    """
+    """A simple command packed like a launch; several, or with shell operators, as it is."""
     joined = command.replace("\\\n", " ").strip()
     if set(joined) & set("|&;<>$`#()\n"):
         return [indent + line for line in command.splitlines()]
@@ -166,9 +158,7 @@ def pack_command(command: str, width: int, indent: str = "  ") -> list[str]:
 
 
 def option_units(argv: Sequence[str]) -> list[tuple[str, ...]]:
-    """Split an argument list into the program with its positionals, and each option with its
-    values.
-    """
+    """An argument list as the program with its positionals, and each option with its values."""
     units: list[tuple[str, ...]] = []
     for word in argv:
         if units and not _is_option(word):
@@ -184,9 +174,7 @@ def _is_option(word: str) -> bool:
 
 
 def safe(text: str, *, unicode: bool = True) -> str:
-    """Text fit for a terminal: control characters shown as escapes, and only ASCII where the output
-    cannot take more.
-    """
+    """Text fit for a terminal: control characters as escapes; ASCII where that is all it takes."""
     told = printable_lines(text)
     if unicode:
         return told

@@ -77,16 +77,12 @@ PLACEHOLDER = "replace: no public checkpoint of this quantisation is known here"
 
 
 def placeholder(advice: Advice) -> str | None:
-    """The word of the launch that stands for a checkpoint nobody is known to publish, None where
-    there is none.
-    """
+    """The word of the launch for a checkpoint that nobody is known to publish, or None."""
     return next((word for word in advice.launch.argv if word.startswith(PLACEHOLDER_ORG)), None)
 
 
 def unit_note(advice: Advice, unit: Sequence[str]) -> str:
-    """The note for an option with its values, "" where it needs none; a placeholder among them
-    speaks first.
-    """
+    """The note for an option with its values, or ""; a placeholder among them speaks first."""
     if any(word.startswith(PLACEHOLDER_ORG) for word in unit):
         return PLACEHOLDER
     return note_for(advice, unit[0])

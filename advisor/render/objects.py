@@ -102,9 +102,7 @@ def plain(value: Any) -> Any:
 
 
 def text_of(data: Any) -> str:
-    """An object as indented ASCII JSON that ends in a line feed: it survives any output
-    encoding.
-    """
+    """An object as indented ASCII JSON with a line feed: it survives any output encoding."""
     return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
 
@@ -142,9 +140,7 @@ def list_of(items: Schema) -> Schema:
 
 
 def object_of(properties: Schema, required: Sequence[str] | None = None) -> Schema:
-    """An object with exactly these keys; with `required` those may be left out that it lacks, and
-    others added.
-    """
+    """An object with exactly these keys; with `required` others may lack, and more be added."""
     strict = {"required": list(properties), "additionalProperties": False}
     rest = strict if required is None else {"required": list(required)}
     return {"type": "object", "properties": properties} | rest

@@ -223,9 +223,7 @@ def _setting(advice: Advice, ids: bool = False) -> str:
 
 
 def _gains(advice: Advice, paper: Paper) -> list[str]:
-    """Both runs and the speed-up of each metric; of one that is not predictable no sign, only where
-    it lies.
-    """
+    """Both runs and the speed-up of each metric; no sign of one that is not predictable."""
     estimate, plan = advice.estimate, advice.candidate
     if estimate is None:
         return []
@@ -272,9 +270,7 @@ def gain_words(metric: MetricEstimate) -> str:
 
 
 def levels(metric: MetricEstimate, unit: str) -> tuple[str, str]:
-    """Both runs of a metric in one unit: seconds where either takes long. Of one that is not
-    predictable the interval alone, whose middle would tell a sign.
-    """
+    """Both runs of a metric in one unit, ms or s; the interval alone where not predictable."""
     if metric.baseline is None or metric.value is None:
         return "", ""
     long = unit == " ms" and max(metric.baseline, metric.value) >= LONG_MS

@@ -51,9 +51,7 @@ GAP = sourced(0.02, "probability", "from it on a chance is said to end at its bo
 
 
 def chance_words(gain: Interval, estimate: Estimate) -> str:
-    """The chance of a gain in whole percent; nothing is certain, and where no benchmark is near it
-    ends at a bound that the interval goes beyond.
-    """
+    """The chance of a gain in whole percent, never certain, "at least" where only bounded."""
     chance = estimate.p_gain
     if not isfinite(chance):
         return "unknown"
@@ -199,9 +197,7 @@ def _requests_per_replica(advice: Advice) -> int:
 
 
 def _kv_words(bill: MemoryBill, plan: Plan, asked: int) -> str:
-    """What the pool holds, as requests of the size asked for or slots of the size reserved, what
-    bounds their number, and as tokens.
-    """
+    """What the pool holds: requests or slots, what bounds their number, tokens."""
     tokens, lost = bill.kv_tokens or 0, bill.kv_tokens_lost
     text, beside = "", ""
     if bill.requests is not None and bill.request_tokens is not None:

@@ -71,9 +71,7 @@ def _unknown_launch(advice: Advice) -> str:
 
 
 def _first_token(advice: Advice, estimate: Estimate) -> str:
-    """Which way a goal leans whose change cannot be predicted: as it was measured here, else as the
-    tokens go.
-    """
+    """Which way a goal leans that is not predictable: as measured here, else as tokens go."""
     if (row := ttft_pair(advice)) is not None:
         lean = "gain" if row.speedup > 1 else "loss"
         seen = times(row.speedup)
@@ -122,9 +120,7 @@ _BECAUSE = {
 
 
 def objective_words(advice: Advice) -> str:
-    """Whether the latency limits are met, the chance with and without speculation, and how many
-    users each serves within them.
-    """
+    """Whether the latency limits are met: chance with and without, and users within them."""
     asked = advice.objective
     if asked is None:
         return ""
@@ -157,9 +153,7 @@ def risks(advice: Advice) -> list[str]:
 
 
 def _acceptance_risk(advice: Advice) -> str:
-    """The acceptance at which the steps gain nothing, and what to do there; nothing where none
-    does.
-    """
+    """The acceptance at which steps gain nothing, and what to do there, or ""."""
     plan, estimate, on = advice.candidate, advice.estimate, advice.launch_on
     if plan is None or estimate is None or on is None or advice.decided_by in _NOT_BY_DRAFTS:
         return ""

@@ -86,10 +86,7 @@ _curves: AnswerCache[Sweep] = AnswerCache()
 
 
 def advice(question: Question, what_if: bool = True) -> Advice:
-    """What `advisor recommend` answers; without `what_if` sooner, and without what would change it.
-
-    Raises AdvisorError in one sentence.
-    """
+    """The answer; without `what_if` sooner, and without what changes it. Raises AdvisorError."""
     asked = question.as_options()
     plain = no_mtp_answer(asked)
     if plain:
@@ -104,11 +101,7 @@ def advice(question: Question, what_if: bool = True) -> Advice:
 
 
 def curve(question: Question) -> Sweep:
-    """Gain against requests at once, one curve a k, for the question's own setting.
-
-    Engine, release and quantisation are those of the question's answer, so that all loads share
-    one curve.
-    """
+    """Gain against requests at once, a curve a k, for the setting of the question's answer."""
     facts = advice(question, what_if=False).facts
     chosen = {
         "engine": facts.engine,

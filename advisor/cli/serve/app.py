@@ -165,9 +165,7 @@ HEADERS = (
 
 
 class Guard:
-    """ASGI middleware. `hosts` are names under which the server may be reached, without a port,
-    `files` starts of the paths that take files, and so larger bodies.
-    """
+    """ASGI middleware for requests under `hosts` (no port); `files`: paths that take files."""
 
     def __init__(
         self, app: App, hosts: Iterable[str] = LOOPBACK, files: tuple[str, ...] = ()

@@ -130,9 +130,7 @@ def names(host: str, more: Iterable[str]) -> tuple[str, ...]:
 def run(
     app: ASGIApp, uvicorn: Any, host: str, port: int, path: str = "/", opens: bool = False
 ) -> None:
-    """Serve with the uvicorn library until Ctrl-C. Raises AdvisorError where the address cannot be
-    had.
-    """
+    """Serve with uvicorn until Ctrl-C. Raises AdvisorError where the address cannot be had."""
     listener = listen(host, port)
     found = listener.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host

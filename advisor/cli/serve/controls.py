@@ -55,9 +55,7 @@ _GOALS = {
 
 
 def controls(given: Mapping[str, str], wrong: str = "") -> dict[str, Any]:
-    """The fields with what the address gives them, those of the first sight apart; `wrong` names
-    the one that cannot be right.
-    """
+    """The fields with what the address gives them; `wrong` names the one that is refused."""
     more = [name for name in LABELS if name not in (*FIRST, *NEXT, "k", "machine")]
     more += ["machine"] * bool(machine_names())
     return {
@@ -75,9 +73,7 @@ def fields(
     wrong: str = "",
     sheet: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Fields of a form, with the help that `kind` has for each. On a sheet `sheet` is what an empty
-    field stands for; "" for the question's own defaults.
-    """
+    """Fields of a form. `sheet`: what an empty field stands for there; "": as in the question."""
     known = {**Question.model_fields, **kind.model_fields}
     model = {field.alias or name: field for name, field in known.items()}
     made = []

@@ -111,9 +111,7 @@ def _refusal(sentence: str) -> CallToolResult:
 
 
 def _plain(schema: Any, within: str = "") -> Any:
-    """A schema without titles, without null for what may be left out, and with whole numbers that
-    may be written: "8k".
-    """
+    """A schema without titles or null for what may be left out; whole numbers may be "8k"."""
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):
@@ -130,9 +128,7 @@ def _plain(schema: Any, within: str = "") -> Any:
 
 
 def _round(value: Any) -> Any:
-    """With three significant digits, and lists no longer than can be read: a sentence says what is
-    left out.
-    """
+    """Three significant digits, and lists cut with a sentence on what is left out."""
     if isinstance(value, float):
         return float(f"{value:.3g}") if isfinite(value) else None
     if isinstance(value, dict):

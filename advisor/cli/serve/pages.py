@@ -54,9 +54,7 @@ def question_query(given: Mapping[str, str]) -> str:
 
 
 def read_parameters(request: Request) -> tuple[dict[str, str], str]:
-    """(the question's parameters, the form of the launch). Raises AdvisorError for one told
-    twice.
-    """
+    """(the question's parameters, form of the launch). Raises AdvisorError for one given twice."""
     seen: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in seen:

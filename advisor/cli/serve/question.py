@@ -181,9 +181,7 @@ class Question(FormFields):
         return {name: getattr(self, name) for name in Question.model_fields}
 
     def non_defaults(self) -> dict[str, str]:
-        """What differs from the defaults, under the options' names, as a URL or a command has
-        it.
-        """
+        """What differs from the defaults, under the options' names, as text."""
         out = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)

@@ -100,9 +100,7 @@ def _entry(cell: Cell) -> dict[str, Any]:
 
 
 def _curve(question: Question) -> dict[str, Any] | None:
-    """The curve over load; None where no load can be estimated, as with experts in system
-    memory.
-    """
+    """The curve over load; None where no load can be estimated (experts in system memory)."""
     try:
         return curve_view(answers.curve(question), question.concurrency)
     except AdvisorError:

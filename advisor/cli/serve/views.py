@@ -143,9 +143,7 @@ def setting(advice: Advice) -> list[tuple[str, str]]:
 
 
 def metrics(advice: Advice) -> list[dict[str, Any]]:
-    """The three gains with where they lie on a bar from 0.4x to 4x, logarithmic; a time to first
-    token that cannot be told has words in their place.
-    """
+    """The gains and where they lie on a bar from 0.4x to 4x; words where one is not known."""
     if advice.estimate is None or advice.candidate is None:
         return []
     made = [_metric(name, unit, getattr(advice.estimate, field)) for field, name, unit in _METRICS]

@@ -32,20 +32,13 @@ def compose(request: Request | None = None, **fields: Any) -> str:
 
 
 def compose_yaml(advice: Advice) -> str:
-    """The compose file for the launch to run.
-
-    Raises AdvisorError where no container reaches the accelerator (Apple), no pinned image is
-    known, or the launch spans several machines.
-    """
+    """The compose file. Raises AdvisorError without container, image, or on several machines."""
     title = serving.title(advice, "compose")
     return _file(advice, (serving.server(advice, container=FORM),), title)
 
 
 def compose_ab_yaml(advice: Advice) -> str:
-    """Both runs of an A/B comparison, each behind a profile and on a port of its own.
-
-    Raises AdvisorError as compose_yaml does, and where no speculative method can run.
-    """
+    """Both runs of an A/B, each with profile and port. Raises AdvisorError as compose_yaml."""
     off, on = serving.both(advice, container=FORM)
     title = [
         *serving.title(advice, "recommend --format compose --ab", on.plan),

@@ -25,11 +25,7 @@ _PLAIN = re.compile(r"[\w./:=,+@%-]*")
 
 
 def env_file(advice: Advice) -> str:
-    """The lines, quoted where a shell, compose and systemd all need it.
-
-    Raises AdvisorError for values that these three do not read alike, and as compose_yaml does for
-    engines without such variables.
-    """
+    """The lines, quoted for shell, compose and systemd. Raises AdvisorError where these differ."""
     gguf = traits(advice.plan.engine).gguf
     server = serving.server(advice, container="" if gguf else FORM)
     title = serving.title(advice, "recommend --format env")

@@ -84,9 +84,7 @@ def _lines(server: Server) -> list[str]:
 
 
 def ray_serve(advice: Advice) -> str:
-    """The configuration for `serve run FILE` or `serve deploy FILE`. Raises AdvisorError for other
-    engines than vLLM.
-    """
+    """The file for `serve run` and `serve deploy`. Raises AdvisorError unless for vLLM."""
     advice = for_ray(advice)
     return several([(advice, "", "/")], serving.title(advice, "recommend --format ray"))
 
@@ -104,9 +102,7 @@ def for_ray(advice: Advice) -> Advice:
 
 
 def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
-    """One configuration of several applications: (answer, end of its name, route prefix) of each.
-    Raises AdvisorError for other engines than vLLM.
-    """
+    """Several applications: (answer, end of name, route prefix) each. Raises AdvisorError."""
     made = [_application(*part) for part in parts]
     release = parts[0][0].plan.engine_version or ""
     taken = next((row for row in _ray_releases() if release.startswith(row["vllm"])), None)
@@ -269,9 +265,7 @@ def litellm_yaml(routes: Sequence[Route]) -> str:
 
 
 def compose_service() -> dict[str, Any]:
-    """The router's service. It shares the machine's network, on which the servers' ports are open
-    to this machine only.
-    """
+    """The router's service, on the machine's network, where the servers' ports are open."""
     return {
         "image": IMAGE,
         "network_mode": "host",

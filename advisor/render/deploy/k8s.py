@@ -44,9 +44,7 @@ _PULL_S = 900  # for the image, before the container starts
 
 
 def deployment_yaml(advice: Advice, suffix: str = "") -> str:
-    """Claim, Deployment and Service as three YAML documents; `suffix` ends the names, for several
-    beside each other. Raises AdvisorError as compose_yaml does.
-    """
+    """Claim, Deployment, Service, their names with `suffix`. Raises AdvisorError."""
     server = serving.server(advice, container=FORM, suffix=suffix)
     label = {"app": server.name}
     meta = _meta(server, server.name) | {"labels": label}
@@ -202,9 +200,7 @@ def own_volume(server: Server) -> list[Any]:
 
 
 def helm_values(advice: Advice) -> str:
-    """The values file. Raises AdvisorError for other engines than vLLM, and as compose_yaml
-    does.
-    """
+    """The values file. Raises AdvisorError unless for vLLM, and as compose_yaml does."""
     server = serving.server(advice, container=_VALUES)
     if server.vendor != "nvidia":
         raise AdvisorError(f"{_VALUES} is written for NVIDIA only: {CHART} asks for nvidia.com/gpu")

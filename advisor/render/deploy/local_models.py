@@ -24,9 +24,7 @@ class ModelMount(NamedTuple):
 
 
 def absolute_path(request: Request, plan: Plan) -> str | None:
-    """The absolute path of the plan's model; None for a repository. Decided by the words alone:
-    no file is looked for.
-    """
+    """The absolute path of the plan's model; None for a repository, by the words alone."""
     name = plan.model or ""
     own = name and name in request.model and request.model.strip().endswith("/config.json")
     if name.startswith(_PATHS) or own or (name.lower().endswith(".gguf") and ":" not in name):
@@ -41,9 +39,7 @@ def on_this_machine(request: Request, plan: Plan) -> Plan:
 
 
 def mount_model(request: Request, plan: Plan) -> tuple[Plan, ModelMount | None]:
-    """The plan as it reads in a container, and the mount that its model needs: that of the folder,
-    as the parts of a GGUF lie side by side. Raises AdvisorError for a path that no mount can name.
-    """
+    """The plan inside a container, and the mount of its model. Raises AdvisorError."""
     path = absolute_path(request, plan)
     if path is None:
         return plan, None

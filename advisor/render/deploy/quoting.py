@@ -33,9 +33,7 @@ class NotedValue:
 
 @dataclass(frozen=True)
 class Block:
-    """Lines of a literal block scalar; written quoted where YAML would not keep them as they
-    are.
-    """
+    """Lines of a literal block scalar; quoted where YAML would not keep them as they are."""
 
     lines: tuple[str, ...]
 
@@ -134,9 +132,7 @@ def _scalar(value: Any) -> str:
 
 
 def _key(key: str) -> str:
-    """Keys that are plain words stay bare; a word that YAML reads as something else (yes, null) is
-    quoted.
-    """
+    """Plain words stay bare; one that YAML reads as something else (yes, null) is quoted."""
     word = key.replace("_", "").replace("-", "")
     plain = word.isascii() and word.isalpha() and key[0] != "-" and key.lower() not in _RESERVED
     return key if plain else quote(key)
@@ -146,9 +142,7 @@ _PLAIN = frozenset(ascii_letters + digits + "_./:=,+@-")
 
 
 def word(text: str, *, dollars: bool = True) -> str:
-    """One argument in systemd's quoting; `dollars` where variables would be expanded
-    (ExecStart).
-    """
+    """One argument in systemd's quoting; `dollars` where variables are expanded (ExecStart)."""
     if text and set(text) <= _PLAIN:
         return text
     quoted = escape(text).replace("\\", "\\\\").replace('"', '\\"')

@@ -201,9 +201,7 @@ def inside(name: str) -> str:
 
 
 def both(advice: Advice, container: str = "") -> tuple[Server, Server]:
-    """The servers without and with speculation, on two ports. Raises AdvisorError where no
-    speculative method can run.
-    """
+    """The servers without and with speculation, on two ports. Raises AdvisorError."""
     if advice.candidate is None or advice.plan_off is None:
         raise AdvisorError("there is nothing to compare: no speculative method can run here")
     off = server(advice, advice.plan_off, container=container, suffix="-off")
@@ -257,9 +255,7 @@ def gpu_count(advice: Advice) -> int:
 
 
 def vendor(advice: Advice, form: str) -> str:
-    """nvidia, amd or intel. Raises AdvisorError where no container can reach the accelerator, or
-    where one machine is too few.
-    """
+    """nvidia, amd or intel. Raises AdvisorError where no container on one machine reaches it."""
     hardware = advice.facts.hardware
     made = hardware.vendor if hardware is not None else "unknown"
     name = (hardware.name or hardware.id) if hardware is not None else advice.request.hardware
@@ -331,9 +327,7 @@ def _of_several(advice: Advice, plan: Plan) -> list[str]:
 
 
 def key_note(engine: Engine, reach: str) -> str:
-    """One sentence about the API key: how to require one, or that there is none. `reach` says who
-    reaches the server without.
-    """
+    """How to require an API key, or that there is none; `reach`: who reaches the server then."""
     name = traits(engine).api_key_env
     if name:
         return f"API key: none unless {name} is set; without it {reach} may use the server"

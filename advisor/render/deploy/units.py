@@ -25,9 +25,7 @@ _HERE = "HERE"  # stands for a path with a specifier while words are quoted
 
 
 def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> str:
-    """The `.container` file for the launch to run; `suffix` ends its name and `devices` are its
-    GPUs, for several beside each other. Raises AdvisorError as compose_yaml does.
-    """
+    """The `.container` file; `suffix` ends its name, `devices`: its GPUs. Raises AdvisorError."""
     server = replace(serving.server(advice, container=QUADLET, suffix=suffix), devices=devices)
     title = serving.title(advice, "recommend --format quadlet")
     lines = [

@@ -68,9 +68,7 @@ class MeasuredPoint(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """One picture. `answers` are the loads with their answers; `band` is the k whose interval is
-    drawn.
-    """
+    """One picture: `answers` are the loads, `band` is the k whose interval is drawn."""
 
     title: str
     axis: str
@@ -304,9 +302,7 @@ def higher_medians(chart: Chart) -> list[str]:
 
 
 def documented_losses(chart: Chart) -> list[str]:
-    """From which load to which the gain of the drawn band holds documented losses, in sentences:
-    a curve steps there.
-    """
+    """Where the gain of the drawn band holds documented losses: the curve steps there."""
     spans: dict[tuple[str, ...], list[float]] = {}
     for load in chart.loads:
         point = load.point(chart.band) if chart.band is not None else None

@@ -31,10 +31,7 @@ class _FolderPart(NamedTuple):
 
 
 def folder(made: MixPlan, form: str = "compose", layout: int | None = None) -> dict[str, str]:
-    """File name -> text, of the chosen layout unless `layout` is another's index.
-
-    Raises AdvisorError where the layout cannot be, or the form cannot hold it.
-    """
+    """File name -> text, of the chosen layout or the one at `layout`. Raises AdvisorError."""
     # start-up: pydantic's models and YAML, for a folder only
     from advisor.render.bench_script import bench_plan, bench_script
 

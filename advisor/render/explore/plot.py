@@ -38,10 +38,7 @@ FORMS = (".svg", ".png", ".html")
 
 
 def picture_bytes(found: Sweep, path: Path) -> bytes:
-    """The picture in the form that the file's name asks for.
-
-    Raises AdvisorError where the name ends otherwise or no number varies.
-    """
+    """The picture in the form of the file's name. Raises AdvisorError for another, or no axis."""
     form = path.suffix.lower()
     if form not in FORMS:
         raise AdvisorError(f"--plot writes {', '.join(FORMS)}, not '{form or path.name}'")

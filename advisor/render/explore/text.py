@@ -128,9 +128,7 @@ def _ticks(values: Sequence[float], most: int) -> list[float]:
 
 
 def _table(found: Sweep, loads: Sequence[LoadPoint], paper: Paper) -> list[str]:
-    """A row a load: the answer, its k, the gain with its interval, the chance of one, and the
-    absolute speeds without and with.
-    """
+    """A row a load: answer, its k, gain with interval and chance, speeds without and with."""
     axis = axis_of(found)
     name = AXIS_NAMES[axis].split()[0] if axis else "setting"
     head = (name, "answer", "best", "gain", "80 % interval", "P(gain)", "tok/s", "TPOT ms")
@@ -166,9 +164,7 @@ def _cells(load: LoadPoint) -> tuple[str, ...]:
 
 
 def _columns(rows: Sequence[Sequence[str]], paper: Paper) -> list[str]:
-    """Columns, numbers to the right; columns at the end are left out where the page is too narrow.
-    A row of two cells is a sentence.
-    """
+    """Columns, the last ones left out on a narrow page. A row of two cells is a sentence."""
     full = [row for row in rows if len(row) > 2]
     widths = [max(len(row[i]) for row in full) for i in range(len(full[0]))]
     while len(widths) > 4 and sum(widths) + 2 * len(widths) > paper.width:

@@ -94,9 +94,7 @@ def _finding(
     read: FileRead | None,
     verbose: bool,
 ) -> list[str]:
-    """The lines of one finding. Colour is put on what is fit to be shown, so that no other text
-    can bring its own.
-    """
+    """The lines of one finding; coloured after cleaning, so that no text brings its own."""
     head = (
         f"{show(place(finding))}: {_paint(finding.severity, finding.severity, color)} "
         f"{finding.code} {show(finding.message)}"

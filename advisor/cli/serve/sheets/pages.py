@@ -45,9 +45,7 @@ AB_FIELDS = ("hw", "model", "gpus", "k", "workload", "engine_version", "machine"
 
 
 class _Sheet(NamedTuple):
-    """A sheet at /NAME, its answer alone at /part/NAME. `empty` is what its template shows without
-    an answer, `controls` what it shows beside.
-    """
+    """A sheet at /NAME, its answer at /part/NAME; `empty`: what is shown without an answer."""
 
     name: str
     answer: Callable[[uploads.Form], dict[str, Any]]  # raises AdvisorError

@@ -105,10 +105,7 @@ def add_uploaded_runs(
     launch: Iterable[Upload],
     given: Mapping[str, Any],
 ) -> Addition:
-    """What `advisor calibrate` does: the runs become part of a machine's private file.
-
-    It is the one thing that the page writes. Raises AdvisorError.
-    """
+    """Add runs to a machine's private file, all that the page writes. Raises AdvisorError."""
     runs = [runs_in(files) for files in (off, on)]
     counters = [run for arm in runs for run in arm if run.kind == "counters"]
     left, right = ([run for run in arm if run.kind != "counters"] for arm in runs)
