@@ -17,108 +17,62 @@ from advisor.domain.printable import printable
 from advisor.domain.spelling import nearest_word
 from advisor.prediction.threads import VARIABLE
 
-# what the help says of each, which imports none of them: the first sentence of its own help
-COMMANDS = {
-    "recommend": Command(
-        "recommend",
-        "Recommend speculative decoding on or off, with k, expected gain, reasons and launch "
-        "command.",
-    ),
-    "compose": Command(
-        "recommend", "Print the recommended launch as a complete docker-compose.yml."
-    ),
-    "sweep": Command("explore", "Show the gain over the load, one curve per k."),
-    "plan": Command(
-        "explore",
-        "Plan one or two servers, with or without speculation, for several workloads on one "
-        "machine.",
-    ),
-    "compare": Command(
-        "explore",
-        "Compare two or three choices and explain the difference: hardware, models, engines, "
-        "releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files.",
-    ),
-    "why-not": Command("explore", "Explain why WHAT was not recommended."),
-    "schema": Command(
-        "recommend",
-        "Print the JSON Schema (draft 2020-12) of a command's JSON, or of a hardware or model "
-        "file.",
-    ),
-    "validate": Command(
-        "validate",
-        "Report settings of a launch that crash, slow down, corrupt output or are silently "
-        "ignored.",
-    ),
-    "explain": Command(
-        "knowledge", "Explain one rule (by code or slug): reason, examples, sources."
-    ),
-    "rules": Command("knowledge", "List the rules that validate and recommend share."),
-    "hardware": Command("knowledge", "Known accelerators: list, show, or validate your own file."),
-    "models": Command("knowledge", "Known models: list, show, or validate your own file."),
-    "knowledge": Command("knowledge", "The fact files of this package."),
-    "results": Command("own_runs", "Show what benchmark files contain."),
-    "ab": Command(
-        "own_runs",
-        "Evaluate an A/B benchmark: OFF is the run without speculation, ON the one with it.",
-    ),
-    "calibrate": Command(
-        "own_runs",
-        "Add your runs to a private machine file for `advisor recommend --machine NAME`.",
-    ),
-    "share": Command(
-        "own_runs",
-        "Write a machine's runs as CSV and YAML, to contribute them to the measurements.",
-    ),
-    "watch": Command(
-        "own_runs", "Observe a running server and recommend speculation on, off or another k."
-    ),
-    "serve": Command(
-        "serve.commands",
-        "Serve the web page: recommendations, comparisons, checks, results; JSON API at /api.",
-    ),
-    "page": Command(
-        "serve.commands",
-        "Write a static copy of the page with answers for common hardware and loads.",
-    ),
-    "mcp": Command(
-        "serve.commands",
-        "Serve tools for agents (Model Context Protocol): recommend, validate, ab and others.",
-    ),
-    "predict": Command(
-        "predict", "Predict the speed-up of every row of a CSV (the columns of the measured runs)."
-    ),
-    "train": Command(
-        "lab", "Fit the model to the measured runs and write models/speedup.json (deterministic)."
-    ),
-    "evaluate": Command(
-        "lab", "Score the model on sources it has not seen and write the model card."
-    ),
-    "data": Command("data", "The measured runs: check them, add to them, compile their index."),
-    "bench": Command("bench", "Benchmark a machine, to base its predictions on measurements."),
-}
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Those that predict, in one thread
-ONE_THREAD = _names("recommend compose sweep plan compare why-not validate predict serve page mcp")
-# Those that read a model's own file where the user names one; none of those that serve others.
-OWN_FILES = _names("recommend compose sweep plan compare why-not models bench")
-# Those that end with what they print: their process ends at once (see `leave`).
-BRIEF = _names("recommend compose compare why-not validate explain rules hardware models")
-
-
-# the sections of the help
-GROUPS = {
-    "Decide": _names("recommend compose plan why-not"),
-    "Check": _names("validate explain rules"),
-    "Measure": _names("bench results ab calibrate share watch"),
-    "Explore": _names("sweep compare hardware models schema"),
-    "Serve": _names("serve page mcp"),
-    "Maintain": _names("knowledge data predict train evaluate"),
-}
+# Name, module, section of the help, habits; then the first sentence of its own help, which so needs
+# no import. thread: it predicts, in one thread; own: reads a model's file where the user names one
+# (none of those that serve others); brief: its process ends at once with what it prints (`leave`)
+_TABLE = """\
+recommend recommend Decide thread own brief: Recommend speculative decoding on or off, with k,
+  expected gain, reasons and launch command.
+compose recommend Decide thread own brief: Print the recommended launch as a complete
+  docker-compose.yml.
+sweep explore Explore thread own: Show the gain over the load, one curve per k.
+plan explore Decide thread own: Plan one or two servers, with or without speculation, for several
+  workloads on one machine.
+compare explore Explore thread own brief: Compare two or three choices and explain the difference:
+  hardware, models, engines, releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files.
+why-not explore Decide thread brief: Explain why WHAT was not recommended.
+schema recommend Explore: Print the JSON Schema (draft 2020-12) of a command's JSON, or of a
+  hardware or model file.
+validate validate Check thread brief: Report settings of a launch that crash, slow down, corrupt
+  output or are silently ignored.
+explain knowledge Check brief: Explain one rule (by code or slug): reason, examples, sources.
+rules knowledge Check brief: List the rules that validate and recommend share.
+hardware knowledge Explore brief: Known accelerators: list, show, or validate your own file.
+models knowledge Explore own brief: Known models: list, show, or validate your own file.
+knowledge knowledge Maintain: The fact files of this package.
+results own_runs Measure: Show what benchmark files contain.
+ab own_runs Measure: Evaluate an A/B benchmark: OFF is the run without speculation, ON the one with
+  it.
+calibrate own_runs Measure: Add your runs to a private machine file for `advisor recommend --machine
+  NAME`.
+share own_runs Measure: Write a machine's runs as CSV and YAML, to contribute them to the
+  measurements.
+watch own_runs Measure: Observe a running server and recommend speculation on, off or another k.
+serve serve.commands Serve thread: Serve the web page: recommendations, comparisons, checks,
+  results; JSON API at /api.
+page serve.commands Serve thread: Write a static copy of the page with answers for common hardware
+  and loads.
+mcp serve.commands Serve thread: Serve tools for agents (Model Context Protocol): recommend,
+  validate, ab and others.
+predict predict Maintain thread: Predict the speed-up of every row of a CSV (the columns of the
+  measured runs).
+train lab Maintain: Fit the model to the measured runs and write models/speedup.json
+  (deterministic).
+evaluate lab Maintain: Score the model on sources it has not seen and write the model card.
+data data Maintain: The measured runs: check them, add to them, compile their index.
+bench bench Measure own: Benchmark a machine, to base its predictions on measurements.
+"""
+COMMANDS: dict[str, Command] = {}
+_SECTIONS = ("Decide", "Check", "Measure", "Explore", "Serve", "Maintain")
+GROUPS: dict[str, list[str]] = {title: [] for title in _SECTIONS}
+_HABITS: dict[str, set[str]] = {"thread": set(), "own": set(), "brief": set()}
+for _row in _TABLE.replace("\n  ", " ").splitlines():
+    _head, _, _summary = _row.partition(": ")
+    _name, _module, _section, *_words = _head.split()
+    COMMANDS[_name] = Command(_module, _summary)
+    GROUPS[_section].append(_name)
+    for _word in _words:
+        _HABITS[_word].add(_name)
 
 
 class Commands(LazyGroup):
@@ -129,7 +83,7 @@ class Commands(LazyGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, None where there is none of that name."""
-        if cmd_name in ONE_THREAD and "numpy" not in sys.modules:
+        if cmd_name in _HABITS["thread"] and "numpy" not in sys.modules:
             # numpy is then spared making threads that a prediction does not use
             os.environ.setdefault(VARIABLE, "1")
         return super().get_command(ctx, cmd_name)
@@ -175,7 +129,7 @@ def cli(ctx: click.Context) -> None:
     """Configuration advisor for speculative decoding (mainly MTP) on vLLM, SGLang and
     llama-server.
     """
-    if ctx.invoked_subcommand in OWN_FILES:
+    if ctx.invoked_subcommand in _HABITS["own"]:
         from advisor.knowledge.own_files import model_files  # start-up: not for the help
 
         ctx.with_resource(model_files())
@@ -194,7 +148,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        brief = argv is None and sys.argv[1:2] != [] and sys.argv[1] in BRIEF
+        brief = argv is None and sys.argv[1:2] != [] and sys.argv[1] in _HABITS["brief"]
         if brief:
             gc.set_threshold(100_000)  # what little a short command leaves goes with its process
         said = cli.main(args=argv, prog_name="advisor", standalone_mode=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -66,6 +66,41 @@ def write_files(files: Mapping[str, str], folder: str | os.PathLike[str]) -> Non
 # Named by the two main commands too: click keeps the help option of a command's first context,
 # which may have no parent.
 HELP = {"help_option_names": ["-h", "--help"]}
+Option = Callable[[Any], Any]
+
+
+def option(names: str, text: str | None = None, kind: Any = None, **more: Any) -> Option:
+    """`--FLAG`, then the parameter's name. `kind`: a type, words, or bool; a default is shown."""
+    flag, *name = names.split()
+    if kind is bool:
+        return click.option(f"--{flag}", *name, is_flag=True, help=text, **more)
+    kind = click.Choice(kind) if isinstance(kind, list | tuple) else kind
+    shown = {"show_default": True} if more.get("default") is not None else {}
+    return click.option(f"--{flag}", *name, type=kind, help=text, **{**shown, **more})
+
+
+def form_option(*forms: str, text: str | None = None) -> Option:
+    """--format, the first of these by default."""
+    return option("format form", text, forms, default=forms[0])
+
+
+def with_options(*options: Option) -> Option:
+    """Several options as one decorator, in the order of the help."""
+
+    def decorate(command: Any) -> Any:
+        for one in reversed(options):
+            command = one(command)
+        return command
+
+    return decorate
+
+
+def path_type(kind: str = "", **more: Any) -> Any:
+    """The type of a path: to a "file", to a "folder", or to either."""
+    from pathlib import Path  # start-up: only for commands that take one
+
+    closed = {"file": {"dir_okay": False}, "folder": {"file_okay": False}}.get(kind, {})
+    return click.Path(path_type=Path, **closed, **more)
 
 
 class Command(NamedTuple):

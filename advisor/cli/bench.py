@@ -15,7 +15,7 @@ from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
-from advisor.cli.base import Command, LazyGroup, say
+from advisor.cli.base import Command, LazyGroup, option, path_type, say
 from advisor.cli.options import WORKLOADS, Number, Tokens, question_options
 from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option
@@ -51,16 +51,8 @@ def bench() -> None:
 
 @bench.command("plan")
 @question_options
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("ab"),
-    show_default=True,
-    help="Folder for plan.yaml and run.sh.",
-)
-@click.option(
-    "--seeds", type=click.IntRange(1, 20), default=2, show_default=True, help="Repeats of each run."
-)
+@option("out", "Folder for plan.yaml and run.sh.", path_type("folder"), default=Path("ab"))
+@option("seeds", "Repeats of each run.", click.IntRange(1, 20), default=2)
 def make_plan(out: Path, seeds: int, **asked: Any) -> None:
     """Plan an A/B benchmark: baseline first, warm-up, repeats, counters, versions.
 
@@ -81,40 +73,24 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
 
 
 @bench.command("run")
-@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--url", help="A running server, http://HOST:PORT; --arm says whether it speculates.")
-@click.option(
-    "--arm", type=click.Choice(["off", "on"]), help="With --url: on where that server speculates."
+@click.argument("folder", required=False, type=path_type("folder"))
+@option("url", "A running server, http://HOST:PORT; --arm says whether it speculates.")
+@option("arm", "With --url: on where that server speculates.", ["off", "on"])
+@option("k", "With --url: its draft tokens.", click.IntRange(0, 128))
+@option("model", "With --url and no plan: the model.")
+@option("hw", "With --url and no plan: the hardware.")
+@option("concurrency", None, Number(1, 10_000, whole=True), default=4)
+@option("ctx", None, Tokens(1, 10_000_000), default=1024)
+@option("output-tokens", None, Tokens(1, 1_000_000), default=256)
+@option(
+    "requests", "Requests per seed  [default: 4 x concurrency, 16]", click.IntRange(1, 1_000_000)
 )
-@click.option("--k", type=click.IntRange(0, 128), help="With --url: its draft tokens.")
-@click.option("--model", help="With --url and no plan: the model.")
-@click.option("--hw", help="With --url and no plan: the hardware.")
-@click.option("--concurrency", type=Number(1, 10_000, whole=True), default=4, show_default=True)
-@click.option("--ctx", type=Tokens(1, 10_000_000), default=1024, show_default=True)
-@click.option("--output-tokens", type=Tokens(1, 1_000_000), default=256, show_default=True)
-@click.option(
-    "--requests",
-    type=click.IntRange(1, 1_000_000),
-    help="Requests per seed  [default: 4 x concurrency, 16]",
-)
-@click.option("--seeds", type=click.IntRange(1, 20), default=2, show_default=True)
-@click.option("--warmup", type=click.IntRange(0, 1000), default=2, show_default=True)
-@click.option(
-    "--workload",
-    type=click.Choice(WORKLOADS),
-    default="mixed",
-    show_default=True,
-    help="Kind of the built-in prompts.",
-)
-@click.option(
-    "--prompts", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Your prompts."
-)
-@click.option(
-    "--stall",
-    type=click.FloatRange(0.1, 3600),
-    default=60,
-    show_default=True,
-    help="Abort after this long without a token, s.",
+@option("seeds", None, click.IntRange(1, 20), default=2)
+@option("warmup", None, click.IntRange(0, 1000), default=2)
+@option("workload", "Kind of the built-in prompts.", WORKLOADS, default="mixed")
+@option("prompts", "Your prompts.", path_type("file", exists=True))
+@option(
+    "stall", "Abort after this long without a token, s.", click.FloatRange(0.1, 3600), default=60
 )
 @key_option
 def run_plan(
@@ -180,11 +156,11 @@ def run_plan(
 def _calibrate_command(left: list[Path], right: list[Path], asked: dict[str, Any]) -> str:
     """The command that keeps these runs for later answers."""
     words = ["advisor", "calibrate", str(left[0]), str(right[0])]
-    for option, paths in (("--off", left[1:]), ("--on", right[1:])):
-        words += [word for path in paths for word in (option, str(path))]
-    for option, name in (("--hw", "hardware"), ("--model", "model"), ("--quant", "quant")):
+    for flag, paths in (("--off", left[1:]), ("--on", right[1:])):
+        words += [word for path in paths for word in (flag, str(path))]
+    for flag, name in (("--hw", "hardware"), ("--model", "model"), ("--quant", "quant")):
         if asked[name] and asked[name] != "unknown":
-            words += [option, str(asked[name])]
+            words += [flag, str(asked[name])]
     return shell_words([*words, *(["--k", str(asked["k"])] if asked["k"] else []), "--name", "own"])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.base import say
+from advisor.cli.base import option, path_type, say
 from advisor.domain.nouns import AdvisorError
 from advisor.engines.traits import gguf_engine
 from advisor.lab.bench import jobs as sweeps
@@ -24,73 +24,30 @@ from advisor.lab.bench.shapes import VOCAB
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import measurements_dir
 
+_SWEEP = "JSON list of engine starts with their points; default: draft lengths over all loads."
+_TOGETHER = "Engines that start side by side on one GPU; they are timed one after the other."
+
 
 @click.command("step-cost")
-@click.option(
-    "--engine",
-    type=click.Choice(["vllm", "sglang", "llama-server"]),
-    default="vllm",
-    show_default=True,
-    help="Engine to measure.",
-)
-@click.option(
-    "--model",
-    default="qwen3.6-35b-a3b",
-    show_default=True,
-    help="Model shape to measure (random weights).",
-)
-@click.option("--quant", default="fp8", show_default=True, help="Of the shape, or of the file.")
-@click.option(
-    "--gguf",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="llama-server: the model file, with an MTP head.",
-)
-@click.option(
-    "--server", default="llama-server", show_default=True, help="llama-server: the program."
-)
-@click.option(
-    "--vocabulary",
-    type=click.IntRange(min=16),
+@option("engine", "Engine to measure.", ["vllm", "sglang", "llama-server"], default="vllm")
+@option("model", "Model shape to measure (random weights).", default="qwen3.6-35b-a3b")
+@option("quant", "Of the shape, or of the file.", default="fp8")
+@option("gguf", "llama-server: the model file, with an MTP head.", path_type("file", exists=True))
+@option("server", "llama-server: the program.", default="llama-server")
+@option(
+    "vocabulary",
+    "llama-server: token ids of prompts stay below it.",
+    click.IntRange(min=16),
     default=VOCAB,
-    show_default=True,
-    help="llama-server: token ids of prompts stay below it.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("step-cost"),
-    show_default=True,
-    help="Folder of rows.",
-)
-@click.option(
-    "--gpus", default="0", show_default=True, help="Comma list of GPU indices, one engine on each."
-)
-@click.option(
-    "--minutes", type=click.FloatRange(min=1), help="Stop before this time; a later call resumes."
-)
-@click.option(
-    "--turns",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Repeats of every point.",
-)
-@click.option(
-    "--sweep",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON list of engine starts with their points; default: draft lengths over all loads.",
-)
-@click.option(
-    "--together",
-    type=click.IntRange(1, 16),
-    default=1,
-    show_default=True,
-    help="Engines that start side by side on one GPU; they are timed one after the other.",
-)
-@click.option("--only", multiple=True, help="Labels to measure (see --list).")
-@click.option(
-    "--list", "list_only", is_flag=True, help="Print the engine starts and points, run nothing."
-)
+@option("out", "Folder of rows.", path_type(), default=Path("step-cost"))
+@option("gpus", "Comma list of GPU indices, one engine on each.", default="0")
+@option("minutes", "Stop before this time; a later call resumes.", click.FloatRange(min=1))
+@option("turns", "Repeats of every point.", click.IntRange(min=1), default=1)
+@option("sweep", _SWEEP, path_type("file", exists=True))
+@option("together", _TOGETHER, click.IntRange(1, 16), default=1)
+@option("only", "Labels to measure (see --list).", multiple=True)
+@option("list list_only", "Print the engine starts and points, run nothing.", bool)
 def step_cost(
     engine: str,
     model: str,
@@ -193,18 +150,12 @@ def _run(
 
 
 @click.command("import")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--id", "source", help="Source id, starts with `bench-`; default: about.yaml of the folder."
-)
-@click.option("--hardware", help="Hardware id; default: about.yaml of the folder.")
-@click.option(
-    "--date", help="Day of the measurement, YYYY-MM-DD; default: about.yaml of the folder."
-)
-@click.option(
-    "--into", type=click.Path(path_type=Path), help="Measurements folder; default: the shipped one."
-)
-@click.option("--replace", is_flag=True, help="Overwrite the source if it exists.")
+@click.argument("folder", type=path_type("folder", exists=True))
+@option("id source", "Source id, starts with `bench-`; default: about.yaml of the folder.")
+@option("hardware", "Hardware id; default: about.yaml of the folder.")
+@option("date", "Day of the measurement, YYYY-MM-DD; default: about.yaml of the folder.")
+@option("into", "Measurements folder; default: the shipped one.", path_type())
+@option("replace", "Overwrite the source if it exists.", bool)
 def import_rows(
     folder: Path,
     source: str | None,

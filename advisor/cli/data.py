@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from advisor.cli.base import say
+from advisor.cli.base import option, path_type, say
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import known_ids, measurements_dir
@@ -18,7 +18,7 @@ def data() -> None:
 
 
 @data.command("check")
-@click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
+@click.argument("path", required=False, type=path_type(exists=True))
 def data_check(path: Path | None) -> None:
     """Check a measurements folder or one CSV of runs; each bad row with file, line and reason."""
     good, problems = files.check(path or measurements_dir(), known_ids())
@@ -29,20 +29,14 @@ def data_check(path: Path | None) -> None:
 
 
 @data.command("add")
-@click.argument("runs", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--acceptance",
-    type=click.Path(exists=True, path_type=Path),
-    help="CSV of acceptance by position.",
+@click.argument("runs", type=path_type("file", exists=True))
+@option("acceptance", "CSV of acceptance by position.", path_type(exists=True))
+@option(
+    "sources",
+    "CSV that describes the sources, or the YAML of `advisor share`.",
+    path_type(exists=True),
 )
-@click.option(
-    "--sources",
-    type=click.Path(exists=True, path_type=Path),
-    help="CSV that describes the sources, or the YAML of `advisor share`.",
-)
-@click.option(
-    "--into", type=click.Path(path_type=Path), help="Measurements folder; default: the shipped one."
-)
+@option("into", "Measurements folder; default: the shipped one.", path_type())
 def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Path | None) -> None:
     """Add rows, split into one CSV per source with its metadata."""
     added = files.add(into or measurements_dir(), runs, acceptance, sources)

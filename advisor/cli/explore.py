@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,7 +21,16 @@ from advisor.advice.explore.within import objectives, users_within, with_costs
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question, request_from
 from advisor.advice.spoken import split_count
-from advisor.cli.base import HELP, import_extra, say, write_files
+from advisor.cli.base import (
+    HELP,
+    form_option,
+    import_extra,
+    option,
+    path_type,
+    say,
+    with_options,
+    write_files,
+)
 from advisor.cli.options import question_options
 from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
 from advisor.domain.files import read_text_safely
@@ -42,53 +50,29 @@ from advisor.render.explore.plan_folder import FORMS, folder
 from advisor.render.explore.text import sweep_text
 from advisor.render.objects import text_of
 
-
-def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command --users-within, --price and --watts."""
-    for option in (
-        click.option(
-            "--watts",
-            type=click.FloatRange(0, 1e6, min_open=True),
-            help="Power of the machine: adds energy per million tokens.",
-        ),
-        click.option(
-            "--price", metavar="X/h", help="Price of the machine, 2.10/h: adds cost per million."
-        ),
-        click.option(
-            "--users-within",
-            "within",
-            metavar="LIMITS",
-            help="Find the largest concurrency within limits: tpot=50ms,ttft=2s.",
-        ),
-    ):
-        command = option(command)
-    return command
+_WITHIN = "Find the largest concurrency within limits: tpot=50ms,ttft=2s."
+objective_options = with_options(
+    option("users-within within", _WITHIN, metavar="LIMITS"),
+    option("price", "Price of the machine, 2.10/h: adds cost per million.", metavar="X/h"),
+    option(
+        "watts",
+        "Power of the machine: adds energy per million tokens.",
+        click.FloatRange(0, 1e6, min_open=True),
+    ),
+)
+text_or_json = form_option("text", "json", text="Output format.")
+_VARY = "Field and its values, e.g. concurrency=1..128, k=0..4, ctx=512,8192; repeatable."
 
 
 @click.command(context_settings=HELP)
 @question_options
 @machine_option
-@click.option(
-    "--vary",
-    "varied",
-    multiple=True,
-    default=("concurrency=1..128",),
-    show_default=True,
-    metavar="NAME=VALUES",
-    help="Field and its values, e.g. concurrency=1..128, k=0..4, ctx=512,8192; repeatable.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "csv", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write the plot: FILE.svg, FILE.png or a self-contained FILE.html.",
+@option("vary varied", _VARY, multiple=True, default=("concurrency=1..128",), metavar="NAME=VALUES")
+@form_option("text", "csv", "json", text="Output format.")
+@option(
+    "plot",
+    "Also write the plot: FILE.svg, FILE.png or a self-contained FILE.html.",
+    path_type("file"),
 )
 @objective_options
 def sweep(
@@ -140,39 +124,19 @@ def _save(place: Path, found: Sweep) -> None:
     say(f"wrote {place}", err=True)
 
 
-form_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
-
-
 @click.command(context_settings=HELP)
 @click.argument("mix", type=click.Path(allow_dash=True))
-@form_option
-@click.option(
-    "--out",
-    "place",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write servers, router, A/B scripts and reasons to a folder.",
+@text_or_json
+@option(
+    "out place", "Write servers, router, A/B scripts and reasons to a folder.", path_type("folder")
 )
-@click.option(
-    "--form",
-    "deploy",
-    type=click.Choice(FORMS),
+@option(
+    "form deploy",
+    "Deployment format of --out; ray covers several machines.",
+    FORMS,
     default="compose",
-    show_default=True,
-    help="Deployment format of --out; ray covers several machines.",
 )
-@click.option(
-    "--layout",
-    "kind",
-    type=click.Choice(get_args(Kind)),
-    help="Layout to write with --out  [default: the recommended one]",
-)
+@option("layout kind", "Layout to write with --out  [default: the recommended one]", get_args(Kind))
 def plan(mix: str, form: str, place: Path | None, deploy: str, kind: str | None) -> None:
     """Plan one or two servers, with or without speculation, for several workloads on one machine.
 
@@ -207,7 +171,7 @@ def rate_of(per_hour: str | None, watts: float | None) -> Rate:
 @click.argument("names", nargs=-1, required=True, metavar="A B [C]")
 @question_options
 @objective_options
-@form_option
+@text_or_json
 def compare(
     names: tuple[str, ...],
     within: str | None,
@@ -251,7 +215,7 @@ def _files(names: tuple[str, ...], form: str, asked: dict[str, Any]) -> None:
 @click.command("why-not", context_settings=HELP)
 @click.argument("what", metavar="WHAT")
 @question_options
-@form_option
+@text_or_json
 def why_not(what: str, form: str, **asked: Any) -> None:
     """Explain why WHAT was not recommended.
 

@@ -9,7 +9,7 @@ import sys
 import click
 
 from advisor import rules as rulebook
-from advisor.cli.base import say
+from advisor.cli.base import form_option, option, say
 from advisor.cli.options import complete_names
 from advisor.knowledge import store
 from advisor.knowledge.build import check_file, write_index
@@ -90,11 +90,7 @@ def knowledge() -> None:
 
 
 @knowledge.command("build")
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Do not write; exit status 1 if the index is out of date.",
-)
+@option("check", "Do not write; exit status 1 if the index is out of date.", bool)
 def knowledge_build(check: bool) -> None:
     """Compile knowledge/*.yaml into knowledge/index.json."""
     path, same = write_index(check)
@@ -112,14 +108,12 @@ def explain(code: str) -> None:
 
 
 @click.command()
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "md"]), default="text", show_default=True
-)
-@click.option(
-    "--select",
+@form_option("text", "json", "md")
+@option(
+    "select",
+    "A code (SD201), a family (SD2) or a slug; repeatable.",
     multiple=True,
     metavar="CODE",
-    help="A code (SD201), a family (SD2) or a slug; repeatable.",
 )
 def rules(form: str, select: tuple[str, ...]) -> None:
     """List the rules that validate and recommend share."""

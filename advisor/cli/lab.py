@@ -6,26 +6,19 @@ from pathlib import Path
 
 import click
 
-from advisor.cli.base import say
+from advisor.cli.base import option, path_type, say
 from advisor.lab.evaluation.evaluate import run, run_calibrated
 from advisor.lab.training import train as train_module
 
+_QUICK = (
+    "With --check: compare the measured values and a fixed probe of predictions only (seconds)."
+)
+
 
 @click.command()
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Train again and compare with the shipped artefact; exit 1 if it differs.",
-)
-@click.option(
-    "--quick",
-    is_flag=True,
-    help="With --check: compare the measured values and a fixed probe of predictions only "
-    "(seconds).",
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Where to write; default: the shipped artefact."
-)
+@option("check", "Train again and compare with the shipped artefact; exit 1 if it differs.", bool)
+@option("quick", _QUICK, bool)
+@option("out", "Where to write; default: the shipped artefact.", path_type())
 def train(check: bool, quick: bool, out: Path | None) -> None:
     """Fit the model to the measured runs and write models/speedup.json (deterministic)."""
     if check:
@@ -37,17 +30,12 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
 
 
 @click.command()
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Folder for the card; default: models/.",
-)
-@click.option("--fast", is_flag=True, help="Primary split only.")
-@click.option(
-    "--calibrated",
-    "own",
-    is_flag=True,
-    help="Instead: score predictions calibrated with one and three runs of each source.",
+@option("out", "Folder for the card; default: models/.", path_type())
+@option("fast", "Primary split only.", bool)
+@option(
+    "calibrated own",
+    "Instead: score predictions calibrated with one and three runs of each source.",
+    bool,
 )
 def evaluate(out: Path | None, fast: bool, own: bool) -> None:
     """Score the model on sources it has not seen and write the model card."""

@@ -7,13 +7,14 @@ they are nonsense.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
+from advisor.cli.base import Option, with_options
 from advisor.domain.nouns import LIMITS, MAX_POSITIONS, METHODS, Engine, Request, Workload
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import excerpt
@@ -28,8 +29,6 @@ else:  # generic only for the type checker, and not in every release of click
     NumberType = RatesType = click.ParamType
     ChoiceType = click.Choice
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-Option = Callable[[Any], Any]
 WORKLOADS: tuple[str, ...] = get_args(Workload)
 
 
@@ -221,7 +220,7 @@ def _words_of(name: str) -> tuple[str, ...]:
     return get_args(kinds[0]) if kinds else ()
 
 
-_OPTIONS: tuple[Option, ...] = (
+question_options = with_options(
     _option(
         "hw",
         "Hardware, e.g. gb10, 3090, h100; auto detects this machine.",
@@ -286,7 +285,7 @@ _OPTIONS: tuple[Option, ...] = (
     _option("kv-cache-dtype", "KV cache type: fp8, q8_0, auto  [default: 16 bit]", metavar="TYPE"),
 )
 _setting = partial(_option, defaults=False)
-_SETTING: tuple[Option, ...] = (
+setting_options = with_options(  # what benchmark files were measured on
     _setting("hw hardware", "Hardware of the benchmark, e.g. gb10, 3090, h100.", "hardware"),
     _setting("gpus", "Total number of GPUs."),
     _setting("tp", "Tensor-parallel ranks."),
@@ -301,23 +300,6 @@ _SETTING: tuple[Option, ...] = (
     _setting("workload", "Kind of prompts.", metavar="WORD"),
 )
 
-
-def _with(options: Sequence[Option], command: Command) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def setting_options(command: Command) -> Command:
-    """Give a command the options that say what benchmark files were measured on."""
-    return _with(_SETTING, command)
-
-
 goal_option = _option(
     "goal", "Metric that the verdict is by  [default: output tok/s]", defaults=False
 )
-
-
-def question_options(command: Command) -> Command:
-    """Give a command all options of a question."""
-    return _with(_OPTIONS, command)

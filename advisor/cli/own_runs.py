@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from textwrap import fill
@@ -16,7 +16,7 @@ from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.own_runs.calibration import add_runs
 from advisor.advice.own_runs.watching import advise, observe
-from advisor.cli.base import HELP, say
+from advisor.cli.base import HELP, form_option, option, path_type, say, with_options
 from advisor.cli.options import goal_option, setting_options
 from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option
@@ -37,29 +37,19 @@ from advisor.render.own_runs import (
 )
 from advisor.render.share import shared_csv, shared_sidecar, source_id
 
-FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-LAUNCH = click.Path(exists=True, path_type=Path)
-
-FORMAT = click.Choice(["text", "json"])
+FILE = path_type("file", exists=True, allow_dash=True)
+_LAUNCH = "Launch of the benchmark: compose.yml, a script, a unit, a folder of 'bench plan'."
 write = partial(say, end="")  # never coloured: a colour in it is the file's or the server's
-
-
-def _more_runs(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command --off, --on and --launch."""
-    off, on = "Another run without speculation.", "Another run with speculation."
-    launch = "Launch of the benchmark: compose.yml, a script, a unit, a folder of 'bench plan'."
-    for option in (
-        click.option("--launch", type=LAUNCH, help=launch),
-        click.option("--on", "more_on", multiple=True, type=FILE, help=on),
-        click.option("--off", "more_off", multiple=True, type=FILE, help=off),
-    ):
-        command = option(command)
-    return command
+_more_runs = with_options(
+    option("off more_off", "Another run without speculation.", FILE, multiple=True),
+    option("on more_on", "Another run with speculation.", FILE, multiple=True),
+    option("launch", _LAUNCH, path_type(exists=True)),
+)
 
 
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
-@click.option("--format", "form", type=FORMAT, default="text", show_default=True)
+@form_option("text", "json")
 def results(files: tuple[Path, ...], form: str) -> None:
     """Show what benchmark files contain.
 
@@ -90,7 +80,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
 @_more_runs
 @setting_options
 @goal_option
-@click.option("--format", "form", type=FORMAT, default="text", show_default=True)
+@form_option("text", "json")
 def ab(
     off: Path,
     on: Path | None,
@@ -136,14 +126,8 @@ def _one_length(by_k: Mapping[int | None, list[BenchmarkRun]], k: int | None) ->
 
 
 @click.command(context_settings=HELP)
-@click.option("--url", required=True, help="The server, http://HOST:PORT.")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0.2, 3600),
-    default=30,
-    show_default=True,
-    help="Observation time, s.",
-)
+@option("url", "The server, http://HOST:PORT.", required=True)
+@option("seconds", "Observation time, s.", click.FloatRange(0.2, 3600), default=30)
 @key_option
 @setting_options
 def watch(url: str, seconds: float, api_key: str | None, **asked: Any) -> None:
@@ -164,7 +148,7 @@ def watch(url: str, seconds: float, api_key: str | None, **asked: Any) -> None:
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="OFF [ON] [METRICS]")
 @_more_runs
-@click.option("--name", default="own", show_default=True, help="The machine's name.")
+@option("name", "The machine's name.", default="own")
 @setting_options
 def calibrate(
     files: tuple[Path, ...],
@@ -236,9 +220,7 @@ def _arms(
 
 @click.command(context_settings=HELP)
 @click.argument("name", metavar="MACHINE")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True
-)
+@option("out", None, path_type("folder"), default=Path("."))
 def share(name: str, out: Path) -> None:
     """Write a machine's runs as CSV and YAML, to contribute them to the measurements.
 

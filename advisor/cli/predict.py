@@ -7,26 +7,24 @@ from pathlib import Path
 import click
 
 from advisor.advice.rows.predict import predict_rows
-from advisor.cli.base import say
+from advisor.cli.base import option, path_type, say
 from advisor.prediction.predict_rows import is_stream
 
 _STANDARD = (Path("/dev/stdin"), Path("/dev/stdout"))
 
 
 @click.command()
-@click.option(
-    "--rows",
+@option(
     "rows",
+    "The table: CSV with commas, UTF-8, column names in the first line; - for standard input.",
+    path_type("file", exists=True, allow_dash=True),
     required=True,
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="The table: CSV with commas, UTF-8, column names in the first line; - for standard input.",
 )
-@click.option(
-    "--out",
+@option(
     "out",
+    "Where the result goes; - for standard output.",
+    path_type("file", allow_dash=True),
     required=True,
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    help="Where the result goes; - for standard output.",
 )
 def predict(rows: Path, out: Path) -> None:
     """Predict the speed-up of every row of a CSV (the columns of the measured runs).

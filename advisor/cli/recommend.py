@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from advisor.advice.questions import advice_for, no_mtp_answer
-from advisor.cli.base import HELP, say, write_files
+from advisor.cli.base import HELP, form_option, option, say, write_files
 from advisor.cli.options import question_options
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
@@ -22,43 +22,23 @@ from advisor.render.objects import text_of
 from advisor.render.schema import SCHEMAS, named_schema
 from advisor.render.text import advice_text, quiet_line
 
-machine_option = click.option(
-    "--machine",
-    metavar="NAME",
-    help="Use the measurements of this machine, see `advisor calibrate`.",
+machine_option = option(
+    "machine", "Use the measurements of this machine, see `advisor calibrate`.", metavar="NAME"
 )
-SCHEMA_NAMES = tuple(SCHEMAS)
+_OUT = "Write the launch, the A/B script, the rollback and the reasons to a folder."
 
 
 @click.command(context_settings=HELP)
 @question_options
 @machine_option
-@click.option(
-    "--users-within", "within", metavar="LIMITS", help="Objectives in one: tpot=50ms,ttft=2s."
-)
-@click.option("--price", metavar="X/h", help="Price of the machine, 2.10/h: adds cost per million.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", *FORMS]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
-@click.option(
-    "--explain", is_flag=True, help="Print all reasons, findings, memory, evidence and sources."
-)
-@click.option("--quiet", is_flag=True, help="Print one line: decision, k, gain, probability.")
-@click.option(
-    "--ab", is_flag=True, help="Print both launches, without and with speculation, on two ports."
-)
-@click.option(
-    "--out",
-    "folder",
-    type=click.Path(file_okay=False),
-    help="Write the launch, the A/B script, the rollback and the reasons to a folder.",
-)
-@click.option("--set", multiple=True, metavar="KEY=VALUE", help=f"Of the file: {', '.join(KEYS)}.")
+@option("users-within within", "Objectives in one: tpot=50ms,ttft=2s.", metavar="LIMITS")
+@option("price", "Price of the machine, 2.10/h: adds cost per million.", metavar="X/h")
+@form_option("text", *FORMS, text="Output format.")
+@option("explain", "Print all reasons, findings, memory, evidence and sources.", bool)
+@option("quiet", "Print one line: decision, k, gain, probability.", bool)
+@option("ab", "Print both launches, without and with speculation, on two ports.", bool)
+@option("out folder", _OUT, click.Path(file_okay=False))
+@option("set", f"Of the file: {', '.join(KEYS)}.", multiple=True, metavar="KEY=VALUE")
 def recommend(
     form: str, explain: bool, quiet: bool, ab: bool, folder: str | None, **asked: Any
 ) -> None:
@@ -83,7 +63,9 @@ def recommend(
     advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
     advice = advice.model_copy(update={"settings": settings})
     if folder is not None:
-        write_folder(advice, None if form == "text" else form, folder)
+        from advisor.render import directory  # start-up: only for this option
+
+        write_files(directory.folder(advice, None if form == "text" else form), folder)
     else:
         written = FORMS[form].write_both(advice) if ab else render_form(advice, form, explain)
         write(quiet_line(advice, unicode=takes_unicode()) if quiet else written)
@@ -102,13 +84,6 @@ def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any
     return advice.model_copy(update={"cost_per_million": costs})
 
 
-def write_folder(advice: Advice, form: str | None, place: str) -> None:
-    """Write the files of an answer into a folder that is new or empty, and name them."""
-    from advisor.render.directory import folder  # imported where it is used: start-up time
-
-    write_files(folder(advice, form), place)
-
-
 @click.command()
 @question_options
 @machine_option
@@ -121,7 +96,7 @@ def compose(**asked: Any) -> None:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(SCHEMA_NAMES))
+@click.argument("name", type=click.Choice(tuple(SCHEMAS)))
 def schema(name: str) -> None:
     """Print the JSON Schema (draft 2020-12) of a command's JSON, or of a hardware or model file."""
     write(text_of(named_schema(name)))

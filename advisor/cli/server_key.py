@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from advisor.cli.base import option
 from advisor.engines.traits import API_KEYS
 
 
@@ -22,7 +23,7 @@ def _sendable(_context: click.Context, option: click.Parameter, value: str | Non
     return value
 
 
-def key_option(command: Callable[..., Any]) -> Callable[..., Any]:
+def key_option(command: Callable[..., Any]) -> Any:
     """Give a command --api-key and --header; it takes either as `api_key`."""
 
     @wraps(command)
@@ -31,13 +32,7 @@ def key_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
     text = "Key of the server, sent to it alone and never shown  [default: of "
     text += f"{', else '.join(API_KEYS)}]"
-    header = click.option(
-        "--header",
-        metavar="NAME:VALUE",
-        callback=_sendable,
-        help="Instead of a key: a header as a gateway asks for it, 'X-Api-Key: KEY'.",
-    )
-    key = click.option(
-        "--api-key", metavar="KEY", envvar=list(API_KEYS), callback=_sendable, help=text
-    )
+    header_text = "Instead of a key: a header as a gateway asks for it, 'X-Api-Key: KEY'."
+    header = option("header", header_text, metavar="NAME:VALUE", callback=_sendable)
+    key = option("api-key", text, metavar="KEY", envvar=list(API_KEYS), callback=_sendable)
     return key(header(with_key))

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.advice.spoken import split_count
-from advisor.cli.base import HELP, say
-from advisor.cli.options import Number, Tokens, complete_names
-from advisor.domain.nouns import AdvisorError, Workload
+from advisor.cli.base import HELP, form_option, option, say
+from advisor.cli.options import WORKLOADS, Number, Tokens, complete_names
+from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import json_text
 from advisor.lint.report import no_launch_message, with_unread
 from advisor.lint.validate import validate as check_files
@@ -21,6 +21,8 @@ from advisor.lint.validate import validate as check_files
 if TYPE_CHECKING:
     from advisor.lint.report import Report
 
+_HW = "Hardware, as in `advisor hardware`; auto detects this machine."
+_TARGET = "Print the launch for another release of its engine (with --fix: rewrite its flags)."
 _CONTEXT = "hw gpus concurrency ctx output_tokens workload engine_version select ignore"
 RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
 
@@ -165,9 +167,6 @@ def exit_status(report: Report, options: dict[str, Any]) -> int:
     return int(worst >= RANK[options["fail_on"]])
 
 
-WORKLOADS: tuple[str, ...] = get_args(Workload)
-
-
 def _codes(
     _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -176,59 +175,29 @@ def _codes(
 
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, metavar="FILE...")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "sarif", "github"]),
-    default="text",
-    show_default=True,
+@form_option("text", "json", "sarif", "github")
+@option(
+    "select", "Check only these codes or families (SD201, SD2).", multiple=True, callback=_codes
 )
-@click.option(
-    "--select",
-    multiple=True,
-    callback=_codes,
-    help="Check only these codes or families (SD201, SD2).",
-)
-@click.option("--ignore", multiple=True, callback=_codes, help="Skip these codes or families.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(list(RANK)),
-    default="error",
-    show_default=True,
-    help="Lowest severity that exits with 1.",
-)
-@click.option(
-    "--hw",
-    shell_complete=complete_names("hardware"),
-    help="Hardware, as in `advisor hardware`; auto detects this machine.",
-)
-@click.option("--gpus", type=Number(1, 1024, whole=True), help="Number of GPUs.")
-@click.option("--concurrency", type=Number(1, 100_000, whole=True), help="Concurrent requests.")
-@click.option("--ctx", type=Tokens(1, 10_000_000), help="Prompt tokens per request: 2048, 32k.")
-@click.option("--output-tokens", type=Tokens(1, 10_000_000), help="Output tokens per request.")
-@click.option("--workload", type=click.Choice(WORKLOADS))
-@click.option("--engine-version", help="Engine release; overrides the file's.")
-@click.option("--diff", is_flag=True, help="Show what --fix would change; change nothing.")
-@click.option("--fix", is_flag=True, help="Apply the safe fixes in place.")
-@click.option(
-    "--unsafe-fixes", is_flag=True, help="Apply (with --diff: show) the other fixes as well."
-)
-@click.option(
-    "--target-version",
-    help="Print the launch for another release of its engine (with --fix: rewrite its flags).",
-)
-@click.option(
-    "--skip-unrelated", is_flag=True, help="Do not fail on files that start no engine (for hooks)."
-)
-@click.option("--isolated", is_flag=True, help="Ignore [tool.advisor] and advisor.toml.")
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), help="Processes for many files; default: all cores."
-)
-@click.option("--verbose", is_flag=True, help="All sources, and the codes of skipped rules.")
-@click.option(
-    "--color/--no-color",
-    default=None,
-    help="Colour the output; default: on a terminal without NO_COLOR.",
+@option("ignore", "Skip these codes or families.", multiple=True, callback=_codes)
+@option("fail-on", "Lowest severity that exits with 1.", list(RANK), default="error")
+@option("hw", _HW, shell_complete=complete_names("hardware"))
+@option("gpus", "Number of GPUs.", Number(1, 1024, whole=True))
+@option("concurrency", "Concurrent requests.", Number(1, 100_000, whole=True))
+@option("ctx", "Prompt tokens per request: 2048, 32k.", Tokens(1, 10_000_000))
+@option("output-tokens", "Output tokens per request.", Tokens(1, 10_000_000))
+@option("workload", None, WORKLOADS)
+@option("engine-version", "Engine release; overrides the file's.")
+@option("diff", "Show what --fix would change; change nothing.", bool)
+@option("fix", "Apply the safe fixes in place.", bool)
+@option("unsafe-fixes", "Apply (with --diff: show) the other fixes as well.", bool)
+@option("target-version", _TARGET)
+@option("skip-unrelated", "Do not fail on files that start no engine (for hooks).", bool)
+@option("isolated", "Ignore [tool.advisor] and advisor.toml.", bool)
+@option("jobs", "Processes for many files; default: all cores.", click.IntRange(1, 256))
+@option("verbose", "All sources, and the codes of skipped rules.", bool)
+@option(
+    "color/--no-color", "Colour the output; default: on a terminal without NO_COLOR.", default=None
 )
 def validate(files: tuple[str, ...], **options: Any) -> None:
     """Report settings of a launch that crash, slow down, corrupt output or are silently ignored.

@@ -17,8 +17,9 @@ from click.shell_completion import ShellComplete
 from advisor.advice import recommend
 from advisor.advice.questions import request_from
 from advisor.cli.app import cli
-from advisor.cli.recommend import FORMS, SCHEMA_NAMES
 from advisor.domain.nouns import AdvisorError
+from advisor.render.forms import FORMS
+from advisor.render.schema import SCHEMAS
 from tests.tables import fields
 
 GB10 = ("recommend", "--hw", "gb10", "--concurrency", "16", "--ctx", "2048")
@@ -41,7 +42,7 @@ def test_json_follows_the_printed_schema() -> None:
     assert told["request"]["concurrency"] == 16
 
 
-@pytest.mark.parametrize("name", SCHEMA_NAMES)
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_every_schema_is_a_schema(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(run("schema", name).out))
 

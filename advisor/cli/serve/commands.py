@@ -8,53 +8,32 @@ from __future__ import annotations
 
 import socket
 import webbrowser
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.base import import_extra, say
+from advisor.cli.base import HELP, Option, import_extra, option, path_type, say, with_options
 from advisor.domain.nouns import AdvisorError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-HELP = {"help_option_names": ["-h", "--help"]}
-PORT = click.IntRange(0, 65535)
 
-
-def _host_options(port: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        for option in (
-            click.option(
-                "--allow-host",
-                "hosts",
-                multiple=True,
-                metavar="NAME",
-                help="Another host name of this server, e.g. behind a proxy; repeatable.",
-            ),
-            click.option(
-                "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
-            ),
-            click.option(
-                "--port",
-                type=PORT,
-                default=port,
-                show_default=True,
-                help="Port; 0 picks a free one.",
-            ),
-        ):
-            command = option(command)
-        return command
-
-    return decorate
+def _host_options(port: int) -> Option:
+    hosts = "Another host name of this server, e.g. behind a proxy; repeatable."
+    return with_options(
+        option("port", "Port; 0 picks a free one.", click.IntRange(0, 65535), default=port),
+        option("host", "Address to listen on.", default="127.0.0.1"),
+        option("allow-host hosts", hosts, multiple=True, metavar="NAME"),
+    )
 
 
 @click.command(context_settings=HELP)
 @_host_options(8765)
-@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+@option("open opens", "Open the page in the browser.", bool)
 def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
     """Serve the web page: recommendations, comparisons, checks, results; JSON API at /api.
 
@@ -69,15 +48,9 @@ def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
 
 
 @click.command(context_settings=HELP)
-@click.option(
-    "--out",
-    "place",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="A new or empty folder.",
-)
-@click.option("--hw", "hardware", multiple=True, help="Hardware; default: the most common.")
-@click.option("--model", "models", multiple=True, help="Models; default: the two most common.")
+@option("out place", "A new or empty folder.", path_type("folder"), required=True)
+@option("hw hardware", "Hardware; default: the most common.", multiple=True)
+@option("model models", "Models; default: the two most common.", multiple=True)
 def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> None:
     """Write a static copy of the page with answers for common hardware and loads.
 
@@ -92,7 +65,7 @@ def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> Non
 
 
 @click.command(context_settings=HELP)
-@click.option("--http", is_flag=True, help="Streamable HTTP instead of standard input and output.")
+@option("http", "Streamable HTTP instead of standard input and output.", bool)
 @_host_options(8766)
 def mcp(http: bool, host: str, port: int, hosts: tuple[str, ...]) -> None:
     """Serve tools for agents (Model Context Protocol): recommend, validate, ab and others.
