@@ -36,14 +36,7 @@ from advisor.cli.recommend import machine_option, page_width, takes_unicode, wan
 from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.side_by_side import side_by_side
-from advisor.render.explore.compare import (
-    comparison_json,
-    comparison_text,
-    files_json,
-    files_text,
-    why_not_json,
-    why_not_text,
-)
+from advisor.render.explore import compare as comparison
 from advisor.render.explore.json_out import sweep_csv, sweep_json
 from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.explore.plan_folder import FORMS, folder
@@ -191,8 +184,8 @@ def compare(
     limits = objectives(within) if within is not None else None
     found = compare_choices(request_from(asked), names, limits)
     rate = rate_of(price, watts)
-    text = comparison_text(found, rate, **_style())
-    write(text_of(comparison_json(found, rate)) if form == "json" else text)
+    text = comparison.comparison_text(found, rate, **_style())
+    write(text_of(comparison.comparison_json(found, rate)) if form == "json" else text)
 
 
 def _files(names: tuple[str, ...], form: str, asked: dict[str, Any]) -> None:
@@ -208,8 +201,8 @@ def _files(names: tuple[str, ...], form: str, asked: dict[str, Any]) -> None:
         and (asked.get("hw") or source(key) == click.core.ParameterSource.COMMANDLINE)
     }
     found = side_by_side(names, **told)
-    text = files_text(found, **_style())
-    write(text_of(files_json(found)) if form == "json" else text)
+    text = comparison.files_text(found, **_style())
+    write(text_of(comparison.files_json(found)) if form == "json" else text)
 
 
 @click.command("why-not", context_settings=HELP)
@@ -223,5 +216,5 @@ def why_not(what: str, form: str, **asked: Any) -> None:
     """
     request, _ = question(asked)
     found = explain_why_not(request, what)
-    text = why_not_text(found, **_style())
-    write(text_of(why_not_json(found)) if form == "json" else text)
+    text = comparison.why_not_text(found, **_style())
+    write(text_of(comparison.why_not_json(found)) if form == "json" else text)

@@ -7,8 +7,7 @@ they are nonsense.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -185,6 +184,7 @@ def once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
 
 _FIELDS = get_type_hints(Request)
 _TOKENS = ("ctx_tokens", "output_tokens", "max_model_len")
+_NAMED = {"hw": "hardware", "model": "model", "quant": "quant", "engine": "engine"}
 
 
 def _option(
@@ -208,8 +208,8 @@ def _option(
         )
     elif choices:
         kind = (kind or click.Choice)(choices, case_sensitive=False)
-    elif isinstance(kind, str):
-        more, kind = {"shell_complete": complete_names(kind), "metavar": "NAME", **more}, None
+    elif flag in _NAMED:
+        more = {"shell_complete": complete_names(_NAMED[flag]), "metavar": "NAME", **more}
     return click.option(*words, type=kind, help=text, **more)
 
 
@@ -220,86 +220,76 @@ def _words_of(name: str) -> tuple[str, ...]:
     return get_args(kinds[0]) if kinds else ()
 
 
-question_options = with_options(
-    _option(
-        "hw",
-        "Hardware, e.g. gb10, 3090, h100; auto detects this machine.",
-        "hardware",
-        multiple=True,
-        callback=once,
-    ),
-    _option("gpus", "Total number of GPUs  [default: --tp, else 1]"),
-    _option("tp", "Tensor-parallel ranks per replica."),
-    _option("gpus-per-machine", "GPUs that one machine holds  [default: by the hardware]"),
-    _option(
-        "interconnect",
-        "Link between the GPUs; nvlink-pairs: bridges; roce, ethernet: between machines.",
-    ),
-    _option("model", "Model.", "model"),
-    _option("quant", "Quantisation  [default: the best that fits and runs]", "quant"),
-    _option(
-        "engine",
-        "vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]",
-        "engine",
-    ),
-    _option(
-        "engine-version",
-        "Release, llama.cpp build (b9235) or commit  [default: the newest known]",
-        metavar="VERSION",
-    ),
-    _option(
-        "method",
-        "Draft method  [default: the model's own head, else a published drafter]",
-        _DraftWord,
-    ),
-    _option("concurrency", "Concurrent requests."),
-    _option("ctx ctx_tokens", "Prompt tokens per request: 2048, 32k."),
-    _option("output-tokens", "Output tokens per request."),
-    _option("workload", f"{', '.join(WORKLOADS)}.", metavar="WORD"),
-    _option("thinking", "Whether the model reasons before it answers."),
-    _option("temperature", "Sampling temperature  [default: the model card's]"),
-    _option("prefix-share", "Share of the prompt common to all requests, 0 to 1."),
-    _option(
-        "output-spread",
-        "How far answer lengths vary about --output-tokens: 0 one length, 0.5 half to one and a "
-        "half times  [default: 0 for random text, else 0.5]",
-    ),
-    _option(
-        "acceptance",
-        "Measured acceptance rate per draft position, if the previous one was accepted: 0.82,0.63.",
-        Rates(),
-    ),
-    _option("acceptance-length", "Measured tokens per step, bonus token included: 2.43."),
-    _option("acceptance-k", "The k at which --acceptance-length was measured."),
-    _option("goal", "Metric to optimise."),
-    _option("max-ttft-ms", "Objective: maximum time to first token."),
-    _option("max-tpot-ms", "Objective: maximum time per output token."),
-    _option(
-        "max-num-seqs", "Maximum concurrent requests of a server  [default: what fits in memory]"
-    ),
-    _option("max-model-len", "Maximum tokens of a request: 32k  [default: what fits in memory]"),
-    _option(
-        "gpu-memory-utilization memory_fraction",
-        "Share of GPU memory the server may use, 0.05 to 1.",
-    ),
-    _option("kv-cache-dtype", "KV cache type: fp8, q8_0, auto  [default: 16 bit]", metavar="TYPE"),
-)
-_setting = partial(_option, defaults=False)
-setting_options = with_options(  # what benchmark files were measured on
-    _setting("hw hardware", "Hardware of the benchmark, e.g. gb10, 3090, h100.", "hardware"),
-    _setting("gpus", "Total number of GPUs."),
-    _setting("tp", "Tensor-parallel ranks."),
-    _setting("model", "Model  [default: what the files or the launch state]", "model"),
-    _setting("quant", "Quantisation.", "quant"),
-    _setting("engine", "vllm, sglang or llama-server  [default: what the files state]", "engine"),
-    _setting("engine-version", "Engine release of the benchmark.", metavar="VERSION"),
-    _setting("method", "Draft method  [default: what the files state, else mtp]"),
-    _setting(
-        "k", "Draft tokens per step  [default: what the files state]", Number(1, 31, whole=True)
-    ),
-    _setting("workload", "Kind of prompts.", metavar="WORD"),
-)
+def _table(text: str, more: Mapping[str, Any], *, defaults: bool = True) -> Option:
+    """Options from lines `FLAG [FIELD]: help`, in the order of the help; `more` by flag."""
+    rows = (row.partition(": ") for row in text.replace("\n  ", " ").splitlines())
+    return with_options(
+        *(
+            _option(names, words, defaults=defaults, **more.get(names.split()[0], {}))
+            for names, _, words in rows
+        )
+    )
 
+
+_VERSION, _WORD = {"metavar": "VERSION"}, {"metavar": "WORD"}
+question_options = _table(
+    f"""\
+hw: Hardware, e.g. gb10, 3090, h100; auto detects this machine.
+gpus: Total number of GPUs  [default: --tp, else 1]
+tp: Tensor-parallel ranks per replica.
+gpus-per-machine: GPUs that one machine holds  [default: by the hardware]
+interconnect: Link between the GPUs; nvlink-pairs: bridges; roce, ethernet: between machines.
+model: Model.
+quant: Quantisation  [default: the best that fits and runs]
+engine: vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]
+engine-version: Release, llama.cpp build (b9235) or commit  [default: the newest known]
+method: Draft method  [default: the model's own head, else a published drafter]
+concurrency: Concurrent requests.
+ctx ctx_tokens: Prompt tokens per request: 2048, 32k.
+output-tokens: Output tokens per request.
+workload: {", ".join(WORKLOADS)}.
+thinking: Whether the model reasons before it answers.
+temperature: Sampling temperature  [default: the model card's]
+prefix-share: Share of the prompt common to all requests, 0 to 1.
+output-spread: How far answer lengths vary about --output-tokens: 0 one length, 0.5 half to one and
+  a half times  [default: 0 for random text, else 0.5]
+acceptance: Measured acceptance rate per draft position, if the previous one was accepted:
+  0.82,0.63.
+acceptance-length: Measured tokens per step, bonus token included: 2.43.
+acceptance-k: The k at which --acceptance-length was measured.
+goal: Metric to optimise.
+max-ttft-ms: Objective: maximum time to first token.
+max-tpot-ms: Objective: maximum time per output token.
+max-num-seqs: Maximum concurrent requests of a server  [default: what fits in memory]
+max-model-len: Maximum tokens of a request: 32k  [default: what fits in memory]
+gpu-memory-utilization memory_fraction: Share of GPU memory the server may use, 0.05 to 1.
+kv-cache-dtype: KV cache type: fp8, q8_0, auto  [default: 16 bit]
+""",
+    {
+        "hw": {"multiple": True, "callback": once},
+        "method": {"kind": _DraftWord},
+        "acceptance": {"kind": Rates()},
+        "kv-cache-dtype": {"metavar": "TYPE"},
+        "engine-version": _VERSION,
+        "workload": _WORD,
+    },
+)
+setting_options = _table(  # what benchmark files were measured on
+    """\
+hw hardware: Hardware of the benchmark, e.g. gb10, 3090, h100.
+gpus: Total number of GPUs.
+tp: Tensor-parallel ranks.
+model: Model  [default: what the files or the launch state]
+quant: Quantisation.
+engine: vllm, sglang or llama-server  [default: what the files state]
+engine-version: Engine release of the benchmark.
+method: Draft method  [default: what the files state, else mtp]
+k: Draft tokens per step  [default: what the files state]
+workload: Kind of prompts.
+""",
+    {"k": {"kind": Number(1, 31, whole=True)}, "engine-version": _VERSION, "workload": _WORD},
+    defaults=False,
+)
 goal_option = _option(
     "goal", "Metric that the verdict is by  [default: output tok/s]", defaults=False
 )

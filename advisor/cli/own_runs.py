@@ -25,16 +25,9 @@ from advisor.readers import server as client
 from advisor.readers.results import arms
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
+from advisor.render import own_runs as shown
 from advisor.render.notes import next_run_line
 from advisor.render.objects import text_of
-from advisor.render.own_runs import (
-    ab_json,
-    ab_text,
-    before_line,
-    runs_json,
-    runs_text,
-    watch_text,
-)
 from advisor.render.share import shared_csv, shared_sidecar, source_id
 
 FILE = path_type("file", exists=True, allow_dash=True)
@@ -67,7 +60,8 @@ def results(files: tuple[Path, ...], form: str) -> None:
         except AdvisorError as error:
             errors.append(error)
     if runs:
-        write(text_of(runs_json(runs)) if form == "json" else runs_text(runs, page_width()))
+        text = shown.runs_text(runs, page_width())
+        write(text_of(shown.runs_json(runs)) if form == "json" else text)
     for problem in errors:
         say(f"Error: {problem}", err=True)
     if errors:
@@ -106,9 +100,9 @@ def ab(
     plan = settings.plan_of_launch(launch) if launch else None
     report = judge_ab(left, right, settings.setting(left, right, asked, plan))
     if form == "json":
-        write(text_of(ab_json(report)))
+        write(text_of(shown.ab_json(report)))
     else:
-        write(ab_text(report, page_width()))
+        write(shown.ab_text(report, page_width()))
     if report.verdict == "not comparable":
         click.get_current_context().exit(1)
 
@@ -142,7 +136,7 @@ def watch(url: str, seconds: float, api_key: str | None, **asked: Any) -> None:
     time.sleep(seconds)
     after = client.counters(server.url, api_key)
     seen = observe(server, before, after, time.monotonic() - start)
-    write(watch_text(seen, advise(seen, asked), page_width()))
+    write(shown.watch_text(seen, advise(seen, asked), page_width()))
 
 
 @click.command(context_settings=HELP)
@@ -176,7 +170,7 @@ def calibrate(
     for k, runs in lengths.items():
         added = add_runs(name, off, runs, counters, asked | ({"k": k} if k else {}), plan)
         count += added.runs
-        before += "".join(f"{fill(before_line(one), page_width())}\n" for one in added.before)
+        before += "".join(f"{fill(shown.before_line(one), page_width())}\n" for one in added.before)
     request, path = added.request, machines.path_of(name)
     write(
         f"{count} run{'s' if count != 1 else ''} added to machine '{name}', "

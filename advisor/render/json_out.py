@@ -6,25 +6,7 @@ from math import nan
 from typing import Any, get_type_hints
 
 from advisor.advice.decide import tells
-from advisor.domain.nouns import (
-    LIMITS,
-    Advice,
-    Candidate,
-    Drafter,
-    Estimate,
-    Evidence,
-    Finding,
-    Fix,
-    Interval,
-    LaunchText,
-    MemoryBill,
-    MetricEstimate,
-    NextRun,
-    Objective,
-    Plan,
-    Reason,
-    Request,
-)
+from advisor.domain import nouns
 from advisor.knowledge.age import facts_age
 from advisor.render.objects import (
     SHARE,
@@ -37,19 +19,19 @@ from advisor.render.objects import (
     text_of,
 )
 
-_FIELDS = get_type_hints(Request)
+_FIELDS = get_type_hints(nouns.Request)
 Shape(
-    Request,
+    nouns.Request,
     "request",
-    " ".join(Request.model_fields),
+    " ".join(nouns.Request.model_fields),
     kinds={
         name: schema_of(_FIELDS[name]) | {"minimum": low, "maximum": high}
-        for name, (low, high) in LIMITS.items()
+        for name, (low, high) in nouns.LIMITS.items()
     }
     | {"acceptance": or_null(list_of({"type": "number", "minimum": 0, "maximum": 1}))},
 )
 PLAN = Shape(
-    Plan,
+    nouns.Plan,
     "plan",
     "engine engine_version model method k k_schedule draft_model prefix_caching kv_cache_dtype "
     "max_num_seqs max_num_batched_tokens max_model_len memory_fraction tp",
@@ -59,9 +41,9 @@ PLAN = Shape(
     },
     kinds={"memory_fraction": SHARE, "tp": {"type": "integer", "minimum": 1}},
 )
-Shape(Interval, "interval", "p10 p50 p90", about={"": "10th, 50th and 90th percentile"})
+Shape(nouns.Interval, "interval", "p10 p50 p90", about={"": "10th, 50th and 90th percentile"})
 Shape(
-    MetricEstimate,
+    nouns.MetricEstimate,
     "metric",
     "speedup predictable baseline value baseline_range value_range",
     about={
@@ -79,10 +61,10 @@ Shape(
             else dict(metric.value_range) | {"p50": None}
         ),
     },
-    kinds={"speedup": or_null(schema_of(Interval))},
+    kinds={"speedup": or_null(schema_of(nouns.Interval))},
 )
 Shape(
-    MemoryBill,
+    nouns.MemoryBill,
     "memory",
     "weights_gib spec_gib state_gib kv_gib overhead_gib available_gib kv_tokens kv_tokens_lost "
     "requests requests_without request_tokens fits",
@@ -98,29 +80,29 @@ Shape(
     },
 )
 Shape(
-    Estimate,
+    nouns.Estimate,
     "estimate",
     "output_tok_s tpot_ms ttft_ms accepted_length p_gain memory basis notes",
     about={"accepted_length": "tokens emitted per step, bonus token included"},
     kinds={"p_gain": SHARE},
 )
 CODE: Schema = {"type": "string", "pattern": "^SD[0-9]{3}$"}
-Shape(Fix, "fix", "text safe")
+Shape(nouns.Fix, "fix", "text safe")
 Shape(
-    Finding,
+    nouns.Finding,
     "finding",
     "code severity message flag fix sources conflicts",
     kinds={"code": CODE},
 )
-Shape(Candidate, "runner_up", "plan estimate regret findings")
+Shape(nouns.Candidate, "runner_up", "plan estimate regret findings")
 Shape(
-    Reason,
+    nouns.Reason,
     "reason",
     "text sources brief risk",
     about={"brief": "the same in a line; may be empty", "risk": "of what could go wrong"},
 )
 Shape(
-    Objective,
+    nouns.Objective,
     "objective",
     "max_tpot_ms max_ttft_ms met chance chance_without users users_without",
     about={
@@ -133,24 +115,24 @@ Shape(
     kinds={"chance": SHARE, "chance_without": SHARE},
 )
 Shape(
-    Evidence,
+    nouns.Evidence,
     "evidence",
     "run_id source hardware model quant engine engine_version method k concurrency input_tokens "
     "output_tokens metric speedup date covers",
 )
 Shape(
-    Drafter,
+    nouns.Drafter,
     "drafter",
     "method repository target engines k params_b size_gb reported sources conflicts note",
 )
 Shape(
-    LaunchText,
+    nouns.LaunchText,
     "launch",
     "argv env text files",
     about={"files": "texts of the files that argv names, by name"},
 )
 Shape(
-    NextRun,
+    nouns.NextRun,
     "next_run",
     "method k concurrency now then value",
     about={
@@ -160,13 +142,13 @@ Shape(
 )
 
 
-def _drafter(advice: Advice) -> Drafter | None:
+def _drafter(advice: nouns.Advice) -> nouns.Drafter | None:
     """The published drafter that the candidate uses."""
     wanted = advice.candidate.draft_model if advice.candidate is not None else None
     return next((d for d in advice.facts.drafters if d.repository == wanted), None)
 
 
-def _estimate(advice: Advice, estimate: Estimate | None) -> Estimate | None:
+def _estimate(advice: nouns.Advice, estimate: nouns.Estimate | None) -> nouns.Estimate | None:
     """An estimate, without a chance of a gain whose sign is not known."""
     if estimate is None or tells(estimate, advice.facts.goal):
         return estimate
@@ -181,7 +163,7 @@ def defaults(facts: Any) -> list[dict[str, str]]:
 _TEXT = schema_of(str)
 DEFAULTS = list_of(object_of(dict.fromkeys(("field", "value", "why"), _TEXT)))
 ANSWER = Shape(
-    Advice,
+    nouns.Advice,
     "recommend",
     "request decision decided_by objective cost_per_million gain plan estimate candidate drafter "
     "findings reasons runners_up evidence would_change defaults launch launch_off launch_on "
@@ -218,15 +200,17 @@ ANSWER = Shape(
         "defaults": lambda advice: defaults(advice.facts),
     },
     kinds={
-        "drafter": schema_of(Drafter | None),
+        "drafter": schema_of(nouns.Drafter | None),
         "facts": object_of({"date": _TEXT, "releases": schema_of(dict[str, str])}),
-        "evidence": object_of({"newest": or_null(_TEXT), "rows": schema_of(tuple[Evidence, ...])}),
+        "evidence": object_of(
+            {"newest": or_null(_TEXT), "rows": schema_of(tuple[nouns.Evidence, ...])}
+        ),
         "defaults": DEFAULTS,
     },
 )
 advice_json = ANSWER.json
 
 
-def advice_json_text(advice: Advice) -> str:
+def advice_json_text(advice: nouns.Advice) -> str:
     """The answer as JSON."""
     return text_of(advice_json(advice))

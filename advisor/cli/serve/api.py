@@ -22,18 +22,8 @@ from advisor.advice.questions import question as request_of
 from advisor.cli.serve import answers
 from advisor.cli.serve.controls import KNOWN, known_names
 from advisor.cli.serve.question import Question
+from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.questions import (
-    Doubt,
-    MixForm,
-    PastedText,
-    Sides,
-    checkup,
-    compare_choices,
-    explain_why_not,
-    make_plan,
-    validate_text,
-)
 from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.compare import comparison_json, why_not_json
 from advisor.render.explore.json_out import sweep_json
@@ -111,15 +101,15 @@ def launch(form: str, question: Annotated[Question, Query()]) -> PlainTextRespon
 
 
 @router.get("/compare", responses=_responses("compare"))
-def compare(asked: Annotated[Sides, Query()]) -> JSONResponse:
+def compare(asked: Annotated[sheets.Sides, Query()]) -> JSONResponse:
     """What `advisor compare --format json` prints."""
-    return JSONResponse(comparison_json(*compare_choices(asked)))
+    return JSONResponse(comparison_json(*sheets.compare_choices(asked)))
 
 
 @router.get("/why-not", responses=_responses("why-not"))
-def why_not(asked: Annotated[Doubt, Query()]) -> JSONResponse:
+def why_not(asked: Annotated[sheets.Doubt, Query()]) -> JSONResponse:
     """What `advisor why-not --format json` prints."""
-    return JSONResponse(why_not_json(explain_why_not(asked)))
+    return JSONResponse(why_not_json(sheets.explain_why_not(asked)))
 
 
 @router.get("/sweep", responses=_responses("sweep"))
@@ -142,22 +132,22 @@ def swept_for(asked: Variation) -> Any:
 
 
 @router.post("/validate", responses=_responses("validate"))
-def validate(pasted: PastedText) -> JSONResponse:
+def validate(pasted: sheets.PastedText) -> JSONResponse:
     """What `advisor validate --format json` prints of a text on standard input."""
-    return JSONResponse(report_json(validate_text(pasted)))
+    return JSONResponse(report_json(sheets.validate_text(pasted)))
 
 
 @router.post("/fixes", responses=_responses())
-def fixes(pasted: PastedText) -> JSONResponse:
+def fixes(pasted: sheets.PastedText) -> JSONResponse:
     """What `advisor validate --diff` shows: the safe fixes, and all of them."""
-    found = checkup(pasted)
+    found = sheets.checkup(pasted)
     return JSONResponse({"safe": found.safe_diff, "all": found.all_diff or found.safe_diff})
 
 
 @router.post("/plan", responses=_responses("plan"))
-def plan(mixed: MixForm) -> JSONResponse:
+def plan(mixed: sheets.MixForm) -> JSONResponse:
     """What `advisor plan --format json` prints of a mix."""
-    return JSONResponse(mix_plan_json(make_plan(mixed)))
+    return JSONResponse(mix_plan_json(sheets.make_plan(mixed)))
 
 
 @router.get("/known/{kind}")

@@ -17,23 +17,9 @@ from advisor.cli.serve import answers
 from advisor.cli.serve.api import Variation, swept_for
 from advisor.cli.serve.controls import KNOWN, known_names
 from advisor.cli.serve.question import FormFields, Question, check_fields, read_written
+from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.questions import (
-    Doubt,
-    MixForm,
-    PastedText,
-    Sides,
-    checkup,
-    compare_choices,
-    explain_why_not,
-    make_plan,
-)
-from advisor.render.explore.compare import (
-    comparison_json,
-    comparison_text,
-    why_not_json,
-    why_not_text,
-)
+from advisor.render.explore import compare as comparison
 from advisor.render.explore.json_out import sweep_json
 from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.explore.text import sweep_text
@@ -140,33 +126,33 @@ def sweep(asked: Variation) -> Told:
     return sweep_text(found, width=WIDTH), sweep_json(found)
 
 
-def compare(asked: Sides) -> Told:
+def compare(asked: sheets.Sides) -> Told:
     """Two or three choices of one kind side by side, and what makes the difference: hardware,
     models, quantisations, engines, or releases of an engine.
     """
-    found = compare_choices(asked)
-    return comparison_text(*found, width=WIDTH), comparison_json(*found)
+    found = sheets.compare_choices(asked)
+    return comparison.comparison_text(*found, width=WIDTH), comparison.comparison_json(*found)
 
 
-def why_not(asked: Doubt) -> Told:
+def why_not(asked: sheets.Doubt) -> Told:
     """Why the answer is another than this k, engine, quantisation, model or hardware."""
-    found = explain_why_not(asked)
-    return why_not_text(found, width=WIDTH), why_not_json(found)
+    found = sheets.explain_why_not(asked)
+    return comparison.why_not_text(found, width=WIDTH), comparison.why_not_json(found)
 
 
 def plan(asked: Mix) -> Told:
     """How to serve several workloads on one machine: one server or two, with or without
     speculation, with the gain, memory and objectives of each layout.
     """
-    found = make_plan(check_fields(MixForm, {"text": asked.text()}))
+    found = sheets.make_plan(check_fields(sheets.MixForm, {"text": asked.text()}))
     return plan_text(found, width=WIDTH), mix_plan_json(found)
 
 
-def validate(pasted: PastedText) -> Told:
+def validate(pasted: sheets.PastedText) -> Told:
     """What will crash, slow down or silently not happen in a launch command, script, compose file
     or manifest, with a diff of the safe fixes. Tell hardware and load for a full judgement.
     """
-    found = checkup(pasted)
+    found = sheets.checkup(pasted)
     text = f"{report_text(found.report)}\n\n{found.safe_diff}".strip()
     return text, report_json(found.report) | {"diff": found.safe_diff}
 

@@ -7,7 +7,7 @@ The forms of choices use addresses, so that every state of that sheet can be sha
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from anyio.to_thread import run_sync
@@ -19,20 +19,8 @@ from advisor.cli.serve.api import router as api_router
 from advisor.cli.serve.controls import FIRST, NEXT, TITLES, fields
 from advisor.cli.serve.pages import page, question_query, read_parameters
 from advisor.cli.serve.question import Question, check_fields, field_of, own_words
+from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.questions import (
-    EXAMPLE,
-    Doubt,
-    MixForm,
-    PastedText,
-    Sides,
-    checkup,
-    compare_choices,
-    explain_why_not,
-    make_plan,
-    mix_view,
-    sides_view,
-)
 from advisor.cli.serve.sheets.views import check_view, results_view
 from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.plan_folder import FORMS
@@ -88,7 +76,7 @@ def _serve(sheet: _Sheet) -> None:
 
 def _check(form: uploads.Form) -> dict[str, Any]:
     words = {**form.words, "text": form.words.get("text", "").replace("\r\n", "\n")}
-    return {"checked": check_view(checkup(check_fields(PastedText, words)))}
+    return {"checked": check_view(sheets.checkup(check_fields(sheets.PastedText, words)))}
 
 
 def _results(form: uploads.Form) -> dict[str, Any]:
@@ -104,13 +92,13 @@ def _results(form: uploads.Form) -> dict[str, Any]:
 
 
 def _mix(form: uploads.Form) -> dict[str, Any]:
-    mixed = check_fields(MixForm, form.words)
-    return {"plan": mix_view(make_plan(mixed), mixed.form)}
+    mixed = check_fields(sheets.MixForm, form.words)
+    return {"plan": sheets.mix_view(sheets.make_plan(mixed), mixed.form)}
 
 
 def _check_controls(words: dict[str, str]) -> dict[str, Any]:
     given = {"text": words.get("text", ""), "name": words.get("name", "")}
-    return {"given": given, "fields": fields(words, CHECK_FIELDS, PastedText, sheet=_UNSAID)}
+    return {"given": given, "fields": fields(words, CHECK_FIELDS, sheets.PastedText, sheet=_UNSAID)}
 
 
 def _results_controls(words: dict[str, str]) -> dict[str, Any]:
@@ -120,7 +108,7 @@ def _results_controls(words: dict[str, str]) -> dict[str, Any]:
 
 
 def _mix_controls(words: dict[str, str]) -> dict[str, Any]:
-    given = {"text": words.get("text", EXAMPLE), "form": words.get("form", "compose")}
+    given = {"text": words.get("text", sheets.EXAMPLE), "form": words.get("form", "compose")}
     return {"given": given, "forms": [(name, name) for name in FORMS]}
 
 
@@ -158,16 +146,17 @@ _UNSAID = "not stated"
 
 FIELDS = (*FIRST, *NEXT, "workload")
 
+Asked = TypeVar("Asked", bound=Question)
+
 CHOICES = ("first", "second", "third")  # of the form; an address may have them as names
 
 EXTRA = ("names", "users_within", "price", "watts", "what")
 
 
-def _of(kind: type[Question], told: dict[str, str]) -> dict[str, str]:
-    """Without what the sheet has for the other button alone."""
-    return {
-        key: value for key, value in told.items() if key not in EXTRA or key in kind.model_fields
-    }
+def _asked(kind: type[Asked], told: dict[str, str]) -> Asked:
+    """The options, without what the sheet has for the other button alone."""
+    known = {key: told[key] for key in told if key not in EXTRA or key in kind.model_fields}
+    return check_fields(kind, known)
 
 
 def _sheet(told: dict[str, str], **shown: Any) -> HTMLResponse:
@@ -199,9 +188,8 @@ def sides(request: Request) -> HTMLResponse:
     if not told.get("names", "").strip():
         return _sheet(told)
     try:
-        return _sheet(
-            told, sides=sides_view(*compare_choices(check_fields(Sides, _of(Sides, told))))
-        )
+        compared = sheets.compare_choices(_asked(sheets.Sides, told))
+        return _sheet(told, sides=sheets.sides_view(*compared))
     except AdvisorError as error:
         return _sheet(told, error=own_words(str(error), TITLES), wrong=field_of(error))
 
@@ -211,6 +199,6 @@ def doubt(request: Request) -> HTMLResponse:
     """Why the answer is not what the address names."""
     told = read_parameters(request)[0]
     try:
-        return _sheet(told, doubt=explain_why_not(check_fields(Doubt, _of(Doubt, told))))
+        return _sheet(told, doubt=sheets.explain_why_not(_asked(sheets.Doubt, told)))
     except AdvisorError as error:
         return _sheet(told, error=own_words(str(error), TITLES), wrong=field_of(error))
