@@ -5,6 +5,9 @@ rulebook, check own fact files, rebuild the index.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import click
 
@@ -23,65 +26,54 @@ def _show(table: str, name: str) -> None:
 
 
 def _validate(table: str, files: tuple[str, ...]) -> None:
-    from pathlib import Path
-
     problems = [problem for name in files for problem in check_file(table, Path(name))]
-    for file, field, reason in problems:
-        say(": ".join(part for part in (file, field, reason) if part))
+    for parts in problems:
+        say(": ".join(filter(None, parts)))
     if problems:
         sys.exit(2)
     for name in files:
         say(f"{name}: ok")
 
 
-@click.group()
-def hardware() -> None:
-    """Known accelerators: list, show, or validate your own file."""
+def _facts(
+    name: str, table: str, listing: Callable[[], str], about: str, columns: str, shown: str
+) -> click.Group:
+    """The commands that list, show and validate the facts of one table."""
+    group = click.Group(name, help=f"Known {about}: list, show, or validate your own file.")
+    kind = table.removesuffix("s").replace("llm", "model")
+    words = click.Argument(["name"], shell_complete=complete_names(kind))
+    files = click.Argument(["files"], nargs=-1, required=True, type=click.Path())
+    rows = (
+        ("list", f"List the {about}: {columns}.", (), lambda: say(listing())),
+        ("show", f"Show the facts of one {shown}.", (words,), partial(_show, table)),
+        (
+            "validate",
+            f"Check your own {kind} files (YAML). Exit status 2 if one cannot be used.",
+            (files,),
+            partial(_validate, table),
+        ),
+    )
+    for command, text, params, run in rows:
+        group.add_command(click.Command(command, callback=run, params=[*params], help=text))
+    return group
 
 
-@hardware.command("list")
-def hardware_list() -> None:
-    """List the accelerators: id, memory, bandwidth, architecture."""
-    say(hardware_listing())
-
-
-@hardware.command("show")
-@click.argument("name", shell_complete=complete_names("hardware"))
-def hardware_show(name: str) -> None:
-    """Show the facts of one accelerator, each number with its source."""
-    _show("hardware", name)
-
-
-@hardware.command("validate")
-@click.argument("files", nargs=-1, required=True, type=click.Path())
-def hardware_validate(files: tuple[str, ...]) -> None:
-    """Check your own hardware files (YAML). Exit status 2 if one cannot be used."""
-    _validate("hardware", files)
-
-
-@click.group()
-def models() -> None:
-    """Known models: list, show, or validate your own file."""
-
-
-@models.command("list")
-def models_list() -> None:
-    """List the models: id, parameters, layers, MTP."""
-    say(model_listing())
-
-
-@models.command("show")
-@click.argument("name", shell_complete=complete_names("model"))
-def models_show(name: str) -> None:
-    """Show the facts of one model, with its checkpoints."""
-    _show("llms", name)
-
-
-@models.command("validate")
-@click.argument("files", nargs=-1, required=True, type=click.Path())
-def models_validate(files: tuple[str, ...]) -> None:
-    """Check your own model files (YAML). Exit status 2 if one cannot be used."""
-    _validate("llms", files)
+hardware = _facts(
+    "hardware",
+    "hardware",
+    hardware_listing,
+    "accelerators",
+    "id, memory, bandwidth, architecture",
+    "accelerator, each number with its source",
+)
+models = _facts(
+    "models",
+    "llms",
+    model_listing,
+    "models",
+    "id, parameters, layers, MTP",
+    "model, with its checkpoints",
+)
 
 
 @click.group()

@@ -66,18 +66,17 @@ def _axes(value: Any) -> Any:
     return [axis for one in texts for axis in re.split(r"[;\s]+(?=[a-z_]+=)", one[:2000].strip())]
 
 
+Axis = Annotated[str, Field(max_length=2000)]
+
+
+_AXES = "concurrency=1..128, k=0..4, ctx=512,8192; repeat it"
+_VARY = Field(min_length=1, max_length=6, description=_AXES)
+
+
 class Variation(Question):
     """A question and what varies in it."""
 
-    vary: Annotated[
-        tuple[Annotated[str, Field(max_length=2000)], ...],
-        BeforeValidator(_axes),
-        Field(
-            min_length=1,
-            max_length=6,
-            description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it",
-        ),
-    ]
+    vary: Annotated[tuple[Axis, ...], BeforeValidator(_axes), _VARY]
 
 
 def _responses(command: str = "") -> dict[int | str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from advisor.advice.own_runs.machine import names as machine_names
-from advisor.cli.serve.question import Question
+from advisor.cli.serve.question import Question, fields_of
 from advisor.domain.nouns import DraftMethod, Engine, Goal, Interconnect, Workload
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
@@ -74,8 +74,7 @@ def fields(
     sheet: str | None = None,
 ) -> list[dict[str, Any]]:
     """Fields of a form. `sheet`: what an empty field stands for there; "": as in the question."""
-    known = {**Question.model_fields, **kind.model_fields}
-    model = {field.alias or name: field for name, field in known.items()}
+    model = fields_of(Question) | fields_of(kind)
     made = []
     for name in names:
         label, hint, size = LABELS[name]

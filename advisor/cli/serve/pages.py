@@ -18,7 +18,7 @@ from advisor.cli.serve import answers
 from advisor.cli.serve.controls import TITLES, controls
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import render
-from advisor.cli.serve.question import Question, field_of, own_words, question_from
+from advisor.cli.serve.question import NAMES, field_of, own_words, question_from
 from advisor.cli.serve.views import answer_view, sources
 from advisor.domain.nouns import AdvisorError
 from advisor.rules.registry import index as rule_index
@@ -49,8 +49,7 @@ def problem(request: Request, text: str, status: int = 400) -> Response:
 
 def question_query(given: Mapping[str, str]) -> str:
     """What of an address belongs to the question, as the links to the other tabs keep it."""
-    names = [field.alias or name for name, field in Question.model_fields.items()]
-    return urlencode({name: given[name] for name in names if given.get(name)})
+    return urlencode({name: given[name] for name in NAMES if given.get(name)})
 
 
 def read_parameters(request: Request) -> tuple[dict[str, str], str]:

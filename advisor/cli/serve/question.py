@@ -7,42 +7,32 @@ hardware, models and releases, which the knowledge looks up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 from urllib.parse import urlencode
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from advisor.cli.options import written_count, written_tokens
-from advisor.domain.nouns import (
-    LIMITS,
-    MAX_POSITIONS,
-    AdvisorError,
-    DraftMethod,
-    Engine,
-    Goal,
-    Interconnect,
-    UnknownFact,
-    Workload,
-)
+from advisor.domain import nouns
+from advisor.domain.nouns import LIMITS, MAX_POSITIONS, AdvisorError, UnknownFact
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import excerpt
 from advisor.domain.spelling import nearest_word
 
 DEFAULT_MODEL = "qwen3.6-35b-a3b"
 Name = Annotated[str, Field(max_length=200)]
+Machine = Annotated[str, Field(max_length=40)]
+
+
+def about(text: str, default: Any = None, **more: Any) -> Any:
+    """A field with its description."""
+    return Field(default, description=text, **more)
 
 
 def limit_field(name: str, text: str, default: Any = None, alias: str | None = None) -> Any:
     """A field with the limits that Request has; infinity and NaN are beyond each of them."""
     low, high = LIMITS[name]
-    return Field(default, ge=low, le=high, alias=alias, description=text)
+    return about(text, default, ge=low, le=high, alias=alias)
 
 
 def _rates(value: Any) -> Any:
@@ -51,6 +41,8 @@ def _rates(value: Any) -> Any:
 
 
 Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_RATES = Field(min_length=1, max_length=MAX_POSITIONS)
+Rates = Annotated[tuple[Rate, ...], _RATES, BeforeValidator(_rates)]
 
 
 class FieldError(AdvisorError):
@@ -75,14 +67,8 @@ _FACTS = {
     "engine": "engine",
     "engine version": "engine_version",
 }
-_REAL = (
-    "temperature",
-    "prefix_share",
-    "output_spread",
-    "acceptance_length",
-    "max_ttft_ms",
-    "max_tpot_ms",
-)
+_HINTS = get_type_hints(nouns.Request)
+_REAL = {name for name in LIMITS if float in (_HINTS[name], *get_args(_HINTS[name]))}
 _TOKENS = ("ctx", "ctx_tokens", "output_tokens", "prompt", "output")
 _COUNTS = {*LIMITS, "k"} - {*_REAL, *_TOKENS}
 
@@ -108,6 +94,11 @@ def read_written(name: str, value: Any) -> Any:
     return written_count(text) if name in _COUNTS else text
 
 
+def fields_of(kind: type[BaseModel]) -> dict[str, Any]:
+    """The fields of a form under the names that it gives them."""
+    return {field.alias or name: field for name, field in kind.model_fields.items()}
+
+
 class FormFields(BaseModel):
     """Fields of a form: an empty one is one that is not given; an unknown one is refused."""
 
@@ -118,7 +109,7 @@ class FormFields(BaseModel):
     def _without_blanks(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        names = {field.alias or name for name, field in cls.model_fields.items()}
+        names = set(fields_of(cls))
         named = {
             _ALSO[key] if key not in names and _ALSO.get(key) in names - set(given) else key: value
             for key, value in given.items()
@@ -127,54 +118,42 @@ class FormFields(BaseModel):
         return {key: value for key, value in written.items() if value is not None and value != ""}
 
 
+_ENGINES = get_args(nouns.Engine)
+_SHARED = "Part of the prompt that requests share, 0 to 1"
+_SPREAD = "How far answer lengths vary, 0 (one length) to 0.95"
+_ACCEPTED = "Measured acceptance by draft position, each given the one before"
+_LENGTH = "Measured tokens per step, bonus token included"
+_MEASURED_K = "The k at which acceptance_length was measured"
+_MOST = "Objective: the longest time {}, in ms"
+
+
 class Question(FormFields):
     """The options of `advisor recommend`."""
 
-    hw: Name | None = Field(None, description="Hardware: an id, an alias, or auto for this machine")
+    hw: Name | None = about("Hardware: an id, an alias, or auto for this machine")
     gpus: int | None = limit_field("gpus", "Total number of GPUs; default: tp, else 1")
     tp: int | None = limit_field("tp", "Tensor-parallel ranks per replica")
-    interconnect: Interconnect | None = Field(None, description="Link between the GPUs")
-    model: Name = Field(DEFAULT_MODEL, description="Model: an id, an alias or a repository")
-    quant: Name | None = Field(None, description="Quantisation; default: the best that fits")
-    engine: Name | None = Field(
-        None, description=f"One of {', '.join(get_args(Engine))}; with a version: vllm@0.25.1"
-    )
-    engine_version: Name | None = Field(None, description="Release; default: the newest known")
-    method: DraftMethod | None = Field(None, description="How to draft; default: the model's head")
+    interconnect: nouns.Interconnect | None = about("Link between the GPUs")
+    model: Name = about("Model: an id, an alias or a repository", DEFAULT_MODEL)
+    quant: Name | None = about("Quantisation; default: the best that fits")
+    engine: Name | None = about(f"One of {', '.join(_ENGINES)}; with a version: vllm@0.25.1")
+    engine_version: Name | None = about("Release; default: the newest known")
+    method: nouns.DraftMethod | None = about("How to draft; default: the model's head")
     concurrency: int = limit_field("concurrency", "Requests at once", 1)
     ctx_tokens: int = limit_field("ctx_tokens", "Prompt tokens per request", 2048, "ctx")
     output_tokens: int = limit_field("output_tokens", "Answer tokens per request", 512)
-    workload: Workload = Field("mixed", description="Kind of text")
-    thinking: bool | None = Field(None, description="Whether the model reasons first")
+    workload: nouns.Workload = about("Kind of text", "mixed")
+    thinking: bool | None = about("Whether the model reasons first")
     temperature: float | None = limit_field("temperature", "Sampling temperature")
-    prefix_share: float = limit_field(
-        "prefix_share", "Part of the prompt that requests share, 0 to 1", 0.0
-    )
-    output_spread: float | None = limit_field(
-        "output_spread", "How far answer lengths vary, 0 (one length) to 0.95"
-    )
-    acceptance: (
-        Annotated[
-            tuple[Rate, ...], Field(min_length=1, max_length=MAX_POSITIONS), BeforeValidator(_rates)
-        ]
-        | None
-    ) = Field(None, description="Measured acceptance by draft position, each given the one before")
-    acceptance_length: float | None = limit_field(
-        "acceptance_length", "Measured tokens per step, bonus token included"
-    )
-    acceptance_k: int | None = limit_field(
-        "acceptance_k", "The k at which acceptance_length was measured"
-    )
-    goal: Goal = Field("balanced", description="What counts")
-    max_ttft_ms: float | None = limit_field(
-        "max_ttft_ms", "Objective: the longest time to the first token, in ms"
-    )
-    max_tpot_ms: float | None = limit_field(
-        "max_tpot_ms", "Objective: the longest time per output token, in ms"
-    )
-    machine: Annotated[str, Field(max_length=40)] | None = Field(
-        None, description="Your machine, from `advisor calibrate`"
-    )
+    prefix_share: float = limit_field("prefix_share", _SHARED, 0.0)
+    output_spread: float | None = limit_field("output_spread", _SPREAD)
+    acceptance: Rates | None = about(_ACCEPTED)
+    acceptance_length: float | None = limit_field("acceptance_length", _LENGTH)
+    acceptance_k: int | None = limit_field("acceptance_k", _MEASURED_K)
+    goal: nouns.Goal = about("What counts", "balanced")
+    max_ttft_ms: float | None = limit_field("max_ttft_ms", _MOST.format("to the first token"))
+    max_tpot_ms: float | None = limit_field("max_tpot_ms", _MOST.format("per output token"))
+    machine: Machine | None = about("Your machine, from `advisor calibrate`")
 
     def as_options(self) -> dict[str, Any]:
         """The options of the question as the command line parses them."""
@@ -259,11 +238,11 @@ def own_words(text: str, names: Mapping[str, str]) -> str:
 
 
 _OPTION = lazy_re(r"--([a-z][a-z-]*[a-z])\b")
-NAMES = {field.alias or name: field.alias or name for name, field in Question.model_fields.items()}
+NAMES = {name: name for name in fields_of(Question)}
 
 
 def _nearest(name: str, kind: type[BaseModel] | None) -> str:
-    names = [f.alias or n for n, f in kind.model_fields.items()] if kind is not None else []
+    names = list(fields_of(kind)) if kind is not None else []
     longer = [one for one in names if len(name) > 2 and one.startswith(name)]
     near = nearest_word(name, names, "field") or next(iter(longer), None)
     return f"; did you mean '{near}'?" if near else f"; there are {', '.join(names)}"

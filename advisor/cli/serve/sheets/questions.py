@@ -22,7 +22,7 @@ from advisor.advice.explore.within import objectives
 from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question as request_of
 from advisor.cli.serve.answers import turn
-from advisor.cli.serve.question import FormFields, Question, limit_field
+from advisor.cli.serve.question import FormFields, Name, Question, about, limit_field
 from advisor.domain.nouns import AdvisorError, Interval, Workload
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
@@ -41,21 +41,17 @@ TEXT_CHARACTERS = 500_000
 class PastedText(FormFields):
     """A configuration and what it cannot tell itself: the options of `advisor validate`."""
 
-    text: str = Field(max_length=TEXT_CHARACTERS, description="The configuration, any form")
-    name: str = Field(
-        "-", max_length=200, description="What its file is called, e.g. docker-compose.yml"
-    )
-    hw: str | None = Field(None, max_length=200, description="Hardware that runs it")
+    text: str = about("The configuration, any form", ..., max_length=TEXT_CHARACTERS)
+    name: str = about("What its file is called, e.g. docker-compose.yml", "-", max_length=200)
+    hw: Name | None = about("Hardware that runs it")
     gpus: int | None = limit_field("gpus", "Number of devices")
     concurrency: int | None = limit_field("concurrency", "Requests at once")
     ctx: int | None = limit_field("ctx_tokens", "Prompt tokens per request")
     output_tokens: int | None = limit_field("output_tokens", "Answer tokens per request")
-    workload: Workload | None = Field(None, description="Kind of text")
-    engine_version: str | None = Field(
-        None, max_length=200, description="The release that runs, whatever the text says"
-    )
-    select: tuple[str, ...] = Field((), max_length=100, description="Only these codes or families")
-    ignore: tuple[str, ...] = Field((), max_length=100, description="Leave out these")
+    workload: Workload | None = about("Kind of text")
+    engine_version: Name | None = about("The release that runs, whatever the text says")
+    select: tuple[str, ...] = about("Only these codes or families", (), max_length=100)
+    ignore: tuple[str, ...] = about("Leave out these", (), max_length=100)
 
 
 class Checkup(NamedTuple):
@@ -149,10 +145,8 @@ classes:
 class MixForm(FormFields):
     """A mix, and what its files are written for."""
 
-    text: str = Field(
-        max_length=MOST_BYTES, description="The mix as YAML, as `advisor plan` reads it"
-    )
-    form: str = Field("compose", max_length=40, description=f"One of {', '.join(FORMS)}")
+    text: str = about("The mix as YAML, as `advisor plan` reads it", ..., max_length=MOST_BYTES)
+    form: str = about(f"One of {', '.join(FORMS)}", "compose", max_length=40)
 
 
 @turn()
@@ -227,36 +221,27 @@ def _hourly(value: Any) -> Any:
     return f"{text}/h" if text and "/" not in str(text) else text
 
 
+Price = Annotated[str | None, Field(max_length=40), BeforeValidator(_hourly)]
+_WHAT = "on, off, k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME"
+
+
+_NAMES = "Two or three of one kind: gb10,h100 or vllm@0.25.1,vllm@0.32.0"
+_SIDES = Field(min_length=2, max_length=3, description=_NAMES)
+
+
 class Sides(Question):
     """The options of `compare`."""
 
-    names: Annotated[
-        tuple[Annotated[str, Field(max_length=200)], ...],
-        BeforeValidator(_names),
-        Field(
-            min_length=2,
-            max_length=3,
-            description="Two or three of one kind: gb10,h100 or vllm@0.25.1,vllm@0.32.0",
-        ),
-    ]
-    users_within: Annotated[str, Field(max_length=200)] | None = Field(
-        None, description="The most requests at once within tpot=50ms,ttft=2s"
-    )
-    price: Annotated[str | None, Field(max_length=40), BeforeValidator(_hourly)] = Field(
-        None, description="Price of the whole machine, 2.10/h: cost per million tokens"
-    )
-    watts: float | None = Field(
-        None, gt=0, le=1e6, allow_inf_nan=False, description="Power of the whole machine"
-    )
+    names: Annotated[tuple[Name, ...], BeforeValidator(_names), _SIDES]
+    users_within: Name | None = about("The most requests at once within tpot=50ms,ttft=2s")
+    price: Price = about("Price of the whole machine, 2.10/h: cost per million tokens")
+    watts: float | None = about("Power of the whole machine", gt=0, le=1e6, allow_inf_nan=False)
 
 
 class Doubt(Question):
     """The options of `why-not`."""
 
-    what: str = Field(
-        max_length=200,
-        description="on, off, k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME",
-    )
+    what: str = about(_WHAT, ..., max_length=200)
 
 
 @turn()

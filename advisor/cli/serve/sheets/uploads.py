@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pydantic import Field
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
@@ -16,7 +15,7 @@ from advisor import readers
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import AbReport, judge_ab
 from advisor.advice.own_runs.calibration import Addition, add_runs
-from advisor.cli.serve.question import FormFields, check_fields, limit_field
+from advisor.cli.serve.question import FormFields, Name, about, check_fields, limit_field
 from advisor.domain.nouns import AdvisorError, DraftMethod, Workload
 from advisor.domain.printable import excerpt
 from advisor.readers.results.document import parse
@@ -48,16 +47,16 @@ class Form(NamedTuple):
 class RunOptions(FormFields):
     """What the files were measured on: the options of `advisor ab` beside its files."""
 
-    hardware: str | None = Field(None, alias="hw", max_length=200, description="Hardware")
+    hardware: Name | None = about("Hardware", alias="hw")
     gpus: int | None = limit_field("gpus", "Total number of GPUs")
     tp: int | None = limit_field("tp", "Tensor-parallel ranks")
-    model: str | None = Field(None, max_length=200, description="Model; default: as stated")
-    quant: str | None = Field(None, max_length=200, description="Quantisation")
-    engine: str | None = Field(None, max_length=200, description="Engine; default: as stated")
-    engine_version: str | None = Field(None, max_length=200, description="Release that ran")
-    method: DraftMethod | None = Field(None, description="How drafts were made")
-    k: int | None = Field(None, ge=1, le=31, description="Draft tokens a step")
-    workload: Workload | None = Field(None, description="Kind of text of the prompts")
+    model: Name | None = about("Model; default: as stated")
+    quant: Name | None = about("Quantisation")
+    engine: Name | None = about("Engine; default: as stated")
+    engine_version: Name | None = about("Release that ran")
+    method: DraftMethod | None = about("How drafts were made")
+    k: int | None = about("Draft tokens a step", ge=1, le=31)
+    workload: Workload | None = about("Kind of text of the prompts")
 
 
 async def form_of(request: Request) -> Form:
@@ -69,16 +68,14 @@ async def form_of(request: Request) -> Form:
             if isinstance(value, UploadFile):
                 data = await value.read()
                 if value.filename or data:
-                    files.setdefault(name, []).append(Upload(_name(value.filename), data))
+                    last = (value.filename or "").replace("\\", "/").rsplit("/", 1)[-1]
+                    shown = excerpt(last)[:120] or "file"
+                    files.setdefault(name, []).append(Upload(shown, data))
             elif name in words:
                 raise AdvisorError(f"{name} is given twice: give it once")
             else:
                 words[name] = value
     return Form(words, files)
-
-
-def _name(given: str | None) -> str:
-    return excerpt((given or "").replace("\\", "/").rsplit("/", 1)[-1])[:120] or "file"
 
 
 def runs_in(files: Iterable[Upload]) -> list[BenchmarkRun]:
