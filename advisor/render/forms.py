@@ -13,8 +13,7 @@ class OutputForm(NamedTuple):
     """One way to write an answer."""
 
     writer: str  # `module:function` that takes the Advice; imported when it is used
-    file: str = ""  # what such a file is called; "" where it is none
-    starts: bool = False  # a server, so that our own readers read it back
+    file: str = ""  # that starts a server, so that our own readers read it back; "": it does not
     compares: str = ""  # `module:function` that writes both runs of an A/B, "" where there is none
     engines: tuple[Engine, ...] = ("vllm", "sglang", "llama-server")  # that it can start
     title: str = "this form"  # in messages
@@ -39,34 +38,23 @@ def _function(path: str) -> Callable[[Advice], str]:
 
 
 _DEPLOY = "advisor.render.deploy."
+_COMPOSE = _DEPLOY + "compose:compose_"
+_VLLM: tuple[Engine, ...] = ("vllm",)
 FORMS: dict[str, OutputForm] = {
     "json": OutputForm("advisor.render.json_out:advice_json_text"),
-    "flags": OutputForm("advisor.render.deploy.env_file:flags_text"),
-    "docker-run": OutputForm(_DEPLOY + "compose:docker_run", "docker-run.sh", True),
-    "compose": OutputForm(
-        _DEPLOY + "compose:compose_yaml",
-        "docker-compose.yml",
-        True,
-        _DEPLOY + "compose:compose_ab_yaml",
-    ),
-    "systemd": OutputForm(_DEPLOY + "units:systemd_unit", "llm-server.service", True),
-    "quadlet": OutputForm(_DEPLOY + "units:quadlet", "llm-server.container", True),
-    "k8s": OutputForm(_DEPLOY + "k8s:deployment_yaml", "deployment.yaml", True),
+    "flags": OutputForm(_DEPLOY + "env_file:flags_text"),
+    "docker-run": OutputForm(_DEPLOY + "compose:docker_run", "docker-run.sh"),
+    "compose": OutputForm(_COMPOSE + "yaml", "docker-compose.yml", _COMPOSE + "ab_yaml"),
+    "systemd": OutputForm(_DEPLOY + "units:systemd_unit", "llm-server.service"),
+    "quadlet": OutputForm(_DEPLOY + "units:quadlet", "llm-server.container"),
+    "k8s": OutputForm(_DEPLOY + "k8s:deployment_yaml", "deployment.yaml"),
     "helm": OutputForm(
-        _DEPLOY + "k8s:helm_values",
-        "values.yaml",
-        True,
-        engines=("vllm",),
-        title="a Helm values file",
+        _DEPLOY + "k8s:helm_values", "values.yaml", engines=_VLLM, title="a Helm values file"
     ),
     "ray": OutputForm(
-        _DEPLOY + "front_ends:ray_serve",
-        "serve.yaml",
-        True,
-        engines=("vllm",),
-        title="a Ray Serve configuration",
+        _DEPLOY + "front_ends:ray_serve", "serve.yaml", "", _VLLM, "a Ray Serve configuration"
     ),
-    "llama-swap": OutputForm(_DEPLOY + "front_ends:llama_swap", "config.yaml", True),
-    "env": OutputForm(_DEPLOY + "env_file:env_file", "server.env", True),
+    "llama-swap": OutputForm(_DEPLOY + "front_ends:llama_swap", "config.yaml"),
+    "env": OutputForm(_DEPLOY + "env_file:env_file", "server.env"),
 }
-STARTS = tuple(name for name, form in FORMS.items() if form.starts)
+STARTS = tuple(name for name, form in FORMS.items() if form.file)

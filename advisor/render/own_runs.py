@@ -16,7 +16,7 @@ from advisor.advice.own_runs.ab_test import SHARES, AbReport, ComparedGain, Load
 from advisor.advice.own_runs.machine import Before
 from advisor.advice.own_runs.watching import Traffic, WatchWord
 from advisor.domain.printable import excerpt
-from advisor.readers.results.run import BenchmarkRun, Latency
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 from advisor.render.objects import Schema, document, list_of, object_of
 
 TABLE_WIDTH = 74  # the narrowest page that takes the gains as a table
@@ -27,13 +27,9 @@ def number(value: float | None) -> str:
     """Three significant digits, at least; '-' where it is not known."""
     if value is None:
         return "-"
-    return (
-        f"{value:,.0f}"
-        if abs(value) >= 1000
-        else f"{value:.1f}"
-        if abs(value) >= 100
-        else f"{value:.2f}"
-    )
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.2f}"
 
 
 def before_line(before: Before) -> str:
@@ -83,20 +79,17 @@ def _run(run: BenchmarkRun, width: int) -> str:
     ]
     lines.append(_line("  ", speeds, width))
     if run.acceptance:
-        made = run.acceptance
-        parts = [
-            f"{made.length:.2f} tokens per step" if made.length else "",
-            f"{made.rate:.1%} of drafted tokens" if made.rate is not None else "",
-            "by position " + ", ".join(f"{p:.1%}" for p in made.by_position)
-            if made.by_position
-            else "",
-        ]
-        lines.append(_line("  accepted: ", parts, width))
-    lines += [
-        fill(note, width, initial_indent="  note: ", subsequent_indent="        ")
-        for note in run.notes
-    ]
+        lines.append(_line("  accepted: ", _accepted(run.acceptance, 1), width))
+    lines += [_fill(note, width, "  note: ", "        ") for note in run.notes]
     return "\n".join(line for line in lines if line) + "\n"
+
+
+def _accepted(made: Acceptance, digits: int) -> list[str]:
+    share = made.rate if digits else made.rate or None  # whole percent: none is not told
+    rate = f"{share:.{digits}%} of drafted tokens" if share is not None else ""
+    places = ", ".join(f"{p:.{digits}%}" for p in made.by_position or ())
+    length = f"{made.length:.2f} tokens per step" if made.length else ""
+    return [length, rate, f"by position {places}" if places else ""]
 
 
 def _drafts(run: BenchmarkRun) -> str:
@@ -117,11 +110,13 @@ def _latency(name: str, made: Latency | None) -> str:
 
 
 def _line(start: str, parts: Iterable[str], width: int) -> str:
-    kept = [part for part in parts if part]
-    indent = " " * max(len(start), 2)
-    return (
-        fill("; ".join(kept), width, initial_indent=start, subsequent_indent=indent) if kept else ""
-    )
+    """The parts that say something behind `start`, wrapped under their first word."""
+    text = "; ".join(filter(None, parts))
+    return _fill(text, width, start, " " * max(len(start), 2)) if text else ""
+
+
+def _fill(text: str, width: int, first: str = "", rest: str = "") -> str:
+    return fill(text, width, initial_indent=first, subsequent_indent=rest)
 
 
 def ab_text(report: AbReport, width: int) -> str:
@@ -138,29 +133,17 @@ def ab_text(report: AbReport, width: int) -> str:
 def _load(load: LoadVerdict, width: int) -> list[str]:
     lines = wrap(load.load, width)
     if not load.comparable:
-        text = "no verdict, the runs differ in more than speculation: " + "; ".join(
-            load.differences
-        )
-        return [*lines, fill(text, width, initial_indent="  ", subsequent_indent="  "), ""]
+        why = "; ".join(load.differences)
+        text = f"no verdict, the runs differ in more than speculation: {why}"
+        return [*lines, _fill(text, width, "  ", "  "), ""]
     if width < TABLE_WIDTH:
         lines.append("  off -> on, gain and its 95 % interval:")
-        lines += [
-            fill(_gain_words(made), width, initial_indent="  ", subsequent_indent="    ")
-            for made in load.gains
-        ]
+        lines += [_fill(_gain_words(made), width, "  ", "    ") for made in load.gains]
     else:
         lines.append(f"  {'':14}{'off':>9}{'on':>9}   gain   95 % interval   verdict")
         lines += [_gain(made) for made in load.gains]
-    lines.append(
-        fill(
-            f"noise from {load.gains[0].noise}",
-            width,
-            initial_indent="  ",
-            subsequent_indent="    ",
-        )
-        if load.gains
-        else ""
-    )
+    if load.gains:
+        lines.append(_fill(f"noise from {load.gains[0].noise}", width, "  ", "    "))
     for tail in load.percentiles:
         pairs = (
             f"{name} {number(before)} -> {number(after)}"
@@ -168,14 +151,9 @@ def _load(load: LoadVerdict, width: int) -> list[str]:
             if before is not None or after is not None
         )
         lines.append(_line(f"  {tail.metric.upper()} ms: ", pairs, width))
-    lines += [
-        fill(text, width, initial_indent="  - ", subsequent_indent="    ")
-        for text in (*load.why, *load.weak)
-    ]
+    lines += [_fill(text, width, "  - ", "    ") for text in (*load.why, *load.weak)]
     if load.next:
-        lines.append(
-            fill(f"next: {load.next}", width, initial_indent="  ", subsequent_indent="        ")
-        )
+        lines.append(_fill(f"next: {load.next}", width, "  ", "        "))
     return [*(line for line in lines if line), ""]
 
 
@@ -195,7 +173,6 @@ def _gain_words(made: ComparedGain) -> str:
 
 
 RESULTS_ID = "advisor/results/1"
-
 AB_ID = "advisor/ab/1"
 
 # what the names and units of a run's keys do not say themselves
@@ -262,25 +239,12 @@ def watch_text(seen: Traffic, word: WatchWord, width: int) -> str:
         f"{run.output_tokens:.0f} output tokens" if run.output_tokens else "",
         f"output {number(run.output_tok_s)} tok/s" if run.output_tok_s else "",
     ]
-    lines.append(
-        fill(
-            f"in {seen.seconds:.0f} s: " + "; ".join(p for p in parts if p),
-            width,
-            subsequent_indent="  ",
-        )
-    )
+    told = "; ".join(filter(None, parts))
+    lines.append(_fill(f"in {seen.seconds:.0f} s: {told}", width, "", "  "))
     if run.acceptance:
-        made = run.acceptance
-        rates = [
-            f"{made.length:.2f} tokens per step" if made.length else "",
-            f"{made.rate:.0%} of drafted tokens" if made.rate else "",
-        ]
-        if made.by_position:
-            rates.append("by position " + ", ".join(f"{p:.0%}" for p in made.by_position))
-        lines.append(
-            fill("accepted: " + "; ".join(r for r in rates if r), width, subsequent_indent="  ")
-        )
+        rates = "; ".join(filter(None, _accepted(run.acceptance, 0)))
+        lines.append(_fill(f"accepted: {rates}", width, "", "  "))
     else:
         lines.append("no drafts were made")
-    lines += [fill(text, width, initial_indent="- ", subsequent_indent="  ") for text in word.why]
+    lines += [_fill(text, width, "- ", "  ") for text in word.why]
     return "\n".join(lines) + "\n"

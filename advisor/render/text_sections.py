@@ -4,7 +4,7 @@ runners-up, A/B, sources.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import isfinite, log
 
@@ -99,20 +99,27 @@ def details(
     advice: Advice, paper: Paper, source_of: Callable[[str], Source | None] | None
 ) -> list[str]:
     """All sections that have something to say, each after a blank line."""
+    estimate = advice.estimate
+    terms, notes = (estimate.terms, estimate.notes) if estimate is not None else ({}, ())
+    rows = [[name.replace("_", " "), number(value)] for name, value in terms.items()]
+    ordered = sorted(advice.reasons, key=lambda r: -r.weight)
+    newest = f" (newest {advice.evidence_newest})" if advice.evidence_newest else ""
+
+    def items(texts: Iterable[str]) -> Iterator[str]:
+        return chain.from_iterable(map(paper.item, texts))
+
+    reasons = chain.from_iterable(paper.item(r.text, r.sources) for r in ordered)
     sections = (
         _ab_plan(advice, paper),
-        _reasons(advice, paper),
-        _section(
-            "What would change the answer",
-            chain.from_iterable(paper.item(t) for t in advice.would_change),
-        ),
+        _section("Why, in full", reasons),
+        _section("What would change the answer", items(advice.would_change)),
         _findings(advice.findings, paper),
         _memory(advice, paper),
-        _defaults(advice, paper),
-        _runners_up(advice, paper),
-        _evidence(advice, paper),
+        _section("Defaults", paper.rows(advice.facts.defaults)),
+        _section("Runners-up", items(map(candidate_words, advice.runners_up))),
+        _section(f"Similar benchmarks{newest}", items(map(evidence_words, advice.facts.evidence))),
         _off_launch(advice, paper),
-        _step_time(advice, paper),
+        _section("Parts of the estimate", [*paper.rows(rows), *items(notes)]),
         _sources(advice, paper, source_of),
     )
     return [line for section in sections if section for line in ("", *section)]
@@ -129,11 +136,8 @@ def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
         return _section("Measure it on your machine", lines)
     lines = paper.wrap("Run both; each takes about 5 minutes. Run A, without speculation:")
     lines += pack_launch(advice.launch_off, paper.width)
-    if advice.launch_on is not None:
-        lines += [
-            *paper.wrap("Run B, with speculation:"),
-            *pack_launch(advice.launch_on, paper.width),
-        ]
+    lines += paper.wrap("Run B, with speculation:")
+    lines += pack_launch(advice.launch_on, paper.width)
     lines += paper.wrap("Against each server, from another terminal, the same load:")
     for command in advice.measure_with[2:]:
         lines += pack_command(command, paper.width)
@@ -146,13 +150,6 @@ def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
         "Keep the faster setting. Passing its measured --acceptance-length narrows the estimate."
     )
     return _section("Measure it", lines)
-
-
-def _reasons(advice: Advice, paper: Paper) -> list[str]:
-    ordered = sorted(advice.reasons, key=lambda r: -r.weight)
-    return _section(
-        "Why, in full", chain.from_iterable(paper.item(r.text, r.sources) for r in ordered)
-    )
 
 
 def _findings(findings: Sequence[Finding], paper: Paper) -> list[str]:
@@ -183,17 +180,11 @@ def _memory(advice: Advice, paper: Paper) -> list[str]:
     parts.insert(4 if pooled else 2, ("  states in it", bill.state_gib) if pooled else state)
     lines = [f"  {name:16}{gib:9.2f} GiB" for name, gib in parts if gib]
     if bill.kv_tokens is not None:
-        lines += paper.wrap(
-            _kv_words(bill, advice.candidate or advice.plan, _requests_per_replica(advice)), "  "
-        )
+        asked = -(-advice.request.concurrency // advice.plan.dp)  # of one replica
+        lines += paper.wrap(_kv_words(bill, advice.candidate or advice.plan, asked), "  ")
     if bill.fits is False and bill.short_gib:
         lines += paper.wrap(f"It does not fit: {number(bill.short_gib)} GiB short.", "  ")
     return _section("Memory per GPU, with speculation", lines)
-
-
-def _requests_per_replica(advice: Advice) -> int:
-    """Requests that one replica is asked to run at once."""
-    return -(-advice.request.concurrency // advice.plan.dp)
 
 
 def _kv_words(bill: MemoryBill, plan: Plan, asked: int) -> str:
@@ -203,15 +194,12 @@ def _kv_words(bill: MemoryBill, plan: Plan, asked: int) -> str:
     if bill.requests is not None and bill.request_tokens is not None:
         slots = traits(plan.engine).pool == "slots"
         size = (plan.max_model_len or bill.request_tokens) if slots else bill.request_tokens
-        without = (
-            f" ({bill.requests_without:,} without speculation)" if bill.requests_without else ""
-        )
-        many = "s" if bill.requests != 1 else ""
-        text = (
-            f"{bill.requests:,} {'slot' if slots else 'request'}{many} of {size:,} tokens "
-            f"fit{without}, {asked:,} requested"
-            f"{': the others are queued' if bill.requests < asked else ''}; "
-        )
+        plain = bill.requests_without
+        without = f" ({plain:,} without speculation)" if plain else ""
+        noun = ("slot" if slots else "request") + ("s" if bill.requests != 1 else "")
+        wait = ": the others are queued" if bill.requests < asked else ""
+        text = f"{bill.requests:,} {noun} of {size:,} tokens fit{without}, {asked:,} requested"
+        text += f"{wait}; "
         running = max(min(plan.max_num_seqs or asked, asked), 1)
         if shares_context(plan):
             running = plan.max_num_seqs or 1
@@ -234,17 +222,6 @@ def _kv_words(bill: MemoryBill, plan: Plan, asked: int) -> str:
     return f"{text}; without speculation {before:,} ({lost:,} fewer with it{share})"
 
 
-def _defaults(advice: Advice, paper: Paper) -> list[str]:
-    table = [[field, value, why] for field, value, why in advice.facts.defaults]
-    return _section("Defaults", paper.rows(table))
-
-
-def _runners_up(advice: Advice, paper: Paper) -> list[str]:
-    return _section(
-        "Runners-up", chain.from_iterable(paper.item(candidate_words(c)) for c in advice.runners_up)
-    )
-
-
 def candidate_words(candidate: Candidate) -> str:
     """One line for a judged plan."""
     plan, estimate = candidate.plan, candidate.estimate
@@ -253,21 +230,11 @@ def candidate_words(candidate: Candidate) -> str:
     gain = estimate.output_tok_s.speedup
     first = estimate.ttft_ms
     told = f"{number(first.speedup.p50)}x" if first.predictable else "not predictable"
-    text = (
-        f"{METHOD_NAMES.get(plan.method, plan.method)} k = {plan.k}: output tok/s "
-        f"{number(gain.p50)}x "
-        f"({number(gain.p10)} to {number(gain.p90)}), TPOT "
-        f"{number(estimate.tpot_ms.speedup.p50)}x, "
-        f"TTFT {told}"
-    )
+    text = f"{METHOD_NAMES.get(plan.method, plan.method)} k = {plan.k}: output tok/s "
+    text += f"{number(gain.p50)}x ({number(gain.p10)} to {number(gain.p90)}), TPOT "
+    text += f"{number(estimate.tpot_ms.speedup.p50)}x, TTFT {told}"
     stopped = sorted({f.code for f in candidate.findings if f.severity == "error"})
     return f"{text}; stopped by {', '.join(stopped)}" if stopped else text
-
-
-def _evidence(advice: Advice, paper: Paper) -> list[str]:
-    lines = chain.from_iterable(paper.item(evidence_words(row)) for row in advice.facts.evidence)
-    newest = f" (newest {advice.evidence_newest})" if advice.evidence_newest else ""
-    return _section(f"Similar benchmarks{newest}", lines)
 
 
 def evidence_words(row: Evidence) -> str:
@@ -280,14 +247,11 @@ def evidence_words(row: Evidence) -> str:
     setting = " ".join(
         x for x in (row.hardware, row.model, row.quant, row.engine, row.engine_version) if x
     )
-    how = f"{METHOD_NAMES.get(row.method, row.method)}" + (
-        f" k={row.k}" if row.k is not None else ""
-    )
+    how = METHOD_NAMES.get(row.method, row.method) + (f" k={row.k}" if row.k is not None else "")
     metric = _METRIC_NAMES.get(row.metric, row.metric)
     words = [f"{metric} {number(row.speedup)}x: {setting}, {how}", *filter(None, load)]
-    return (
-        ", ".join(words) + (", matches this setup" if row.covers else "") + source_tag([row.run_id])
-    )
+    words += ["matches this setup"] * row.covers
+    return ", ".join(words) + source_tag([row.run_id])
 
 
 def _off_launch(advice: Advice, paper: Paper) -> list[str]:
@@ -297,18 +261,8 @@ def _off_launch(advice: Advice, paper: Paper) -> list[str]:
         return _section("The same without speculation", pack_launch(advice.launch_off, paper.width))
     if advice.launch_on is None:
         return []
-    return _section(
-        "With speculation, if you want to try it", pack_launch(advice.launch_on, paper.width)
-    )
-
-
-def _step_time(advice: Advice, paper: Paper) -> list[str]:
-    terms = advice.estimate.terms if advice.estimate is not None else {}
-    notes = advice.estimate.notes if advice.estimate is not None else ()
-    lines = paper.rows([[name.replace("_", " "), number(value)] for name, value in terms.items()])
-    return _section(
-        "Parts of the estimate", [*lines, *chain.from_iterable(paper.item(note) for note in notes)]
-    )
+    launch = pack_launch(advice.launch_on, paper.width)
+    return _section("With speculation, if you want to try it", launch)
 
 
 def _sources(

@@ -133,7 +133,8 @@ def swept_for(asked: Variation) -> Any:
 @router.post("/validate", responses=_responses("validate"))
 def validate(pasted: sheets.PastedText) -> JSONResponse:
     """What `advisor validate --format json` prints of a text on standard input."""
-    return JSONResponse(report_json(sheets.validate_text(pasted)))
+    with answers.turn():
+        return JSONResponse(report_json(sheets.report_on(pasted)))
 
 
 @router.post("/fixes", responses=_responses())

@@ -32,7 +32,6 @@ from advisor.cli.serve.sheets import pages as sheet_pages
 from advisor.domain.nouns import AdvisorError
 
 FILES = ("/api/results", "/api/ab", "/part/results", "/results")  # paths that take files
-
 THREADS = answers.MOST_WAITING + 24  # those that wait for an answer, and those that need not
 
 
@@ -114,10 +113,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 async def _no_address(request: Request, error: Exception) -> Response:
     """No such address, or not by this method; a form that cannot be read."""
     assert isinstance(error, HTTPException)
-    texts = {
-        404: "there is nothing at this address",
-        405: "this address has another method",
-    }
+    texts = {404: "there is nothing at this address", 405: "this address has another method"}
     return _problem(request, texts.get(error.status_code, error.detail), error.status_code)
 
 
@@ -132,22 +128,13 @@ def _problem(request: Request, text: str, status: int = 400) -> Response:
 
 
 Message = MutableMapping[str, Any]
-
-
 Receive = Callable[[], Awaitable[Message]]
-
 Send = Callable[[Message], Awaitable[None]]
-
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-
 FORM_BYTES = 2 * 2**20  # a pasted configuration
-
 FILES_BYTES = 48 * 2**20  # benchmark files, all together
-
 URL_BYTES = 32 * 2**10
-
 HEADERS = (
     (
         b"content-security-policy",

@@ -59,8 +59,8 @@ def curve_view(found: Sweep, concurrency: int) -> dict[str, Any]:
     """Everything that the curve's template shows."""
     return {
         "drawings": [
-            drawing(found, concurrency, WIDE, "wide"),
-            drawing(found, concurrency, NARROW, "narrow"),
+            drawing(found, concurrency, box, name)
+            for box, name in ((WIDE, "wide"), (NARROW, "narrow"))
         ],
         "words": words(found),
         "table": table(found),
@@ -93,7 +93,13 @@ def drawing(found: Sweep, concurrency: int, box: Box, name: str) -> dict[str, An
         "concurrency": concurrency,
         "ticks_x": [(box.x(v, low_x, high_x), f"{v:,}") for v in _powers(low_x, high_x, box)],
         "ticks_y": [(box.y(v, low_y, high_y), f"{v:g}×") for v in _ticks(low_y, high_y)],
-        "pairs": [_pair(row, at) for row in found.pairs if _is_drawn(row, found, low_x, high_x)],
+        "pairs": [
+            _pair(row, at)
+            for row in found.pairs
+            if row.metric == GOAL_METRICS[found.request.goal][0]
+            and row.concurrency is not None
+            and low_x <= row.concurrency <= high_x
+        ],
     }
 
 
@@ -137,10 +143,10 @@ def _line(
 ) -> dict[str, Any]:
     method, k = key
     places = [at(load, point.gain.p50) for load, point in points]
-    name = METHOD_NAMES.get(method, method)
+    head = f"{METHOD_NAMES.get(method, method)}, k = {k}"
     return {
         "k": k,
-        "name": f"{name}, k = {k}",
+        "name": head,
         "label": f"k = {k}",
         "shade": min(k, SHADES),
         "best": best,
@@ -148,11 +154,7 @@ def _line(
         "end": places[-1],
         "label_y": places[-1][1],
         "dots": [
-            {
-                "x": x,
-                "y": y,
-                "text": f"{name}, k = {k} at {load:,.0f} requests: {_interval(point)}",
-            }
+            {"x": x, "y": y, "text": f"{head} at {load:,.0f} requests: {_interval(point)}"}
             for (load, point), (x, y) in zip(points, places, strict=True)
         ],
     }
@@ -195,20 +197,14 @@ def _ticks(low: float, high: float) -> list[float]:
     return inside
 
 
-def _is_drawn(row: Evidence, found: Sweep, low: float, high: float) -> bool:
-    first = GOAL_METRICS[found.request.goal][0]
-    return row.metric == first and row.concurrency is not None and low <= row.concurrency <= high
-
-
 def _pair(row: Evidence, at: Any) -> dict[str, Any]:
     x, y = at(row.concurrency, row.speedup)
-    k = f", k = {row.k}" if row.k is not None else ""
+    at_load = f"at {row.concurrency:g} requests" + (f", k = {row.k}" if row.k is not None else "")
     return {
         "x": x,
         "y": y,
         "k": f"k {row.k}" if row.k is not None else "",
-        "text": f"measured {row.speedup:.2f}× at {row.concurrency:g} requests{k}, source "
-        f"{row.source}",
+        "text": f"measured {row.speedup:.2f}× {at_load}, source {row.source}",
     }
 
 
@@ -261,7 +257,10 @@ def words(found: Sweep) -> str:
     told = [load for load in found.loads if load.decision is not None]
     if not told:
         return "No load can be served here."
-    parts = [f"{_loads(first, last)} {said}" for first, last, said in _stretches(told)]
+    parts = [
+        f"{'at' if first == last else f'from {first:,.0f} to'} {_requests(last)} {said}"
+        for first, last, said in _stretches(told)
+    ]
     text = f"{'; '.join(parts)}."
     gains = [(p.gain.p50, _load(load), p) for load in told for p in load.points if p.k > 0]
     if gains:
@@ -286,12 +285,6 @@ def _stretches(loads: Sequence[LoadPoint]) -> list[tuple[float, float, str]]:
         else:
             out.append((_load(load), _load(load), answer))
     return out
-
-
-def _loads(first: float, last: float) -> str:
-    if first == last:
-        return f"at {_requests(first)}"
-    return f"from {first:,.0f} to {_requests(last)}"
 
 
 def _requests(load: float) -> str:

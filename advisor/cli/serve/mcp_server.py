@@ -139,9 +139,8 @@ def _round(value: Any) -> Any:
             if isinstance(item, list | tuple) and len(item) > MOST_ROWS:
                 made[f"{key}_left_out"] = f"{len(item) - MOST_ROWS} more: ask in full, or for less"
         return made
-    return (
-        [_round(item) for item in value[:MOST_ROWS]] if isinstance(value, list | tuple) else value
-    )
+    rows = isinstance(value, list | tuple)
+    return [_round(item) for item in value[:MOST_ROWS]] if rows else value
 
 
 def _cap(text: str) -> str:

@@ -110,7 +110,7 @@ def _curve(question: Question) -> dict[str, Any] | None:
 def _answer(cell: Cell, cells: Sequence[Cell]) -> str:
     question, advice = cell.question, cell.advice
     assert advice is not None  # pages are written of answers only
-    view = answer_view(advice, question)
+    view, files = answer_view(advice, question), {name: form.file for name, form in FORMS.items()}
     others = [(f"{one.question.concurrency}", one.name, one is cell) for one in cells if one.advice]
     return _page(
         "site_answer.html",
@@ -120,12 +120,7 @@ def _answer(cell: Cell, cells: Sequence[Cell]) -> str:
         others=others,
         curve=_curve(question),
         every_form=[
-            (
-                key,
-                FORM_NAMES[key],
-                launch_text(advice, key),
-                FORMS[key].file if key in FORMS else "",
-            )
+            (key, FORM_NAMES[key], launch_text(advice, key), files.get(key, ""))
             for key in launch_forms(advice)
             if key != "json"
         ],

@@ -182,8 +182,7 @@ def results(asked: ResultsArguments) -> Told:
 
 def _setting(asked: uploads.RunOptions) -> dict[str, Any]:
     """What the runs were measured on."""
-    return {name: value for name in uploads.RunOptions.model_fields
-            if (value := getattr(asked, name)) is not None}  # fmt: skip
+    return asked.model_dump(include=set(uploads.RunOptions.model_fields), exclude_none=True)
 
 
 def ab(asked: AbArguments) -> Told:

@@ -126,18 +126,14 @@ def setting(advice: Advice) -> list[tuple[str, str]]:
     hardware = (facts.hardware.name or facts.hardware.id) if facts.hardware else request.hardware
     model = (facts.model.name or facts.model.id) if facts.model else request.model
     many = "request" if request.concurrency == 1 else "requests"
+    load = f"{request.concurrency:,} {many} of {request.ctx_tokens:,} + {request.output_tokens:,}"
     count = f"{facts.gpus} × " if facts.gpus > 1 else ""
     layout = f" ({layout_words(advice.plan)})" if facts.gpus > 1 else ""
     return [
         ("Hardware", f"{count}{hardware}{layout}"),
         ("Model", f"{model} {facts.quant.id if facts.quant else ''}".strip()),
         ("Engine", f"{advice.plan.engine} {label(advice)}".strip()),
-        (
-            "Load",
-            f"{request.concurrency:,} {many} of {request.ctx_tokens:,} + "
-            f"{request.output_tokens:,} tokens, "
-            f"{facts.workload or request.workload}",
-        ),
+        ("Load", f"{load} tokens, {facts.workload or request.workload}"),
         ("Goal", facts.goal or request.goal),
     ]
 
@@ -161,9 +157,8 @@ def _metric(name: str, unit: str, metric: MetricEstimate) -> dict[str, Any]:
     levels = levels_span = ""
     if metric.baseline is not None and metric.value is not None:
         scale, shown = (1e3, "s") if unit == "ms" and metric.baseline >= 1e5 else (1.0, unit)
-        levels = (
-            f"{two_digits(metric.baseline / scale)} → {two_digits(metric.value / scale)} {shown}"
-        )
+        without, value = (two_digits(x / scale) for x in (metric.baseline, metric.value))
+        levels = f"{without} → {value} {shown}"
         if metric.baseline_range is not None and metric.value_range is not None:
             levels_span = " → ".join(
                 f"{two_digits(span.p10 / scale)} to {two_digits(span.p90 / scale)}"
@@ -192,11 +187,8 @@ def place(ratio: float) -> float:
 
 def sources(names: Iterable[str]) -> list[dict[str, str]]:
     """Sources with title and, where it is a web address, the link."""
-    out = []
-    for name in names:
-        title, link = link_of(name)
-        out.append({"name": name, "title": title, "link": link})
-    return out
+    rows = ((name, *link_of(name)) for name in names)
+    return [{"name": name, "title": title, "link": link} for name, title, link in rows]
 
 
 def findings(found: Sequence[Finding]) -> list[dict[str, Any]]:
@@ -310,10 +302,7 @@ def chat_request(advice: Advice) -> str:
     if not is_local(advice) and (key := traits(plan.engine).api_key_env):
         lines.append(f'-H "Authorization: Bearer ${key}"')
     asked = {"role": "user", "content": "Write a haiku about drafts."}
-    body = {
-        "model": plan.served_model_name or plan.model,
-        "messages": [asked],
-        "max_tokens": 512,
-    }
+    name = plan.served_model_name or plan.model
+    body = {"model": name, "messages": [asked], "max_tokens": 512}
     lines += ["-H 'Content-Type: application/json'", f"-d {shell_word(json.dumps(body))}"]
     return " \\\n  ".join(lines)

@@ -23,6 +23,7 @@ from advisor.render.deploy.serving import Server
 FORM = "a compose file"
 _COMMAND = "a docker command"
 _HOME = '"$HOME/.cache/{0}:/root/.cache/{0}"'  # the one place where the shell expands a variable
+_ADDRESS = "without the address it serves the network"
 _KERNELS = "compile-cache"  # a volume of its own: compiled kernels depend on the image
 
 
@@ -92,10 +93,8 @@ def _file(
 ) -> str:
     services: dict[str, Any] = {}
     for number, server in enumerate(servers):
-        service = _service(server)
-        if profiles:
-            service = {"profiles": [profiles[number]], **service}
-        services[server.name] = service
+        profile = {"profiles": [profiles[number]]} if profiles else {}
+        services[server.name] = profile | _service(server)
     title = [*title, serving.key_note(advice.plan.engine, "anyone who reaches the port")]
     return _document(services, servers, title)
 
@@ -137,7 +136,7 @@ def _gpus(server: Server) -> dict[str, Any]:
 
 def _surroundings(server: Server) -> dict[str, Any]:
     env: dict[str, Any] = {name: _escape(value) for name, value in server.env.items()}
-    env |= server.visible
+    env |= server.visible()
     configs = [
         {"source": _config(server, name), "target": serving.inside(name)}
         for name, _ in server.files
@@ -146,10 +145,7 @@ def _surroundings(server: Server) -> dict[str, Any]:
         env[name] = NotedValue(None, "taken from your shell or .env if it is set there")
     return {
         "shm_size": NotedValue(server.shm, notes.SHM),
-        "ports": NotedValue(
-            [server.port_mapping],
-            f"{server.reach}; without the address it serves the network",
-        ),
+        "ports": NotedValue([server.port_mapping], f"{server.reach}; {_ADDRESS}"),
         "volumes": _volumes(server),
         **({"configs": configs} if configs else {}),
         "environment": env,
@@ -158,10 +154,7 @@ def _surroundings(server: Server) -> dict[str, Any]:
             "interval": "15s",
             "timeout": "10s",
             "retries": 4,
-            "start_period": NotedValue(
-                f"{server.startup_s}s",
-                "download, load, compile and graph capture come before the first answer",
-            ),
+            "start_period": NotedValue(f"{server.startup_s}s", notes.STARTUP.partition(": ")[2]),
         },
         "restart": "unless-stopped",
         "logging": {"driver": "local", "options": {"max-size": "50m", "max-file": "3"}},
@@ -194,10 +187,15 @@ def docker_run(advice: Advice) -> str:
 
 def _options(server: Server) -> list[str]:
     """What stands before the image, one option a line."""
+    amd = "--device /dev/kfd --device /dev/dri --group-add video"
+    devices = {
+        "nvidia": [f"--gpus {server.gpus}"],
+        "amd": [amd, "--security-opt seccomp=unconfined"],
+    }
     lines = [
         f"--detach --name {server.name} --restart unless-stopped",
         "--log-driver local --log-opt max-size=50m --log-opt max-file=3",
-        *_gpu_options(server),
+        *devices.get(server.vendor, ["--device /dev/dri"]),
         f"--shm-size {server.shm.removesuffix('b')}",
         f"--publish {server.port_mapping}",
     ]
@@ -210,17 +208,6 @@ def _options(server: Server) -> list[str]:
     lines.append(f"--health-cmd {shell_word(f'curl -fsS {server.health_url}')}")
     lines.append(f"--health-start-period {server.startup_s}s")
     return lines
-
-
-def _gpu_options(server: Server) -> list[str]:
-    if server.vendor == "nvidia":
-        return [f"--gpus {server.gpus}"]
-    if server.vendor == "amd":
-        return [
-            "--device /dev/kfd --device /dev/dri --group-add video",
-            "--security-opt seccomp=unconfined",
-        ]
-    return ["--device /dev/dri"]
 
 
 def _start(server: Server) -> list[str]:

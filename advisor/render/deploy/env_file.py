@@ -32,7 +32,9 @@ def env_file(advice: Advice) -> str:
     if gguf:
         title.append("this machine only; in a container add LLAMA_ARG_HOST=0.0.0.0")
     title.append(serving.key_note(server.plan.engine, "anyone who reaches the port"))
-    pairs = _options(server) if gguf else _arguments(server)
+    pairs = {"SERVER_IMAGE": server.image, "SERVER_ARGS": shlex.join(server.words)}
+    if gguf:  # each option as the variable that llama-server reads
+        pairs = dict(_variable(server, flag) for flag in server.launch.flags)
     for name, text in server.files:
         pairs[_file_variable(name)] = text.strip()
         title.append(f"{_file_variable(name)} is the text of {serving.inside(name)}")
@@ -47,11 +49,6 @@ def env_file(advice: Advice) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _options(server: Server) -> dict[str, str]:
-    """Each option as the variable that llama-server reads."""
-    return dict(_variable(server, flag) for flag in server.launch.flags)
-
-
 def _variable(server: Server, flag: Flag) -> tuple[str, str]:
     catalogue = engines.get(server.plan.engine).catalogue
     option = catalogue.option(flag.name, server.plan.engine_version)
@@ -63,10 +60,6 @@ def _variable(server: Server, flag: Flag) -> tuple[str, str]:
     if option.takes_value is False:
         return option.env, "0" if flag.value == "false" else "1"
     return option.env, flag.value or ""
-
-
-def _arguments(server: Server) -> dict[str, str]:
-    return {"SERVER_IMAGE": server.image, "SERVER_ARGS": shlex.join(server.words)}
 
 
 def _file_variable(name: str) -> str:

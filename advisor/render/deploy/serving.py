@@ -6,7 +6,7 @@ budget is generous for that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
@@ -92,10 +92,10 @@ class Server:
         """The variables that the launch needs."""
         return {var.name: var.value for var in self.launch.env if var.value is not None}
 
-    @property
-    def visible(self) -> dict[str, str]:
-        """The variable that shows it its own GPUs, where containers of this vendor see all."""
-        return _visible(self)
+    def visible(self, usual: str = "") -> dict[str, str]:
+        """The variable that shows it its own GPUs; `usual`: where not only some vendors need it."""
+        name = {"amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}.get(self.vendor, usual)
+        return {name: ",".join(map(str, self.devices))} if name and self.devices else {}
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -162,7 +162,15 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
     else:
         plan = on_this_machine(advice.request, plan)
     files = k_ranges.files(plan)
-    launch = _place_files(adapter.to_launch(plan), files if container else {})
+    launch = adapter.to_launch(plan)
+    if container:  # these files lie in its root
+        flags = (
+            flag.model_copy(update={"value": inside(flag.value or "")})
+            if flag.value in files
+            else flag
+            for flag in launch.flags
+        )
+        launch = launch.model_copy(update={"flags": tuple(flags)})
     units = adapter.units(launch)
     host_note = "inside a container the loopback address reaches nobody"
     if not container:
@@ -173,26 +181,13 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
         launch=launch,
         program=adapter.program,
         units=units,
-        notes=tuple(
-            host_note if unit[0] == "--host" else unit_note(advice, unit) for unit in units
-        ),
+        notes=tuple(host_note if x[0] == "--host" else unit_note(advice, x) for x in units),
         startup_s=startup_seconds(advice),
         gpus=gpu_count(advice),
         vendor=advice.facts.hardware.vendor if advice.facts.hardware is not None else "",
         files=tuple(files.items()),
         mount=mount,
     )
-
-
-def _place_files(launch: Launch, files: Mapping[str, str]) -> Launch:
-    """The launch with these files' names as paths in a container's root."""
-    flags = tuple(
-        flag.model_copy(update={"value": inside(flag.value)})
-        if flag.value is not None and flag.value in files
-        else flag
-        for flag in launch.flags
-    )
-    return launch.model_copy(update={"flags": flags}) if files else launch
 
 
 def inside(name: str) -> str:
@@ -212,15 +207,10 @@ def both(advice: Advice, container: str = "") -> tuple[Server, Server]:
 def script_lines(server: Server) -> list[str]:
     """A shell script of the bare command: variables, files, the command."""
     lines = [shell_words(unit) for unit in (server.program, *server.units)]
-    env = server.env | _visible(server, "CUDA_VISIBLE_DEVICES")
+    env = server.env | server.visible("CUDA_VISIBLE_DEVICES")
     exports = [f"export {name}={shell_word(value)}" for name, value in env.items()]
     files = [write_file(name, text) for name, text in server.files]
     return "\n".join([*exports, *files, "exec " + " \\\n  ".join(lines)]).split("\n")
-
-
-def _visible(server: Server, usual: str = "") -> dict[str, str]:
-    name = {"amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}.get(server.vendor, usual)
-    return {name: ",".join(map(str, server.devices))} if name and server.devices else {}
 
 
 def weights_gib(advice: Advice) -> float:
@@ -232,18 +222,12 @@ def weights_gib(advice: Advice) -> float:
 
 
 def startup_seconds(advice: Advice) -> int:
-    """How long a silent server may load before it counts as dead, in seconds, rounded up to
-    minutes.
-
-    At least what published deployments of vLLM and SGLang needed (rule SD241's number), which
-    compile; plus the weights' time.
+    """How long a silent server may load, s, in whole minutes: as its weights take, and at least
+    what published deployments of vLLM and SGLang needed, which compile (rule SD241's number).
     """
     loading = 60.0 + LOAD_S_PER_GIB.value * weights_gib(advice)
-    compiling = (
-        0.0
-        if traits(advice.plan.engine).gguf
-        else float(table("compatibility")["startup_seconds"]["value"])
-    )
+    gguf = traits(advice.plan.engine).gguf
+    compiling = 0.0 if gguf else float(table("compatibility")["startup_seconds"]["value"])
     return ceil(max(loading, compiling) / 60.0) * 60
 
 
@@ -262,8 +246,7 @@ def vendor(advice: Advice, form: str) -> str:
     if made == "apple":
         raise AdvisorError(
             f"{form} cannot be written for {name}: containers on macOS do not reach the GPU; run "
-            f"the launch of "
-            "'advisor recommend' on the machine itself"
+            "the launch of 'advisor recommend' on the machine itself"
         )
     if made not in ("nvidia", "amd", "intel"):
         raise AdvisorError(
@@ -307,23 +290,16 @@ def title(advice: Advice, command: str, plan: Plan | None = None) -> list[str]:
     request, plan = advice.request, plan or advice.plan
     spec = f"{plan.method}, k = {plan.k}" if plan.method != "none" else "no speculation"
     release = engines.get(plan.engine).label(plan.engine_version, advice.request.engine_version)
+    count = topology.machines(advice.facts, plan.tp * plan.pp)
+    rest = "" if command.endswith(" ray") else topology.others(advice.facts, plan)  # Ray does that
     return [
         f"{plan.engine} {release} for {request.hardware}, {request.model}: "
         f"{spec} (decision: {advice.decision})",
         f"load: {request.concurrency} at once, {request.ctx_tokens} prompt and "
         f"{request.output_tokens} output tokens",
         f"written by `advisor {command}`; SD codes: `advisor explain CODE`",
-        *([] if command.endswith(" ray") else _of_several(advice, plan)),
+        *([f"one server over {count} machines: start it on the first. {rest}"] if rest else []),
     ]
-
-
-def _of_several(advice: Advice, plan: Plan) -> list[str]:
-    """How a server of several machines is started on each; Ray does that by itself."""
-    count, rest = (
-        topology.machines(advice.facts, plan.tp * plan.pp),
-        topology.others(advice.facts, plan),
-    )
-    return [f"one server over {count} machines: start it on the first. {rest}"] if rest else []
 
 
 def key_note(engine: Engine, reach: str) -> str:

@@ -88,18 +88,22 @@ def _devices(server: Server) -> list[str]:
 
 
 def _surroundings(server: Server) -> list[str]:
-    key = serving.key_note(server.plan.engine, "anyone who reaches the port")
+    key, own = serving.key_note(server.plan.engine, "anyone who reaches the port"), server.mount
+    own_model = []
+    if own is not None:  # Quadlet takes the value without quotes
+        own_model = [f"Volume={escape(own.source)}:{own.target}:ro"]
+        own_model.insert(0, "# where SELinux is enforced: :ro,z")
     return [
         f"# {notes.SHM}",
         f"ShmSize={server.shm.removesuffix('b')}",
         comment(f"{server.reach}; without the address it serves the network. {key}"),
         f"PublishPort={server.port_mapping}",
         *(f"Volume=%h/.cache/{name}:/root/.cache/{name}" for name in server.traits.caches),
-        *_own_model(server),
+        *own_model,
         *(f"Volume={_path(server, name)}:{serving.inside(name)}:ro" for name, _ in server.files),
         *(
             f"Environment={word(f'{name}={value}')}"
-            for name, value in (server.env | server.visible).items()
+            for name, value in (server.env | server.visible()).items()
         ),
         f"# secrets, from ~/.config/{server.name}/secrets.env (chmod 600) where it sets them",
         "PodmanArgs=" + " ".join(f"--env={name}" for name in server.secrets),
@@ -108,14 +112,6 @@ def _surroundings(server: Server) -> list[str]:
         f"# {notes.STARTUP}",
         f"HealthStartPeriod={server.startup_s}s",
     ]
-
-
-def _own_model(server: Server) -> list[str]:
-    """The folder of a model of the user's own; Quadlet takes the value without quotes."""
-    own = server.mount
-    if own is None:
-        return []
-    return ["# where SELinux is enforced: :ro,z", f"Volume={escape(own.source)}:{own.target}:ro"]
 
 
 def systemd_unit(advice: Advice) -> str:
@@ -127,6 +123,8 @@ def systemd_unit(advice: Advice) -> str:
             "--format flags"
         )
     title = serving.title(advice, "recommend --format systemd")
+    linked = {name for name, _ in server.traits.linked} & {unit[0] for unit in server.units}
+    link = server.traits.linked_env if linked else ()  # for the operator of several machines
     lines = [
         *(comment(line) for line in title),
         "[Unit]",
@@ -138,7 +136,7 @@ def systemd_unit(advice: Advice) -> str:
         *(comment(note) for note in server.note_lines()),
         *_user(server),
         *_environment(server),
-        *_link(server),
+        *(f"Environment={name}" for name in link),
         *(f"ExecStartPre=/bin/sh -c {word(write_file(name, text))}" for name, text in server.files),
         f"ExecStart=/usr/bin/env {command((server.program, *server.units))}",
         "Restart=on-failure",
@@ -166,13 +164,6 @@ def _user(server: Server) -> list[str]:
         f"Environment=XDG_CACHE_HOME=%C/{server.name}",
         f"Environment=HF_HOME=%C/{server.name}/huggingface",
     ]
-
-
-def _link(server: Server) -> list[str]:
-    """The variables of a server that spans machines, for their operator to fill in."""
-    linked = {name for name, _ in server.traits.linked} & {unit[0] for unit in server.units}
-    names = server.traits.linked_env if linked else ()
-    return [f"Environment={name}" for name in names]
 
 
 def _environment(server: Server) -> list[str]:

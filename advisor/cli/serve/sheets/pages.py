@@ -26,9 +26,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.render.explore.plan_folder import FORMS
 
 router = APIRouter(include_in_schema=False)
-
 CHECK_FIELDS = ("hw", "gpus", "concurrency", "ctx", "output_tokens", "workload", "engine_version")
-
 AB_FIELDS = ("hw", "model", "gpus", "k", "workload", "engine_version", "machine")
 
 
@@ -98,7 +96,8 @@ def _mix(form: uploads.Form) -> dict[str, Any]:
 
 def _check_controls(words: dict[str, str]) -> dict[str, Any]:
     given = {"text": words.get("text", ""), "name": words.get("name", "")}
-    return {"given": given, "fields": fields(words, CHECK_FIELDS, sheets.PastedText, sheet=_UNSAID)}
+    made = fields(words, CHECK_FIELDS, sheets.PastedText, sheet="not stated")
+    return {"given": given, "fields": made}
 
 
 def _results_controls(words: dict[str, str]) -> dict[str, Any]:
@@ -122,13 +121,9 @@ _serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls))
 def api_page(request: Request) -> HTMLResponse:
     """What the API has, in words; its full description is OpenAPI."""
     routes = [
-        (
-            ", ".join(sorted(route.methods or ())),
-            route.path,
-            (route.endpoint.__doc__ or "").split("\n")[0],
-        )
-        for route in api_router.routes
-        if isinstance(route, APIRoute)
+        (", ".join(sorted(x.methods or ())), x.path, (x.endpoint.__doc__ or "").partition("\n")[0])
+        for x in api_router.routes
+        if isinstance(x, APIRoute)
     ]
     base = f"http://{request.headers.get('host', '127.0.0.1')}"
     curl = "\n".join(
@@ -142,14 +137,9 @@ def api_page(request: Request) -> HTMLResponse:
     return page("api.html", tab="api", routes=routes, curl=curl)
 
 
-_UNSAID = "not stated"
-
-FIELDS = (*FIRST, *NEXT, "workload")
-
 Asked = TypeVar("Asked", bound=Question)
-
+FIELDS = (*FIRST, *NEXT, "workload")
 CHOICES = ("first", "second", "third")  # of the form; an address may have them as names
-
 EXTRA = ("names", "users_within", "price", "watts", "what")
 
 

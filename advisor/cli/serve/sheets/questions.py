@@ -23,7 +23,7 @@ from advisor.advice.explore.within import price as per_hour_of
 from advisor.advice.questions import question as request_of
 from advisor.cli.serve.answers import turn
 from advisor.cli.serve.question import FormFields, Name, Question, about, limit_field
-from advisor.domain.nouns import AdvisorError, Interval, Workload
+from advisor.domain.nouns import AdvisorError, Workload
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
 from advisor.lint.fixes import redacted_diff
@@ -77,32 +77,23 @@ def validate_options(pasted: PastedText) -> dict[str, Any]:
     return wanted
 
 
-@turn()
-def validate_text(pasted: PastedText) -> Report:
+def report_on(pasted: PastedText) -> Report:
     """What `advisor validate` reports. Raises AdvisorError where nothing is there to judge."""
-    return _report(pasted)
-
-
-def _report(pasted: PastedText) -> Report:
+    last = pasted.name.replace("\\", "/").rsplit("/", 1)[-1]  # shown, says the form, never opened
+    name = "".join(ch if ch.isprintable() else "?" for ch in last)
     complete = bool(pasted.hw and pasted.concurrency and pasted.ctx)
     report = validate(
-        text=pasted.text, name=file_name(pasted), changes=complete, **validate_options(pasted)
+        text=pasted.text, name=name or "-", changes=complete, **validate_options(pasted)
     )
     if problem := no_launch_message(report):
         raise AdvisorError(problem)
     return report
 
 
-def file_name(pasted: PastedText) -> str:
-    """The last part of the name: it is shown and says the form, it is never opened."""
-    last = pasted.name.replace("\\", "/").rsplit("/", 1)[-1]
-    return "".join(ch if ch.isprintable() else "?" for ch in last) or "-"
-
-
 @turn()
 def checkup(pasted: PastedText) -> Checkup:
     """The report with its fixes."""
-    report = _report(pasted)
+    report = report_on(pasted)
     (read,) = report.reads
     wanted = validate_options(pasted)
 
@@ -176,20 +167,18 @@ def mix_view(made: MixPlan, form: str) -> dict[str, Any]:
 
 def _layout(one: PlanLayout, chosen: bool) -> dict[str, Any]:
     chance = f", {one.p_gain * 100:.0f} % likely a gain" if one.p_gain is not None else ""
+    gain = one.gain
+    values = (gain.p50, gain.p10, gain.p90) if gain is not None else ()
+    spans = [f"{(value - 1) * 100:+.0f}" for value in values]
     return {
         "title": one.title[:1].upper() + one.title[1:],
         "chosen": chosen,
         "refusal": one.refusal or "",
-        "gain": _span(one.gain) if one.gain is not None else "",
+        "gain": f"{spans[0]} % ({spans[1]} to {spans[2]} %)" if spans else "",
         "chance": chance,
         "classes": [_class(seen) for seen in one.results],
         "servers": [server_words(server) for server in one.instances],
     }
-
-
-def _span(gain: Interval) -> str:
-    parts = [f"{(value - 1) * 100:+.0f}" for value in (gain.p50, gain.p10, gain.p90)]
-    return f"{parts[0]} % ({parts[1]} to {parts[2]} %)"
 
 
 def _class(seen: ClassResult) -> dict[str, str]:

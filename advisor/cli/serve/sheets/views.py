@@ -27,6 +27,7 @@ def check_view(found: Checkup) -> dict[str, Any]:
     report = found.report
     clean = report.cleaner()
     (read,) = report.reads
+    said = summary(report)
     told = findings(report.findings)
     marks: dict[int, str] = {}
     for one in told:
@@ -34,7 +35,7 @@ def check_view(found: Checkup) -> dict[str, Any]:
             marks[one["line"]] = one["severity"]
     lines = clean(read.source.text).splitlines()[:MOST_LINES]
     return {
-        "summary": _sentence(summary(report)),
+        "summary": said[:1].upper() + said[1:],
         "secret": found.secret,
         "findings": told,
         "launches": [
@@ -54,10 +55,6 @@ def check_view(found: Checkup) -> dict[str, Any]:
     }
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def diff_lines(diff: str) -> list[tuple[str, str]]:
     """(kind, line) of a unified diff."""
     kinds = {"+": "add", "-": "del", "@": "at"}
@@ -71,8 +68,9 @@ def results_view(
     runs: Sequence[BenchmarkRun], report: AbReport | None, added: Addition | None = None
 ) -> dict[str, Any]:
     """What the sheet of benchmark files shows."""
+    texts = [[line.strip() for line in runs_text([run], 100_000).splitlines()] for run in runs]
     return {
-        "runs": [_run(run) for run in runs],
+        "runs": [{"head": head, "lines": list(filter(None, rest))} for head, *rest in texts],
         "ab": _ab(report) if report is not None else None,
         "added": _addition(added) if added is not None else None,
     }
@@ -89,24 +87,16 @@ def _addition(added: Addition) -> dict[str, Any]:
     }
 
 
-def _run(run: BenchmarkRun) -> dict[str, Any]:
-    head, *lines = runs_text([run], 100_000).splitlines()
-    return {"head": head, "lines": [line.strip() for line in lines if line.strip()]}
-
-
 def _ab(report: AbReport) -> dict[str, Any]:
+    word = report.verdict.lower()
+    good = word.startswith(("faster", "turn", "keep"))
     return {
         "verdict": f"Speculation: {report.verdict}",
-        "tone": _tone(report.verdict),
+        "tone": "on" if good else "off" if "slow" in word else "",
         "setting": report.setting,
         "notes": report.notes,
         "loads": [_load(load) for load in report.loads],
     }
-
-
-def _tone(verdict: str) -> str:
-    word = verdict.lower()
-    return "on" if word.startswith(("faster", "turn", "keep")) else "off" if "slow" in word else ""
 
 
 def _load(load: LoadVerdict) -> dict[str, Any]:
