@@ -250,7 +250,7 @@ ADAPTIVE = "--speculative-config.enable_adaptive_verification"
 
 @rule("SD431", "info", "vllm", data="regime.adaptive_verification")
 @when(speculative=True, needs="model concurrency version")
-def adaptive_or_fixed(case: Case) -> Iterator[Hit]:
+def adaptive_or_fixed(case: Case) -> Hits:
     """A fixed block of drafts at loads where adaptive verification gained, or the reverse.
 
     Why: with few requests a refused draft costs next to nothing, and choosing drafts costs more;
