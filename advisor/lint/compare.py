@@ -11,9 +11,10 @@ from typing import Any
 from advisor.advice.decide import UNLISTED, UNPRICED
 from advisor.advice.plans import unlisted
 from advisor.advice.plans.methods import MOST_K
-from advisor.domain.nouns import AdvisorError, Estimate, Plan, Request
+from advisor.domain.nouns import AdvisorError, Estimate, Facts, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch, speed_text
 from advisor.perf.encoding.encode_plans import without_graphs
+from advisor.perf.host_memory import host_layers
 from advisor.perf.sizes import device
 from advisor.prediction import estimates
 
@@ -69,7 +70,8 @@ def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
     )
     told = against or advice.decided_by == UNPRICED
     why = advice.reasons[0].text if told and advice.reasons else ""
-    return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why), wanted.method
+    fields = (*_fields(one.plan, wanted), *_host_layers(one.facts, one.plan, wanted))
+    return Change(advice.decision, fields, ratios, why=why), wanted.method
 
 
 def drafting_estimate(one: CheckedLaunch) -> Estimate | None:
@@ -151,6 +153,12 @@ def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
     if without_graphs(present) and not without_graphs(wanted):
         found.append(("cuda_graphs", False, True))
     return tuple(found)
+
+
+def _host_layers(facts: Facts, *plans: Plan) -> tuple[tuple[str, Any, Any], ...]:
+    """The layers whose experts stand in the host's memory, where the two plans differ in that."""
+    old, new = (round(host_layers(facts, plan)) for plan in plans)
+    return (("layers in host memory", old, new),) if old != new else ()
 
 
 def _ratios(
