@@ -56,16 +56,8 @@ def _arm(name: str, engine: str, launch: LaunchText, method: str = "none", k: in
             del argv[place : place + words]
     if flag and flag not in argv:
         argv.append(flag)
-    return Arm.model_validate(
-        {
-            "name": name,
-            "argv": argv,
-            "env": dict(launch.env),
-            "files": dict(launch.files),
-            "method": method,
-            "k": k,
-        }
-    )
+    about = {"env": dict(launch.env), "files": dict(launch.files), "method": method, "k": k}
+    return Arm.model_validate({"name": name, "argv": argv, **about})
 
 
 def prompt_files(plan: BenchPlan) -> dict[str, str]:
@@ -88,20 +80,12 @@ def _prompts_of(seed: int) -> str:
 
 
 def bench_script(advice: Advice, plan: BenchPlan, own_text: bool = False) -> str:
-    """A bash script: each arm started, warmed up, measured for each seed, its counters and
-    versions kept. With `own_text` it sends the `prompt_files` beside it, else random prompts.
-
-    Files are named arm-seedN.json and metrics-arm-seedN-before/after.prom; read them with `advisor
-    ab`.
+    """A bash script: each arm started, warmed up, measured for each seed; counters and versions are
+    kept, for `advisor ab`. With `own_text` it sends the `prompt_files` beside it, else random ones.
     """
     word = plan.workload if own_text else "random"
-    text = (
-        f"{word} prompts of the files prompts-seedN.jsonl"
-        if own_text
-        else (
-            "random prompts, which draft unlike text: accepted length and gain are those of noise"
-        )
-    )
+    text = "random prompts, which draft unlike text: accepted length and gain are those of noise"
+    text = f"{word} prompts of the files prompts-seedN.jsonl" if own_text else text
     lines = [
         "#!/usr/bin/env bash",
         f"# Sends {text}.",
@@ -135,10 +119,8 @@ def bench_script(advice: Advice, plan: BenchPlan, own_text: bool = False) -> str
     first, *more = plan.seeds
     command = f"advisor ab off-seed{first}.json on-seed{first}.json"
     command += "".join(f" --off off-seed{seed}.json --on on-seed{seed}.json" for seed in more)
-    question = (
-        f" --hw {shell_word(plan.hardware)} --model {shell_word(plan.model)} --k {plan.arms[-1].k}"
-        f" --workload {word}"
-    )
+    question = f" --hw {shell_word(plan.hardware)} --model {shell_word(plan.model)}"
+    question += f" --k {plan.arms[-1].k} --workload {word}"
     lines += ["", f"echo {shell_word('next: ' + command + question)}"]
     return "\n".join(lines) + "\n"
 

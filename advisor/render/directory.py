@@ -100,18 +100,9 @@ def _rollback(advice: Advice, form: str) -> str:
     lines += ["2. Start the server that ran before.", ""]
     lines += ["Weights and compiled kernels stay in the cache: a roll-back downloads nothing."]
     if advice.decision == "on" and advice.plan_off is not None:
-        lines += [
-            "",
-            "To give up speculation alone and keep the other settings, start this instead",
-        ]
-        lines += [
-            "(`run-off.sh`):",
-            "",
-            *(
-                f"    {line}"
-                for line in serving.script_lines(serving.server(advice, advice.plan_off))
-            ),
-        ]
+        off = serving.script_lines(serving.server(advice, advice.plan_off))
+        what = "To give up speculation alone and keep the other settings, start this instead"
+        lines += ["", what, "(`run-off.sh`):", "", *(f"    {line}" for line in off)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -128,12 +119,8 @@ def _readme(advice: Advice, form: str, files: dict[str, str]) -> str:
     if form:
         start = _COMMANDS[form][0].format(name=server.name)
         about = {FORMS[form].file: f"the launch: `{start}`", **about}
-    lines = [
-        "# " + serving.title(advice, "recommend")[0],
-        "",
-        "| file | what it is |",
-        "| --- | --- |",
-    ]
+    lines = ["# " + serving.title(advice, "recommend")[0], ""]
+    lines += ["| file | what it is |", "| --- | --- |"]
     lines += [f"| `{name}` | {text} |" for name, text in about.items() if name in files]
     lines += ["", serving.key_note(server.plan.engine, "anyone who reaches the port") + ".", ""]
     lines += ["## Why", "", "```text", advice_text(advice, 80, explain=True).rstrip("\n"), "```"]

@@ -21,13 +21,9 @@ from advisor.engines.writer import write_file
 MIN_WIDTH = 40
 
 _SIGNS = "– - — - − - ‑ - × x → -> ≥ >= ≤ <= ≈ ~ ± +- … ... · . • * ‘ ' ’ ' “ \" ” \" µ u"
-_ASCII = str.maketrans(
-    {
-        **dict(zip(_SIGNS.split()[::2], _SIGNS.split()[1::2], strict=True)),
-        "\N{NO-BREAK SPACE}": " ",
-        "\N{NARROW NO-BREAK SPACE}": " ",
-    }
-)
+_SPACES = dict.fromkeys("\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}", " ")
+_WORDS = _SIGNS.split()
+_ASCII = str.maketrans(dict(zip(_WORDS[::2], _WORDS[1::2], strict=True)) | _SPACES)
 
 
 class StyledLine(str):
@@ -114,11 +110,8 @@ class Paper(NamedTuple):
                 cell.ljust(width) + gap for cell, width in zip(row[:-1], widths, strict=False)
             )
             room_left = max(self.width, MIN_WIDTH) - len(head)
-            lines += (
-                self.wrap(row[-1], head)
-                if room_left >= 16
-                else [head.rstrip(), *self.wrap(row[-1], indent * 2)]
-            )
+            narrow = room_left < 16
+            lines += [head.rstrip()] * narrow + self.wrap(row[-1], indent * 2 if narrow else head)
         return lines
 
 
@@ -128,11 +121,8 @@ def source_tag(sources: Sequence[str]) -> str:
 
 
 def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]:
-    """The launch as one shell command over as few lines as it takes, an option never parted from
-    its value.
-
-    A word longer than the line stays whole: a broken quote could not be pasted. Before it stand the
-    files that it names, each a command of its own.
+    """The launch as one shell command, an option never parted from its value and no word broken,
+    since a broken quote could not be pasted; before it a command for each file that it names.
     """
     before = [indent + write_file(name, text) for name, text in launch.files.items()]
     units = [f"{name}={shell_word(value)}" for name, value in launch.env.items()]
@@ -198,14 +188,9 @@ def within_lines(within: Sequence[Within], paper: Paper) -> list[str]:
     """Users within the objectives: a line an arm, and the answer in a sentence."""
     rows: Rows = [("arm", "users", "P", "with 90 %")]
     for one in within:
-        rows.append(
-            (
-                _arm(one),
-                users_words(one.likely, one.likely_bound),
-                f"{one.p:.2f}" if one.p is not None else "-",
-                users_words(one.sure, one.sure_bound),
-            )
-        )
+        chance = f"{one.p:.2f}" if one.p is not None else "-"
+        likely, sure = (one.likely, one.likely_bound), (one.sure, one.sure_bound)
+        rows.append((_arm(one), users_words(*likely), chance, users_words(*sure)))
     lines = columns(rows, paper)
     for sentence in _within_sentences(within):
         lines += paper.item(sentence)

@@ -139,12 +139,8 @@ def _span(span: Interval) -> str:
 
 def goal_note(advice: Advice) -> str:
     """That a balanced goal looks at the whole answer where the first token comes much later."""
-    estimate = advice.estimate
-    if (
-        estimate is None
-        or advice.candidate is None
-        or (advice.facts.goal or advice.request.goal) != "balanced"
-    ):
+    estimate, goal = advice.estimate, advice.facts.goal or advice.request.goal
+    if estimate is None or advice.candidate is None or goal != "balanced":
         return ""
     if paid_share(estimate) < MUCH:
         return ""

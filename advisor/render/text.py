@@ -14,14 +14,7 @@ from advisor.advice.plans import topology
 from advisor.advice.plans.checkpoints import own_name
 from advisor.advice.plans.placement import layout_words
 from advisor.advice.plans.topology import split_mode
-from advisor.domain.nouns import (
-    Advice,
-    Estimate,
-    Interval,
-    MetricEstimate,
-    Plan,
-    Source,
-)
+from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Source
 from advisor.engines.traits import traits
 from advisor.knowledge.age import stale_line
 from advisor.render.layout import (
@@ -35,11 +28,7 @@ from advisor.render.layout import (
     source_tag,
 )
 from advisor.render.notes import goal_note, next_run_line, placeholder, reach, unknown_checkpoint
-from advisor.render.text_sections import (
-    METHOD_NAMES,
-    chance_words,
-    details,
-)
+from advisor.render.text_sections import METHOD_NAMES, chance_words, details
 from advisor.render.verdict import (
     LONG_MS,
     ab_heading,
@@ -72,12 +61,10 @@ def advice_text(
     source_of: SourceLookup | None = None,
     explain: bool = False,
 ) -> str:
-    """The answer as text that ends in a line feed: the first screen, and with `explain` everything
-    behind it.
+    """The answer as text that ends in a line feed: the first screen, with `explain` all behind it.
 
-    `width` in characters (at least 40 are used), `color` allows ANSI sequences, `unicode=False`
-    keeps to ASCII,
-    `source_of` resolves a source id for the list of sources at the end. Raises nothing of its own.
+    `width` in characters (at least 40), `color` allows ANSI sequences, `unicode=False` keeps to
+    ASCII, `source_of` resolves a source id for the sources at the end.
     """
     paper = Paper(width=max(width, MIN_WIDTH))
     lines = first_screen(advice, paper)
@@ -191,9 +178,8 @@ def schedule_words(plan: Plan) -> str:
 
 def release(advice: Advice) -> str:
     """The release of the engine, as its server names it; "" where none is known."""
-    return engines.get(advice.plan.engine).label(
-        advice.plan.engine_version, advice.request.engine_version
-    )
+    asked = advice.request.engine_version
+    return engines.get(advice.plan.engine).label(advice.plan.engine_version, asked)
 
 
 def _setting(advice: Advice, ids: bool = False) -> str:
@@ -244,9 +230,8 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
         lines = [f"{a:15}{b:23}{c:19} {d}".rstrip() for a, b, c, d in rows]
     if advice.cost_per_million is not None:
         cost = [number(x) if x is not None else "?" for x in advice.cost_per_million]
-        lines += paper.wrap(
-            f"Per million output tokens: {' without, '.join(cost)} with k = {plan.k}"
-        )
+        costs = f"{' without, '.join(cost)} with k = {plan.k}"
+        lines += paper.wrap(f"Per million output tokens: {costs}")
     if not estimate.ttft_ms.predictable and (row := ttft_pair(advice)) is not None:
         load = f"{number(row.concurrency or 1)} x {number(row.input_tokens or 0)} tokens"
         lines += paper.wrap(f"TTFT measured here: {times(row.speedup)} ({load}, k={row.k})", "  ")

@@ -35,7 +35,7 @@ WRITTEN = [
     (form, engine)
     for engine in ENGINES
     for form, kind in FORMS.items()
-    if kind.starts and engine in kind.engines
+    if kind.file and engine in kind.engines
 ]
 
 

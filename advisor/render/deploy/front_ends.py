@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from advisor import engines
 from advisor.advice.recommend import recommend
-from advisor.domain.nouns import Advice, AdvisorError, Flag, Plan
+from advisor.domain.nouns import Advice, AdvisorError, Flag
 from advisor.engines.writer import write_file
 from advisor.render.deploy import serving
 from advisor.render.deploy.k8s import resource, typed_value
@@ -33,6 +33,9 @@ BUILDER = "ray.serve.llm:build_openai_app"
 _OWN = ("--model", "--host", "--port", "--served-model-name")
 # what spans machines: Ray's part
 _PLACEMENT = ("--nnodes", "--node-rank", "--master-addr")
+_NO_KEY = (
+    "API key: none; Ray Serve asks for none, so anyone who reaches the port may use the server"
+)
 PORT = 9000
 IMAGE = "docker.io/library/nginx:1.28.0-alpine"
 LOCAL = "127.0.0.1"
@@ -107,17 +110,14 @@ def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
     release = parts[0][0].plan.engine_version or ""
     taken = next((row for row in _ray_releases() if release.startswith(row["vllm"])), None)
     exact = f"=={taken['release']}" if taken is not None else ""
-    key = (
-        "API key: none; Ray Serve asks for none, so anyone who reaches the port may use the server"
-    )
     server = made[0][1]
     listen = {"host": server.address, "port": server.port}
+    open_to = f"{server.reach}; 0.0.0.0 serves the network. API key: none; "
+    open_to += "Ray Serve asks for none, so anyone who reaches the port may use the server"
     return document(
         {
             "proxy_location": "EveryNode",
-            "http_options": NotedValue(
-                listen, f"{server.reach}; 0.0.0.0 serves the network. {key}"
-            ),
+            "http_options": NotedValue(listen, open_to),
             "applications": [application for application, _ in made],
         },
         [
@@ -135,20 +135,18 @@ def _ray_releases() -> list[dict[str, str]]:
 
 
 def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any], Server]:
-    server = serving.server(advice, _one_replica(advice.plan), suffix=suffix)
-    replicas = advice.plan.dp
+    extra = tuple(pair for pair in advice.plan.extra if pair[0] not in _PLACEMENT)
+    one = advice.plan.model_copy(update={"dp": 1, "extra": extra})  # replicas, machines: Ray's part
+    server = serving.server(advice, one, suffix=suffix)
+    scale = {"min_replicas": advice.plan.dp, "max_replicas": advice.plan.dp}
+    each = f"each takes {server.plan.tp * server.plan.pp} GPUs"
+    more = f"a larger max_replicas adds replicas under load; {each}"
     model: dict[str, Any] = {
         "model_loading_config": {
             "model_id": server.plan.served_model_name or advice.request.model,
             "model_source": server.plan.model,
         },
-        "deployment_config": {
-            "autoscaling_config": NotedValue(
-                {"min_replicas": replicas, "max_replicas": replicas},
-                f"a larger max_replicas adds replicas under load; each takes "
-                f"{server.plan.tp * server.plan.pp} GPUs",
-            )
-        },
+        "deployment_config": {"autoscaling_config": NotedValue(scale, more)},
         "engine_kwargs": _arguments(server),
     }
     environment: dict[str, Any] = {"env_vars": server.env} if server.env else {}
@@ -165,12 +163,6 @@ def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any
         "args": {"llm_configs": [model]},
     }
     return application, server
-
-
-def _one_replica(plan: Plan) -> Plan:
-    """The plan of one replica, without what Ray decides: replicas and machines."""
-    extra = tuple((name, value) for name, value in plan.extra if name not in _PLACEMENT)
-    return plan.model_copy(update={"dp": 1, "extra": extra})
 
 
 def _arguments(server: Server) -> dict[str, Any]:
@@ -244,18 +236,11 @@ def nginx_conf(routes: Sequence[Route], listen: str = f"{LOCAL}:{PORT}") -> str:
 
 def litellm_yaml(routes: Sequence[Route]) -> str:
     """A configuration of the LiteLLM proxy: the model's name is the class's."""
-    rows: list[dict[str, Any]] = [
-        {
-            "model_name": name,
-            "litellm_params": {
-                "model": f"openai/{route.model}",
-                "api_base": f"http://{route.host}:{route.port}/v1",
-                "api_key": "none",
-            },
-        }
-        for route in routes
-        for name in route.classes
-    ]
+    rows: list[dict[str, Any]] = []
+    for route in routes:
+        base = f"http://{route.host}:{route.port}/v1"
+        server = {"model": f"openai/{route.model}", "api_base": base, "api_key": "none"}
+        rows += [{"model_name": name, "litellm_params": server} for name in route.classes]
     head = [
         f"pip install 'litellm[proxy]', then: litellm --config litellm.yaml --host {LOCAL} "
         f"--port {PORT}",
@@ -301,15 +286,14 @@ def kubernetes(routes: Sequence[Route]) -> str:
     """The router as ConfigMap, Deployment and Service."""
     label = {"app": "router"}
     meta = {"name": "router", "labels": label}
+    mount = {"name": "conf", "mountPath": "/etc/nginx/nginx.conf", "subPath": "nginx.conf"}
     container = {
         "name": "nginx",
         "image": IMAGE,
         "ports": [{"containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": PORT}},
         "securityContext": {"allowPrivilegeEscalation": False},
-        "volumeMounts": [
-            {"name": "conf", "mountPath": "/etc/nginx/nginx.conf", "subPath": "nginx.conf"}
-        ],
+        "volumeMounts": [mount],
     }
     pod = {
         "automountServiceAccountToken": False,
@@ -322,10 +306,6 @@ def kubernetes(routes: Sequence[Route]) -> str:
         "template": {"metadata": {"labels": label}, "spec": pod},
     }
     service = {"selector": label, "ports": [{"port": PORT, "targetPort": PORT}]}
-    return "---\n".join(
-        (
-            resource("ConfigMap", meta, "data", {"nginx.conf": nginx_conf(routes, str(PORT))}),
-            resource("Deployment", meta, "spec", deployment),
-            resource("Service", meta, "spec", service),
-        )
-    )
+    config = resource("ConfigMap", meta, "data", {"nginx.conf": nginx_conf(routes, str(PORT))})
+    parts = (("Deployment", deployment), ("Service", service))
+    return "---\n".join([config, *(resource(kind, meta, "spec", body) for kind, body in parts)])

@@ -25,7 +25,7 @@ RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel": "gpu.int
 # labels and taints of NVIDIA's operator; those of others are not known here
 _LABELS = {"nvidia": {"nvidia.com/gpu.present": "true"}}
 _PRODUCT = "one kind: nvidia.com/gpu.product: NAME, see kubectl get nodes -L nvidia.com/gpu.product"
-_HANGS = "a hung engine is started again"
+_PATIENCE = {"timeoutSeconds": 10, "failureThreshold": 8}
 _CACHE_EXTRA_GIB = 20  # compiled kernels, and room for another revision's small files
 _SECRET_KEYS = {serving.TOKEN: "hf-token"}
 _VALUES = "a Helm values file"
@@ -76,9 +76,8 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     title.append(serving.key_note(server.plan.engine, "every pod of the cluster"))
     parts: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = []
     if not server.claim:
-        parts.append(
-            ("PersistentVolumeClaim", _meta(server, f"{server.name}-cache"), "spec", claim(advice))
-        )
+        cache = _meta(server, f"{server.name}-cache")
+        parts.append(("PersistentVolumeClaim", cache, "spec", claim(advice)))
     if server.files:
         parts.append(("ConfigMap", meta, "data", dict(server.files)))
     parts += [("Deployment", meta, "spec", deployment), ("Service", meta, "spec", service)]
@@ -138,6 +137,7 @@ def _probe(server: Server) -> dict[str, Any]:
 def _container(server: Server) -> dict[str, Any]:
     words = server.noted_words(_escape)
     command = {} if server.traits.image_starts else {"command": list(server.program)}
+    secret = f"kubectl create secret generic {server.name} --from-literal=hf-token=..."
     safe: dict[str, Any] = {"allowPrivilegeEscalation": False}
     if server.vendor != "amd":  # ROCm needs more system calls
         safe["seccompProfile"] = {"type": "RuntimeDefault"}
@@ -146,10 +146,7 @@ def _container(server: Server) -> dict[str, Any]:
         "image": NotedValue(server.image, notes.IMAGE),
         **command,
         "args": words,
-        "env": NotedValue(
-            environment(server),
-            f"kubectl create secret generic {server.name} --from-literal=hf-token=...",
-        ),
+        "env": NotedValue(environment(server), secret),
         "ports": [{"containerPort": server.port}],
         "resources": {
             "requests": {"cpu": _CPUS, "memory": f"{_MEMORY_EXTRA_GIB + int(server.shm[:-2])}Gi"},
@@ -158,9 +155,7 @@ def _container(server: Server) -> dict[str, Any]:
         "securityContext": NotedValue(safe, "the image runs as root"),
         "startupProbe": NotedValue(startup_probe(server), notes.STARTUP),
         "readinessProbe": _probe(server),
-        "livenessProbe": NotedValue(
-            _probe(server) | {"timeoutSeconds": 10, "failureThreshold": 8}, _HANGS
-        ),
+        "livenessProbe": NotedValue(_probe(server) | _PATIENCE, "a hung engine is started again"),
         "volumeMounts": [
             {"name": "cache", "mountPath": "/root/.cache"},
             {"name": "shm", "mountPath": "/dev/shm"},

@@ -17,9 +17,7 @@ from typing import Any
 from advisor.domain.printable import is_plain
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
 _COMMENT_WIDTH, _LONGEST = 110, 1000
-
 _RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
@@ -53,13 +51,9 @@ def _escape(ch: str) -> str:
     code = ord(ch)
     if _is_plain(ch):
         return ch
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def document(data: Mapping[str, Any], head: Sequence[str] = ()) -> str:

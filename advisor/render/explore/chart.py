@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Setting, Sweep, curves
-from advisor.domain.nouns import Evidence, Facts, Method
+from advisor.domain.nouns import Evidence, Method
 from advisor.domain.sourced import sourced
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES
@@ -109,10 +109,7 @@ def _chart(found: Sweep, axis: str, setting: Setting) -> Chart | None:
             method,
             k,
             tuple(at for at, _ in points),
-            *(
-                tuple(100 * (getattr(point.gain, share) - 1) for _, point in points)
-                for share in ("p10", "p50", "p90")
-            ),
+            *(tuple(100 * (getattr(p.gain, x) - 1) for _, p in points) for x in _SHARES),
         )
         for (_, method, k), points in curves(loads, axis).items()
     )
@@ -144,11 +141,7 @@ def _measured_points(found: Sweep, axis: str, setting: Setting) -> list[Measured
     told = dict(setting)
     out = []
     for row in found.pairs:
-        at = {
-            "concurrency": row.concurrency,
-            "ctx_tokens": row.input_tokens,
-            "output_tokens": row.output_tokens,
-        }.get(axis)
+        at = getattr(row, _COLUMNS[axis]) if axis in _COLUMNS else None
         same = all(told.get(name, getattr(row, name)) == getattr(row, name) for name in _NAMED)
         if at and same and _near(row, told):
             gain = 100 * (row.speedup - 1)
@@ -156,8 +149,10 @@ def _measured_points(found: Sweep, axis: str, setting: Setting) -> list[Measured
     return out
 
 
+_SHARES = ("p10", "p50", "p90")
 _NAMED = ("hardware", "model", "quant", "engine")
 _LOADS = {"concurrency": "concurrency", "ctx_tokens": "input_tokens"}
+_COLUMNS = _LOADS | {"output_tokens": "output_tokens"}
 
 
 def _near(row: Evidence, told: dict[str, int | float | str]) -> bool:
@@ -175,11 +170,12 @@ def _near(row: Evidence, told: dict[str, int | float | str]) -> bool:
 def title(found: Sweep, setting: Setting = ()) -> str:
     """Model, quantisation, engine and hardware of the curves, and the settings that differ."""
     facts, told = found.facts, dict(setting)
-    parts = [
-        told.get("model") or _name(facts),
-        told.get("quant") or found.request.quant or "",
-        _engine(found, told),
-    ]
+    model = (facts.model.name or facts.model.id) if facts.model is not None else "the model"
+    version = told.get("engine_version") or found.request.engine_version or ""
+    engine = f"{found.request.engine or ''} {version}".strip()
+    if "engine" in told:
+        engine = str(told["engine"]).replace("@", " ")
+    parts = [told.get("model") or model, told.get("quant") or found.request.quant or "", engine]
     where = str(told.get("hardware") or (facts.hardware.name if facts.hardware else "") or "")
     gpus = f"{facts.gpus} x " if facts.gpus > 1 and "gpus" not in told else ""
     extra = [
@@ -192,27 +188,12 @@ def title(found: Sweep, setting: Setting = ()) -> str:
     return text + "".join(f", {part}" for part in extra)
 
 
-def _name(facts: Facts) -> str:
-    return (facts.model.name or facts.model.id) if facts.model is not None else "the model"
-
-
-def _engine(found: Sweep, told: dict[str, int | float | str]) -> str:
-    if "engine" in told:
-        return str(told["engine"]).replace("@", " ")
-    version = told.get("engine_version") or found.request.engine_version or ""
-    return f"{found.request.engine or ''} {version}".strip()
-
-
 def description(found: Sweep, chart: Chart) -> str:
     """What the picture shows, in words."""
     request = found.request
     load = [
-        f"{number(value)} {AXIS_NAMES[name]}"
-        for name, value in (
-            ("ctx_tokens", request.ctx_tokens),
-            ("output_tokens", request.output_tokens),
-            ("concurrency", request.concurrency),
-        )
+        f"{number(getattr(request, name))} {AXIS_NAMES[name]}"
+        for name in ("ctx_tokens", "output_tokens", "concurrency")
         if name not in dict(found.axes)
     ]
     goal = GOAL_NAMES[request.goal]

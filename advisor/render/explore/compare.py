@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from advisor.advice.explore.compare import ComparedArm, Comparison, Kind
@@ -23,6 +24,8 @@ from advisor.render.layout import (
 )
 from advisor.render.objects import Shape, schema_of
 
+_SPEEDS = {"output_tok_s": "tok/s", "tpot_ms": "TPOT ms", "ttft_ms": "TTFT ms"}
+
 
 def comparison_text(
     found: Comparison, rate: Rate, width: int = 80, color: bool = False, *, unicode: bool = True
@@ -39,7 +42,7 @@ def comparison_text(
 def comparison_rows(found: Comparison, rate: Rate) -> Rows:
     """The choices side by side: a row for each figure, headed by the choices' names."""
     rows: Rows = [("", *(arm.label for arm in found.arms))]
-    for name, cell in (
+    cells: tuple[tuple[str, Callable[[Any], Any]], ...] = (
         ("hardware", lambda a: a.advice.facts.hardware.name or a.advice.facts.hardware.id),
         ("model", lambda a: a.advice.facts.model.id),
         ("quantisation", lambda a: a.advice.facts.quant.id),
@@ -47,12 +50,11 @@ def comparison_rows(found: Comparison, rate: Rate) -> Rows:
         ("answer", _answer),
         ("gain", _gain),
         ("P(gain)", lambda a: f"{a.advice.estimate.p_gain:.2f}" if a.advice.candidate else "-"),
-        ("tok/s", lambda a: _arrow(a.estimate, "output_tok_s", a)),
-        ("TPOT ms", lambda a: _arrow(a.estimate, "tpot_ms", a)),
-        ("TTFT ms", lambda a: _arrow(a.estimate, "ttft_ms", a)),
+        *((title, partial(_arrow, name)) for name, title in _SPEEDS.items()),
         ("weights GiB", lambda a: f"{a.memory.weights_gib + a.memory.spec_gib:.1f}"),
         ("KV tokens", lambda a: number(a.memory.kv_tokens) if a.memory.kv_tokens else "-"),
-    ):
+    )
+    for name, cell in cells:
         rows.append((name, *(str(cell(arm)).strip() for arm in found.arms)))
     rows += _costs(found.arms, rate)
     if any(arm.within for arm in found.arms):
@@ -71,11 +73,7 @@ def files_text(
         if one.name != "model":
             rows.append((one.name, *(v if v is not None else "default" for v in one.values)))
     if any(arm.estimate for arm in found.arms):
-        for name, title in (
-            ("output_tok_s", "tok/s"),
-            ("tpot_ms", "TPOT ms"),
-            ("ttft_ms", "TTFT ms"),
-        ):
+        for name, title in _SPEEDS.items():
             rows.append((title, *(_value(arm.estimate, name) for arm in found.arms)))
     rows.append(("findings", *(", ".join(arm.codes) or "none" for arm in found.arms)))
     lines = columns(rows, paper)
@@ -111,19 +109,13 @@ def _gain(arm: ComparedArm) -> str:
     if arm.advice.estimate is None or arm.advice.candidate is None:
         return "-"
     gain: Interval = arm.advice.estimate.output_tok_s.speedup
-    return " ".join(
-        (
-            f"{100 * (gain.p50 - 1):+.0f} %",
-            f"({100 * (gain.p10 - 1):+.0f} to {100 * (gain.p90 - 1):+.0f})",
-        )
-    )
+    middle, low, high = (f"{100 * (x - 1):+.0f}" for x in (gain.p50, gain.p10, gain.p90))
+    return f"{middle} % ({low} to {high})"
 
 
-def _arrow(estimate: Estimate | None, name: str, arm: ComparedArm) -> str:
-    if estimate is None:
-        return "-"
-    metric = getattr(estimate, name)
-    if metric.baseline is None:
+def _arrow(name: str, arm: ComparedArm) -> str:
+    metric = getattr(arm.estimate, name) if arm.estimate is not None else None
+    if metric is None or metric.baseline is None:
         return "-"
     if arm.advice.candidate is None or metric.value is None:
         return number(metric.baseline)
@@ -243,12 +235,8 @@ def files_json(found: SideBySide) -> dict[str, Any]:
             {
                 "file": arm.label,
                 "plan": arm.judged.plan.model_dump(mode="json"),
-                "speeds": None
-                if arm.estimate is None
-                else {
-                    name: getattr(arm.estimate, name).value
-                    for name in ("output_tok_s", "tpot_ms", "ttft_ms")
-                },
+                "speeds": arm.estimate
+                and {name: getattr(arm.estimate, name).value for name in _SPEEDS},
                 "ttft_predictable": arm.estimate and arm.estimate.ttft_ms.predictable,
                 "findings": list(arm.codes),
                 "other_launches": arm.others,

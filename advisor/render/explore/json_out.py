@@ -150,6 +150,7 @@ def sweep_csv(found: Sweep) -> str:
 
 def _cells(point: Point, load: LoadPoint) -> Mapping[str, Any]:
     gain = point.gain if point.predictable else Interval(p10=nan, p50=nan, p90=nan)
+    metrics = {name: getattr(point, name) for name in METRICS}
     return {
         "method": point.method,
         "k": point.k,
@@ -158,11 +159,7 @@ def _cells(point: Point, load: LoadPoint) -> Mapping[str, Any]:
         "gain_p90": _short(gain.p90),
         "p_gain": _short(point.p_gain if point.predictable else None),
         "decision": point.decision,
-        **{
-            name: _short(metric.value if metric.predictable else None)
-            for name in METRICS
-            for metric in (getattr(point, name),)
-        },
+        **{name: _short(m.value if m.predictable else None) for name, m in metrics.items()},
         "ttft_predictable": str(point.ttft_ms.predictable).lower(),
         **{name: _short(getattr(point, name)) for name in ("cost_per_million", "kwh_per_million")},
         "basis": point.basis,

@@ -5,7 +5,6 @@ plan` describes.
 from __future__ import annotations
 
 from advisor.advice.explore.layouts import ClassResult, Instance, MixPlan, PlanLayout
-from advisor.domain.nouns import Interval
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number
 from advisor.render.objects import SHARE, Shape, schema_of
 from advisor.render.text_sections import METHOD_NAMES
@@ -45,7 +44,8 @@ def _layout(one: PlanLayout, paper: Paper) -> list[str]:
     if one.refusal is not None:
         return [*lines, *paper.item(one.refusal)]
     assert one.gain is not None
-    told = f"gain {_percent(one.gain.p50)} ({_span(one.gain)})"
+    span = f"{100 * (one.gain.p10 - 1):+.0f} to {_percent(one.gain.p90)}"
+    told = f"gain {_percent(one.gain.p50)} ({span})"
     if one.p_gain is not None:
         told += f", P(gain) {one.p_gain:.2f}"
     if one.objectives:
@@ -56,17 +56,9 @@ def _layout(one: PlanLayout, paper: Paper) -> list[str]:
     rows = [("class", "at once", "gain", "tok/s", "TPOT ms", "TTFT ms", "objective")]
     for seen in one.results:
         chance = "" if seen.p_objective is None else f"P {seen.p_objective:.2f}"
-        rows.append(
-            (
-                seen.name,
-                number(seen.concurrency),
-                _percent(seen.gain.p50),
-                number(seen.output_tok_s),
-                number(seen.tpot_ms),
-                ttft_words(seen),
-                chance,
-            )
-        )
+        speeds = (number(seen.output_tok_s), number(seen.tpot_ms), ttft_words(seen))
+        gain = _percent(seen.gain.p50)
+        rows.append((seen.name, number(seen.concurrency), gain, *speeds, chance))
     lines += paper.rows(rows)
     for server in one.instances:
         lines += paper.wrap(server_words(server), "  ", "    ")
@@ -102,10 +94,6 @@ def server_words(one: Instance) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.0f} %"
-
-
-def _span(gain: Interval) -> str:
-    return f"{100 * (gain.p10 - 1):+.0f} to {100 * (gain.p90 - 1):+.0f} %"
 
 
 Shape(

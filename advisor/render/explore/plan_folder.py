@@ -45,9 +45,8 @@ def folder(made: MixPlan, form: str = "compose", layout: int | None = None) -> d
     for part in parts:
         files[f"start-{part.instance.name}.sh"] = _script(part)
         if part.advice.candidate is not None:
-            files[f"ab-{part.instance.name}.sh"] = bench_script(
-                part.advice, bench_plan(part.advice)
-            )
+            script = bench_script(part.advice, bench_plan(part.advice))
+            files[f"ab-{part.instance.name}.sh"] = script
     files["README.md"] = _readme(made, wanted, files, form)
     return files
 
@@ -95,14 +94,14 @@ def _routes(parts: Sequence[_FolderPart], host: Callable[[Server], str]) -> list
     for part in parts:
         server = serving.server(part.advice, suffix=part.suffix)
         name = part.advice.plan.served_model_name or part.advice.plan.model or "model"
-        made.append(
-            Route(part.instance.name, part.instance.classes, host(server), server.port, name)
-        )
+        one = part.instance
+        made.append(Route(one.name, one.classes, host(server), server.port, name))
     return made
 
 
-def _local(server: Server) -> str:
-    return front_ends.LOCAL
+def _server(part: _FolderPart, container: str = "") -> Server:
+    made = serving.server(part.advice, container=container, suffix=part.suffix)
+    return replace(made, devices=part.devices)
 
 
 def _head(layout: PlanLayout) -> list[str]:
@@ -110,21 +109,14 @@ def _head(layout: PlanLayout) -> list[str]:
 
 
 def _compose(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
-    servers = [
-        replace(
-            serving.server(part.advice, container=compose.FORM, suffix=part.suffix),
-            devices=part.devices,
-        )
-        for part in parts
-    ]
-    text = compose.several_yaml(
-        servers, _head(layout), front_ends.compose_service(), shared=layout.kind == "shared"
-    )
+    servers = [_server(part, compose.FORM) for part in parts]
+    router, shared = front_ends.compose_service(), layout.kind == "shared"
+    text = compose.several_yaml(servers, _head(layout), router, shared=shared)
     return {"docker-compose.yml": text, **_router(parts)}
 
 
 def _router(parts: Sequence[_FolderPart]) -> dict[str, str]:
-    routes = _routes(parts, _local)
+    routes = _routes(parts, lambda _: front_ends.LOCAL)
     return {
         "nginx.conf": front_ends.nginx_conf(routes),
         "litellm.yaml": front_ends.litellm_yaml(routes),
@@ -132,13 +124,10 @@ def _router(parts: Sequence[_FolderPart]) -> dict[str, str]:
 
 
 def _k8s(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
-    files = {
-        f"deployment{part.suffix}.yaml": k8s.deployment_yaml(part.advice, part.suffix)
-        for part in parts
-    }
-    return files | {
-        "router.yaml": front_ends.kubernetes(_routes(parts, lambda server: server.name))
-    }
+    router = front_ends.kubernetes(_routes(parts, lambda server: server.name))
+    files = {x.suffix: k8s.deployment_yaml(x.advice, x.suffix) for x in parts}
+    named = {f"deployment{suffix}.yaml": text for suffix, text in files.items()}
+    return named | {"router.yaml": router}
 
 
 def _quadlet(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
@@ -167,8 +156,7 @@ _WRITERS: dict[str, Callable[[PlanLayout, Sequence[_FolderPart]], dict[str, str]
 
 def _script(part: _FolderPart) -> str:
     """The bare command of one server, without a container."""
-    server = replace(serving.server(part.advice, suffix=part.suffix), devices=part.devices)
-    return "\n".join(["#!/bin/sh", "set -eu", *serving.script_lines(server)]) + "\n"
+    return "\n".join(["#!/bin/sh", "set -eu", *serving.script_lines(_server(part))]) + "\n"
 
 
 _START = {

@@ -82,7 +82,6 @@ def _drawing(chart: Chart, form: str) -> bytes:
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.add_subplot()
         _curves(axes, chart)
-        _points(axes, chart)
         axes.axhline(0, color="#555555", linewidth=0.8, linestyle=":")
         _ticks(axes, chart)
         axes.set_xlabel(chart.x_label)
@@ -100,41 +99,17 @@ def _drawing(chart: Chart, form: str) -> bytes:
 def _curves(axes: Any, chart: Chart) -> None:
     for i, curve in enumerate(chart.curves):
         color, marker = COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]
-        axes.plot(
-            curve.x,
-            curve.middle,
-            color=color,
-            marker=marker,
-            markersize=3,
-            linewidth=1.4,
-            label=curve.label,
-            gid=f"curve-{curve.method}-{curve.k}",
-        )
+        style = {"color": color, "marker": marker, "markersize": 3, "linewidth": 1.4}
+        own = f"{curve.method}-{curve.k}"
+        axes.plot(curve.x, curve.middle, label=curve.label, gid=f"curve-{own}", **style)
         if curve.k == chart.band:
-            axes.fill_between(
-                curve.x,
-                curve.low,
-                curve.high,
-                color=color,
-                alpha=0.13,
-                linewidth=0,
-                label=f"80 % interval of {curve.label}",
-                gid=f"band-{curve.method}-{curve.k}",
-            )
-
-
-def _points(axes: Any, chart: Chart) -> None:
+            style = {"color": color, "alpha": 0.13, "linewidth": 0, "gid": f"band-{own}"}
+            label = f"80 % interval of {curve.label}"
+            axes.fill_between(curve.x, curve.low, curve.high, label=label, **style)
     if chart.measured:
-        axes.scatter(
-            [point.x for point in chart.measured],
-            [point.gain for point in chart.measured],
-            facecolors="none",
-            edgecolors="#000000",
-            s=34,
-            zorder=3,
-            label="measured",
-            gid="measured",
-        )
+        x, y = [point.x for point in chart.measured], [point.gain for point in chart.measured]
+        style = {"facecolors": "none", "edgecolors": "#000000", "s": 34, "zorder": 3}
+        axes.scatter(x, y, label="measured", gid="measured", **style)
 
 
 def _ticks(axes: Any, chart: Chart) -> None:
@@ -220,14 +195,8 @@ def _pairs(drawn: Sequence[Chart]) -> list[str]:
         return ["<p>No A/B run near these loads was published.</p>"]
     head = ("load", "k", "metric", "gain", "source", "run")
     rows = [
-        (
-            number(p.x),
-            "" if p.k is None else str(p.k),
-            METRIC_NAMES.get(p.metric, p.metric),
-            f"{p.gain:+.1f} %",
-            p.source,
-            p.run_id,
-        )
+        (number(p.x), "" if p.k is None else str(p.k), METRIC_NAMES.get(p.metric, p.metric))
+        + (f"{p.gain:+.1f} %", p.source, p.run_id)
         for p in seen
     ]
     return ["<h2>A/B runs</h2>", _table(head, rows)]
@@ -238,7 +207,5 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n" for row in rows
     )
-    return (
-        f'<div class="wide" tabindex="0"><table><thead><tr>{top}</tr></thead>\n'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    head_rows = f'<div class="wide" tabindex="0"><table><thead><tr>{top}</tr></thead>\n'
+    return f"{head_rows}<tbody>{body}</tbody></table></div>"

@@ -43,13 +43,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _LINES = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|+++++++++")
 
 
-def sweep_text(
-    found: Sweep,
-    width: int = 80,
-    color: bool = False,
-    *,
-    unicode: bool = True,
-) -> str:
+def sweep_text(found: Sweep, width: int = 80, color: bool = False, *, unicode: bool = True) -> str:
     """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII."""
     paper = Paper(width=max(width, MIN_WIDTH))
     lines: list[str] = []
@@ -146,11 +140,8 @@ def _cells(load: LoadPoint) -> tuple[str, ...]:
     point = load.point(load.best_k, load.best_method) if load.best_k else None
     if point is None:
         plain = load.point(0)
-        speeds = (
-            (_speed(plain.output_tok_s.value), _speed(plain.tpot_ms.value))
-            if plain is not None
-            else ("", "")
-        )
+        metrics = (plain.output_tok_s, plain.tpot_ms) if plain is not None else ()
+        speeds = [_speed(metric.value) for metric in metrics] or ["", ""]
         return (load.decision or "", "none", "", "", "", *speeds)
     chance = f"{point.p_gain:.2f}" if point.p_gain is not None else ""
     gain = (_percent(point.gain.p50), _interval(point.gain), chance)

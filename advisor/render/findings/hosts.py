@@ -31,18 +31,14 @@ def report_sarif(report: Report) -> dict[str, Any]:
         own = "0"
     codes = sorted({finding.code for finding in report.findings})
     reads = {read.source.name: read for read in report.reads}
+    rules = [_rule(code) for code in codes]
+    driver = {"name": "advisor", "semanticVersion": own, "rules": rules}
     told: dict[str, Any] = {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {
-                    "driver": {
-                        "name": "advisor",
-                        "semanticVersion": own,
-                        "rules": [_rule(code) for code in codes],
-                    }
-                },
+                "tool": {"driver": driver},
                 "columnKind": "unicodeCodePoints",
                 "invocations": [
                     {
@@ -73,16 +69,14 @@ def _rule(code: str) -> dict[str, Any]:
     found = get_rule(code)
     links = (link(source) for source in found.sources)
     address = next((one for one in links if one.startswith("https://")), None)
+    words = f"Bad: {found.text.bad.text}\nGood: {found.text.good.text}"
     return {
         "id": code,
         **({"helpUri": address} if address else {}),
         "name": "".join(part.title() for part in found.slug.split("-")),
         "shortDescription": {"text": found.text.summary},
         "fullDescription": {"text": found.text.why},
-        "help": {
-            "text": f"Bad: {found.text.bad.text}\nGood: {found.text.good.text}\nSources: "
-            f"{'; '.join(found.sources)}"
-        },
+        "help": {"text": f"{words}\nSources: {'; '.join(found.sources)}"},
         "defaultConfiguration": {"level": _LEVELS[found.severity]},
     }
 
@@ -92,11 +86,7 @@ def uri(name: str) -> str:
     if name in ("", "-"):
         return "stdin"
     relative = os.path.relpath(name) if os.path.isabs(name) else name
-    return quote(
-        relative.replace(os.sep, "/")
-        if not relative.startswith("..")
-        else name.replace(os.sep, "/")
-    )
+    return quote((name if relative.startswith("..") else relative).replace(os.sep, "/"))
 
 
 def _result(finding: Finding, codes: list[str], reads: dict[str, FileRead]) -> dict[str, Any]:
@@ -130,25 +120,15 @@ def _fixes(finding: Finding, read: FileRead | None) -> list[dict[str, Any]]:
     for edit in (shape_edit(read.source.text, edit) for edit in finding.fix.edits):
         if edit is None:  # the place cannot take it
             continue
-        (line, column), (end_line, end_column) = (
-            read.source.place(edit.start),
-            read.source.place(edit.end),
-        )
-        replacements.append(
-            {
-                "deletedRegion": {
-                    "startLine": line,
-                    "startColumn": column,
-                    "endLine": end_line,
-                    "endColumn": end_column,
-                },
-                "insertedContent": {"text": edit.text},
-            }
-        )
+        places = (*read.source.place(edit.start), *read.source.place(edit.end))
+        region = dict(zip(_REGION, places, strict=True))
+        new = {"text": edit.text}
+        replacements.append({"deletedRegion": region, "insertedContent": new})
     change = {"artifactLocation": {"uri": uri(finding.file)}, "replacements": replacements}
     return [{"description": {"text": finding.fix.text}, "artifactChanges": [change]}]
 
 
+_REGION = ("startLine", "startColumn", "endLine", "endColumn")
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
@@ -169,9 +149,8 @@ def report_github(report: Report) -> str:
         if finding.fix:
             text += f"\nFix: {show(finding.fix.text)}"
         title = f"{finding.code} {finding.slug}".strip()
-        lines.append(
-            f"::{_COMMANDS[finding.severity]} {where},title={_property(title)}::{_data(text)}"
-        )
+        head = f"::{_COMMANDS[finding.severity]} {where},title={_property(title)}"
+        lines.append(f"{head}::{_data(text)}")
     return "\n".join(lines)
 
 

@@ -35,10 +35,8 @@ def report_text(report: Report, color: bool = False, verbose: bool = False) -> s
     show = report.printer()
     for one in report.failures:
         where = show(one.file) + (f":{one.line}" if one.line else "")
-        lines.append(
-            f"{where}: {_paint(one.kind, 'error', color)}: "
-            f"{_without_name(show(one.reason), show(one.file))}"
-        )
+        reason = show(one.reason).removeprefix(f"{show(one.file)}:").strip()
+        lines.append(f"{where}: {_paint(one.kind, 'error', color)}: {reason}")
     reads = {read.source.name: read for read in report.reads}
     for finding, others, also in _by_fix(report, verbose):
         lines += _finding(finding, show, color, reads.get(finding.file), verbose)
@@ -51,10 +49,6 @@ def report_text(report: Report, color: bool = False, verbose: bool = False) -> s
     plain += [f"note: {one.file}: {note}" for one in report.files for note in one.notes]
     lines += map(show, [*plain, summary(report)])
     return "\n".join(lines)
-
-
-def _without_name(text: str, name: str) -> str:
-    return text.removeprefix(f"{name}:").strip()
 
 
 def _paint(text: str, severity: str, color: bool) -> str:
@@ -88,23 +82,15 @@ def _by_fix(report: Report, verbose: bool) -> list[tuple[Finding, list[Finding],
 
 
 def _finding(
-    finding: Finding,
-    show: Callable[[str], str],
-    color: bool,
-    read: FileRead | None,
-    verbose: bool,
+    finding: Finding, show: Callable[[str], str], color: bool, read: FileRead | None, verbose: bool
 ) -> list[str]:
     """The lines of one finding; coloured after cleaning, so that no text brings its own."""
-    head = (
-        f"{show(place(finding))}: {_paint(finding.severity, finding.severity, color)} "
-        f"{finding.code} {show(finding.message)}"
-    )
+    severity = _paint(finding.severity, finding.severity, color)
+    head = f"{show(place(finding))}: {severity} {finding.code} {show(finding.message)}"
     lines = []
     if finding.fix is not None:
-        kind = (
-            "" if not finding.fix.edits else " (--fix)" if finding.fix.safe else " (--unsafe-fixes)"
-        )
-        lines.append(f"    fix{kind}: {finding.fix.text}")
+        option = " (--fix)" if finding.fix.safe else " (--unsafe-fixes)"
+        lines.append(f"    fix{option if finding.fix.edits else ''}: {finding.fix.text}")
     lines += [f"    but: {text}" for text in finding.conflicts]
     sources = finding.sources if verbose else finding.sources[:_SHOWN]
     more = len(finding.sources) - len(sources)
@@ -166,10 +152,8 @@ def describe_launch(one: CheckedLaunch) -> str:
     hardware = one.facts.hardware
     named = one.launch.container is not None and one.launch.container.gpu_kind
     host = f", on {hardware.name or hardware.id}" if named and hardware is not None else ""
-    return (
-        f"{one.launch.engine} {version}{fork}, "
-        f"{one.launch.model or 'model not in the file'}, {spec}{host}"
-    )
+    model = one.launch.model or "model not in the file"
+    return f"{one.launch.engine} {version}{fork}, {model}, {spec}{host}"
 
 
 _OPTIONS = {
@@ -229,9 +213,7 @@ def summary(report: Report) -> str:
     suppressed = sum(one.suppressed for one in report.files)
     tail = f" ({suppressed} ignored in the file)" if suppressed else ""
     launches, files = len(report.launches), len(report.files)
-    where = (
-        f"{launches} launch{'es' if launches != 1 else ''} of {files} "
-        f"file{'s' if files != 1 else ''}"
-    )
+    where = f"{launches} launch{'es' if launches != 1 else ''} of {files} file"
+    where += "s" if files != 1 else ""
     end = "; the rest was not checked" if report.cut_short else ""
     return f"{said or 'no findings'}{tail} in {where}{end}"
