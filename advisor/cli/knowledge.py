@@ -16,7 +16,7 @@ from advisor.cli.base import form_option, option, say
 from advisor.cli.options import complete_names
 from advisor.knowledge import store
 from advisor.knowledge.build import check_file, write_index
-from advisor.knowledge.listing import entry_text, hardware_listing, model_listing
+from advisor.knowledge.listing import entry_text, hardware_listing, model_listing, weak_facts
 from advisor.rules.checking import select_rows
 from advisor.rules.registry import load_row
 
@@ -90,6 +90,12 @@ def knowledge_build(check: bool) -> None:
         say(f"{path.name} is out of date: run `advisor knowledge build`")
         sys.exit(1)
     say(f"{path.name} {'is up to date' if same else 'written'}")
+
+
+@knowledge.command("check")
+def knowledge_check() -> None:
+    """List the numbers that are recalled or assumed, and how old the facts are."""
+    say(weak_facts())
 
 
 @click.command()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import LLM, Checkpoint, Drafter, Frozen, Hardware, Quantity, UnknownFact
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.age import facts_line
 
 WIDTH = 80
 _LABEL = 31  # columns of the longest field name
@@ -131,3 +132,24 @@ def entry_text(entry: Hardware | LLM) -> str:
     if sources := _sources(entry):
         parts += ["", "sources", *sources]
     return "\n".join(parts)
+
+
+def weak_facts() -> str:
+    """Where an hour of reading helps most: how old the facts are, and which numbers of hardware and
+    models are recalled or assumed, entries with many first.
+    """
+    total, weak = 0, list[tuple[str, list[str]]]()
+    for ids, read in (
+        (knowledge.hardware_ids(), knowledge.hardware),
+        (knowledge.llm_ids(), knowledge.llm),
+    ):
+        for ident in ids:
+            numbers = {name: v for name, v in read(ident) if isinstance(v, Quantity)}
+            total += len(numbers)
+            for status in ("recall", "assumed"):
+                if names := [name for name, v in numbers.items() if v.status == status]:
+                    weak.append((f"{ident} ({status})", names))
+    weak.sort(key=lambda row: (-len(row[1]), row[0]))
+    count = sum(len(names) for _, names in weak)
+    rows = [_wrap(label, ", ".join(names)) for label, names in weak]
+    return "\n".join((facts_line(), f"Recalled or assumed: {count} of {total} numbers", *rows))

@@ -5,6 +5,7 @@ name the nearest.
 from __future__ import annotations
 
 import json
+import re
 import string
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.build import compile_index, index_text
 from advisor.knowledge.evidence import nearest_pairs
+from advisor.knowledge.listing import weak_facts
 
 HERE = Path(__file__).parents[1]
 NAMES = json.loads((HERE / "knowledge_names.json").read_text())
@@ -440,3 +442,13 @@ def test_a_release_is_no_short_name_of_its_variant(name: str, wanted: str | None
         return
     with pytest.raises(UnknownFact, match="-flash"):
         knowledge.llm(name)
+
+
+def test_the_weak_facts_are_those_of_the_files() -> None:
+    said = weak_facts()
+    files = (
+        path for name in ("hardware", "llms") for path in (knowledge_dir() / name).glob("*.yaml")
+    )
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    count = len(re.findall(r"^\w+: \{.*status: (?:recall|assumed)\b", text, re.M))
+    assert f": {count} of " in said and "mi50 (recall)" in said
