@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 # How alike a known spelling must be (difflib's ratio, 0 to 1), by what the word names
 CUTOFFS = {
     "architecture": 0.4,  # short words: one letter is a quarter of them
-    "only name": 0.41,  # the first alone, where no name is as near as the next row asks
     "name": 0.5,  # several are offered, so that one too many does no harm
     "command": 0.5,  # few there are, and the one offered is not run
     "field": 0.6,  # of a question: difflib's usual; offered, not filled in

@@ -88,7 +88,6 @@ def nearest(name: str, keys: Mapping[str, str], count: int = 3) -> tuple[str, ..
     """The ids whose names look most like `name`, best first; none where nothing does."""
     key = key_of(name)[:80]
     close = spelling.nearest(key, keys, "name", 4 * count)
-    close = close or spelling.nearest(key, keys, "only name")
     inside = sorted((form for form in keys if key in form), key=len) if len(key) >= 2 else []
     order = (
         [*close[:1], *inside, *close[1:]]

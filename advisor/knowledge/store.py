@@ -73,7 +73,7 @@ def _find(kind: str, table: str, name: str) -> str:
             and str(name).lstrip()[:1].isdigit()
             and "x" in str(name)[:3].lower()
         )
-        hint = "`advisor hardware list` shows all" if table == "hardware" else OWN_MODEL
+        hint = "(`advisor hardware list` shows all)" if table == "hardware" else OWN_MODEL
         hint = "(give the number of GPUs with --gpus)" if several else hint
         raise UnknownFact(kind, str(name)[:80], likely(str(name), keys), hint)
     return found
