@@ -30,6 +30,8 @@ def pair(one: str, other: str, name: str = "a.sh") -> bool:
 
 
 A, B = "vllm serve a --port 1", "vllm serve b --port 2"
+C, D = (f"sglang serve --model-path {one}" for one in ("a --port 1", "b --port 2"))
+PREFILL, DECODE = "--disaggregation-mode prefill", "--disaggregation-mode decode"
 PAIRS = [  # what stands before and behind each of two servers, and whether they share a device
     (A, B, True),
     (A, "vllm serve b --port 1", False),  # on one port: one after the other
@@ -47,41 +49,13 @@ PAIRS = [  # what stands before and behind each of two servers, and whether they
     (f"{A} --host 0.0.0.0", f"{B} --host 10.0.0.2", True),
     (f"{A} --host 10.0.0.1", B, True),
     (f"VLLM_HOST_IP=10.0.0.1 {A}", f"{B} --host 10.0.0.2", False),
-    (
-        "sglang serve --model-path a --port 1 --base-gpu-id 0",
-        "sglang serve --model-path b --port 2 --base-gpu-id 1",
-        False,
-    ),
-    (
-        "sglang serve --model-path a --port 1 --tp 2",
-        "sglang serve --model-path b --port 2 --base-gpu-id 1",
-        True,
-    ),
-    (
-        "CUDA_VISIBLE_DEVICES=4,5 sglang serve --model-path a --port 1 --tp 1 --base-gpu-id 1",
-        "CUDA_VISIBLE_DEVICES=5 sglang serve --model-path b --port 2",
-        True,
-    ),
-    (
-        "CUDA_VISIBLE_DEVICES=4,5 sglang serve --model-path a --port 1 --tp 1",
-        "CUDA_VISIBLE_DEVICES=5 sglang serve --model-path b --port 2",
-        False,
-    ),
-    (  # half a server each: recipes for several nodes
-        "sglang serve --model-path a --port 1 --disaggregation-mode prefill",
-        "sglang serve --model-path a --port 2 --disaggregation-mode decode",
-        False,
-    ),
-    (
-        "sglang serve --model-path a --port 1 --disaggregation-mode null",
-        "sglang serve --model-path a --port 2",
-        True,
-    ),
-    (  # both name their devices
-        "sglang serve --model-path a --port 1 --base-gpu-id 0 --disaggregation-mode prefill",
-        "sglang serve --model-path a --port 2 --base-gpu-id 0 --disaggregation-mode decode",
-        True,
-    ),
+    (f"{C} --base-gpu-id 0", f"{D} --base-gpu-id 1", False),
+    (f"{C} --tp 2", f"{D} --base-gpu-id 1", True),
+    (f"CUDA_VISIBLE_DEVICES=4,5 {C} --tp 1 --base-gpu-id 1", f"CUDA_VISIBLE_DEVICES=5 {D}", True),
+    (f"CUDA_VISIBLE_DEVICES=4,5 {C} --tp 1", f"CUDA_VISIBLE_DEVICES=5 {D}", False),
+    (f"{C} {PREFILL}", f"{D} {DECODE}", False),  # half a server each: recipes for several nodes
+    (f"{C} --disaggregation-mode null", D, True),
+    (f"{C} --base-gpu-id 0 {PREFILL}", f"{D} --base-gpu-id 0 {DECODE}", True),  # both name them
     (
         f'{A} --kv-transfer-config \'{{"kv_role": "kv_producer"}}\'',
         f'{B} --kv-transfer-config \'{{"kv_role": "kv_consumer"}}\'',

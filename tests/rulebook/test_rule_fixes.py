@@ -129,47 +129,28 @@ def is_accepted(launch: Any, version: str) -> bool:
     return not [one for one in said if "${" not in one and " does not take '" not in one]
 
 
-@pytest.mark.parametrize(
-    ("engine", "text", "version", "expected"),
-    [
-        (
-            "vllm",
-            "export VLLM_ATTENTION_BACKEND=FLASHINFER\nexport "
-            "HF_HOME=/h\nvllm "
-            "serve m/A "
-            "--port 1\n",
-            "0.25.1",
-            "export HF_HOME=/h\nvllm serve m/A --attention-backend FLASHINFER --port 1\n",
-        ),
-        (
-            "llama-server",
-            "LLAMA_ARG_DRAFT_MAX=8 llama-server -m q.gguf --spec-type draft-mtp\n",
-            "0.5.0",
-            "LLAMA_ARG_SPEC_DRAFT_N_MAX=8 llama-server -m q.gguf --spec-type draft-mtp\n",
-        ),
-        (
-            "llama-server",
-            "LLAMA_ARG_DRAFT_MAX=8 LLAMA_ARG_PORT=1 llama-server -m q.gguf --spec-type draft-mtp\n",
-            "0.5.0",
-            "LLAMA_ARG_SPEC_DRAFT_N_MAX=8 "
-            "LLAMA_ARG_PORT=1 "
-            "llama-server "
-            "-m q.gguf "
-            "--spec-type "
-            "draft-mtp\n",
-        ),
-        (
-            "sglang",
-            "export SGLANG_ENABLE_SPEC_V2=1\npython3 -m "
-            "sglang.launch_server "
-            "--model-path "
-            "m/A --speculative-algorithm EAGLE\n",
-            "0.5.23",
-            "python3 -m sglang.launch_server --model-path m/A --speculative-algorithm EAGLE\n",
-        ),
-    ],
-)
-def test_migration_writes_variables(engine: str, text: str, version: str, expected: str) -> None:
+LLAMA, DRAFT_MAX = "llama-server -m q.gguf --spec-type draft-mtp\n", "LLAMA_ARG_DRAFT_MAX=8"
+SERVE = "python3 -m sglang.launch_server --model-path m/A --speculative-algorithm EAGLE\n"
+MIGRATED = [
+    (
+        *("vllm", "0.25.1"),
+        "export VLLM_ATTENTION_BACKEND=FLASHINFER\nexport HF_HOME=/h\nvllm serve m/A --port 1\n",
+        "export HF_HOME=/h\nvllm serve m/A --attention-backend FLASHINFER --port 1\n",
+    ),
+    (
+        *("llama-server", "0.5.0", f"{DRAFT_MAX} {LLAMA}"),
+        f"LLAMA_ARG_SPEC_DRAFT_N_MAX=8 {LLAMA}",
+    ),
+    (
+        *("llama-server", "0.5.0", f"{DRAFT_MAX} LLAMA_ARG_PORT=1 {LLAMA}"),
+        f"LLAMA_ARG_SPEC_DRAFT_N_MAX=8 LLAMA_ARG_PORT=1 {LLAMA}",
+    ),
+    ("sglang", "0.5.23", f"export SGLANG_ENABLE_SPEC_V2=1\n{SERVE}", SERVE),
+]
+
+
+@pytest.mark.parametrize(("engine", "version", "text", "expected"), MIGRATED)
+def test_migration_writes_variables(engine: str, version: str, text: str, expected: str) -> None:
     read = read_text(text)
     assert read.launches[0].engine == engine
     assert rewrite_file(read, migrate_launches(read, version)).text == expected
