@@ -1,3 +1,5 @@
+"""Arguments that the engine does not take so."""
+
 import re
 import shlex
 

@@ -1,3 +1,5 @@
+"""Environment variables."""
+
 import re
 from functools import lru_cache
 from typing import Any

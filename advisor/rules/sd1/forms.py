@@ -1,3 +1,5 @@
+"""What stands around a command: keys, and the ports by which a server is reached."""
+
 from advisor.domain.nouns import Case, Port
 from advisor.engines.images import is_official
 from advisor.rules import Hit, Hits, rule

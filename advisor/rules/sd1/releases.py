@@ -1,3 +1,5 @@
+"""Options and their values by release."""
+
 import json
 import re
 import shlex

@@ -1,3 +1,5 @@
+"""Keys and values of vLLM's --speculative-config."""
+
 from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule, when

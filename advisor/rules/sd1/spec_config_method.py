@@ -1,3 +1,5 @@
+"""Method, tokens and model of vLLM's --speculative-config."""
+
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.spelling import is_only_near
 from advisor.engines.catalogue import Catalogue

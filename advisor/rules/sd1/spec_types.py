@@ -1,3 +1,5 @@
+"""Speculation types of llama-server and algorithms of SGLang."""
+
 from advisor.domain.nouns import Case
 from advisor.domain.spelling import is_only_near
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED

@@ -1,3 +1,5 @@
+"""How values are written: missing, joined, cut off, given to a switch, given twice."""
+
 import re
 
 from advisor.domain.launches import CutOffCause

@@ -1,3 +1,5 @@
+"""Checkpoints and what an engine needs of them."""
+
 import re
 
 from advisor.domain.nouns import Case, Fix, Flag

@@ -1,3 +1,5 @@
+"""Chips that an engine or a quantisation has no kernels for."""
+
 import re
 from collections.abc import Mapping
 from typing import Any

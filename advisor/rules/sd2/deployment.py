@@ -1,3 +1,5 @@
+"""Images, probes and roll-outs around a server."""
+
 from advisor.domain.nouns import Case, Container, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table

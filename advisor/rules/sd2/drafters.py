@@ -1,3 +1,5 @@
+"""Drafters and how many tokens they draft."""
+
 import json
 import re
 

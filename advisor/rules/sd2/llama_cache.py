@@ -1,3 +1,5 @@
+"""llama-server's KV cache."""
+
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when

@@ -1,3 +1,5 @@
+"""Speculation under llama-server."""
+
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import certain, flag, has_switch, integer, is_hybrid, spec_flag

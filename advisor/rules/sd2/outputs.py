@@ -1,3 +1,5 @@
+"""Tool calls, structured output and sampling with speculation."""
+
 import re
 
 from advisor.domain.nouns import Case

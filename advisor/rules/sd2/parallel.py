@@ -1,3 +1,5 @@
+"""Parallelism against the shapes of a model and the devices of a container."""
+
 import re
 from collections.abc import Iterator
 

@@ -1,3 +1,5 @@
+"""SGLang's scheduler and Mamba cache."""
+
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, Lacking, rule, when

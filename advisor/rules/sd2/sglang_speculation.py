@@ -1,3 +1,5 @@
+"""SGLang's speculation."""
+
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, has_switch, integer, is_hybrid, number, spec_flag, unread

@@ -1,3 +1,5 @@
+"""vLLM's kernels and token budget."""
+
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, Lacking, rule, when
 from advisor.rules.kit.case import certain, compute_arch, flag, is_hybrid, model_text, spec_flag

@@ -1,3 +1,5 @@
+"""vLLM's KV cache: fp8 and alignment."""
+
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when

@@ -1,3 +1,5 @@
+"""MTP under vLLM."""
+
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, has_switch, is_hybrid, k_flag, open_value, spec_flag

@@ -1,3 +1,5 @@
+"""Contexts against the pool and the model."""
+
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.sizes.device import BILL_ERROR_GIB

@@ -1,3 +1,5 @@
+"""Weights and buffers against memory."""
+
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, Lacking, rule, when

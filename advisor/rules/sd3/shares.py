@@ -1,3 +1,5 @@
+"""Shares of memory."""
+
 from math import isfinite
 
 from advisor.domain.nouns import Case, Launch

@@ -1,3 +1,5 @@
+"""Slots, batches and tensor-parallel width."""
+
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, rule, when

@@ -1,3 +1,5 @@
+"""Losses and gains by method."""
+
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses

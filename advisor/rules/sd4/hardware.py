@@ -1,3 +1,5 @@
+"""Losses by hardware."""
+
 import re
 
 from advisor.domain.nouns import Case

@@ -1,3 +1,5 @@
+"""Losses by concurrency."""
+
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import number, table
 from advisor.perf.regimes import losses

@@ -1,3 +1,5 @@
+"""Losses at long contexts."""
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""Losses by workload."""
+
 from advisor.domain.nouns import Case, Request
 from advisor.domain.question import LIMITS
 from advisor.knowledge.rule_data import number, table

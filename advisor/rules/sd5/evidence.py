@@ -1,3 +1,5 @@
+"""What the evidence is worth, and where the rates of a device come from."""
+
 from advisor.domain.nouns import Case, Hardware
 from advisor.domain.versions import parse_release
 from advisor.knowledge.rule_data import table
