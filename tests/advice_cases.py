@@ -185,9 +185,9 @@ CHANGES = (
 )
 
 
-def on() -> Advice:
-    """Speculation on: the GB10 case."""
-    return Advice(
+def on(**changes: object) -> Advice:
+    """Speculation on: the GB10 case, with some fields changed."""
+    advice = Advice(
         request=REQUEST,
         facts=FACTS,
         decision="on",
@@ -209,19 +209,13 @@ def on() -> Advice:
         launch_on=launch(),
         evidence_newest="2026-04-18",
     )
+    return advice.model_copy(update=changes)
 
 
-def off() -> Advice:
-    """Speculation off, with the candidate that lost."""
-    return on().model_copy(
-        update={
-            "decision": "off",
-            "plan": plan(0),
-            "launch": launch(0),
-            "estimate": estimate(0.9),
-            "runners_up": (),
-        }
-    )
+def off(**changes: object) -> Advice:
+    """Speculation off, with the candidate that lost, with some fields changed."""
+    lost = {"plan": plan(0), "launch": launch(0), "estimate": estimate(0.9), "runners_up": ()}
+    return on(**{"decision": "off", **lost, **changes})
 
 
 def measure() -> Advice:
@@ -229,32 +223,15 @@ def measure() -> Advice:
     bench = (
         f"vllm bench serve --model {REPOSITORY} \\\n  --random-input-len 2048 --max-concurrency 16"
     )
-    return off().model_copy(
-        update={
-            "decision": "measure",
-            "estimate": estimate(1.02),
-            "measure_with": (
-                "advisor bench plan --hw gb10 --out ab",
-                "advisor bench run ab",
-                bench,
-            ),
-            "launch_on": launch(),
-        }
-    )
+    commands = ("advisor bench plan --hw gb10 --out ab", "advisor bench run ab", bench)
+    with_it = {"launch_on": launch(), "measure_with": commands}
+    return off(decision="measure", estimate=estimate(1.02), **with_it)
 
 
 def no_method() -> Advice:
     """A model without any speculative method."""
-    return off().model_copy(
-        update={
-            "candidate": None,
-            "estimate": None,
-            "launch_on": None,
-            "findings": (),
-            "would_change": (),
-            "evidence_newest": "",
-        }
-    )
+    lacking = dict.fromkeys(("candidate", "estimate", "launch_on"))
+    return off(**lacking, findings=(), would_change=(), evidence_newest="")
 
 
 def hostile(name: str, env: dict[str, str] | None = None) -> Advice:

@@ -11,6 +11,11 @@ def cells(text: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in text.split())
 
 
+def words(text: str) -> list[str]:
+    """Words of a line, for lists of names."""
+    return text.split()
+
+
 def fields(text: str) -> dict[str, Any]:
     """The fields of a question: numbers, True, False and None as such, all else text."""
     return {name: _value(word) for name, word in cells(text).items()}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.cli.app import COMMANDS
 from advisor.render.forms import FORMS
+from tests.tables import words
 
 SERVERS = ("serve", "mcp")  # they run until they are stopped; tests/cli/serve starts them
 
@@ -20,42 +21,16 @@ ODD = st.sampled_from(
     [
         "",
         " ",
-        "-1",
-        "0",
-        "1",
-        "nan",
-        "inf",
-        "-inf",
-        "1e999",
-        "1_0",
-        "٣",
+        *words("-1 0 1 nan inf -inf 1e999 1_0 \u0663 0x10 -- - \x00 \xe9 a,b 1, , %s {}"),
         "9" * 5000,
-        "0x10",
-        "--",
-        "-",
-        "\x00",
-        "é",
-        "a,b",
-        "1,",
-        ",",
-        "%s",
-        "{}",
     ]
 )
-HARDWARE = st.sampled_from(
-    ["gb10", "3090", "h100", "a100", "m4", "strix-halo", "unknown", "p40", "b200", "arc"]
-)
+HARDWARE = st.sampled_from(words("gb10 3090 h100 a100 m4 strix-halo unknown p40 b200 arc"))
 MODEL = st.sampled_from(
-    [
-        "qwen3.6-35b-a3b",
-        "qwen3.6-27b",
-        "qwen3-next",
-        "gpt-oss-20b",
-        "glm-4.5-air",
-        "qwen3.5-397b-a17b",
-        "unknown-moe",
-    ]
+    words("qwen3.6-35b-a3b qwen3.6-27b qwen3-next gpt-oss-20b glm-4.5-air unknown-moe")
+    + ["qwen3.5-397b-a17b"]
 )
+ENGINES = "vllm sglang llama-server llama.cpp ollama vllm@0.25.1 sglang@0.5.9 ik_llama.cpp"
 VALUES = {
     "--hw": HARDWARE,
     "--gpus": st.integers(-2, 2000).map(str),
@@ -63,21 +38,8 @@ VALUES = {
     "--interconnect": st.sampled_from(["none", "pcie", "nvlink", "roce", "ethernet"]),
     "--model": MODEL,
     "--quant": st.sampled_from(["fp8", "bf16", "awq-int4", "q4_k_m", "nvfp4", "iq2_m", "mlx-4bit"]),
-    "--engine": st.sampled_from(
-        [
-            "vllm",
-            "sglang",
-            "llama-server",
-            "llama.cpp",
-            "ollama",
-            "vllm@0.25.1",
-            "sglang@0.5.9",
-            "ik_llama.cpp",
-        ]
-    ),
-    "--engine-version": st.sampled_from(
-        ["0.19.1", "0.33.0", "0.5.0", "b9235", "latest", "2f6c815dc"]
-    ),
+    "--engine": st.sampled_from(words(ENGINES)),
+    "--engine-version": st.sampled_from(words("0.19.1 0.33.0 0.5.0 b9235 latest 2f6c815dc")),
     "--concurrency": st.integers(-2, 200_000).map(str),
     "--ctx": st.integers(-2, 20_000_000).map(str),
     "--output-tokens": st.integers(-2, 2_000_000).map(str),
@@ -124,28 +86,13 @@ def test_no_option_value_ends_in_a_traceback(argv: list[str]) -> None:
         json.loads(ran.out)
 
 
-@given(
-    argv=st.lists(
-        st.one_of(
-            st.sampled_from(
-                [*(c for c in COMMANDS if c not in SERVERS), "--help", "-h", "--version", "--"]
-            ),
-            TEXT.filter(lambda t: "\x00" not in t),
-        ),
-        max_size=3,
-    )
-)
+CALLS = [*(c for c in COMMANDS if c not in SERVERS), "--help", "-h", "--version", "--"]
+
+
+@given(argv=st.lists(st.sampled_from(CALLS) | TEXT.filter(lambda t: "\x00" not in t), max_size=3))
 @settings(max_examples=60)
 def test_no_command_line_ends_in_a_traceback(argv: list[str]) -> None:
-    if argv and argv[0] in (
-        "bench",
-        "train",
-        "evaluate",
-        "data",
-        "predict",
-        "validate",
-        "knowledge",
-    ):
+    if argv and argv[0] in words("bench train evaluate data predict validate knowledge"):
         argv = [argv[0], "--help"]
     ran = run(*argv)
     assert ran.code in (0, 1, 2), ran
@@ -154,17 +101,7 @@ def test_no_command_line_ends_in_a_traceback(argv: list[str]) -> None:
 
 CELLS = st.one_of(ODD.filter(lambda text: len(text) < 100), st.text(max_size=8))
 HEADERS = st.sampled_from(
-    [
-        "model",
-        "MODEL",
-        "spec_method",
-        "k",
-        "concurrency",
-        "total_params_b",
-        "speedup_metric",
-        "error",
-        "",
-    ]
+    ["", *words("model MODEL spec_method k concurrency total_params_b speedup_metric error")]
 )
 
 
@@ -178,11 +115,8 @@ HEADERS = st.sampled_from(
 def test_no_table_ends_in_a_traceback(header: list[str], rows: list[list[str]], mark: str) -> None:
     with TemporaryDirectory() as folder:
         source, out = Path(folder) / "in.csv", Path(folder) / "out.csv"
-        source.write_bytes(
-            "\n".join(mark.join(cells) for cells in [header, *rows]).encode(
-                "utf-8", "surrogatepass"
-            )
-        )
+        text = "\n".join(mark.join(cells) for cells in [header, *rows])
+        source.write_bytes(text.encode("utf-8", "surrogatepass"))
         ran = run("predict", "--rows", str(source), "--out", str(out))
         assert ran.code in (0, 1, 2), ran
         assert (ran.code == 2) == (not out.exists())

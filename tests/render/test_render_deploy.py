@@ -24,27 +24,15 @@ from advisor.render.deploy.k8s import deployment_yaml
 from advisor.render.deploy.units import systemd_unit
 from advisor.render.forms import FORMS, STARTS
 from advisor.rules.registry import index
+from tests.tables import words
 
 IMAGE = "example.org/engine:v1"
 # what an argument can be: any text without NUL; surrogates cannot reach an argv
 HOSTILE = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40
 ).filter(lambda name: not name.startswith("-"))
-NASTY = [
-    "a: b",
-    "- x",
-    "$HOME ${X} $$",
-    "#no",
-    "'\"`\\",
-    "\u2028\x85\ufeff\x7f",
-    "yes",
-    "null",
-    "{{x}}",
-    "*a &b !c",
-    "%h",
-    "é😀",
-    " x ",
-]
+NASTY = ["a: b", "- x", "$HOME ${X} $$", "#no", "'\"`\\", "\u2028\x85\ufeff\x7f", "*a &b !c", " x "]
+NASTY += words("yes null {{x}} %h \xe9\U0001f600")
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +46,12 @@ def service_of(text: str) -> dict[str, Any]:
     return service
 
 
+def container_of(deployment: dict[str, Any]) -> dict[str, Any]:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert isinstance(container, dict)
+    return container
+
+
 def words_of(service: dict[str, Any]) -> list[str]:
     return [
         word.replace("$$", "$") for word in [*service.get("entrypoint", []), *service["command"]]
@@ -68,9 +62,7 @@ def on_engine(engine: str, vendor: str = "nvidia", tp: int = 1, model: str = "x/
     hardware = cases.HARDWARE.model_copy(update={"vendor": vendor})
     facts = cases.FACTS.model_copy(update={"hardware": hardware, "engine": engine})
     plan = cases.plan(engine=engine, tp=tp, model=model, engine_version=None)
-    return cases.on().model_copy(
-        update={"plan": plan, "facts": facts, "launch": cases.text_of(plan)}
-    )
+    return cases.on(plan=plan, facts=facts, launch=cases.text_of(plan))
 
 
 ENGINES = {
@@ -118,11 +110,10 @@ def test_gpus_are_reserved_as_many_as_the_plan_uses() -> None:
 
 
 def test_the_start_period_grows_with_the_weights() -> None:
-    advice = cases.on()
-    bill = advice.estimate.memory.model_copy(update={"weights_gib": 300.0})  # type: ignore[union-attr]
-    big = advice.model_copy(
-        update={"estimate": advice.estimate.model_copy(update={"memory": bill})}
-    )  # type: ignore[union-attr]
+    advice, estimate = cases.on(), cases.estimate()
+    assert estimate.memory is not None
+    bill = estimate.memory.model_copy(update={"weights_gib": 300.0})
+    big = cases.on(estimate=estimate.model_copy(update={"memory": bill}))
     small_s, big_s = (serving.startup_seconds(a) for a in (advice, big))
     assert 1800 <= small_s < big_s  # 289 s were measured for loading alone
     assert service_of(compose_yaml(big))["healthcheck"]["start_period"] == f"{big_s}s"
@@ -130,7 +121,7 @@ def test_the_start_period_grows_with_the_weights() -> None:
 
 def test_findings_speak_beside_their_flag() -> None:
     finding = cases.FINDINGS[0].model_copy(update={"flag": "--no-enable-prefix-caching"})
-    advice = cases.on().model_copy(update={"findings": (finding,)})
+    advice = cases.on(findings=(finding,))
     lines = [line.strip() for line in compose_yaml(advice).splitlines()]
     assert lines[lines.index('- "--no-enable-prefix-caching"') - 1].startswith("# SD203: MTP drops")
 
@@ -149,14 +140,9 @@ def test_apple_is_told_why_not(form: Any) -> None:
 
 @pytest.mark.parametrize("form", [compose_yaml, deployment_yaml])
 def test_what_one_machine_cannot_hold_is_refused(form: Any) -> None:
-    advice = cases.on()
-    facts = advice.facts.model_copy(update={"gpus": 2, "interconnect": "roce"})
+    facts = cases.FACTS.model_copy(update={"gpus": 2, "interconnect": "roce"})
     with pytest.raises(AdvisorError, match="one machine"):
-        form(
-            advice.model_copy(
-                update={"facts": facts, "plan": advice.plan.model_copy(update={"tp": 2})}
-            )
-        )
+        form(cases.on(facts=facts, plan=cases.plan(tp=2)))
     with pytest.raises(AdvisorError, match="not known"):
         form(on_engine("vllm", "huawei"))
 
@@ -185,10 +171,12 @@ def test_hostile_names_and_notes_cannot_change_the_file(name: str, note: str) ->
     argv = list(advice.launch.argv)
     assert words_of(service_of(compose_yaml(advice))) == argv
     _, deployment, _ = yaml.safe_load_all(deployment_yaml(advice))
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert [word.replace("$$(", "$(") for word in container["command"] + container["args"]] == [
-        word.replace("$$(", "$(") for word in argv
-    ]
+    container = container_of(deployment)
+    written, wanted = (
+        [word.replace("$$(", "$(") for word in words]
+        for words in (container["command"] + container["args"], argv)
+    )
+    assert written == wanted
 
 
 @pytest.mark.parametrize("name", NASTY)
@@ -207,7 +195,7 @@ def test_the_deployment_replaces_and_waits() -> None:
     claims = [one["persistentVolumeClaim"]["claimName"] for one in pod["volumes"][:1]]
     assert claims == [claim["metadata"]["name"]] and claim["kind"] == "PersistentVolumeClaim"
     assert pod["enableServiceLinks"] is False  # else VLLM_PORT is an address, and vLLM stops
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    container = container_of(deployment)
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
     probe = container["startupProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] >= serving.startup_seconds(cases.on())
@@ -259,10 +247,7 @@ def test_a_dollar_in_a_variable_is_no_reference(value: str) -> None:
     told = cases.hostile("org/model", {"VLLM_TEST": value})
     compose = service_of(compose_yaml(told))["environment"]["VLLM_TEST"]
     assert compose == value.replace("$", "$$")
-    (deployment,) = [
-        one for one in yaml.safe_load_all(deployment_yaml(told)) if one["kind"] == "Deployment"
-    ]
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    container = container_of(documents(deployment_yaml(told))["Deployment"])
     given = {one["name"]: one.get("value") for one in container["env"]}
     assert given["VLLM_TEST"] == value.replace("$(", "$$(")
 

@@ -24,11 +24,11 @@ def test_the_lines_are_the_launch_without_its_program(name: str) -> None:
 )
 def test_each_engine_has_its_program(engine: str, first: str) -> None:
     plan = cases.plan(engine=engine, engine_version=None, model="x/y")
-    advice = cases.on().model_copy(update={"plan": plan})
+    advice = cases.on(plan=plan)
     assert flags_text(advice).startswith(first)
 
 
 def test_the_environment_is_told_apart() -> None:
-    advice = cases.on().model_copy(update={"launch": cases.launch(env={"A": "b c"})})
+    advice = cases.on(launch=cases.launch(env={"A": "b c"}))
     assert env_lines(advice) == ("A='b c'",)
     assert "b c" not in flags_text(advice)

@@ -12,6 +12,7 @@ import pytest
 from advisor.domain.nouns import AdvisorError, Candidate, Interval, MetricEstimate, Request
 from advisor.render.json_out import advice_json, advice_json_text
 from advisor.render.schema import named_schema
+from tests.tables import words
 
 SCHEMA = named_schema("recommend")
 CHECKER = jsonschema.Draft202012Validator(SCHEMA)
@@ -41,42 +42,21 @@ def test_the_keys_asked_for_are_there() -> None:
     assert {*ASKED.split()} <= set(told)
     assert {*ASKED_PLAN.split(), "memory_fraction", "tp"} <= set(told["plan"])
     estimate = told["estimate"]
-    assert {
-        "output_tok_s",
-        "tpot_ms",
-        "ttft_ms",
-        "accepted_length",
-        "p_gain",
-        "memory",
-        "basis",
-    } <= set(estimate)
-    assert set(estimate["tpot_ms"]) == {
-        "speedup",
-        "predictable",
-        "baseline",
-        "value",
-        "baseline_range",
-        "value_range",
-    }
+    keys = words("output_tok_s tpot_ms ttft_ms accepted_length p_gain memory basis")
+    assert {*keys} <= set(estimate)
+    metric = words("speedup predictable baseline value baseline_range value_range")
+    assert set(estimate["tpot_ms"]) == {*metric}
     assert set(estimate["tpot_ms"]["speedup"]) == {"p10", "p50", "p90"}
     assert {"weights_gib", "spec_gib", "kv_tokens", "kv_tokens_lost"} <= set(estimate["memory"])
     assert {"code", "severity", "message", "sources"} <= set(told["findings"][0])
     assert set(told["launch"]) == {"argv", "env", "text", "files"}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        (),
-        ("plan",),
-        ("estimate",),
-        ("estimate", "memory"),
-        ("request",),
-        ("launch",),
-        ("evidence",),
-    ],
-)
-def test_an_unknown_or_a_missing_key_is_refused(path: tuple[str, ...]) -> None:
+PARTS = [[], ["estimate", "memory"], *map(words, words("plan estimate request launch evidence"))]
+
+
+@pytest.mark.parametrize("path", PARTS)
+def test_an_unknown_or_a_missing_key_is_refused(path: list[str]) -> None:
     told = advice_json(cases.on())
     place = told
     for key in path:
@@ -95,18 +75,14 @@ def test_numbers_that_are_not_finite_become_null() -> None:
         speedup=Interval(p10=nan, p50=1.1, p90=float("inf")), baseline=nan, value=None
     )
     estimate = cases.estimate().model_copy(update={"ttft_ms": metric, "p_gain": nan})
-    advice = cases.on().model_copy(
-        update={"estimate": estimate, "runners_up": (Candidate(plan=cases.plan(1), regret=nan),)}
-    )
+    advice = cases.on(estimate=estimate, runners_up=(Candidate(plan=cases.plan(1), regret=nan),))
     told = json.loads(advice_json_text(advice), parse_constant=refuse)
     CHECKER.validate(told)
     assert told["estimate"]["ttft_ms"]["speedup"] == {"p10": None, "p50": 1.1, "p90": None}
 
 
 def test_a_schedule_is_rows_of_three() -> None:
-    advice = cases.on().model_copy(
-        update={"plan": cases.plan(3, k_schedule=((1, 4, 3), (5, 32, 1)))}
-    )
+    advice = cases.on(plan=cases.plan(3, k_schedule=((1, 4, 3), (5, 32, 1))))
     told = json.loads(advice_json_text(advice))
     CHECKER.validate(told)
     assert told["plan"]["k_schedule"] == [[1, 4, 3], [5, 32, 1]]

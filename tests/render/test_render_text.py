@@ -56,13 +56,13 @@ def test_first_screen_shows_k_and_the_strongest_reason_first() -> None:
 
 def test_a_k_schedule_is_told_by_batch_size() -> None:
     plan = cases.plan(3, k_schedule=((1, 4, 3), (5, 32, 1)))
-    advice = cases.on().model_copy(update={"candidate": plan, "plan": plan})
+    advice = cases.on(candidate=plan, plan=plan)
     assert "k by batch size 1-4: 3, 5-32: 1" in " ".join(advice_text(advice).split())
 
 
 def test_a_long_launch_squeezes_the_words_and_never_the_launch() -> None:
     argv = (*cases.launch().argv, *(f"--extra-option-number-{i}={i}" for i in range(10)))
-    advice = cases.on().model_copy(update={"launch": LaunchText(argv=argv)})
+    advice = cases.on(launch=LaunchText(argv=argv))
     lines = first_screen(advice, Paper(80))
     assert screen_height(lines, 80) <= SCREEN_LINES
     assert shell_words(lines[lines_from(lines) :]) == list(argv)
@@ -104,18 +104,14 @@ def test_plain_without_color_and_the_same_words_with_it(advice: Advice) -> None:
 
 
 def test_no_text_can_bring_its_own_escapes() -> None:
-    advice = cases.on().model_copy(
-        update={"reasons": (Reason(text="red \x1b[31m and \u202e reversed"),)}
-    )
+    advice = cases.on(reasons=(Reason(text="red \x1b[31m and \u202e reversed"),))
     text = advice_text(advice)
     assert ESCAPE not in text and "\u202e" not in text
     assert "\\x1b[31m" in text and "\\u202e" in text
 
 
 def test_ascii_where_the_output_takes_no_more() -> None:
-    advice = cases.on().model_copy(
-        update={"reasons": (Reason(text="k ≥ 2 → “slower” – by 3 × 中"),)}
-    )
+    advice = cases.on(reasons=(Reason(text="k ≥ 2 → “slower” – by 3 × 中"),))
     assert 'k >= 2 -> "slower" - by 3 x ?' in advice_text(advice, unicode=False)
     assert advice_text(advice, unicode=False).isascii()
     assert "k ≥ 2 → “slower” – by 3 × 中" in advice_text(advice)
@@ -221,9 +217,7 @@ def test_long_times_are_told_in_seconds() -> None:
     slow = advice.estimate.ttft_ms.model_copy(
         update={"baseline": 20_412_807.0, "value": 162_725_727.0}
     )
-    made = advice.model_copy(
-        update={"estimate": advice.estimate.model_copy(update={"ttft_ms": slow})}
-    )
+    made = cases.on(estimate=advice.estimate.model_copy(update={"ttft_ms": slow}))
     line = next(line for line in advice_text(made).splitlines() if line.startswith("TTFT"))
     assert line.split()[-4:] == ["20,000", "s", "160,000", "s"] and len(line) <= 80
 
@@ -237,9 +231,7 @@ def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
     vague = advice.estimate.ttft_ms.model_copy(
         update={"speedup": Interval(p10=0.5, p50=0.95, p90=1.8), "predictable": False}
     )
-    made = advice.model_copy(
-        update={"estimate": advice.estimate.model_copy(update={"ttft_ms": vague})}
-    )
+    made = cases.on(estimate=advice.estimate.model_copy(update={"ttft_ms": vague}))
     text = advice_text(made)
     line = next(line for line in text.splitlines() if line.startswith("TTFT"))
     assert line == "TTFT           not predictable        4.0 s"
@@ -273,8 +265,6 @@ def test_quiet_is_one_line(advice: Advice) -> None:
 
 
 def test_off_beside_a_gain_says_what_overrules_it() -> None:
-    advice = cases.off().model_copy(
-        update={"gain": Interval(p10=1.1, p50=1.4, p90=1.8), "decided_by": "rule"}
-    )
+    advice = cases.off(gain=Interval(p10=1.1, p50=1.4, p90=1.8), decided_by="rule")
     assert "Expected +40 %" in advice_text(advice)
     assert "a rule forbids it nevertheless." in " ".join(advice_text(advice).split())

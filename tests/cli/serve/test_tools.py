@@ -60,6 +60,17 @@ def with_client(target: Any, use: Callable[[Client], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(go(), 600))
 
 
+def ask(tool: str, /, **arguments: Any) -> Any:
+    """One call of a tool by a client in this process."""
+    answers: list[Any] = []
+
+    async def use(client: Client) -> None:
+        answers.append(await client.call_tool(tool, arguments))
+
+    with_client(server(), use)
+    return answers[0]
+
+
 async def every_tool(client: Client) -> None:
     """List the tools, call each, and hold input against its schema and answers against what an
     agent can read: 25 kB of tools, 600 tokens (some 2,400 characters) of text, three digits.
@@ -139,24 +150,20 @@ def test_http_answers_under_its_own_name_only(address: str) -> None:
 
 
 def test_the_answers_are_those_of_the_command_line() -> None:
-    async def use(client: Client) -> None:
-        asked = {"hw": "gb10", "concurrency": 16, "full": True}
-        got = (await client.call_tool("recommend", asked)).structured_content
-        ran = run("recommend", "--hw", "gb10", "--concurrency", "16", "--format", "json")
-        assert got == json.loads(ran.out)
-        short = (await client.call_tool("recommend", {**asked, "full": False})).structured_content
-        assert short and short["decision"] == got["decision"] and "evidence" not in short
-        assert len(json.dumps(short)) < len(json.dumps(got)) / 2
-        file = (await client.call_tool("launch", {"hw": "gb10", "form": "compose"})).content[0].text
-        assert file == run("recommend", "--hw", "gb10", "--format", "compose").out.rstrip("\n")
-        swept = {"hw": "gb10", "vary": ["concurrency=1,8"], "full": True}
-        got = (await client.call_tool("sweep", swept)).structured_content
-        ran = run("sweep", "--hw", "gb10", "--vary", "concurrency=1,8", "--format", "json")
-        assert got == json.loads(ran.out)
-        said = (await client.call_tool("explain", {"code": "SD102"})).content[0].text
-        assert said == run("explain", "SD102").out.rstrip("\n")
-
-    with_client(server(), use)
+    asked = {"hw": "gb10", "concurrency": 16}
+    got = ask("recommend", **asked, full=True).structured_content
+    ran = run("recommend", "--hw", "gb10", "--concurrency", "16", "--format", "json")
+    assert got == json.loads(ran.out)
+    short = ask("recommend", **asked, full=False).structured_content
+    assert short and short["decision"] == got["decision"] and "evidence" not in short
+    assert len(json.dumps(short)) < len(json.dumps(got)) / 2
+    file = ask("launch", hw="gb10", form="compose").content[0].text
+    assert file == run("recommend", "--hw", "gb10", "--format", "compose").out.rstrip("\n")
+    got = ask("sweep", hw="gb10", vary=["concurrency=1,8"], full=True).structured_content
+    ran = run("sweep", "--hw", "gb10", "--vary", "concurrency=1,8", "--format", "json")
+    assert got == json.loads(ran.out)
+    said = ask("explain", code="SD102").content[0].text
+    assert said == run("explain", "SD102").out.rstrip("\n")
 
 
 TASKS: list[tuple[str, dict[str, Any], str]] = [
@@ -182,25 +189,18 @@ TASKS: list[tuple[str, dict[str, Any], str]] = [
 
 def test_what_people_ask_takes_one_call_each() -> None:
     """The tasks as an agent words them, through the official client: each is answered at once."""
-
-    async def use(client: Client) -> None:
-        for name, arguments, said in TASKS:
-            got = await client.call_tool(name, arguments)
-            assert not got.is_error and said in got.content[0].text, (name, got.content[0].text)
-
-    with_client(server(), use)
+    for name, arguments, said in TASKS:
+        got = ask(name, **arguments)
+        assert not got.is_error and said in got.content[0].text, (name, got.content[0].text)
 
 
 def test_a_long_list_is_cut_with_a_sentence() -> None:
-    async def use(client: Client) -> None:
-        got = await client.call_tool("list_names", {"kind": "hardware"})
-        assert re.search(r"\.\.\. \d+ more lines", got.content[0].text)
-        told = got.structured_content
-        assert len(told["rows"]) == 24 and "more: ask" in told["rows_left_out"]
-        whole = await client.call_tool("list_names", {"kind": "hardware", "full": True})
-        assert len(whole.structured_content["rows"]) > 100
-
-    with_client(server(), use)
+    got = ask("list_names", kind="hardware")
+    assert re.search(r"\.\.\. \d+ more lines", got.content[0].text)
+    told = got.structured_content
+    assert len(told["rows"]) == 24 and "more: ask" in told["rows_left_out"]
+    whole = ask("list_names", kind="hardware", full=True)
+    assert len(whole.structured_content["rows"]) > 100
 
 
 @pytest.mark.parametrize(
@@ -222,26 +222,18 @@ def test_a_long_list_is_cut_with_a_sentence() -> None:
     ],
 )
 def test_bad_input_is_an_error_in_one_sentence(name: str, arguments: Any, said: str) -> None:
-    async def use(client: Client) -> None:
-        got = await client.call_tool(name, arguments)
-        text = got.content[0].text
-        assert got.is_error and said in text, text
-        assert "\n" not in text.strip() and "Traceback" not in text and len(text) < 1000
-
-    with_client(server(), use)
+    got = ask(name, **arguments)
+    text = got.content[0].text
+    assert got.is_error and said in text, text
+    assert "\n" not in text.strip() and "Traceback" not in text and len(text) < 1000
 
 
 def test_no_argument_is_a_path(tmp_path: Path) -> None:
     secret = tmp_path / "secret.sh"
     secret.write_text(LAUNCH)
-
-    async def use(client: Client) -> None:
-        got = await client.call_tool("validate", {"text": str(secret), "name": str(secret)})
-        assert got.is_error and "SD102" not in got.content[0].text
-        got = await client.call_tool("ab", {"off": str(secret), "on": str(secret)})
-        assert got.is_error
-
-    with_client(server(), use)
+    got = ask("validate", text=str(secret), name=str(secret))
+    assert got.is_error and "SD102" not in got.content[0].text
+    assert ask("ab", off=str(secret), on=str(secret)).is_error
 
 
 def test_a_defect_of_ours_says_nothing_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,12 +243,8 @@ def test_a_defect_of_ours_says_nothing_of_itself(monkeypatch: pytest.MonkeyPatch
         raise RuntimeError("/home/me/secret")
 
     monkeypatch.setattr(answers, "advice", fail)
-
-    async def use(client: Client) -> None:
-        got = await client.call_tool("recommend", {"hw": "gb10"})
-        assert got.is_error and got.content[0].text == "Error executing tool recommend"
-
-    with_client(server(), use)
+    got = ask("recommend", hw="gb10")
+    assert got.is_error and got.content[0].text == "Error executing tool recommend"
 
 
 def test_the_clients_in_the_documentation_start_what_there_is() -> None:
