@@ -153,7 +153,8 @@ def _check_value(name: str, value: Value) -> Value:
     whole = name in WHOLE
     fine = not isinstance(value, (bool, str)) and isfinite(value) and low <= value <= high
     if not fine or (whole and not isinstance(value, int)):
-        kind, text = "a whole number" if whole else "a number", printable(str(value), 40)
+        kind = "a whole number" if whole else "a number"
+        text = printable(str(value), 40)
         raise AdvisorError(f"{name}={text} is not {kind} from {low:,} to {high:,}")
     return value
 

@@ -109,10 +109,7 @@ def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
     bare, count = split_count(name) if kind == "hardware" else (name, None)
     plain, _, version = bare.strip().partition("@")
     change: dict[str, Any] = {kind: plain} | ({"gpus": count} if count else {})
-    if kind == "engine":
-        change["engine_version"] = version or None
-    if kind == "model":
-        change["quant"] = request.quant
+    change |= {"engine_version": version or None} if kind == "engine" else {}
     return kind, request.model_copy(update=change)
 
 
@@ -244,12 +241,13 @@ def _options(engine: str, before: str, after: str, label: str) -> list[str]:
     catalogue = engines.get(engine).catalogue
     old, new = set(catalogue.names(before)), set(catalogue.names(after))
     came, went = sorted(new - old), sorted(old - new)
-    changed = [
-        f"{name} ({_default(was)} to {_default(becomes)})"
-        for name in sorted(old & new)
-        for was, becomes in ((catalogue.default(name, before), catalogue.default(name, after)),)
-        if was != becomes
-    ]
+    changed = []
+    for name in sorted(old & new):
+        values = [catalogue.default(name, release) for release in (before, after)]
+        if values[0] != values[1]:
+            texts = ("none" if value is None else str(value) for value in values)
+            was, becomes = (text if len(text) <= 30 else f"{text[:27]}..." for text in texts)
+            changed.append(f"{name} ({was} to {becomes})")
     out = []
     for word, names in (("new", came), ("removed", went), ("changed default", changed)):
         if not names:
@@ -259,11 +257,6 @@ def _options(engine: str, before: str, after: str, label: str) -> list[str]:
         tail = f" and {more} more" if more else ""
         out.append(f"options of {label}: {word}: {', '.join(first[:5])}{tail}")
     return out
-
-
-def _default(value: object) -> str:
-    text = "none" if value is None else str(value)
-    return text if len(text) <= 30 else text[:27] + "..."
 
 
 def _findings(a: ComparedArm, b: ComparedArm) -> list[str]:

@@ -74,6 +74,16 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         for k, row in zip(answers, worth, strict=True)
     ]
     rows, by_load = (merge_ranges(sizes, ks, sizes[-1]) for ks in (wanted, answers))
+    why = f"{_k_text(static)} is best at every load"
+    if any(k != static for _, _, k in by_load):
+        by_range = ", ".join(
+            f"{_k_text(k)} at {first}" if first == last else f"{_k_text(k)} at {first} to {last}"
+            for first, last, k in by_load
+        )
+        why = (
+            f"{_k_text(static)} throughout is as good; best by load is {by_range} requests, worth "
+            f"less than {100 * LEAST_GAIN:.0f} % more"
+        )
     alone = np.array([_gain(row.load, static, method) for row in group])
     switched = [_gain(row.load, k, method) for row, k in zip(group, wanted, strict=True)]
     simple = np.array(switched) - alone
@@ -84,7 +94,7 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         static_k=static,
         gain=exp(simple.mean()),
         pays=False,
-        why=_one_k(static, by_load),
+        why=why,
     )
     if len(rows) == 1:
         return fixed
@@ -98,7 +108,7 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     gains = np.array(_with_ranges(group, first, rows)) - alone
     least, most = log(1 - MOST_LOSS), log(1 + LEAST_GAIN) - 1e-9
     pays = bool(gains.mean() > 0 and gains.max() >= most and gains.min() >= least)
-    why, cost = fixed.why, gains.mean() - simple.mean()
+    cost = gains.mean() - simple.mean()
     if pays:
         more = f"up to {100 * (exp(gains.max()) - 1):.0f} % more than {_k_text(static)} throughout"
         why = f"{more}, at {sizes[int(gains.argmax())]} requests"
@@ -122,32 +132,16 @@ def _gain(load: LoadPoint, k: int, method: Method) -> float:
 def _with_ranges(group: Sequence[LoadFacts], plan: Plan, rows: tuple[KRange, ...]) -> list[float]:
     """Log median gain of the engine's own ranges at each load, all in one call."""
     with_rows = {"k": max(k for _, _, k in rows), "k_schedule": rows}
-    plans = []
+    questions: list[judge.Planned] = []
     for row in group:
-        point = next((p for p in row.load.points if p.method == plan.method), None)
-        plans.append((point.plan if point is not None else plan).model_copy(update=with_rows))
-    questions = [(row.facts, [own], ()) for row, own in zip(group, plans, strict=True)]
+        own = next((p.plan for p in row.load.points if p.method == plan.method), plan)
+        questions.append((row.facts, [own.model_copy(update=with_rows)], ()))
     gains = []
-    for row, own, estimates in zip(group, plans, judge.estimate_questions(questions), strict=True):
-        candidate = judge.weigh(row.facts, own, estimates()[0])
-        gain = decide.goal_interval(candidate.estimate, row.facts.goal or "balanced")
+    for row, estimates in zip(group, judge.estimate_questions(questions), strict=True):
+        gain = decide.goal_interval(estimates()[0], row.facts.goal or "balanced")
         gains.append(log(max(gain.p50, 1e-6)))
     return gains
 
 
 def _k_text(k: int) -> str:
     return f"k={k}" if k else "no speculation"
-
-
-def _one_k(static: int, by_load: tuple[KRange, ...]) -> str:
-    """That one k is best at every load, or which is best where and that it is worth too little."""
-    if all(k == static for _, _, k in by_load):
-        return f"{_k_text(static)} is best at every load"
-    by_range = ", ".join(
-        f"{_k_text(k)} at {first}" if first == last else f"{_k_text(k)} at {first} to {last}"
-        for first, last, k in by_load
-    )
-    return (
-        f"{_k_text(static)} throughout is as good; best by load is {by_range} requests, worth less "
-        f"than {100 * LEAST_GAIN:.0f} % more"
-    )

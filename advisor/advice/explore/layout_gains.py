@@ -53,11 +53,6 @@ class Measure(NamedTuple):
     mix: WorkMix
     reference: ServerResult
 
-    def plain(self, which: int) -> Times:
-        """What a class sees in one server without speculation."""
-        seen = self.reference.plain[self.reference.draft.classes.index(which)]
-        return seen._replace(output_tok_s=seen.output_tok_s * self.reference.draft.scale)
-
 
 def build_layout(
     measure: Measure, draft: LayoutDraft, several: Sequence[ServerResult], runs: Sequence[int]
@@ -86,12 +81,18 @@ def build_layout(
     sizes = [memory_gib(one.facts, one.plan, one.memory) for one in instances]
     known = [size for size in sizes if size is not None]
     most = sum(known) if draft.kind == "shared" else max(known, default=None)
+    p_gain = chance(gain) if gain != NO_GAIN else 0.5
+    if len(several) == 1 and draft.kind != "model":  # that of the estimates
+        estimates = [column[runs[0]].estimate for column in several[0].candidates]
+        chances = [estimate.p_gain for estimate in estimates if estimate is not None]
+        if len(chances) == len(ordered):
+            p_gain = chance_of_all(chances, several[0].draft.weights)
     return bare.model_copy(
         update={
             "instances": instances,
             "results": ordered,
             "gain": gain,
-            "p_gain": _p_gain(draft.kind, several, runs, ordered, gain),
+            "p_gain": None if draft.kind == "off" else p_gain,
             "objectives": len(objectives),
             "objectives_met": 0 if draft.saturated else sum(p >= 0.5 for p in objectives),
             "device_gib": most if len(known) == len(sizes) else None,
@@ -108,7 +109,9 @@ def _class_result(
     seen = times(estimate, "value") if estimate is not None else server.plain[place]
     rate = seen.output_tok_s * server.draft.scale / factor
     seen = Times(rate, seen.tpot_ms * factor, seen.ttft_ms * factor)
-    plain = measure.plain(which)
+    reference = measure.reference
+    plain = reference.plain[reference.draft.classes.index(which)]  # in one server
+    plain = plain._replace(output_tok_s=plain.output_tok_s * reference.draft.scale)
     served = seen.output_tok_s
     if work.rate is not None:  # as many are served as arrive: what differs is how long they stay
         arriving = work.rate * work.output_tokens
@@ -138,24 +141,6 @@ def _class_result(
             {"tpot": seen.tpot_ms, "ttft": seen.ttft_ms},
         ),
     )
-
-
-def _p_gain(
-    kind: Kind,
-    several: Sequence[ServerResult],
-    runs: Sequence[int],
-    results: Sequence[ClassResult],
-    gain: Interval,
-) -> float | None:
-    """P(gain) of the layout: in one server of the model in use, that of its estimates."""
-    if kind == "off":
-        return None
-    if len(several) == 1 and kind != "model":
-        estimates = [column[runs[0]].estimate for column in several[0].candidates]
-        chances = [estimate.p_gain for estimate in estimates if estimate is not None]
-        if len(chances) == len(results):
-            return chance_of_all(chances, several[0].draft.weights)
-    return chance(gain) if gain != NO_GAIN else 0.5
 
 
 def _instance(

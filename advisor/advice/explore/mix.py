@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from math import isfinite
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from advisor.domain.files import yaml_safely
 from advisor.domain.frozen import Frozen
@@ -95,7 +94,6 @@ def read_mix(text: str) -> WorkMix:
         raise AdvisorError(f"a mix of more than {MOST_BYTES:,} bytes is not read")
     data = yaml_safely(text, "the mix")
     table = _table(data, _MIX, "the mix")
-    models = table.get("models", table.get("model"))
     if "models" in table and "model" in table:
         raise AdvisorError("the mix gives both model and models: use one of them")
     classes = table.get("classes")
@@ -109,7 +107,7 @@ def read_mix(text: str) -> WorkMix:
         classes=tuple(_class(row, f"class {i + 1}") for i, row in enumerate(classes)),
         gpus=_whole(table, "gpus", "the mix") or 1,
         interconnect=_word(table, "interconnect", get_args(Interconnect), "the mix"),
-        models=_models(models),
+        models=_models(table.get("models", table.get("model"))),
         quant=_text(table, "quant", "the mix") or None,
         engine=engine or None,
         engine_version=version or None,
@@ -217,26 +215,24 @@ def _models(value: Any) -> tuple[str, ...]:
 def _number(
     table: Mapping[str, Any], key: str, where: str, limits: tuple[float, float]
 ) -> float | None:
-    """A number between limits. Those of a count are whole, and so must it be."""
     value, (low, high) = table.get(key), limits
     if value is None:
         return None
-    whole = isinstance(low, int)
-    types = int if whole else int | float
-    plain = isinstance(value, types) and not isinstance(value, bool) and isfinite(value)
-    if not plain or not low <= value <= high:
-        span = (
-            f"whole number from {low:,} to {high:,}"
-            if whole
-            else f"number from {low:g} to {high:g}"
-        )
-        raise AdvisorError(f"{where}: {key} is a {span}, not {_value_text(value)}")
-    return value if whole else float(value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not low <= value <= high:
+        text = _value_text(value)
+        raise AdvisorError(f"{where}: {key} is a number from {low:g} to {high:g}, not {text}")
+    return float(value)
 
 
 def _whole(table: Mapping[str, Any], key: str, where: str, field: str = "") -> int | None:
-    low, high = LIMITS[field or key]
-    return cast("int | None", _number(table, key, where, (int(low), int(high))))
+    value, (low, high) = table.get(key), map(int, LIMITS[field or key])
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        span = f"whole number from {low:,} to {high:,}"
+        raise AdvisorError(f"{where}: {key} is a {span}, not {_value_text(value)}")
+    return value
 
 
 def _word(table: Mapping[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:

@@ -45,8 +45,7 @@ def drafts(mix: WorkMix) -> list[LayoutDraft]:
     layouts = [LayoutDraft("off", "one server without speculation", model, (whole,), (1.0,))]
     layouts.append(_schedule_draft(mix, whole))
     for parts in _parts(len(mix.classes)):
-        layouts.append(_shared_draft(mix, whole, parts, known))
-        layouts += [_apart_draft(mix, parts, count, known) for count in range(1, mix.gpus)]
+        layouts += [_split_draft(mix, whole, parts, count, known) for count in range(mix.gpus)]
     for name in mix.models[1:]:
         draft = LayoutDraft("model", f"one server with {name}", name, slow=(1.0,))
 
@@ -107,57 +106,43 @@ def _parts(count: int) -> list[tuple[Part, Part]]:
     ]
 
 
-def _names(mix: WorkMix, parts: tuple[Part, Part]) -> list[str]:
-    return [" and ".join(mix.classes[i].name for i in part) for part in parts]
-
-
-def _shared_draft(
-    mix: WorkMix, whole: ServerDraft, parts: tuple[Part, Part], known: dict[int, mixing.Curve]
+def _split_draft(
+    mix: WorkMix,
+    whole: ServerDraft,
+    parts: tuple[Part, Part],
+    count: int,
+    known: dict[int, mixing.Curve],
 ) -> LayoutDraft:
-    """Two servers on the same GPUs."""
-    gpus = "the same GPU" if mix.gpus == 1 else f"the same {mix.gpus} GPUs"
-    title = f"{' | '.join(_names(mix, parts))}, two servers on {gpus}"
+    """Two servers, the first on so many GPUs and the second on the others, or both on all (0)."""
+    names = [" and ".join(mix.classes[i].name for i in part) for part in parts]
+    gpus = (count, mix.gpus - count) if count else (mix.gpus, mix.gpus)
     loads = [mixing.loads(mix, part, known) for part in parts]
-    arrives = [all(mix.closed_load(i) is None for i in part) for part in parts]
-    slow: list[float] = []
-    for _ in range(8):  # a slower server holds more requests, and so is busier
-        slow = _slowdowns([sum(load.each) for load in loads], arrives)
-        loads = [
-            mixing.loads(mix, part, known, factor) for part, factor in zip(parts, slow, strict=True)
-        ]
-    saturated = any(load.saturated for load in loads)
-    draft = LayoutDraft("shared", title, mix.models[0], slow=tuple(slow), saturated=saturated)
-
-    def build() -> list[ServerDraft]:
-        pairs = zip(parts, loads, strict=True)
-        alone = [servers.build_server(mix, part, load.each) for part, load in pairs]
-        return servers.share_memory(alone, whole)
-
-    return _build_or_refuse(draft, build)
-
-
-def _slowdowns(loads: Sequence[float], arrives: Sequence[bool]) -> list[float]:
-    """How much longer everything takes in each server beside the others: a server always has
-    something to do in a closed loop, and by chance where requests arrive on their own.
-    """
-    pairs = zip(loads, arrives, strict=True)
-    busy = [1.0 - exp(-load) if arrive else 1.0 for load, arrive in pairs]
-    return [1.0 + sum(busy) - own for own in busy]
-
-
-def _apart_draft(
-    mix: WorkMix, parts: tuple[Part, Part], count: int, known: dict[int, mixing.Curve]
-) -> LayoutDraft:
-    """Two servers, the first on so many GPUs, the second on the others."""
-    names, gpus = _names(mix, parts), (count, mix.gpus - count)
-    title = f"{names[0]} on {gpus[0]} GPU{'s' * (gpus[0] > 1)} | {names[1]} on {gpus[1]}"
-    loads = [mixing.loads(mix, part, known) for part in parts]
-    saturated = any(load.saturated for load in loads)
-    draft = LayoutDraft("gpus", title, mix.models[0], slow=(1.0, 1.0), saturated=saturated)
+    slow = [1.0, 1.0]
+    if count:
+        title = f"{names[0]} on {count} GPU{'s' * (count > 1)} | {names[1]} on {gpus[1]}"
+    else:
+        same = "the same GPU" if mix.gpus == 1 else f"the same {mix.gpus} GPUs"
+        title = f"{' | '.join(names)}, two servers on {same}"
+        arrives = [all(mix.closed_load(i) is None for i in part) for part in parts]
+        for _ in range(8):  # a slower server holds more requests, and so is busier
+            pairs = zip(loads, arrives, strict=True)
+            # one has always something to do in a closed loop, else by chance
+            busy = [1.0 - exp(-sum(load.each)) if arrive else 1.0 for load, arrive in pairs]
+            slow = [1.0 + sum(busy) - own for own in busy]
+            rows = zip(parts, slow, strict=True)
+            loads = [mixing.loads(mix, part, known, factor) for part, factor in rows]
+    draft = LayoutDraft(
+        "gpus" if count else "shared",
+        title,
+        mix.models[0],
+        slow=tuple(slow),
+        saturated=any(load.saturated for load in loads),
+    )
 
     def build() -> list[ServerDraft]:
         rows = zip(parts, loads, gpus, strict=True)
-        return [servers.build_server(mix, part, load.each, gpus=n) for part, load, n in rows]
+        alone = [servers.build_server(mix, part, load.each, gpus=n) for part, load, n in rows]
+        return alone if count else servers.share_memory(alone, whole)
 
     return _build_or_refuse(draft, build)
 
@@ -194,23 +179,25 @@ def _build_layouts(mix: WorkMix, drafts: Sequence[LayoutDraft]) -> list[PlanLayo
 
 def _choose(layouts: Sequence[PlanLayout]) -> tuple[int, list[str]]:
     """The layout to run, and why."""
-    off, on = (next(i for i, x in enumerate(layouts) if x.kind == kind) for kind in ("off", "on"))
-    chosen = (
-        on if layouts[on].refusal is None and layouts[on].instances[0].decision == "on" else off
+    off, on, ranges = (
+        next(i for i, x in enumerate(layouts) if x.kind == kind)
+        for kind in ("off", "on", "scheduled")
     )
-    why, single = [f"No speculation: {layouts[on].refusal}"], layouts[on]
+    chosen, single, scheduled = off, layouts[on], layouts[ranges]
+    why = [f"No speculation: {single.refusal}"]
     if single.refusal is None and single.gain is not None:
-        word = _WORDS[single.instances[0].decision]
+        decision = single.instances[0].decision
+        chosen = on if decision == "on" else off
+        word = _WORDS[decision]
         why = [f"{word} in one server: {_span(single.gain)}, P(gain) {single.p_gain:.2f}"]
-    ranges = next((i for i, x in enumerate(layouts) if x.kind == "scheduled"), None)
-    if ranges is not None and layouts[ranges].refusal is None:
-        more = whole_percent(relative(layouts[ranges], layouts[chosen]).p50)
-        scheduled = layouts[ranges].instances[0].plan.k_schedule
-        if scheduled and chosen == on and _middle(layouts[ranges]) >= _middle(layouts[chosen]):
+    if scheduled.refusal is None:
+        more = whole_percent(relative(scheduled, layouts[chosen]).p50)
+        k_schedule = scheduled.instances[0].plan.k_schedule
+        if k_schedule and chosen == on and _middle(scheduled) >= _middle(single):
             chosen = ranges
         why.append(f"k by batch size against one k: {more} at this load")
-    elif ranges is not None:
-        why.append(f"No k by batch size: {layouts[ranges].refusal}")
+    else:
+        why.append(f"No k by batch size: {scheduled.refusal}")
     splits = [i for i, x in enumerate(layouts) if x.kind in ("shared", "gpus")]
     able = [i for i in splits if layouts[i].refusal is None]
     if not able:

@@ -9,7 +9,7 @@ engines on one GPU is known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from advisor.advice import decide, judge, objectives, resolve
 from advisor.advice.explore.layouts import memory_gib
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mixing import Times, average, chance_of_all, mix_estimates, times
-from advisor.domain.nouns import AdvisorError, Candidate, Decision, Estimate, Facts, Interval, Plan
+from advisor.domain.nouns import AdvisorError, Candidate, Decision, Estimate, Facts, Plan
 from advisor.domain.sourced import sourced
 from advisor.perf import memory
 from advisor.perf.sizes import device
@@ -180,39 +180,23 @@ def _decide(
         for i in allowed
         if all(objectives.meets(f.request, column[i].estimate) for f, column in pairs)
     ] or allowed
-    gains = {i: _gain(draft, columns, i) for i in choices}
+    gains = {}
+    for i in choices:
+        each = [decide.goal_interval(c[i].estimate, f.goal or "balanced") for f, c in pairs]
+        gains[i] = average(each, draft.weights)
     samples = [np.zeros(utility.SAMPLES)]
     for i, gain in gains.items():
         samples.append(utility.utilities(*decide.log_percentiles(gain), utility.deviates(i))[0])
     best = choices[int(utility.regrets(np.stack(samples))[1:].argmin())]
     chances = [e.p_gain for column in columns if (e := column[best].estimate) is not None]
-    decision = _objective(draft, columns, best) or decide_one(
-        gains[best].p50, chance_of_all(chances, draft.weights)
-    )
-    return decide.after_a_look(draft.each[0], columns[0][best].plan, decision), best
-
-
-def _gain(draft: ServerDraft, columns: Sequence[Sequence[Candidate]], index: int) -> Interval:
-    """The gain of one plan over the server's classes."""
-    gains = [
-        decide.goal_interval(column[index].estimate, facts.goal or "balanced")
-        for column, facts in zip(columns, draft.each, strict=True)
-    ]
-    return average(gains, draft.weights)
-
-
-def _objective(
-    draft: ServerDraft, columns: Sequence[Sequence[Candidate]], index: int
-) -> Decision | None:
-    """On or off where one run is clearly likelier to keep to the objectives of all classes."""
-    least: list[float] = []
+    least: list[float] = []  # chance of keeping to the objectives of all classes, of either run
     for run in ("value", "baseline"):
-        chances = (
-            objectives.p_objective(facts.request, column[index].estimate, run)
-            for facts, column in zip(draft.each, columns, strict=True)
-        )
-        least += [min(known)] if (known := [p for p in chances if p is not None]) else []
-    return objectives.likelier(*least) if len(least) == 2 else None
+        kept = (objectives.p_objective(f.request, c[best].estimate, run) for f, c in pairs)
+        least += [min(known)] if (known := [p for p in kept if p is not None]) else []
+    decision = objectives.likelier(*least) if len(least) == 2 else None
+    if decision is None:
+        decision = decide_one(gains[best].p50, chance_of_all(chances, draft.weights))
+    return decide.after_a_look(draft.each[0], columns[0][best].plan, decision), best
 
 
 # ---------------------------------------------------------------- several on the same GPUs
@@ -226,18 +210,25 @@ def share_memory(drafts: Sequence[ServerDraft], whole: ServerDraft) -> list[Serv
     cap, usable = _most_gib(whole), device.usable_gib(whole.question.facts)
     if cap is None or usable is None:
         raise AdvisorError("the memory of this hardware is not known")
-    if whole.question.base.plan.memory_fraction is None:
-        return _side_by_side(drafts, usable)
-    least = [_smallest(draft, lambda server: True) for draft in drafts]
+    if whole.question.base.plan.memory_fraction is None:  # they allocate what they need
+        sizes = [_most_gib(draft) for draft in drafts]
+        if (total := _sum(sizes)) is not None and total <= usable:
+            return list(drafts)
+        words = " + ".join("unknown" if size is None else f"{size:.1f}" for size in sizes)
+        raise AdvisorError(
+            f"{len(drafts)} copies do not fit: they need {words} GiB of a GPU that gives "
+            f"{usable:.1f} GiB"
+        )
+    least = [_smallest(draft, all_requests=False) for draft in drafts]
     needs = [_gib(draft, fraction) for draft, fraction in zip(drafts, least, strict=True)]
     if (total := _sum(needs)) is None or total > cap:
-        sizes = " + ".join("more than all" if n is None else f"{n:.1f}" for n in needs)
+        words = " + ".join("more than all" if n is None else f"{n:.1f}" for n in needs)
         raise AdvisorError(
-            f"{len(drafts)} copies do not fit: they need at least {sizes} GiB of a GPU, and "
+            f"{len(drafts)} copies do not fit: they need at least {words} GiB of a GPU, and "
             f"{cap:.1f} of {usable:.1f} GiB can be given"
         )
     low = [fraction or 0 for fraction in least]
-    wanted = [_smallest(draft, _holds_all) or _top(draft) for draft in drafts]
+    wanted = [_smallest(draft, all_requests=True) or _top(draft) for draft in drafts]
     spread = [max(w - m, 1) for w, m in zip(wanted, low, strict=True)]
     best, first, last = low, 0, MOST_PARTS
     while first < last:  # as large a part of the wish, or of what is free, as fits
@@ -250,18 +241,6 @@ def share_memory(drafts: Sequence[ServerDraft], whole: ServerDraft) -> list[Serv
             best, first = tried, middle
     placed = [_with_fraction(draft, f / STEP) for draft, f in zip(drafts, best, strict=True)]
     return [draft for draft in placed if draft is not None]
-
-
-def _side_by_side(drafts: Sequence[ServerDraft], usable: float) -> list[ServerDraft]:
-    """Servers that allocate what they need: together at most the device."""
-    sizes = [_most_gib(draft) for draft in drafts]
-    if (total := _sum(sizes)) is None or total > usable:
-        text = " + ".join("unknown" if size is None else f"{size:.1f}" for size in sizes)
-        raise AdvisorError(
-            f"{len(drafts)} copies do not fit: they need {text} GiB of a GPU that gives "
-            f"{usable:.1f} GiB"
-        )
-    return list(drafts)
 
 
 def _sum(sizes: Sequence[float | None]) -> float | None:
@@ -277,24 +256,26 @@ def _with_fraction(draft: ServerDraft, fraction: float) -> ServerDraft | None:
         return None
     changed = [plan.model_copy(update=change) for plan in draft.question.plans]
     fit = [(plan, bill) for plan in changed if (bill := memory.bill(facts, plan)).fits is not False]
-    return draft._replace(
-        question=draft.question._replace(
-            base=draft.question.base.model_copy(update={"plan": base}),
-            plans=tuple(plan for plan, _ in fit),
-            bills=tuple(
-                bill if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
-                for plan, bill in fit
-            ),
-        )
+    question = draft.question._replace(
+        base=draft.question.base.model_copy(update={"plan": base}),
+        plans=tuple(plan for plan, _ in fit),
+        bills=tuple(judge.replica_bill(facts, plan, bill) for plan, bill in fit),
     )
+    return draft._replace(question=question)
 
 
-def _smallest(draft: ServerDraft, enough: Callable[[ServerDraft], bool]) -> int | None:
-    """The least hundredths of the memory with which the server starts and has enough."""
+def _smallest(draft: ServerDraft, *, all_requests: bool) -> int | None:
+    """The least hundredths of the memory with which the server starts, or the KV of all its
+    requests has room at once as well.
+    """
+    length = max((f.ctx_tokens or 0) + (f.output_tokens or 0) for f in draft.each)
 
     def works(fraction: int) -> bool:
         tried = _with_fraction(draft, fraction / STEP)
-        return tried is not None and enough(tried)
+        if tried is None or not all_requests:
+            return tried is not None
+        most = memory.max_requests(tried.question.facts, tried.question.base.plan, length)
+        return most is None or most >= ceil(sum(draft.loads) - 1e-9)
 
     low, high = 1, _top(draft)
     if not works(high):
@@ -307,13 +288,6 @@ def _smallest(draft: ServerDraft, enough: Callable[[ServerDraft], bool]) -> int 
 
 def _top(draft: ServerDraft) -> int:
     return int((draft.question.base.plan.memory_fraction or USUAL_FRACTION) * STEP + 1e-9)
-
-
-def _holds_all(draft: ServerDraft) -> bool:
-    """Whether the KV of all its requests has room at once."""
-    length = max((f.ctx_tokens or 0) + (f.output_tokens or 0) for f in draft.each)
-    most = memory.max_requests(draft.question.facts, draft.question.base.plan, length)
-    return most is None or most >= ceil(sum(draft.loads) - 1e-9)
 
 
 def _gib(draft: ServerDraft, fraction: int | None) -> float | None:

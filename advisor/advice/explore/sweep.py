@@ -157,7 +157,7 @@ def _with_ks(
                 lacking.append((k, f"k={k} does not fit into the memory beside the weights"))
             else:
                 plans.append(plan)
-    bills = tuple(memory.bill(memory.replica(facts, plan), plan) for plan in plans)
+    bills = tuple(judge.replica_bill(facts, plan) for plan in plans)
     return question._replace(plans=tuple(plans), bills=bills), tuple(lacking)
 
 

@@ -22,7 +22,7 @@ from advisor.rules.registry import index
 NAMES = ("model", "quant", "engine", "hw", "hardware")
 # a whole answer by its word: whether it speculates
 SPOKEN = {"on": True, "speculation": True, "off": False}
-FIRST = "the answer is to measure first: "
+ANSWERS = {"off": "the answer is off: ", "measure": "the answer is to measure first: "}
 MOST = 512
 FEW = sourced(0.02, "share", "own choice: a difference in KV tokens that is said", "chosen")
 
@@ -67,16 +67,13 @@ def _name(request: Request, name: str, value: str, asked: str) -> WhyNot:
     if value in (now, base.engine if field == "engine" else now):
         return WhyNot(asked=asked, head=f"{asked} is already recommended", reasons=())
     both = compare(request if field != "quant" else base, (str(now), value))
-    speeds = [
-        metric.value if arm.advice.decision == "on" else metric.baseline
-        for arm in both.arms
-        if arm.estimate is not None
-        if (metric := arm.estimate.output_tok_s).value
-    ]
-    if len(speeds) < len(both.arms):
-        head = f"no speeds are known to compare {value} with {now}"
-    else:
-        before, after = (float(speed or 0.0) for speed in speeds)
+    metrics = [arm.estimate.output_tok_s for arm in both.arms if arm.estimate is not None]
+    head = f"no speeds are known to compare {value} with {now}"
+    if len(metrics) == len(both.arms) and all(metric.value for metric in metrics):
+        before, after = (
+            float((metric.value if arm.advice.decision == "on" else metric.baseline) or 0.0)
+            for metric, arm in zip(metrics, both.arms, strict=True)
+        )
         word = "fewer" if after < before else "more"
         head = (
             f"{value} is expected to give {abs(100 * (after / before - 1)):.0f} % {word} output "
@@ -96,11 +93,10 @@ def _k(request: Request, k: int, asked: str) -> WhyNot:
     point, chosen = both.point(k), both.point(best, load.best_method)
     if point is None or chosen is None:
         return WhyNot(asked=asked, head=(lacking or ["it cannot run here"])[0], reasons=())
-    if k == best and load.decision == "on":
-        return WhyNot(asked=asked, head=f"k={k} is already recommended", reasons=_own(chosen, load))
     if k == best:
-        return WhyNot(asked=asked, head=_not_on(load, chosen), reasons=_own(chosen, load))
-    word = {"on": "", "off": "the answer is off: "}.get(load.decision or "on", FIRST)
+        head = f"k={k} is already recommended" if load.decision == "on" else _not_on(load, chosen)
+        return WhyNot(asked=asked, head=head, reasons=_own(chosen, load))
+    word = ANSWERS.get(load.decision or "on", "")
     regret = "has the lowest expected regret" if both.best_k == best else "is the best of the usual"
     head = (
         f"{word}k={k} is expected to gain {whole_percent(point.gain.p50)}, k={best} "
@@ -128,19 +124,19 @@ def _speculation(request: Request, asked: str, *, on: bool) -> WhyNot:
 
 def _no_method(request: Request, load: LoadPoint, asked: str) -> WhyNot:
     """That no method is known to run here, with what `recommend` says of it."""
-    answer = recommend(request, what_if=False) if load.refusal is None else None
-    reasons = tuple(reason.text for reason in answer.reasons) if answer is not None else ()
-    words = {"off": "the answer is off: ", "measure": FIRST}
-    first = words.get(answer.decision, "") if answer is not None else ""
-    head = load.refusal or f"{first}no speculative method is known to run here"
-    return WhyNot(asked=asked, head=head, reasons=reasons)
+    if load.refusal is not None:
+        return WhyNot(asked=asked, head=load.refusal, reasons=())
+    answer = recommend(request, what_if=False)
+    head = f"{ANSWERS.get(answer.decision, '')}no speculative method is known to run here"
+    return WhyNot(asked=asked, head=head, reasons=tuple(row.text for row in answer.reasons))
 
 
 def _not_on(load: LoadPoint, point: Point) -> str:
     """That the answer is off or to measure first, beside what its best k is expected to do."""
+    head = f"k={point.k}, the best k, is {_gain_words(point)}"
     if load.decision == "off":
-        return f"the answer is off: k={point.k}, the best k, is {_gain_words(point)}"
-    return f"{FIRST}k={point.k}, the best k, is {_gain_words(point)}; run without it until then"
+        return f"{ANSWERS['off']}{head}"
+    return f"{ANSWERS['measure']}{head}; run without it until then"
 
 
 def _gain_words(point: Point) -> str:

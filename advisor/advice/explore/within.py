@@ -66,16 +66,11 @@ def users_within(
         vary["k"] = sorted({0, *ks})
     rough = sweep(asked, vary, one_limit=False).loads
     arms = {(p.method, p.k): None for load in rough for p in load.points}
-    edges = {
-        size
-        for method, k in arms
-        for least in (LIKELY, SURE)
-        for size in _between([_Try(load, method, k) for load in rough], least)
-    }
-    fine = (
-        sweep(asked, vary | {"concurrency": sorted(edges)}, one_limit=False).loads if edges else ()
-    )
-    loads = sorted((*rough, *fine), key=_size)
+    tries = [[_Try(load, method, k) for load in rough] for method, k in arms]
+    edges = {size for each in tries for least in (LIKELY, SURE) for size in _between(each, least)}
+    vary |= {"concurrency": sorted(edges)}
+    fine = sweep(asked, vary, one_limit=False).loads if edges else ()
+    loads = sorted((*rough, *fine), key=lambda load: load.request.concurrency)
     return tuple(
         _within([_Try(load, method, k) for load in loads])
         for method, k in sorted(arms, key=lambda arm: arm[1])
@@ -114,16 +109,12 @@ def with_costs(found: Sweep, rate: Rate) -> Sweep:
     return found.model_copy(update={"loads": (*loads,)})
 
 
-def _size(load: LoadPoint) -> int:
-    return cast(int, dict(load.setting)["concurrency"])
-
-
 class _Try:
     """One k at one load."""
 
     def __init__(self, load: LoadPoint, method: Method, k: int) -> None:
         """Ask what is needed of the point, if this k runs there."""
-        self.size, self.arm = _size(load), (method, k)
+        self.size, self.arm = cast(int, dict(load.setting)["concurrency"]), (method, k)
         self.chance: float | None = None  # of keeping to the objectives
         self.slots: int | None = None  # requests that run at once, where others wait unasked
         if (point := load.point(k, method)) is not None:
@@ -132,14 +123,10 @@ class _Try:
             if waits and load.request.max_ttft_ms is None:  # which holds the wait of the others
                 self.slots = point.running
 
-    def likely(self, least: float) -> bool:
-        """Whether those that run keep to the objectives with this probability."""
-        return self.chance is not None and self.chance >= least
-
 
 def _count_kept(tries: Sequence[_Try], least: float) -> int:
     """How many of the loads, from the smallest on, are served with at least this probability."""
-    failed = (i for i, at in enumerate(tries) if not at.likely(least) or at.slots is not None)
+    failed = (i for i, at in enumerate(tries) if (at.chance or 0.0) < least or at.slots is not None)
     return next(failed, len(tries))
 
 
@@ -159,7 +146,7 @@ def _largest(tries: Sequence[_Try], least: float) -> tuple[_Try | None, Bound]:
     last = tries[count - 1] if count else None
     if count == len(tries):
         return last, "search"
-    return last, "slots" if tries[count].likely(least) else "objectives"
+    return last, "slots" if (tries[count].chance or 0.0) >= least else "objectives"
 
 
 def _within(tries: Sequence[_Try]) -> Within:
