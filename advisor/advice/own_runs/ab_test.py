@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from advisor.advice import judge
@@ -24,7 +25,7 @@ from advisor.advice.own_runs.ab_reasons import (
 from advisor.advice.own_runs.setting import OwnSetting
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import AdvisorError, Estimate, Facts, Goal, Plan, Request
+from advisor.domain.nouns import AdvisorError, Facts, Goal, Plan, Request
 from advisor.domain.sourced import sourced
 from advisor.prediction import estimates
 from advisor.prediction.decision import GOAL_WEIGHTS
@@ -41,6 +42,7 @@ WORTH = sourced(
 
 # the metric that a goal pays for; balanced: throughput, or TPOT where the load was offered
 _LEADS: dict[Goal, arms.Metric] = {"throughput": "output_tok_s", "tpot": "tpot", "ttft": "ttft"}
+METRICS = ("output_tok_s", "tpot_ms", "ttft_ms")
 SHARES = ("p50", "p90", "p99")
 Direction = Literal["faster", "slower", "no difference"]
 Verdict = Literal["faster", "slower", "no difference", "mixed", "no figure", "not comparable"]
@@ -107,29 +109,15 @@ def judge_ab(
         notes.append(f"not compared with a prediction: {setting.problem}")
     elif setting.k is None:
         notes.append("not compared with a prediction: the files do not say k: give --k N")
-    return AbReport(
-        verdict=_verdict(loads), loads=loads, setting=_setting_text(setting), notes=tuple(notes)
-    )
-
-
-def _verdict(loads: Sequence[LoadVerdict]) -> Verdict:
-    if not any(load.comparable for load in loads):
-        return "not comparable"
     verdicts = {load.gains[0].verdict for load in loads if load.comparable and load.gains}
-    if len(verdicts) > 1:
-        return "mixed"
-    return next(iter(verdicts), "no figure")
-
-
-def _setting_text(setting: OwnSetting) -> str:
-    request = setting.request
-    if request is None:
-        return "unknown"
-    k = f" k={setting.k}" if setting.k else ""
-    return (
-        f"{request.model} on {request.hardware}, {request.engine or 'default engine'}, "
-        f"{setting.method}{k}"
-    )
+    verdict: Verdict = "mixed" if len(verdicts) > 1 else next(iter(verdicts), "no figure")
+    if not any(load.comparable for load in loads):
+        verdict = "not comparable"
+    request, text = setting.request, "unknown"
+    if request is not None:
+        engine, k = request.engine or "default engine", f" k={setting.k}" if setting.k else ""
+        text = f"{request.model} on {request.hardware}, {engine}, {setting.method}{k}"
+    return AbReport(verdict=verdict, loads=loads, setting=text, notes=tuple(notes))
 
 
 def _load(
@@ -150,22 +138,14 @@ def _load(
         *(why_open_load(max(rates)) if rates and setting.goal == "balanced" else ()),
         *why_metrics_differ(gains, offered=bool(rates)),
     )
+    compared = []
+    for gain in gains:
+        low, high = gain.interval()
+        same = {name: getattr(gain, name) for name in ("metric", "off", "on", "noise", "verdict")}
+        compared.append(ComparedGain(gain=gain.ratio, low=low, high=high, **same))
     return LoadVerdict(
         load=load,
-        gains=tuple(
-            ComparedGain(
-                metric=gain.metric,
-                off=gain.off,
-                on=gain.on,
-                gain=gain.ratio,
-                low=low,
-                high=high,
-                noise=gain.noise,
-                verdict=gain.verdict,
-            )
-            for gain in gains
-            for low, high in (gain.interval(),)
-        ),
+        gains=tuple(compared),
         percentiles=tuple(_percentiles(off, on)),
         step=step,
         why=why,
@@ -223,20 +203,18 @@ def _step(
     tpot = next((g for g in gains if g.metric == "tpot"), None)
     cycle = tokens / tpot.ratio if tokens and tpot else None
     measured = Step(tokens_per_step=tokens, cycle_ratio=cycle)
-    try:
-        if setting.request is None or setting.k is None:
-            return (measured if tokens else None), None
-        facts, plan, _ = question(setting.request, setting)
-        estimate = estimates.estimate(facts, [plan])[0]
-    except AdvisorError:
-        return (measured if tokens else None), None
-    length, speedup = estimate.accepted_length, estimate.tpot_ms.speedup
-    expected = {
-        "expected_tokens": (length.p10, length.p50, length.p90),
-        "expected_cycle_ratio": length.p50 / speedup.p50,
-        "expected_gain": (speedup.p10, speedup.p50, speedup.p90),
-    }
-    return measured.model_copy(update=expected), (facts, plan)
+    with suppress(AdvisorError):
+        if setting.request is not None and setting.k is not None:
+            facts, plan, _ = question(setting.request, setting)
+            estimate = estimates.estimate(facts, [plan])[0]
+            length, speedup = estimate.accepted_length, estimate.tpot_ms.speedup
+            expected = {
+                "expected_tokens": (length.p10, length.p50, length.p90),
+                "expected_cycle_ratio": length.p50 / speedup.p50,
+                "expected_gain": (speedup.p10, speedup.p50, speedup.p90),
+            }
+            return measured.model_copy(update=expected), (facts, plan)
+    return (measured if tokens else None), None
 
 
 def _next(
@@ -252,7 +230,11 @@ def _next(
         rows = estimates.estimate(facts, plans)
     except AdvisorError:
         return None
-    logs = [_goal_log(row, setting.goal) for row in rows]
+    weights = dict(zip(METRICS, GOAL_WEIGHTS[setting.goal], strict=True))
+    logs = [
+        sum(w * math.log(getattr(row, name).speedup.p50) for name, w in weights.items() if w)
+        for row in rows
+    ]
     best = max(range(len(logs)), key=lambda i: logs[i])
     more = logs[best] - logs[0]
     if gains and gains[0].verdict == "slower" and gains[0].log + max(more, 0.0) < 0:
@@ -264,12 +246,6 @@ def _next(
         return None
     gain = f"{math.exp(more) - 1:+.0%}"
     return f"k={plans[best].k} instead of {plan.k}: expected {gain} over this run"
-
-
-def _goal_log(estimate: Estimate, goal: Goal) -> float:
-    speedups = (estimate.output_tok_s, estimate.tpot_ms, estimate.ttft_ms)
-    weights = zip(GOAL_WEIGHTS[goal], speedups, strict=True)
-    return sum(weight * math.log(one.speedup.p50) for weight, one in weights if weight)
 
 
 def acceptance_fields(on: Sequence[BenchmarkRun], k: int | None) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,6 @@ from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
     Decision,
-    Estimate,
     Facts,
     Interval,
     NextRun,
@@ -103,13 +103,19 @@ def _run(
             "how many tokens were drafted a step? give --k, or --launch with the file that ran"
         )
     slots = next((run.slots for run in (*on, *off) if run.slots), None)
+    dates = (re.match(r"(20\d\d)-?(\d\d)-?(\d\d)", run.date or "") for run in (*off, *on))
+    streams = one.concurrency
+    if not streams and "output_tok_s" in levels and "tpot" in levels:
+        # those that the throughput takes at its time per token (Little's law)
+        in_flight = levels["output_tok_s"].value * levels["tpot"].value / 1e3
+        streams = max(1.0, float(round(in_flight)))
     plan = {"max_num_seqs": slots} if slots else {}
 
     def state_of(name: str) -> Any:
         return getattr(request, name) if name in setting.stated else None
 
     made = MachineRun(
-        date=_date((*off, *on)),
+        date=max(("-".join(date.groups()) for date in dates if date), default=today()),
         model=request.model,
         engine=facts.engine or "vllm",
         engine_version=state_of("engine_version"),
@@ -119,7 +125,7 @@ def _run(
         tp=facts.tp,
         gpus=state_of("gpus"),
         plan=plan | (machines.plan_fields(setting.launch) if setting.launch is not None else {}),
-        concurrency=one.concurrency or _streams(levels) or request.concurrency,
+        concurrency=streams or request.concurrency,
         input_tokens=one.input_tokens or state_of("ctx_tokens"),
         output_tokens=one.output_tokens or state_of("output_tokens"),
         output_spread=state_of("output_spread"),
@@ -139,29 +145,6 @@ def _run(
     )
     bandwidth.check(made, facts)
     return made
-
-
-def _streams(levels: Mapping[arms.Metric, arms.ArmLevel]) -> float | None:
-    """Requests in flight where no file says how many: those that the throughput takes at its time
-    per token (Little's law); None where one of the two is not known.
-    """
-    if "output_tok_s" not in levels or "tpot" not in levels:
-        return None
-    return max(1.0, float(round(levels["output_tok_s"].value * levels["tpot"].value / 1e3)))
-
-
-def _date(runs: Sequence[BenchmarkRun]) -> str:
-    """The newest day that the files state; today where they state none."""
-    days = [re.match(r"(20\d\d)-?(\d\d)-?(\d\d)", run.date or "") for run in runs]
-    return max(("-".join(day.groups()) for day in days if day), default=today())
-
-
-def _without_runs(advice: Advice) -> Estimate | None:
-    """The estimate of an answer's plan as if there were no own runs."""
-    if advice.candidate is None or advice.estimate is None or not advice.facts.own_runs:
-        return None
-    bare = advice.facts.model_copy(update={"own_runs": ()})
-    return judge.estimate_plans(bare, [advice.candidate])[0]
 
 
 def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
@@ -188,7 +171,10 @@ def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
 
 def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
     """One sentence on the machine and on what its runs changed."""
-    count, estimate, bare = len(machine.runs), advice.estimate, _without_runs(advice)
+    count, estimate, bare = len(machine.runs), advice.estimate, None
+    if advice.candidate is not None and estimate is not None and advice.facts.own_runs:
+        without = advice.facts.model_copy(update={"own_runs": ()})
+        bare = judge.estimate_plans(without, [advice.candidate])[0]
     edited = ", edited by hand since they were measured" if machine.is_edited else ""
     runs = f"{count} own run{'s' if count > 1 else ''}"
     text = f"Calibrated with machine '{machine.name}' ({runs}, newest {machine.newest}{edited})"
@@ -202,24 +188,19 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
     unlike = cells.unlike(advice.facts, advice.candidate) if advice.candidate is not None else ()
     if unlike:
         text += f" What was measured at this load ran with {', '.join(unlike)}, unlike this plan."
-    brief, doubts = "", _far_off(bare, estimate)
-    if bare is not None and estimate is not None and not unlike and not doubts:
-        before, after = (row.output_tok_s.speedup.p50 for row in (bare, estimate))
-        brief = f"your own runs: output tok/s {after:.2f}x; {before:.2f}x without them"
-    return Reason(text=text + doubts, weight=100.0, brief=brief)
-
-
-def _far_off(bare: Estimate | None, estimate: Estimate | None) -> str:
-    """A sentence where the own runs' speed without speculation is far from any expectation."""
-    before = bare.tpot_ms.baseline if bare is not None else None
-    after = estimate.tpot_ms.baseline if estimate is not None else None
-    if not before or not after or abs(math.log(after / before)) < math.log(FAR):
-        return ""
-    many = f"{max(after / before, before / after):.0f} times"
-    return (
-        f" They make a token without speculation {many} as {'slow' if after > before else 'fast'} "
-        "as expected: check hardware, model and units."
-    )
+    if bare is None or estimate is None:
+        return Reason(text=text, weight=100.0)
+    before, after = bare.tpot_ms.baseline, estimate.tpot_ms.baseline
+    if before and after and abs(math.log(after / before)) >= math.log(FAR):
+        word = "slow" if after > before else "fast"
+        text += (
+            f" They make a token without speculation {max(after / before, before / after):.0f} "
+            f"times as {word} as expected: check hardware, model and units."
+        )
+        return Reason(text=text, weight=100.0)
+    then, now = (row.output_tok_s.speedup.p50 for row in (bare, estimate))
+    brief = f"your own runs: output tok/s {now:.2f}x; {then:.2f}x without them"
+    return Reason(text=text, weight=100.0, brief="" if unlike else brief)
 
 
 def _interval_text(interval: Interval) -> str:
@@ -308,17 +289,13 @@ def add_runs(
     before = machines.measured_before(machine, runs)
     machine = machines.with_runs(machine, runs)
     machines.save(machine)
-    following = _next_run_of(machine, request) if on else None
+    following = None
+    if on:
+        facts = facts_for_request(request).model_copy(update={"own_runs": machine.own_runs()})
+        with suppress(AdvisorError):
+            question = judge.candidate_plans(facts)
+            rows = judge.estimate_questions([(facts, question.plans, question.bills)])[0]()
+            candidates = judge.judge_plans(question, rows)
+            decision = decide.decide(facts, candidates).decision
+            following = next_run(facts, candidates, decision)
     return Addition(len(runs), machine, request, before, following)
-
-
-def _next_run_of(machine: Machine, request: Request) -> NextRun | None:
-    """The next run for the question that the added runs answer; None where it has no answer."""
-    facts = facts_for_request(request)
-    try:
-        asked = judge.candidate_plans(facts.model_copy(update={"own_runs": machine.own_runs()}))
-    except AdvisorError:
-        return None
-    rows = judge.estimate_plans(asked.facts, asked.plans, asked.bills) if asked.plans else []
-    candidates = judge.judge_plans(asked, rows)
-    return next_run(asked.facts, candidates, decide.decide(asked.facts, candidates).decision)

@@ -83,7 +83,7 @@ class _MachinePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-Metric = Literal["output_tok_s", "tpot", "ttft"]
+Metric = Literal["output_tok_s", "tpot", "ttft"]  # of gains and baselines
 MOST_SD = sourced(5.0, "log ratio", "own choice: more says nothing", "chosen")
 Deviation = Annotated[float, Field(gt=0, le=MOST_SD)]
 

@@ -27,12 +27,7 @@ from advisor.domain.nouns import (
 from advisor.knowledge import store as knowledge
 from advisor.readers.results.run import BenchmarkRun
 
-METHODS_BY_WORD = {
-    "nextn": "mtp",
-    "draft-mtp": "mtp",
-    "qwen3_next_mtp": "mtp",
-    "deepseek_mtp": "mtp",
-}
+METHODS_BY_WORD = dict.fromkeys(("nextn", "draft-mtp", "qwen3_next_mtp", "deepseek_mtp"), "mtp")
 
 SCRIPT = "run.sh"  # of a folder of `advisor bench plan`
 TEXTS_BY_DATASET = {"sharegpt": "chat", "mtbench": "chat", "sonnet": "creative"}
@@ -90,11 +85,11 @@ def setting(
         "engine": launch.engine if launch else _first(runs, "engine"),
         "engine_version": launch.engine_version if launch else _first(runs, "engine_version"),
         "hardware": _first(runs, "hardware"),
-        "concurrency": round(_first(runs, "concurrency") or 0) or None,
-        "ctx_tokens": round(_first(runs, "input_tokens") or 0) or None,
-        "output_tokens": round(_first(runs, "output_tokens") or 0) or None,
         "workload": workload_of(_first(runs, "dataset")),
     }
+    counts = {"ctx_tokens": "input_tokens"}  # where files call it otherwise
+    for name in ("concurrency", "ctx_tokens", "output_tokens"):
+        stated[name] = round(_first(runs, counts.get(name, name)) or 0) or None
     if launch and (ranks := launch.tp * launch.pp * launch.dp) > 1:
         stated |= {"tp": launch.tp, "gpus": ranks}
     k = given.pop("k", None) or (launch.k if launch else None) or _first(on, "k") or _counted_k(on)
