@@ -40,11 +40,9 @@ def version_for(request: Request, engine: str, hw: Hardware) -> tuple[str | None
     adapter, asked = engines.get(engine), request.engine_version
     if not asked:
         version, has_image = adapter.usual(hw)
-        why = (
-            "newest catalogued version that has an image for this hardware"
-            if has_image
-            else "newest catalogued version with an image; none is known for this hardware"
-        )
+        why = "newest catalogued version with an image; none is known for this hardware"
+        if has_image:
+            why = "newest catalogued version that has an image for this hardware"
         return version, [("engine_version", adapter.label(version), why)]
     match = adapter.resolve_version(asked)
     if match.version is None:

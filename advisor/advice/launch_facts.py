@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import cast
 
 from advisor.advice.plans import checkpoints
-from advisor.domain.nouns import LLM, Checkpoint, Facts, Launch, Plan, Quant, Workload
+from advisor.domain.nouns import LLM, Facts, Launch, Plan, Quant, Workload
 from advisor.domain.question import LIMITS
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
@@ -30,6 +30,9 @@ def launch_facts(
     named = plan.model or launch.model or ""
     model = knowledge.llm_from_text(named) or knowledge.llm_from_text(plan.served_model_name or "")
     quant = _quant(model, named, plan)
+    published = model.checkpoints if model is not None and named else ()
+    same = [c for c in published if f"{named}:".lower().startswith(f"{c.repository.lower()}:")]
+    checkpoint = min(same, key=lambda c: quant is None or c.quant != quant.id, default=None)
     container = launch.container
     hw = hw or (container.gpu_kind if container is not None else None)
     hardware = knowledge.hardware(hw) if hw else None
@@ -40,7 +43,7 @@ def launch_facts(
         model=model,
         shape=knowledge.known_shape(model) if model else None,
         quant=quant,
-        checkpoint=_known_checkpoint(model, named, quant),
+        checkpoint=checkpoint,
         engine=launch.engine,
         engine_version=launch.engine_version,
         gpus=gpus or min(parallel + linked, int(LIMITS["gpus"][1])),
@@ -68,12 +71,3 @@ def _quant(model: LLM | None, named: str, plan: Plan) -> Quant | None:
     if plan.quantization and (quant is None or quant.id == checkpoints.FULL):  # made at load
         quant = knowledge.quant_from_text(plan.quantization) or quant
     return quant
-
-
-def _known_checkpoint(model: LLM | None, named: str, quant: Quant | None) -> Checkpoint | None:
-    if model is None or not named:
-        return None
-    low = named.lower()
-    same = [c for c in model.checkpoints if f"{low}:".startswith(f"{c.repository.lower()}:")]
-    same.sort(key=lambda c: quant is None or c.quant != quant.id)
-    return same[0] if same else None

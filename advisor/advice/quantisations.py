@@ -36,8 +36,15 @@ def fits(facts: Facts) -> bool | None:
 
 def holds_slots(facts: Facts) -> bool:
     """Whether some layout holds the requests, and beside the head too; True where unknown."""
-    plans = _plans(facts)
-    return plans is None or any(_has_room(facts, plan) for plan in plans)
+    plans, slots = _plans(facts), facts.concurrency or 1
+    for plan in plans or ():
+        arms = [plan]
+        if facts.model and facts.model.mtp_layers and propose.no_path(facts, plan, "mtp") is None:
+            middle = propose.middle_k(facts, "mtp")
+            arms.append(propose.with_method(facts, plan, "mtp", middle))
+        if all((arm.max_num_seqs or slots) * arm.dp >= slots for arm in arms):
+            return True
+    return plans is None
 
 
 def _plans(facts: Facts) -> list[Plan] | None:
@@ -46,14 +53,6 @@ def _plans(facts: Facts) -> list[Plan] | None:
         return [propose.base_plan(facts, split) for split in propose.splits(facts)]
     except AdvisorError:
         return None
-
-
-def _has_room(facts: Facts, plan: Plan) -> bool:
-    arms, slots = [plan], facts.concurrency or 1
-    if facts.model and facts.model.mtp_layers and propose.no_path(facts, plan, "mtp") is None:
-        middle = propose.middle_k(facts, "mtp")
-        arms.append(propose.with_method(facts, plan, "mtp", middle))
-    return all((arm.max_num_seqs or slots) * arm.dp >= slots for arm in arms)
 
 
 def _holds(facts: Facts, plan: Plan) -> bool | None:
@@ -103,8 +102,7 @@ def _first_fit(facts: Facts) -> tuple[Quant, str]:
     choices, why = [knowledge.quant(name) for name in row["quants"]], str(row["why"])
     all_slots = f" with all {slots} slots" if slots > 1 else ""
     # what is quantised at every start comes last where that is much
-    late = [one for one in choices if checkpoints.made_late(with_fields(facts, quant=one))]
-    choices = [*(one for one in choices if one not in late), *late]
+    choices.sort(key=lambda choice: checkpoints.made_late(with_fields(facts, quant=choice)))
     large: list[str] = []
     unnamed: list[str] = []  # they fit, but nobody is known to publish them
     for choice in choices:
@@ -119,9 +117,8 @@ def _first_fit(facts: Facts) -> tuple[Quant, str]:
         elif unnamed:
             return choice, f"no checkpoint in {' or '.join(unnamed)} is known"
         else:
-            larger = " and ".join(large)
-            if larger:
-                why = f"best choice that fits{all_slots}; {larger} would not"
+            if large:
+                why = f"best choice that fits{all_slots}; {' and '.join(large)} would not"
             plain = knowledge.checkpoint(model, choice, facts.engine, "none") is None
             return choice, f"{why}; made of the 16 bit weights at load" if plain else why
     names = tuple(choice.id for choice in choices)

@@ -11,7 +11,7 @@ from typing import Any
 
 from advisor import engines
 from advisor.advice.choices import Default, engine_for, version_for
-from advisor.advice.plans import checkpoints, methods, topology
+from advisor.advice.plans import checkpoints, methods, propose, topology
 from advisor.advice.plans.limits import FOUR_BITS
 from advisor.advice.quantisations import quant_default, quant_of_repository, with_fields
 from advisor.advice.spoken import detection
@@ -35,8 +35,6 @@ from advisor.knowledge.evidence import nearest_pairs
 from advisor.knowledge.model_files import READ
 from advisor.knowledge.names import find_name, more_than, squeeze
 from advisor.prediction.acceptance import USUAL_K
-from advisor.rules.kit.models import comes_before, first_release
-from advisor.rules.kit.releases import asked_release
 
 _OPTIONS = {"hardware": "hw", "ctx_tokens": "ctx"}  # fields whose option is called otherwise
 AB_FOLDER = "ab"
@@ -58,21 +56,16 @@ def _quant(request: Request, bare: Facts) -> tuple[Quant, list[Default]]:
         return knowledge.quant(request.quant), []
     if (named := quant_of_repository(request)) is not None:
         return named, [("quant", named.id, "read from the name")]
-    if (holder := _holder(request, bare)) is not None:
-        why = f"{holder.repository} holds the drafter of --method {request.method}"
-        return knowledge.quant(holder.quant), [("quant", holder.quant, why)]
-    chosen, why = quant_default(bare)
-    return chosen, [("quant", chosen.id, why)]
-
-
-def _holder(request: Request, bare: Facts) -> Checkpoint | None:
-    """The checkpoint that holds the drafter of the method that was asked for."""
     assert bare.model is not None  # of a question
     own = [d for d in knowledge.drafters(bare.model) if d.method == request.method]
-    if not own or not all(d.inside for d in own):
-        return None
-    rows = (c for c in bare.model.checkpoints if not c.engines or bare.engine in c.engines)
-    return next((c for c in rows if c.repository in own[0].inside), None)
+    if own and all(d.inside for d in own):
+        rows = (c for c in bare.model.checkpoints if not c.engines or bare.engine in c.engines)
+        holder = next((c for c in rows if c.repository in own[0].inside), None)
+        if holder is not None:
+            why = f"{holder.repository} holds the drafter of --method {request.method}"
+            return knowledge.quant(holder.quant), [("quant", holder.quant, why)]
+    chosen, why = quant_default(bare)
+    return chosen, [("quant", chosen.id, why)]
 
 
 def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Default]]:
@@ -109,16 +102,6 @@ def asked_model(name: str) -> LLM:
         return model
     hint = f"(what is not listed, by its repository or folder: --model ORG/{text[:60]})"
     raise UnknownFact("model", text[:80], (model.id,), hint)
-
-
-def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Checkpoint | None:
-    checkpoint = knowledge.checkpoint(model, quant, engine, "mtp")
-    if checkpoint is None and "/" in request.model and "://" not in request.model:
-        note = "As requested; its contents were not read."
-        return Checkpoint(
-            quant=quant.id, repository=request.model, engines=(engine,), source=AS_ASKED, note=note
-        )
-    return checkpoint
 
 
 def _sampling(request: Request, model: LLM) -> tuple[dict[str, Any], list[Default]]:
@@ -166,18 +149,6 @@ def _model(request: Request) -> tuple[LLM, list[Default]]:
     return checkpoints.with_own(model, own), [("model", own, why)]
 
 
-def _check_release(facts: Facts) -> None:
-    """Raises AdvisorError where the release is known to be older than the model (SD239)."""
-    engine, model = facts.engine or "", facts.model
-    row = first_release(model.id, engine) if model is not None else None
-    if model is not None and row is not None and comes_before(asked_release(facts), row):
-        asked = facts.request.engine_version if facts.request is not None else None
-        raise AdvisorError(
-            f"{engine} {asked or facts.engine_version} cannot load {model.name or model.id}, "
-            f"which needs {row['since']} or newer (--engine {engine} alone takes the newest)"
-        )
-
-
 def facts_for_request(request: Request) -> Facts:
     """Everything known for a request. Raises AdvisorError (UnknownFact for names)."""
     facts = bare_facts(request)
@@ -205,6 +176,12 @@ def bare_facts(request: Request) -> Facts:
     engine, engine_why = engine_for(bare, request)
     version, version_why = version_for(request, engine, hw)
     quant, quant_why = _quant(request, with_fields(bare, engine=engine))
+    checkpoint = knowledge.checkpoint(model, quant, engine, "mtp")
+    if checkpoint is None and "/" in request.model and "://" not in request.model:
+        note = "As requested; its contents were not read."
+        checkpoint = Checkpoint(
+            quant=quant.id, repository=request.model, engines=(engine,), source=AS_ASKED, note=note
+        )
     sampling, sampling_why = _sampling(request, model)
     joined = topology.link_default(hw, request.gpus) if request.interconnect is None else None
     defaults += [*own, *four, *engine_why, *version_why, *quant_why, *sampling_why]
@@ -215,14 +192,15 @@ def bare_facts(request: Request) -> Facts:
             **sampling,
             "request": request,
             "quant": quant,
-            "checkpoint": _checkpoint(request, model, quant, engine),
+            "checkpoint": checkpoint,
             "engine": engine,
             "engine_version": version,
             "interconnect": joined[0] if joined is not None else request.interconnect,
             "defaults": tuple(defaults),
         }
     )
-    _check_release(facts)
+    if older := propose.too_old(facts, "cannot load"):
+        raise AdvisorError(f"{older} (--engine {engine} alone takes the newest)")
     if (board := topology.assumption(facts)) is not None:
         facts = facts.model_copy(update={"defaults": (*facts.defaults, board)})
     return _with_acceptance_k(facts.model_copy(update={"drafters": knowledge.drafters(model)}))

@@ -77,11 +77,11 @@ def strip_size(name: str) -> str:
     if _find(text):
         return name
     if (mac := _MAC.fullmatch(text)) is not None:
-        chip = _MEMORY.fullmatch(mac[1]) or _BARE.fullmatch(mac[1])
-        known = _find(chip[1] if chip else mac[1])
+        text = mac[1]
+        chip = _MEMORY.fullmatch(text) or _BARE.fullmatch(text)
+        known = _find(chip[1] if chip else text)
         if known is None or known.vendor != "apple":
             return name
-        text = mac[1]
     sized = _MEMORY.fullmatch(text)
     bare = _BARE.fullmatch(text) if sized is None and not _find(text) else None
     if (sized := sized or bare) is None:

@@ -76,8 +76,12 @@ def needs_8_bits(
     eight = plan.model_copy(update={"kv_cache_dtype": kind})
     now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
     decides: Any = now is not None and then is not None and now < lesser(asked, then)
-    wanted = ((tokens, lesser(asked, least)), beside)
-    for arm in () if _splits_graphs(facts) else (plan, *arms):
+    wanted: Sequence[tuple[Length, Length]] = ((tokens, lesser(asked, least)), beside)
+    if facts.hardware is not None and facts.hardware.arch.startswith("sm_12"):
+        catalogue = engines.get(facts.engine or "").catalogue
+        if catalogue.behaviour("piecewise_graphs_flashinfer_sm12x", facts.engine_version):
+            wanted = ()  # drafts beside an 8-bit cache verify with piecewise graphs (SD414)
+    for arm in (plan, *arms):
         for each in wanted if holds(few) else wanted[1:]:
             if decides is not True:
                 decides = decides | _lacks_slots(facts, arm, kind, *each)
@@ -86,14 +90,6 @@ def needs_8_bits(
         # either keeps its precision
         decides = decides & (now >= 1) & (whole is not None and whole >= 1)
     return decides
-
-
-def _splits_graphs(facts: Facts) -> bool:
-    """Whether drafts beside an 8-bit cache verify with piecewise graphs here (SD414)."""
-    if facts.hardware is None or not facts.hardware.arch.startswith("sm_12"):
-        return False
-    catalogue = engines.get(facts.engine or "").catalogue
-    return bool(catalogue.behaviour("piecewise_graphs_flashinfer_sm12x", facts.engine_version))
 
 
 def _lacks_slots(facts: Facts, arm: Plan, eight: str, tokens: Length, slots: Length) -> Any:

@@ -48,10 +48,10 @@ def reference(facts: Facts, method: str) -> Reference:
     loads_form = engine is not None and traits(engine).gguf == gguf  # GGUF files or a folder
     if own is not None and quant is not None and loads_form:
         at_start = quant.id in traits(facts.engine).quantizes_at_load
-        published_own = model is not None and knowledge.checkpoint(
-            model, quant, facts.engine, "none"
+        at_start = at_start and not (
+            model is not None and knowledge.checkpoint(model, quant, facts.engine, "none")
         )
-        return Reference(own, quant.id if at_start and not published_own else None)
+        return Reference(own, quant.id if at_start else None)
     if own is not None and quant is not None:  # its files are not of the form that is loaded
         last_part = own.rstrip("/").rsplit("/", 1)[-1].partition(":")[0] or "MODEL"
         return Reference(f"{PLACEHOLDER_ORG}{last_part}-{quant.id.upper()}", known=False)

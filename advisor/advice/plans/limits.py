@@ -175,8 +175,11 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     length = free_length(facts, plan, arms)
     if length == plan.max_model_len:
         return plan
-    longest = plan.model_copy(update={"max_model_len": length})
-    return cap_slots(facts, longest) if top else _own_length(plan)
+    if top:
+        return cap_slots(facts, plan.model_copy(update={"max_model_len": length}))
+    # the model's own length, which the engine shortens to what fits
+    extra = (("--max-model-len", "auto"),) if traits(plan.engine).json_speculation else ()
+    return plan.model_copy(update={"max_model_len": None, "extra": (*plan.extra, *extra)})
 
 
 def free_length(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
@@ -188,9 +191,11 @@ def free_length(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
     reserved = traits(plan.engine).pool == "slots"
     if shares_context(plan):  # more slots come after the context
         arms = [arm.model_copy(update={"max_num_seqs": 1}) for arm in arms]
-    if reserved and any(arm.method == "mtp" for arm in arms) and _drafts_by_total(facts):
-        parts = 1 if arms[0].max_num_seqs is None else arms[0].max_num_seqs
-        most = lesser(most, round_down((top or LENGTHS[0]) / greater(parts, 1)))
+    if reserved and any(arm.method == "mtp" for arm in arms):
+        known = get_defect("llama-draft-ctx-total")  # the head's context is sized from all slots
+        if between(build_order(facts.engine_version), known.since, known.until) is not False:
+            parts = 1 if arms[0].max_num_seqs is None else arms[0].max_num_seqs
+            most = lesser(most, round_down((top or LENGTHS[0]) / greater(parts, 1)))
     made: Any = 0 if plan.max_model_len is None else plan.max_model_len
     for length in LENGTHS if top is not None else () if reserved else LENGTHS[:1]:
         free = (made < length) & (length <= most)
@@ -202,18 +207,6 @@ def free_length(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
             free = free & (room is not None and room >= (slots if reserved else FREE))
         made = choose(free, length, made)
     return made if plan.max_model_len is not None or holds(made > 0) else None
-
-
-def _own_length(plan: Plan) -> Plan:
-    """The plan with the model's own length, which the engine shortens to what fits."""
-    extra = (("--max-model-len", "auto"),) if traits(plan.engine).json_speculation else ()
-    return plan.model_copy(update={"max_model_len": None, "extra": (*plan.extra, *extra)})
-
-
-def _drafts_by_total(facts: Facts) -> bool:
-    """Whether this llama-server build sizes the head's context from all slots (SD209)."""
-    known = get_defect("llama-draft-ctx-total")
-    return between(build_order(facts.engine_version), known.since, known.until) is not False
 
 
 def only_type(facts: Facts, plan: Plan) -> str | None:
@@ -228,11 +221,8 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     if request is None:
         return ()
     rows: list[tuple[str, str, str]] = []
-    length, tokens, top = (
-        plan.max_model_len,
-        need(facts),
-        facts.model.max_context_tokens if facts.model is not None else None,
-    )
+    length, tokens = plan.max_model_len, need(facts)
+    top = facts.model.max_context_tokens if facts.model is not None else None
     asked, reserved = ceil(request.concurrency / plan.dp), traits(plan.engine).pool == "slots"
     room = memory.room(facts, plan, tokens)
     if request.max_model_len is None and top is None:

@@ -56,16 +56,12 @@ def shortfall(facts: Facts, plan: Plan, bill: MemoryBill) -> str:
     fewer = list(_fewer_tokens(facts, plain))
     instead = [*fewer, *_other_builds(facts, plain)]
     more = " or more GPUs" if more_counts(facts.hardware, 0) else ""
-    text += (
-        f"; what fits: {', or '.join(instead[:3])}"
-        if instead
-        else (f"; choose a smaller model{more}")
-    )
-    # what is short may be the room for requests
-    whole = plan.method != "none" or bool(fewer)
-    spread = offload.offload(facts) if not whole else None
-    split = offload.some_layers(facts) if not whole else None
-    if spread is not None:
+    text += f"; what fits: {', or '.join(instead[:3])}" if instead else ""
+    text += "" if instead else f"; choose a smaller model{more}"
+    if plan.method != "none" or fewer:  # what is short may be the room for requests
+        return text
+    split = offload.some_layers(facts)
+    if (spread := offload.offload(facts)) is not None:
         split = f"{offload.words(spread)}: {' '.join(spread.launch.argv)}"
     slow = "; or, at a speed that is not estimated here, llama-server at "
     return text + slow + split if split is not None else text
@@ -105,30 +101,18 @@ def _other_builds(facts: Facts, plain: Plan) -> Iterator[str]:
     if (quant := largest_quant(facts, plain)) is not None:
         yield f"--quant {quant.id}"
     elif plain.engine in memory.SERVERS:
-        quant = largest_quant(facts, _as_gguf(plain), like=True)
+        quant = _gguf_quant(facts, plain)
         many = (facts.concurrency or 1) > FEW
         if quant is not None and not (many and (quant.bits or 0.0) < FOUR_BITS):
             yield f"--engine llama-server --quant {quant.id}"
     yield from other_counts(facts, plain)
 
 
-def _as_gguf(plain: Plan) -> Plan:
-    """The plan as llama-server would run it, which takes no share of the memory and no ranks."""
+def _gguf_quant(facts: Facts, plain: Plan) -> Quant | None:
+    """What llama-server would run, which takes no share of the memory and no ranks."""
     one = {"tp": 1, "dp": 1, "pp": 1, "memory_fraction": None, "kv_cache_dtype": None}
-    return plain.model_copy(update={"engine": "llama-server", **one})
-
-
-def _elsewhere(facts: Facts, plain: Plan, most: int) -> str | None:
-    """Fewer GPUs than `most` on which another engine holds the model, where none was asked for."""
-    asked = facts.request.engine if facts.request is not None else None
-    if asked is not None or plain.engine not in memory.SERVERS or facts.tp:
-        return None
-    for count in more_counts(facts.hardware, facts.gpus):
-        more = facts.model_copy(update={"gpus": count, "engine": "llama-server"})
-        quant = largest_quant(more, _as_gguf(plain), like=True) if count < most else None
-        if quant is not None and (quant.bits or 0.0) >= FOUR_BITS:
-            return f"--gpus {count} --engine llama-server --quant {quant.id}"
-    return None
+    gguf = plain.model_copy(update={"engine": "llama-server", **one})
+    return largest_quant(facts, gguf, like=True)
 
 
 def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
@@ -150,11 +134,21 @@ def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
         if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
             continue
         shared = facts.model_copy(update={"gpus": count, "tp": count})
-        if memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1})).fits:
-            if count > facts.gpus and (elsewhere := _elsewhere(facts, plain, count)):
-                yield elsewhere
-            yield f"--gpus {count}" + (f" (of the {facts.gpus})" if count < facts.gpus else "")
+        if not memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1})).fits:
+            continue
+        if count < facts.gpus:
+            yield f"--gpus {count} (of the {facts.gpus})"
             return
+        asked = facts.request.engine if facts.request is not None else None
+        if asked is None and plain.engine in memory.SERVERS and not facts.tp:
+            for less in (n for n in more_counts(facts.hardware, facts.gpus) if n < count):
+                more = facts.model_copy(update={"gpus": less, "engine": "llama-server"})
+                quant = _gguf_quant(more, plain)
+                if quant is not None and (quant.bits or 0.0) >= FOUR_BITS:
+                    yield f"--gpus {less} --engine llama-server --quant {quant.id}"
+                    break
+        yield f"--gpus {count}"
+        return
 
 
 def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:

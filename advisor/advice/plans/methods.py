@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate, groupby
 from operator import itemgetter
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,7 +31,7 @@ from advisor.engines.versions import parts
 from advisor.knowledge import drafters
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
-from advisor.perf.arrays import Mask, Points
+from advisor.perf.arrays import Floats, Mask, Points
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
 from advisor.perf.schedule import replay
@@ -86,7 +88,10 @@ def methods(facts: Facts) -> tuple[Method, ...]:
     asked = asked_method(facts)
     if asked == "ngram":
         return ("ngram",)  # copied from earlier text: any model
-    own: tuple[Method, ...] = ("mtp",) if has_mtp(facts) or assistant(facts) else ()
+    # a head whose layers are known, so that it can be priced
+    known = (shape for shape in (facts.model, facts.shape) if shape is not None)
+    head = any(shape.mtp_layers for shape in known)
+    own: tuple[Method, ...] = ("mtp",) if head or assistant(facts) else ()
     others = drafters.methods(facts) if asked != "mtp" else ()
     if own and asked in (None, "mtp") and not (others and headless(facts)):
         return own
@@ -102,12 +107,6 @@ def headless(facts: Facts) -> str | None:
         f"{plain.model} was made without the MTP head, and no {facts.quant.id} checkpoint that "
         f"keeps it is known"
     )
-
-
-def has_mtp(facts: Facts) -> bool:
-    """Whether the model has an MTP head whose layers are known, so that it can be priced."""
-    known = (facts.model, facts.shape)
-    return any(shape is not None and bool(shape.mtp_layers) for shape in known)
 
 
 def drafter(facts: Facts, method: Method) -> Drafter | None:
@@ -140,10 +139,17 @@ def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None],
 
 def assistant(facts: Facts) -> str | None:
     """The model's own small drafter, where the release takes it for an MTP head."""
-    since = assistant_since(facts.model, facts.engine)
-    if facts.model is None or since is None or _older(facts, since):
+    since, mine = assistant_since(facts.model, facts.engine), facts.engine_version
+    if facts.model is None or since is None:
         return None
-    return facts.model.assistant
+    older = False  # a release that is none is taken as new
+    if gguf_engine(facts.engine):
+        known = engines.get(facts.engine or "").versions  # oldest first
+        older = mine in known and known.index(mine) < known.index(since)
+    elif mine is not None:
+        with suppress(ValueError):
+            older = parts(mine) < parts(since)
+    return None if older else facts.model.assistant
 
 
 def named_assistant(facts: Facts) -> str | None:
@@ -162,18 +168,6 @@ def assistant_since(model: LLM | None, engine: str | None) -> str | None:
         "sglang": SGLANG_ASSISTANTS,
         "llama-server": LLAMA_ASSISTANTS if beside else None,
     }.get(engine or "")
-
-
-def _older(facts: Facts, than: str) -> bool:
-    """Whether the engine's release is below another; one that is none is taken as new."""
-    mine = facts.engine_version
-    if gguf_engine(facts.engine):
-        known = engines.get(facts.engine or "").versions  # oldest first
-        return mine in known and known.index(mine) < known.index(than)
-    try:
-        return mine is not None and parts(mine) < parts(than)
-    except ValueError:
-        return False
 
 
 def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
@@ -262,48 +256,49 @@ def with_caching(facts: Facts, plan: Plan) -> Plan:
     """
     if habits(facts).pool == "slots":
         return plan  # its prompt cache is per slot and on by default
-    hybrid = _is_hybrid(facts)
     on, off = (plan.model_copy(update={"prefix_caching": cached}) for cached in (True, False))
-    if facts.prefix_share and hybrid:
-        return on if _shares_page(facts) and _pays(facts, on, off) else off
-    usual = engines.get(plan.engine).effective_prefix_caching(plan, hybrid)
+    if facts.prefix_share and _is_hybrid(facts):
+        page = HYBRID_PAGE_TOKENS if habits(facts).states_in_pool else PAGE_TOKENS
+        if facts.prefix_share * (facts.ctx_tokens or USUAL_PROMPT) < page:
+            return off  # less than a whole page of the cache is never found again
+        filled = prepare(from_plans(memory.replica(facts, on), [on, off]))[1]
+        served = _output_rates(filled)
+        return on if served[0] >= served[1] else off
     tokens = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    room = memory.room(facts, on, tokens) if hybrid else None
-    asked = memory.replica(facts, on).concurrency or 1
-    return off if usual is False or (room is not None and room < asked) else on
+    return on if usual_caching(facts, plan, tokens, memory.replica(facts, on).concurrency) else off
 
 
-def caching_beside(facts: Facts, base: Plan, method: Method) -> bool | None:
-    """The same of a method's plan beside `base`: off with a drafter that its publisher serves so,
-    and on a hybrid, unless prompts share a part and the engine keeps states apart: in vLLM's pages
-    hits lose one and can answer wrongly (vllm#38182, #43559).
+def usual_caching(facts: Facts, plan: Plan, tokens: Any, load: Any) -> Any:
+    """Whether a plan without speculation keeps a prefix cache where prompts share nothing: as the
+    release has it, and on a hybrid beside room for the load. One truth, or an array for (N,).
     """
-    own = drafter(facts, method)
-    without = own is not None and own.prefix_caching is False
-    pages = habits(facts).states_in_pool or not facts.prefix_share
-    return base.prefix_caching and not (without or (_is_hybrid(facts) and pages))
+    hybrid, bare = _is_hybrid(facts), plan.model_copy(update={"prefix_caching": None})
+    usual = engines.get(plan.engine).effective_prefix_caching(bare, hybrid) is not False
+    cached = plan.model_copy(update={"prefix_caching": True})
+    room = memory.room(facts, cached, tokens) if hybrid else None
+    return usual if room is None else usual & (room >= (1 if load is None else load))
+
+
+def cache_beside(facts: Facts, method: str, shares: Any) -> Any:
+    """Whether drafts leave the prefix cache on: not with a drafter that its publisher serves so,
+    and on a hybrid only where prompts share a part and the engine keeps states apart: in vLLM's
+    pages hits lose one and can answer wrongly (vllm#38182, #43559). `shares`: of one, or of (N,).
+    """
+    own = drafter(facts, cast(Method, method))
+    if own is not None and own.prefix_caching is False:
+        return False
+    return not _is_hybrid(facts) or (shares & (not habits(facts).states_in_pool))
 
 
 def _is_hybrid(facts: Facts) -> bool:
     return facts.model is not None and facts.model.is_hybrid
 
 
-def _shares_page(facts: Facts) -> bool:
-    """Whether prompts share a whole page of the cache; less is never found again."""
-    pages = _is_hybrid(facts) and habits(facts).states_in_pool
-    shared = (facts.prefix_share or 0.0) * (facts.ctx_tokens or USUAL_PROMPT)
-    return shared >= (HYBRID_PAGE_TOKENS if pages else PAGE_TOKENS)
-
-
-def _pays(facts: Facts, on: Plan, off: Plan) -> bool:
-    """Whether the plan without speculation serves more tokens with the cache than without it."""
-    _, full = prepare(from_plans(memory.replica(facts, on), [on, off]))
-    served = replay(full, load().speeds, np.ones(2), "base").output_tok_s
-    return bool(served[0] >= served[1])
+def _output_rates(points: Points) -> Floats:
+    """Output tokens a second without speculation (N,)."""
+    return replay(points, load().speeds, np.ones(len(points)), "base").output_tok_s
 
 
 def caching_pays(cached: Points, uncached: Points) -> Mask:
-    """The same of N filled points (N,)."""
-    speeds, one = load().speeds, np.ones(len(cached))
-    on, off = (replay(points, speeds, one, "base").output_tok_s for points in (cached, uncached))
-    return np.asarray(on >= off)
+    """Where filled points serve more tokens with the cache than without it (N,)."""
+    return np.asarray(_output_rates(cached) >= _output_rates(uncached))

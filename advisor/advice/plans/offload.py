@@ -47,8 +47,7 @@ EVEN = ("a2000cpumoe", "s4070mtp")
 GAINS = ("lc22673b", "moe3060cpu", "corral9070xt", "gemma26maxq")
 MEASURED = (
     "Experts in system memory, as measured: MTP gave 0.43x to 0.86x in four reports, 0.88x to "
-    "1.06x in two and 1.04x to 1.32x "
-    "in four"
+    "1.06x in two and 1.04x to 1.32x in four"
 )
 
 SOURCES = ("llamacpp15077",)
@@ -141,19 +140,19 @@ def _quants(facts: Facts) -> list[Quant]:
     first, then the largest below. Nothing where no file at all is known: nobody splits what is not
     there.
     """
-    names = RELEASED.get(facts.model.family if facts.model else "", QUANTS)
+    model, own = facts.model, facts.quant
+    names = RELEASED.get(model.family if model else "", QUANTS)
     usual = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
-    first = [q for q in (facts.quant,) if q is not None and q.family.startswith("gguf")]
-    published: list[Quant] = []  # as GGUF, most bits first
-    if facts.model is not None and facts.hardware is not None:
-        published += checkpoints.others(facts.model, "llama-server", facts.hardware, ())
-    model = facts.model
     named = [q for q in usual if model and knowledge.checkpoint(model, q, "llama-server", "none")]
-    others = [quant for quant in published if quant not in usual]
+    others: list[Quant] = []  # published as GGUF, most bits first
+    if model is not None and facts.hardware is not None:
+        published = checkpoints.others(model, "llama-server", facts.hardware, ())
+        others = [quant for quant in published if quant not in usual]
     wide = [quant for quant in reversed(others) if (quant.bits or 0.0) >= FOUR_BITS]
-    narrow = [quant for quant in others if quant not in wide]
-    own = [quant for quant in first if (quant.bits or 0.0) >= FOUR_BITS]
-    return list({q.id: q for q in (*own, *named, *wide, *narrow)}.values())
+    rows = [*named, *wide, *(quant for quant in others if quant not in wide)]
+    if own is not None and own.family.startswith("gguf") and (own.bits or 0.0) >= FOUR_BITS:
+        rows = [own, *rows]
+    return list({quant.id: quant for quant in rows}.values())
 
 
 def words(spread: Offload) -> str:

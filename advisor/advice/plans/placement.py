@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.advice.plans import propose
 from advisor.advice.plans.topology import TENSOR, Split, split_mode
 from advisor.advice.wording import reason, whole_percent
-from advisor.domain.nouns import Facts, Goal, Plan, Reason
+from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.perf import memory
 from advisor.perf.sizes.pools import attention_groups
@@ -19,7 +18,6 @@ from advisor.perf.steps import batches, busy, in_steps
 from advisor.prediction import estimates, utility
 from advisor.prediction.decision import ESTIMATED, goal_weights, token_wait
 
-Floats = npt.NDArray[np.float64]
 ALIKE = sourced(
     0.02, "share", "layouts this near the fastest count alike: the fewest ranks a server", "chosen"
 )
@@ -37,13 +35,17 @@ class Layout(NamedTuple):
     plain: float = 0.0
 
 
+def is_priced(facts: Facts) -> bool:
+    """Whether a step can be priced here, so that speeds are predicted and not ratios alone."""
+    return facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is not None
+
+
 def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
     """The plans without speculation, one of each layout, the best one first: by the speed without
     speculation and what that is worth, as k is chosen. Objectives go before the goal's speed.
     As given where nothing is known to price a step with.
     """
-    priced = facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is not None
-    if len(bases) < 2 or not priced:
+    if len(bases) < 2 or not is_priced(facts):
         return tuple(Layout(base) for base in bases)
     layouts = price_layouts(facts, bases)
     drafts = facts.request is not None and facts.request.method not in (None, "ngram")
@@ -96,7 +98,14 @@ def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
         plans += arms or [propose.with_method(facts, base, "mtp", 1)]  # its baseline alone is read
         counts.append((len(arms) or 1, bool(arms)))
     batch = estimates.predict_batch(in_steps(facts, plans))
-    worth = _utilities(batch, facts.goal or "balanced")
+    crowded = batch.terms["requests_verify"] < batch.terms["requests_base"]
+    wait = token_wait(crowded, batch.found["ttft"].p50)
+    weights = [*zip(goal_weights(facts.goal or "balanced", wait), ESTIMATED, strict=True)]
+    low, middle, high = (
+        sum(weight * np.log(getattr(batch.found[name], part)) for weight, name in weights)
+        for part in ("p10", "p50", "p90")
+    )
+    worth = utility.expected_utility(low, middle, high)  # to the goal, in log speed-up
     layouts, start = [], 0
     for base, (count, drafts) in zip(bases, counts, strict=True):
         rows = slice(start, start + count)
@@ -105,20 +114,6 @@ def price_layouts(facts: Facts, bases: Sequence[Plan]) -> list[Layout]:
         layouts.append(_layout(facts, base, batch, best, float(worth[best]) if gains else 0.0))
         start = rows.stop
     return layouts
-
-
-def _utilities(batch: estimates.Batch, goal: Goal) -> Floats:
-    """What speculation is worth to the goal in each case, in log speed-up (N,)."""
-    crowded = batch.terms["requests_verify"] < batch.terms["requests_base"]
-    weights = goal_weights(goal, token_wait(crowded, batch.found["ttft"].p50))
-    low, middle, high = (
-        sum(
-            weight * np.log(getattr(batch.found[name], part))
-            for weight, name in zip(weights, ESTIMATED, strict=True)
-        )
-        for part in ("p10", "p50", "p90")
-    )
-    return utility.expected_utility(low, middle, high)
 
 
 def _layout(facts: Facts, base: Plan, batch: estimates.Batch, row: int, worth: float) -> Layout:

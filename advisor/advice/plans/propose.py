@@ -8,6 +8,7 @@ which one to take (decide).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from advisor import engines
@@ -15,7 +16,7 @@ from advisor.advice.plans import cache_types, share, topology
 from advisor.advice.plans import limits as plan_limits
 from advisor.advice.plans.methods import (
     NGRAM_FORMS,
-    caching_beside,
+    cache_beside,
     draft_options,
     drafter,
     habits,
@@ -126,7 +127,8 @@ def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
 
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     """Why this engine version cannot run the method at all, in one sentence; None when it can."""
-    if method == "mtp" and (lost := headless(facts) or _head_unread(facts)):
+    unread = "does not draft with the MTP head of"
+    if method == "mtp" and (lost := headless(facts) or too_old(facts, unread, "mtp_since")):
         return lost
     if method != "ngram" and topology.split_mode(base) == topology.TENSOR:
         return BY_TENSOR
@@ -140,17 +142,18 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     return None
 
 
-def _head_unread(facts: Facts) -> str | None:
-    """Why the release cannot draft with this model's MTP head; None where it can, or may."""
+def too_old(facts: Facts, what: str, table: str = "model_since") -> str | None:
+    """That the release is known to be older than what it should do with the model (SD239): "cannot
+    load"; None where it can, or may.
+    """
     model, engine = facts.model, facts.engine or ""
-    row = first_release(model.id, engine, "mtp_since") if model is not None else None
+    row = first_release(model.id, engine, table) if model is not None else None
     if model is None or row is None or not comes_before(asked_release(facts), row):
         return None
     asked = facts.request.engine_version if facts.request is not None else None
-    return (
-        f"{engine} {asked or facts.engine_version} does not draft with the MTP head of "
-        f"{model.name or model.id}, which needs {row['since']} or newer"
-    )
+    name = model.name or model.id
+    release = asked or facts.engine_version
+    return f"{engine} {release} {what} {name}, which needs {row['since']} or newer"
 
 
 def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
@@ -192,9 +195,7 @@ def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
             *((topology.SPLIT_MODE, mode) for mode in topology.split_modes(facts)[:1]),
             *(((DP_SIZE, str(groups)), (DP_ATTENTION, None)) if groups > 1 else ()),
             *topology.flags(facts, split[0]),
-            *remote_code(facts, named.model),
-            *chat_format(facts),
-            *page_size(facts),
+            *_model_flags(facts, named.model),
             *plan_limits.shared_context(facts),
         ),
         env=needed_env(facts),
@@ -282,39 +283,31 @@ def reasoning_parser(facts: Facts, repository: str | None) -> str | None:
     return parser_name(facts, "--reasoning-parser", model.reasoning_parser)
 
 
-def page_size(facts: Facts) -> tuple[tuple[str, str | None], ...]:
-    """The size of KV pages without which vLLM before 0.33 does not start this model."""
-    size = facts.model.block_size if facts.model is not None else None
-    return (("--block-size", str(size)),) if size and facts.engine == "vllm" else ()
-
-
-def chat_format(facts: Facts) -> tuple[tuple[str, str | None], ...]:
-    """How vLLM writes a conversation for a model that is published without a chat template."""
-    mode = facts.model.tokenizer_mode if facts.model is not None else None
-    if mode is None or habits(facts).gguf:
-        return ()
-    catalogue = engines.get(facts.engine or "").catalogue
-    flag = catalogue.find(TOKENIZER, facts.engine_version)
-    names = catalogue.values(TOKENIZER, facts.engine_version).names
-    known = flag is not None and (not names or mode in names)
-    return ((TOKENIZER, mode),) if known else ()
-
-
-def remote_code(facts: Facts, repository: str | None) -> tuple[tuple[str, str | None], ...]:
-    """The consent that vLLM and SGLang ask for before they load a model with code of its own: of a
-    family whose tokenizer is code (Kimi), and where the release has no class of its own (SD273).
-    """
-    asks = habits(facts).runs_repository_code and (
-        (facts.model is not None and facts.model.family in REMOTE_TOKENIZER)
-        or writes_remote_code(repository or "", facts.engine or "", facts.engine_version)
-    )
-    return (("--trust-remote-code", None),) if asks else ()
+def _model_flags(facts: Facts, repository: str | None) -> Iterator[tuple[str, str | None]]:
+    """What a launch of this model needs beside limits and parsers."""
+    model, engine, version = facts.model, facts.engine or "", facts.engine_version
+    # a family whose tokenizer is code (Kimi), or a release without a class of its own (SD273)
+    coded = model is not None and model.family in REMOTE_TOKENIZER
+    if habits(facts).runs_repository_code and (
+        coded or writes_remote_code(repository or "", engine, version)
+    ):
+        yield "--trust-remote-code", None
+    # how vLLM writes a conversation for a model that is published without a chat template
+    mode = model.tokenizer_mode if model is not None else None
+    if mode is not None and not habits(facts).gguf:
+        catalogue = engines.get(engine).catalogue
+        names = catalogue.values(TOKENIZER, version).names
+        if catalogue.find(TOKENIZER, version) is not None and (not names or mode in names):
+            yield TOKENIZER, mode
+    # without it vLLM before 0.33 does not start
+    if model is not None and model.block_size and engine == "vllm":
+        yield "--block-size", str(model.block_size)
 
 
 def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     """The same serving limits with speculation: arms differ in no more than is forced."""
     known, named = drafter(facts, method), reference(facts, method)
-    caching = caching_beside(facts, base, method)
+    caching = base.prefix_caching and cache_beside(facts, method, bool(facts.prefix_share))
     ends = bool(facts.prefix_share) and caching != base.prefix_caching
     plan = base.model_copy(
         update={

@@ -29,51 +29,41 @@ def with_share(
     is not needed beside the share, by any of the `arms`: a drafter, activations, graphs
     (`memory.outside_gib`).
     """
-    usable, most = device.usable_gib(facts), _most_share(facts, plan, arms)
-    if usable is None or most is None:
+    usable, shape = device.usable_gib(facts), facts.shape or facts.model
+    outside = _outside(facts, plan, arms)
+    if usable is None or shape is None or outside is None:
         return plan
+    most = lesser(plan.memory_fraction, round_down(100 * (1 - outside / usable)) / 100)
     chunk = card_of(1024 * usable).chunk
     first = plan.max_num_batched_tokens or chunk
     budget: Any = plan.max_num_batched_tokens
     fraction, open_ = greater(most, LEAST_SHARE), True
     for step in sorted({first, min(first, chunk)}, reverse=True):
-        less = _usual_share(facts, plan.model_copy(update={"max_num_batched_tokens": step}), most)
-        fits = less is not None and memory.starts(facts, less, tokens, load)
-        if less is not None and holds(here := open_ & fits):
-            budget = choose(here, step, budget)
-            fraction = choose(here, less.memory_fraction, fraction)
-            open_ = open_ & negate(here)
+        less = plan.model_copy(update={"max_num_batched_tokens": step})
+        own = sglang_share(facts, less, shape)
+        if own is not None and holds(own >= 1 / 1000):
+            own = lesser(round_down(1000 * own) / 1000, most)
+            less = less.model_copy(update={"memory_fraction": own})
+            here = open_ & memory.starts(facts, less, tokens, load)
+            if holds(here):
+                budget, fraction = choose(here, step, budget), choose(here, own, fraction)
+                open_ = open_ & negate(here)
         if not holds(open_):
             break
     return plan.model_copy(update={"memory_fraction": fraction, "max_num_batched_tokens": budget})
 
 
-def _usual_share(facts: Facts, plan: Plan, most: float) -> Plan | None:
-    """The plan with the share that the engine itself would take, `most` of it; None where that is
-    not known or leaves nothing. Slots and ranks may be arrays (N,), and the share is then one.
-    """
-    shape = facts.shape or facts.model
-    own = sglang_share(facts, plan, shape) if shape is not None else None
-    if own is None or not holds(own >= 1 / 1000):
+def _outside(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Any:
+    """GiB that the arms need at most beside the share; None where that is not known."""
+    shape, quant = facts.shape or facts.model, facts.quant
+    if shape is None or quant is None or plan.memory_fraction is None:
         return None
-    return plan.model_copy(update={"memory_fraction": lesser(round_down(1000 * own) / 1000, most)})
-
-
-def _most_share(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> float | None:
-    """The plan's share or what is not needed beside it by any arm; None where it is not known."""
-    usable, shape = device.usable_gib(facts), facts.shape or facts.model
-    if usable is None or shape is None or facts.quant is None or plan.memory_fraction is None:
-        return None
-    outside = reduce(greater, (memory.outside_gib(facts, a, shape, facts.quant) for a in arms))
-    free: float = round_down(100 * (1 - outside / usable)) / 100
-    most: float = lesser(plan.memory_fraction, free)
-    return most
+    return reduce(greater, (memory.outside_gib(facts, arm, shape, quant) for arm in arms))
 
 
 def fits_beside(facts: Facts, plan: Plan) -> bool:
     """Whether what the engine keeps beside its memory share fits there (see `with_share`)."""
-    usable, shape = device.usable_gib(facts), facts.shape or facts.model
-    if usable is None or shape is None or facts.quant is None or plan.memory_fraction is None:
+    usable, outside = device.usable_gib(facts), _outside(facts, plan, [plan])
+    if usable is None or outside is None:
         return True
-    outside = memory.outside_gib(facts, plan, shape, facts.quant)
-    return outside <= usable * (1 - plan.memory_fraction)
+    return bool(outside <= usable * (1 - (plan.memory_fraction or 0.0)))

@@ -14,7 +14,7 @@ from advisor.advice.judge import judge
 from advisor.advice.plans import offload, propose
 from advisor.advice.plans.memory_relief import SAME_STEP, more_counts
 from advisor.advice.wording import name_of, reason
-from advisor.domain.nouns import Advice, AdvisorError, Facts, MetricEstimate, Plan, Quant, Request
+from advisor.domain.nouns import Advice, AdvisorError, Facts, Quant, Request
 from advisor.perf import memory
 from advisor.prediction import estimates
 
@@ -37,11 +37,17 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     adapter = engines.get(plan.engine)
     findings = judge(asked, plan, None).findings
     launch = adapter.render(adapter.to_launch(plan))
+    base, gain = tpot.baseline_range, tpot.speedup
+    assert base is not None  # every estimate has it
+    middle, low, high = (f"{1e3 / ms:.0f}" for ms in (base.p50, base.p90, base.p10))
+    speed = f"about {middle} tokens/s a request ({low} to {high})"
+    if drafted is not None:
+        speed += f" and {gain.p50:.2f}x that ({gain.p10:.2f} to {gain.p90:.2f}) at k = {drafted.k}"
     text = (
         f"Nothing fits {name_of(asked.hardware, request.hardware)} whole"
         f"{_more(request, facts, spread.quant)}; "
-        f"{offload.words(spread)} does, at {_expectation(tpot, drafted)}; the bandwidth "
-        f"of the system memory sets the speed, and a machine with less memory cannot run it"
+        f"{offload.words(spread)} does, at {speed}; the bandwidth of the system memory sets the "
+        "speed, and a machine with less memory cannot run it"
     )
     brief = f"nothing fits whole; {offload.words(spread)} does"
     measured = (*offload.GAINS, *offload.EVEN, *offload.LOSSES)
@@ -56,7 +62,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
         plan=plan,
         candidate=drafted,
         plan_off=plan,
-        gain=tpot.speedup if drafted is not None else None,
+        gain=gain if drafted is not None else None,
         decided_by="spread" if drafted is not None else "no_method",
         findings=findings,
         plan_findings=findings,
@@ -82,15 +88,3 @@ def _more(request: Request, facts: Facts, least: Quant) -> str:
         if any(memory.bill(more, plan).fits for plan in plans):
             return f" ({gpus} of them hold it in {more.quant.id}: --gpus {gpus})"
     return ""
-
-
-def _expectation(tpot: MetricEstimate, drafted: Plan | None) -> str:
-    """What one request gets without drafts, and with them."""
-    base = tpot.baseline_range
-    assert base is not None  # every estimate has it
-    middle, low, high = (f"{1e3 / ms:.0f}" for ms in (base.p50, base.p90, base.p10))
-    text = f"about {middle} tokens/s a request ({low} to {high})"
-    if drafted is None:
-        return text
-    gain = tpot.speedup
-    return f"{text} and {gain.p50:.2f}x that ({gain.p10:.2f} to {gain.p90:.2f}) at k = {drafted.k}"

@@ -32,7 +32,20 @@ def words(facts: Facts, model: LLM) -> str:
     """What is known of the head and of drafters of a model that no method is listed for."""
     asked = asked_method(facts)
     title = drafters.TITLES.get(asked or "", (asked or "").upper())
-    head = "" if asked not in (None, "mtp") else _head(model)
+    name, known_head = model.name or model.id, heads.head(model)
+    head = f"{name} has no MTP head"
+    if asked not in (None, "mtp"):
+        head = ""
+    elif known_head.has:
+        head = (
+            f"{name} has an MTP head ({known_head.source}) whose layers were not read here, so "
+            "that no gain is estimated: give --model ./config.json of the checkpoint"
+        )
+    elif known_head.has is None:
+        head = (
+            f"whether {name} has an MTP head is not known here (look for mtp.* tensors in the "
+            "checkpoint, or give --model ./config.json)"
+        )
     listed = drafters.refusal(facts, asked) or "no drafter of it is listed here"
     parts = [f"{title} was requested: {head or listed}" if asked else f"{head}, and {listed}"]
     known = measurements(facts)
@@ -44,21 +57,6 @@ def words(facts: Facts, model: LLM) -> str:
         option = "--spec-draft-model" if gguf_engine(facts.engine) else option
         parts.append(f"a launch names a drafter with {option}")
     return "; ".join(parts)
-
-
-def _head(model: LLM) -> str:
-    name, head = model.name or model.id, heads.head(model)
-    if head.has:
-        return (
-            f"{name} has an MTP head ({head.source}) whose layers were not read here, so that no "
-            "gain is estimated: give --model ./config.json of the checkpoint"
-        )
-    if head.has is None:
-        return (
-            f"whether {name} has an MTP head is not known here (look for mtp.* tensors in the "
-            "checkpoint, or give --model ./config.json)"
-        )
-    return f"{name} has no MTP head"
 
 
 def measurements(facts: Facts) -> tuple[heads.Measured, ...]:

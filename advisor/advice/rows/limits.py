@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,15 +125,16 @@ def _server_plan(
     if not traits(plan.engine).outside_share or plan.memory_fraction is not None:
         return made
     base = memory.without_drafts(made)
-    widest = [made.model_copy(update={"k": max(ks)})] if (ks := _ks(facts, plan)) else []
-    base = share.with_share(facts, base, (base, *widest), tokens, load)
+    base = share.with_share(facts, base, (base, *_with_k(facts, made, max)), tokens, load)
     same = ("memory_fraction", "max_num_batched_tokens")
     return made.model_copy(update={name: getattr(base, name) for name in same})
 
 
-def _ks(facts: Facts, plan: Plan) -> tuple[int, ...]:
-    """The draft tokens that the question tries; none where there is no draft."""
-    return methods.k_values(_of_one(facts), plan.method) if plan.method != "none" else ()
+def _with_k(facts: Facts, plan: Plan, pick: Callable[[Sequence[int]], int]) -> list[Plan]:
+    """The plan with one of the draft tokens that the question tries; none where it has no draft."""
+    if plan.method == "none":
+        return []
+    return [plan.model_copy(update={"k": pick(methods.k_values(_of_one(facts), plan.method))})]
 
 
 def _of_one(facts: Facts) -> Facts:
@@ -148,9 +149,7 @@ def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
     kinds = traits(plan.engine).cache_types
     if not kinds or not cache_types.reads_8_bits(facts, plan):
         return ""
-    ks = _ks(facts, plan)
-    arms = [plan.model_copy(update={"k": ks[len(ks) // 2]})] if ks else []
-    base = memory.without_drafts(plan)
+    arms, base = _with_k(facts, plan, lambda ks: ks[len(ks) // 2]), memory.without_drafts(plan)
     slots: Any = plan.max_num_seqs
     eight = cache_types.needs_8_bits(facts, base, arms, np.fmin(load, slots), tokens)
     return np.where(eight, kinds[0], "")
@@ -164,9 +163,8 @@ def _fit_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask, open_lengt
     base = base.model_copy(update={"max_num_seqs": _cap_slots(facts, base, tokens, open_)})
     made = plan.model_copy(update={"max_num_seqs": base.max_num_seqs})
     if traits(plan.engine).pool == "slots":
-        widest = [made.model_copy(update={"k": max(ks)})] if (ks := _ks(facts, plan)) else []
         arms = [arm.model_copy(update={"max_num_seqs": _cap_slots(facts, arm, tokens, open_)})
-                for arm in (base, *widest)]  # fmt: skip
+                for arm in (base, *_with_k(facts, made, max))]  # fmt: skip
         stated: Any = plan.max_model_len
         longest = limits.free_length(facts, base, arms)
         made = made.model_copy(update={"max_model_len": np.where(open_length, longest, stated)})
@@ -196,38 +194,18 @@ def _with_caching(row: predict_table.Encoded, known: Mask, load: Floats) -> arra
     caching, plain = points.prefix_caching.copy(), points.plain_caching.copy()
     fraction = read_words(table, SHARE_COLUMN, len(points)).each(cells.fraction)
     for rows, facts, plan in _groups(points, full, things, table, here, fraction, ~here):
-        alone = _caching(facts, plan, pays[rows], shares[rows], tokens[rows], load[rows])
-        caching[rows] = alone & _caching_beside(facts, plan, shares[rows])
+        step, share_of_memory = propose.step_and_share(facts)
+        given = {
+            "max_num_batched_tokens": plan.max_num_batched_tokens or step,
+            "memory_fraction": plan.memory_fraction or share_of_memory,
+        }
+        base = memory.without_drafts(plan).model_copy(update=given)
+        alone = methods.usual_caching(facts, base, tokens[rows], load[rows])
+        if facts.model is not None and facts.model.is_hybrid:
+            alone = np.where(shares[rows], pays[rows], alone)
+        caching[rows] = alone & methods.cache_beside(_of_one(facts), plan.method, shares[rows])
         plain[rows] = np.where(shares[rows] & (alone != caching[rows]), alone, np.nan)
     return points.replace(prefix_caching=caching, plain_caching=plain)
-
-
-def _caching(
-    facts: Facts, plan: Plan, pays: Mask, shares: Mask, tokens: Floats, load: Floats
-) -> Any:
-    """Whether rows without speculation keep a prefix cache (N,), as plans do."""
-    hybrid = facts.model is not None and bool(facts.model.is_hybrid)
-    open_ = plan.model_copy(update={"prefix_caching": None})
-    usual = engines.get(plan.engine).effective_prefix_caching(open_, hybrid) is not False
-    step, fraction = propose.step_and_share(facts)
-    given = {
-        "prefix_caching": True,
-        "max_num_batched_tokens": plan.max_num_batched_tokens or step,
-        "memory_fraction": plan.memory_fraction or fraction,
-    }
-    base = memory.without_drafts(plan).model_copy(update=given)
-    room = memory.room(facts, base, tokens) if hybrid else None
-    on: Any = usual if room is None else usual & (room >= load)
-    return np.where(shares, pays, on) if hybrid else np.full(len(tokens), on)
-
-
-def _caching_beside(facts: Facts, plan: Plan, shares: Mask) -> Any:
-    """Whether drafts leave it on (N,), see `methods.caching_beside`."""
-    own = methods.drafter(_of_one(facts), plan.method)
-    beside: Any = own is None or own.prefix_caching is not False
-    if facts.model is not None and facts.model.is_hybrid:
-        beside = beside & shares & (not traits(plan.engine).states_in_pool)
-    return beside
 
 
 def _caching_pays(

@@ -17,7 +17,6 @@ import numpy as np
 
 from advisor.advice.rows.limits import with_limits
 from advisor.advice.rows.words import Columns, RowWords, is_blank
-from advisor.perf.arrays import Mask
 from advisor.perf.encoding.cells import read_words
 from advisor.prediction import predict_rows as tables
 from advisor.prediction import predict_table
@@ -51,18 +50,12 @@ def predict_columns(columns: Columns, count: int) -> dict[str, list[Any]]:
 
 
 def _predict_part(columns: Columns, count: int) -> dict[str, list[Any]]:
-    asks = ~_runs(columns, count)
+    asks = np.ones(count, dtype=bool)
+    for name in RESULTS:
+        asks &= is_blank(read_words(columns, name, count))
     if not asks.any():
         return predict_table.predict_columns(columns, count)
     with np.errstate(all="ignore"):
         rows = RowWords(columns, count, asks).complete()
     limit = partial(with_limits, asks=asks)
     return predict_table.predict_columns(rows.columns, count, complete=limit)
-
-
-def _runs(columns: Columns, count: int) -> Mask:
-    """Rows that hold a result or say where it was published (N,)."""
-    run = np.zeros(count, dtype=bool)
-    for name in RESULTS:
-        run |= ~is_blank(read_words(columns, name, count))
-    return run

@@ -15,7 +15,7 @@ import numpy as np
 from advisor import engines
 from advisor.advice import judge, resolve
 from advisor.advice.plans import topology
-from advisor.domain.nouns import LIMITS, LLM, AdvisorError, Facts, Goal, Request
+from advisor.domain.nouns import LIMITS, AdvisorError, Facts, Goal, Request
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.engines.traits import engines_with, traits
 from advisor.perf.arrays import Floats, Ints, Mask
@@ -60,7 +60,13 @@ class RowWords:
         parts = (self._number("input_tokens"), self._number("output_tokens"), self._load())
         several = self._number("gpu_count") > 1
         self._ask(("tp",), _LAYOUT, np.stack(parts, 1), several & self._trait("replicas"))
-        self._split_replicas()
+        # one replica of each row with its share of the requests; llama-server has no ranks
+        gpus, tp, load = map(self._number, ("gpu_count", "tp", "concurrency"))
+        self._write("tp", self.asks & self._trait("gguf") & (tp > 1), "1")
+        several = self.asks & self._trait("replicas") & (gpus > tp) & (load > 0)
+        several &= gpus % np.fmax(tp, 1) == 0
+        for name, values in (("concurrency", np.ceil(load * tp / gpus)), ("gpu_count", tp)):
+            self._write(name, several, [f"{value:g}" for value in values[several].tolist()])
         return self
 
     def _words(self, name: str) -> Words:
@@ -125,15 +131,6 @@ class RowWords:
             here = np.flatnonzero(self.asks & blank[name] & (values != ""))
             self._write(name, here, values[here])
 
-    def _split_replicas(self) -> None:
-        """One replica of each row with its share of the requests; llama-server has no ranks."""
-        gpus, tp, load = map(self._number, ("gpu_count", "tp", "concurrency"))
-        self._write("tp", self.asks & self._trait("gguf") & (tp > 1), "1")
-        several = self.asks & self._trait("replicas") & (gpus > tp) & (load > 0)
-        several &= gpus % np.fmax(tp, 1) == 0
-        for name, values in (("concurrency", np.ceil(load * tp / gpus)), ("gpu_count", tp)):
-            self._write(name, several, [f"{value:g}" for value in values[several].tolist()])
-
 
 def _by_halves(
     loads: Floats, ask: Callable[[Floats], tuple[str, ...]]
@@ -187,8 +184,9 @@ def _facts(asked: Mapping[str, str], load: Floats) -> Facts | None:
 def _engine(asked: Mapping[str, str], load: Floats) -> tuple[str, ...]:
     """Engine and quantisation of the question; empty where it is refused."""
     facts = _facts(asked, load)
-    known = facts is not None and facts.quant is not None
-    return (facts.engine or "", facts.quant.id) if known else ("", "")  # type: ignore[union-attr]
+    if facts is None or facts.quant is None:
+        return "", ""
+    return facts.engine or "", facts.quant.id
 
 
 def _layout(asked: Mapping[str, str], load: Floats) -> tuple[str, ...]:
@@ -219,18 +217,14 @@ def _link(hardware: str, gpus: str) -> str | None:
 
 
 def _thinking(model: str) -> str | None:
-    known = _model(model)
-    return None if known is None or known.thinking_default is None else str(known.thinking_default)
+    pair = find_model(model.strip())
+    default = pair[0].thinking_default if pair is not None else None
+    return None if default is None else str(default)
 
 
 def _temperature(model: str, workload: str, thinking: str) -> str | None:
-    known, thinks = _model(model), cells.boolean(thinking)
-    if known is None:
+    pair, thinks = find_model(model.strip()), cells.boolean(thinking)
+    if pair is None:
         return None
-    warm = known.temperature(workload.strip().lower(), None if np.isnan(thinks) else thinks > 0)
+    warm = pair[0].temperature(workload.strip().lower(), None if np.isnan(thinks) else thinks > 0)
     return None if warm is None else f"{warm:g}"
-
-
-def _model(name: str) -> LLM | None:
-    pair = find_model(name.strip())
-    return pair[0] if pair is not None else None
