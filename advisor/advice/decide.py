@@ -38,11 +38,7 @@ GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
     "ttft": ("ttft",),
     "balanced": ("output_tok_s", "request_tok_s", "tpot"),
 }
-BETTER: dict[Decision, tuple[Decision, ...]] = {  # those that go before it, the best first
-    "on": (),
-    "measure": ("on",),
-    "off": ("on", "measure"),
-}
+DECISIONS: tuple[Decision, ...] = ("on", "measure", "off")  # the better one first
 UNLISTED = "unlisted"  # where no launch is known for what may draft here
 UNSEEN = "unseen_head"  # the deciding step where the checkpoint's MTP head was not seen
 UNPRICED = "unpriced"  # where the plan depends on what no estimate has in it
@@ -123,9 +119,10 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
             return Verdict("measure", None, UNLISTED, scored)
         return Verdict("off", best, "rule" if speculative else "no_method", scored)
     eligible = [i for i in eligible if meets(facts.request, scored[i].estimate)] or eligible
-    best = _documented_k(scored, eligible) or min(
-        eligible, key=lambda i: (scored[i].regret, scored[i].plan.k)
-    )
+    support = [f for i in eligible for f in effects(scored[i].findings, "support") if f.k_best]
+    # the k that a published sweep of this regime prefers, if one does
+    documented = [i for i in eligible if support and scored[i].plan.k == support[0].k_best]
+    best = min(documented[:1] or eligible, key=lambda i: (scored[i].regret, scored[i].plan.k))
     chosen = scored[best]
     if facts.output_tokens == 1:
         return Verdict("off", best, "one_token", scored)
@@ -137,7 +134,7 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     if chosen.estimate is None:  # never: a plan that speculates has an estimate
         return Verdict("measure", best, "unsure", scored)
     decision = _by_estimate(chosen.estimate, goal)
-    surer = [(wanted, eligible) for wanted in BETTER[decision]]
+    surer = [(wanted, eligible) for wanted in DECISIONS[: DECISIONS.index(decision)]]
     if decision == "off":
         surer.append(("measure", _least_beyond(scored)))
     for wanted, indices in surer:
@@ -166,12 +163,9 @@ def _surest(
     A gain whose sign is sure goes before a larger one whose sign is not, and off needs every plan
     to be off; so the answer does not jump where another k becomes the best.
     """
-    good = ("on",) if wanted == "on" else ("on", "measure")
-    sure = [
-        i
-        for i in eligible
-        if (estimate := candidates[i].estimate) is not None and _by_estimate(estimate, goal) in good
-    ]
+    good = DECISIONS[: DECISIONS.index(wanted) + 1]
+    estimates = {i: estimate for i in eligible if (estimate := candidates[i].estimate) is not None}
+    sure = [i for i, estimate in estimates.items() if _by_estimate(estimate, goal) in good]
     return min(sure, key=lambda i: (candidates[i].regret, candidates[i].plan.k), default=None)
 
 
@@ -184,7 +178,8 @@ def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:
 
 def is_allowed(candidate: Candidate) -> bool:
     """Whether no finding forbids the plan, or fewer draft tokens than it has are documented."""
-    within = candidate.plan.k <= k_limit(candidate.findings)
+    limits = (f.k_max for f in effects(candidate.findings, "k_max") if f.k_max)
+    within = candidate.plan.k <= min(limits, default=candidate.plan.k)
     return within and not vetoes(candidate.findings)
 
 
@@ -288,19 +283,6 @@ def _least_beyond(candidates: Sequence[Candidate]) -> list[int]:
         if count := sum(f.k_max is not None and f.k_max < k for f in limits):
             over[i] = count
     return [i for i, count in over.items() if count == min(over.values())]
-
-
-def k_limit(findings: Sequence[Finding]) -> float:
-    """The most draft tokens that findings allow; infinite where none says."""
-    return min((f.k_max for f in effects(findings, "k_max") if f.k_max), default=float("inf"))
-
-
-def _documented_k(candidates: Sequence[Candidate], eligible: Sequence[int]) -> int | None:
-    """The eligible plan at the k that a published sweep of this regime prefers, if one does."""
-    wanted = [
-        f.k_best for i in eligible for f in effects(candidates[i].findings, "support") if f.k_best
-    ]
-    return next((i for i in eligible if wanted and candidates[i].plan.k == wanted[0]), None)
 
 
 def tells(estimate: Estimate | None, goal: Goal | None) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor import engines, rules
 from advisor.advice.explain import caveats, measured
+from advisor.advice.explain.difference import SideAnswers, SideQuestions
 from advisor.advice.plans import methods, placement, propose, topology
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.normal import Z10
@@ -23,17 +22,15 @@ from advisor.domain.nouns import (
     Facts,
     Finding,
     MemoryBill,
-    MetricEstimate,
     Plan,
-    Reason,
 )
-from advisor.perf import arrays, memory
-from advisor.perf.encoding.encode_plans import from_questions
+from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.steps import busy, in_steps
 from advisor.prediction import estimates
 from advisor.prediction.predict import Medians
 
+LEVELS = ("output_tok_s", "tpot_ms", "ttft_ms")
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
 
@@ -94,12 +91,14 @@ def workable_layouts(
     for i, (plan, *_) in enumerate(layouts):
         candidate = (judging or judge)(facts, plan, None)
         errors = [f for f in candidate.findings if f.severity == "error"]
-        if not errors and not _crowds_out(facts, plan):
-            return candidate, layouts[i:]
-        if not errors:
-            tight = tight or (candidate, layouts[i:])
+        if errors:  # it fits, so this is what stands in the way
+            refusals.append((-1.0, _refusal(errors[0])))
             continue
-        refusals.append((-1.0, _refusal(errors[0])))  # it fits, so this is what stands in the way
+        able = (m for m in methods.methods(facts) if propose.no_path(facts, plan, m) is None)
+        first = [propose.with_method(facts, plan, method, 1) for method in able]
+        if not first or any(memory.bill(facts, arm).fits is not False for arm in first):
+            return candidate, layouts[i:]
+        tight = tight or (candidate, layouts[i:])  # no room for a method that could run
     if tight is not None:
         return tight
     # the other questions of "what would change" need no better reason
@@ -113,13 +112,6 @@ def workable_layouts(
 def _refusal(error: Finding) -> str:
     fix = f"; {error.fix.text}" if error.fix is not None else ""
     return f"this setup cannot be served: {error.message} [{error.code}]{fix}"
-
-
-def _crowds_out(facts: Facts, plan: Plan) -> bool:
-    """Whether this split has no room for a method that the model and the engine have."""
-    able = (m for m in methods.methods(facts) if propose.no_path(facts, plan, m) is None)
-    first = [propose.with_method(facts, plan, method, 1) for method in able]
-    return bool(first) and all(memory.bill(facts, plan).fits is False for plan in first)
 
 
 def estimate_plans(
@@ -163,10 +155,10 @@ def estimate_beside(
     more = in_steps(varied, question.plans) if varied is not None else ()
     batch = estimates.predict_batch([*cases, *more], beside=beside.points)
     bills = (*question.bills, *(bill for _, bill in others))
-    written = _slice_estimates(batch, 0, (facts, plans, bills))
-    if varied is None:
-        return written, SideAnswers(beside, batch.beside, layouts=question.layouts)
-    later = partial(_slice_estimates, batch, len(cases), (varied, question.plans, question.bills))
+    written, later = _slice_estimates(batch, 0, (facts, plans, bills)), None
+    if varied is not None:
+        planned = (varied, question.plans, question.bills)
+        later = partial(_slice_estimates, batch, len(cases), planned)
     return written, SideAnswers(beside, batch.beside, later, question.layouts)
 
 
@@ -174,20 +166,14 @@ def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list
     """The estimates of one of several questions: those of the batch from `start` on."""
     facts, plans, bills = asked
     rows = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
-    if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
-        return [*map(_without_levels, rows)]  # nothing to price a step with
-    return [
-        _of_all(estimate, busy(facts, plan)) for estimate, plan in zip(rows, plans, strict=True)
+    if facts.hardware is None or placement.is_priced(facts):
+        pairs = zip(rows, plans, strict=True)
+        return [_of_all(estimate, busy(facts, plan)) for estimate, plan in pairs]
+    bare = {"baseline": None, "value": None, "baseline_range": None, "value_range": None}
+    return [  # with ratios alone
+        row.model_copy(update={name: getattr(row, name).model_copy(update=bare) for name in LEVELS})
+        for row in rows
     ]
-
-
-def _without_levels(estimate: Estimate) -> Estimate:
-    """The estimate with ratios alone."""
-    bare = {}
-    for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
-        metric = getattr(estimate, name)
-        bare[name] = MetricEstimate(speedup=metric.speedup, predictable=metric.predictable)
-    return estimate.model_copy(update=bare)
 
 
 def judge_plans(
@@ -234,63 +220,6 @@ def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, Memo
     billed = [*zip(plans, memory.bills(facts, plans), strict=True)]
     fit = [(plan, bill) for plan, bill in billed if bill.fits is not False]
     return fit or [(plan, bill) for plan, bill in billed if device.nearly_fits(plan, bill)]
-
-
-class SideQuestions(NamedTuple):
-    """What is asked beside: batch sizes of every plan, and measured loads, each of one plan."""
-
-    facts: Facts
-    plans: Sequence[Plan]
-    sizes: Sequence[int]
-    loads: Sequence[tuple[Facts, Plan]]
-
-    def points(self, own: arrays.Points) -> arrays.Points | None:
-        """The points to add to those of the plans; None where nothing is asked."""
-        parts = []
-        if self.sizes:
-            rows = np.tile(np.arange(len(self.plans)), len(self.sizes))
-            batch = np.repeat(np.array(self.sizes, dtype=np.float64), len(self.plans))
-            parts.append(own.take(rows).replace(concurrency=batch))
-        if self.loads:
-            asked = groupby(self.loads, key=itemgetter(0))
-            parts.append(from_questions([(facts, [p for _, p in each]) for facts, each in asked]))
-        return arrays.concat(parts) if parts else None
-
-
-class SideAnswers(NamedTuple):
-    """What the batch said of them."""
-
-    asked: SideQuestions
-    medians: Medians
-    varied: Callable[[], list[Estimate]] | None = None  # of the plans, see `caveats`
-    layouts: Sequence[placement.Layout] = ()
-    beside: Callable[[Candidate], Reason | None] = lambda _: None  # see `rivals.explain`
-
-    def of_sizes(self, plans: Sequence[Plan]) -> Mapping[int, Mapping[int, float]]:
-        """The goal's median speed-up by batch size and k, of some of the plans."""
-        logs = self.medians.goal_logs(self.asked.facts.goal or "balanced")
-        wanted = {id(plan) for plan in plans}
-        count = len(self.asked.plans)
-        return {
-            size: {
-                plan.k: float(np.exp(logs[row * count + i]))
-                for i, plan in enumerate(self.asked.plans)
-                if id(plan) in wanted
-            }
-            for row, size in enumerate(self.asked.sizes)
-        }
-
-    def of_lengths(self, plan: Plan) -> Estimate | None:
-        """The estimate of one of the plans for answers of varied lengths, where that was asked."""
-        if self.varied is None or plan not in self.asked.plans:
-            return None
-        return self.varied()[list(self.asked.plans).index(plan)]
-
-    def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
-        """Tokens a step and the gain of each metric of one plan under a measured load."""
-        first = len(self.asked.sizes) * len(self.asked.plans)
-        place = first + self.asked.loads.index((facts, plan))
-        return self.medians.at(place)
 
 
 def ask_beside(facts: Facts, plans: Sequence[Plan]) -> SideQuestions:

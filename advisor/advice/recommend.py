@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from advisor import engines
 from advisor.advice import decide, objectives, resolve, rivals
 from advisor.advice.explain import reasons
+from advisor.advice.explain.difference import SideAnswers
 from advisor.advice.explain.what_if import would_change
 from advisor.advice.judge import (
     PlanQuestion,
-    SideAnswers,
     ask_beside,
     candidate_plans,
     estimate_beside,
@@ -30,6 +30,7 @@ from advisor.advice.judge import (
 )
 from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import limits, methods, placement, share, spread, topology
+from advisor.advice.plans.placement import is_priced
 from advisor.advice.resolve import facts_for_request
 from advisor.advice.wording import reason
 from advisor.domain.nouns import (
@@ -38,7 +39,6 @@ from advisor.domain.nouns import (
     Candidate,
     Estimate,
     Facts,
-    Interval,
     LaunchText,
     Plan,
     Request,
@@ -188,25 +188,25 @@ def advise(
     verdict = decide.decide(facts, candidates)
     base = verdict.candidates[0]
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
-    base = _price_base(facts, base) if best is None else base
+    if best is None and is_priced(facts):
+        base = base.model_copy(update={"estimate": estimate_plans(facts, [base.plan])[0]})
     if best is not None and verdict.decision == "on":
         best = with_schedule(facts, verdict.candidates, best, answers)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
-    also = answers.beside(best) if best is not None else None
-    why = reasons.explain(facts, verdict, answers)
-    if also is not None:
-        why = tuple(sorted((*why, also), key=lambda one: -one.weight))
-    chosen = (
-        *facts.defaults,
-        *limits.limit_choices(memory.replica(facts, running.plan), running.plan),
-    )
+    why = [*reasons.explain(facts, verdict, answers)]
+    if best is not None and (also := answers.beside(best)) is not None:
+        why.append(also)
+    limit_choices = limits.limit_choices(memory.replica(facts, running.plan), running.plan)
+    chosen = (*facts.defaults, *limit_choices)
     kinds = [row for row in chosen if row[0] == "kv_cache_dtype"]
     if kinds and not limits.only_type(facts, running.plan):
         text = f"KV cache in {kinds[0][1]} instead of 16 bits: {kinds[0][2]}"
         brief = f"the KV cache is {kinds[0][1]}: compare answers and acceptance (--explain)"
-        cache = reason(text, "memory bill", weight=2.95, brief=brief, risk=True)
-        why = tuple(sorted((*why, cache), key=lambda r: -r.weight))
+        why.append(reason(text, "memory bill", weight=2.95, brief=brief, risk=True))
+    gain = None
+    if best is not None and best.estimate is not None and decide.tells(best.estimate, facts.goal):
+        gain = decide.goal_interval(best.estimate, facts.goal or "balanced")
     flips = Later(partial(would_change, facts, verdict)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
     both = (*running.findings, *(best.findings if best is not None else ()))
@@ -218,11 +218,11 @@ def advise(
         candidate=best.plan if best is not None else None,
         plan_off=base.plan,
         estimate=(best or base).estimate,
-        gain=gain_of(facts, best),
+        gain=gain,
         decided_by=verdict.rule,
         findings=reasons.strongest(tuple({(f.code, f.message): f for f in both}.values())),
         plan_findings=running.findings,
-        reasons=why,
+        reasons=tuple(sorted(why, key=lambda row: -row.weight)),
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=flips,
         next_layout=placement.runner_up(answers.layouts),
@@ -238,20 +238,6 @@ def advise(
             drafts=best is not None,
         ),
     )
-
-
-def _price_base(facts: Facts, base: Candidate) -> Candidate:
-    """The plan without speculation with what is expected of it, where a step can be priced."""
-    if facts.hardware is None or facts.hardware.memory_bandwidth_gb_s is None:
-        return base
-    return base.model_copy(update={"estimate": estimate_plans(facts, [base.plan])[0]})
-
-
-def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
-    """The candidate's speed-up for the goal; None where sign and size are not known."""
-    if best is None or best.estimate is None or not decide.tells(best.estimate, facts.goal):
-        return None
-    return decide.goal_interval(best.estimate, facts.goal or "balanced")
 
 
 def with_schedule(

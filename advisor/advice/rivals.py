@@ -39,6 +39,7 @@ WEIGHTS = sourced(
     (0.4, 0.95), "order of reasons", "own choice: of a slower drafter, of a faster one", "chosen"
 )
 _Run = tuple[tuple[object, ...], float, float, float]
+NEAR = (2, 4)  # factors within which a run's requests and prompts are those of the question
 _ACCOUNT = lazy_re(r"(?:github\.com|huggingface\.co)/([\w.-]+)")
 
 
@@ -80,28 +81,24 @@ def compare(
     if not heads or not others:
         return ()
     head = max(heads, key=lambda c: _price(facts, c.estimate))
-    found = []
+    rivals = []
     for method in dict.fromkeys(plan.method for plan, _ in others):
-        priced = [one for one in others if one[0].method == method]
-        priced.sort(key=lambda one: -_price(facts, one[1]))
+        priced = [row for row in others if row[0].method == method]
+        priced.sort(key=lambda row: -_price(facts, row[1]))
         judged = (weigh(facts, plan, estimate) for plan, estimate in priced)
         best = next((c for c in judged if decide.is_allowed(c)), None)
         if best is None:
             continue
-        better = _chance(facts, best, head)
+        spans = (decide.goal_interval(c.estimate, facts.goal or "balanced") for c in (best, head))
+        samples, of_head = (decide.sample(span, index) for index, span in enumerate(spans))
+        better = float(np.mean(samples > of_head))
         owners = measured_faster(facts, method) if better > MIDDLE else ()
-        found.append(Rival(best, better, owners))
-    return tuple(sorted(found, key=lambda rival: -rival.better))
+        rivals.append(Rival(best, better, owners))
+    return tuple(sorted(rivals, key=lambda rival: -rival.better))
 
 
 def _price(facts: Facts, estimate: Estimate | None) -> float:
     return decide.goal_interval(estimate, facts.goal or "balanced").p50
-
-
-def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:
-    spans = (decide.goal_interval(c.estimate, facts.goal or "balanced") for c in (rival, head))
-    rivals, heads = (decide.sample(span, index) for index, span in enumerate(spans))
-    return float(np.mean(rivals > heads))
 
 
 def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, ...]:
@@ -110,13 +107,17 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
     assert facts.hardware is not None and facts.model is not None  # of plans that were priced
     for name in (method, head):
         for setting, *load, gain in _class_runs(facts.hardware.arch, facts.model.arch, name):
-            if _is_near(facts, *load):
+            here = (facts.concurrency or 1, facts.ctx_tokens or USUAL_PROMPT)
+            if all(1 / n <= a / b <= n for a, b, n in zip(load, here, NEAR, strict=True)):
                 best = speeds.setdefault((*setting, load[0]), {})
                 best[name] = max(best.get(name, 0.0), gain)
     won: dict[str, list[bool]] = {}
-    for key, best in speeds.items():
+    for (source, *_), best in speeds.items():
         if len(best) == 2:
-            won.setdefault(_owner(str(key[0])), []).append(best[method] > best[head])
+            entry = knowledge.source_of(str(source))
+            account = _ACCOUNT.search(entry.address) if entry is not None else None
+            owner = account[1] if account else str(source)
+            won.setdefault(owner, []).append(best[method] > best[head])
     return tuple(sorted(owner for owner, each in won.items() if 2 * sum(each) > len(each)))
 
 
@@ -143,22 +144,6 @@ def _class_runs(card: str | None, model: str | None, method: str) -> tuple[_Run,
     )
 
 
-def _is_near(facts: Facts, requests: float, prompt: float) -> bool:
-    """Whether a run's requests and prompts are within a factor of the question's."""
-    sizes = (
-        (requests, facts.concurrency or 1, 2),
-        (prompt, facts.ctx_tokens or USUAL_PROMPT, 4),
-    )
-    return all(1 / most <= ran / here <= most for ran, here, most in sizes)
-
-
-def _owner(source: str) -> str:
-    """Whose source it is: the account in its address, else its own id."""
-    entry = knowledge.source_of(source)
-    account = _ACCOUNT.search(entry.address) if entry is not None else None
-    return account[1] if account else source
-
-
 def explain(
     facts: Facts,
     own: Sequence[Candidate],
@@ -181,9 +166,9 @@ def explain(
             f"{name} k={plan.k} {price:.2f}x, faster with {100 * rival.better:.0f} %, {seen}"
         )
     assert facts.request is not None  # of a question
-    first = {"method": rivals[0].candidate.plan.method}
-    options = " ".join(resolve.as_options(facts.request.model_copy(update=first)))
     method = rivals[0].candidate.plan.method
+    asked = facts.request.model_copy(update={"method": method})
+    options = " ".join(resolve.as_options(asked))
     advised = (
         f"--method {method} is the one to try first"
         if is_sure(rivals[0])

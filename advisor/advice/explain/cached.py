@@ -37,13 +37,9 @@ def alternative(facts: Facts, base: Plan, best: Candidate) -> Reason | None:
     if facts.prefix_share:
         gain = goal_interval(estimate_plans(facts, [keeps])[0], goal)
         text += f", {whole_percent(gain.p50)} expected ({span(gain)})"
-    if not traits(plan.engine).states_in_pool:
-        return reason(
-            f"{text}; compare answers on repeated prompts",
-            "own",
-            weight=2.6,
-            brief=BRIEF,
-            risk=True,
-        )
-    text += "; not the answer here, as answers on cache hits can be wrong and no fix is known"
-    return reason(text, *get_defect(DEFECT).sources[:2], weight=2.6, brief=BRIEF, risk=True)
+    sources: tuple[str, ...] = ("own",)
+    note = "compare answers on repeated prompts"
+    if traits(plan.engine).states_in_pool:
+        sources = get_defect(DEFECT).sources[:2]
+        note = "not the answer here, as answers on cache hits can be wrong and no fix is known"
+    return reason(f"{text}; {note}", *sources, weight=2.6, brief=BRIEF, risk=True)

@@ -23,18 +23,6 @@ from advisor.perf.sizes import device
 from advisor.prediction.estimates import predict_batch
 from advisor.rules.kit.models import unusable_head
 
-_COUPLED = (
-    "The replicas of a mixture of experts are not independent in vLLM: --data-parallel-size {dp} "
-    "splits its experts over all of "
-    "them, and every step waits for the slowest; the estimate takes them as independent. {dp} "
-    "servers, one on each {share}, are"
-)
-
-_RPC = (
-    "Speculation with layers over --rpc is not predicted, as no estimate prices the link: one "
-    "owner measured 1.18x to 1.26x with MTP, k=1, and once 0.77x, where 1.42x to 1.48x was expected"
-)
-
 LENGTHS_TURN = sourced(
     0.1, "probability", "of a gain; below it answers of varied lengths lose as well", "chosen"
 )
@@ -98,8 +86,13 @@ def open_part(facts: Facts, plan: Plan) -> Reason | None:
     if plan.method == "none":
         return None
     if any(name == "--rpc" for name, _ in plan.extra):
+        text = (
+            "Speculation with layers over --rpc is not predicted, as no estimate prices the link: "
+            "one owner measured 1.18x to 1.26x with MTP, k=1, and once 0.77x, where 1.42x to 1.48x "
+            "was expected"
+        )
         brief = "speculation over --rpc is not predicted: 0.77x to 1.26x was measured"
-        return reason(_RPC, "gfx1200rpc", weight=2.69, brief=brief, risk=True)
+        return reason(text, "gfx1200rpc", weight=2.69, brief=brief, risk=True)
     bill = memory.bill(memory.replica(facts, plan), plan)
     if not device.nearly_fits(plan, bill):
         return None
@@ -239,7 +232,12 @@ def _data_parallel_experts(facts: Facts, base: Plan) -> Reason | None:
     if alone or facts.model is None or not facts.model.is_moe:
         return None
     share = "GPU" if base.tp == 1 else f"{base.tp} GPUs"
-    return reason(_COUPLED.format(dp=base.dp, share=share), "vllm-docs-dp", weight=0.85)
+    text = (
+        "The replicas of a mixture of experts are not independent in vLLM: --data-parallel-size "
+        f"{base.dp} splits its experts over all of them, and every step waits for the slowest; the "
+        f"estimate takes them as independent. {base.dp} servers, one on each {share}, are"
+    )
+    return reason(text, "vllm-docs-dp", weight=0.85)
 
 
 def _experts(facts: Facts) -> list[Reason]:

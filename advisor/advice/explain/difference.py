@@ -6,17 +6,24 @@ errors of other runs shrink where the acceptance is stated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from math import log, prod
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from operator import itemgetter
+from typing import Generic, NamedTuple, TypeVar
 
+import numpy as np
+
+from advisor.advice.decide import crowds
 from advisor.advice.plans.placement import Layout
 from advisor.advice.wording import whole_percent
-from advisor.domain.nouns import Candidate, Estimate, Evidence, Facts, Plan
+from advisor.domain.nouns import Candidate, Estimate, Evidence, Facts, Plan, Reason
 from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import imputation
+from advisor.perf import arrays, imputation
+from advisor.perf.encoding.encode_plans import from_questions
+from advisor.prediction.predict import Medians
 
 PRINTED = {
     "output_tok_s": "output_tok_s",
@@ -67,24 +74,71 @@ class Steps(NamedTuple, Generic[T]):
     accepted: T
 
 
-class Answers(Protocol):
-    """What the model says of a plan under a load that was measured (advice/judge.py)."""
+class SideQuestions(NamedTuple):
+    """What is asked beside: batch sizes of every plan, and measured loads, each of one plan."""
 
-    @property
-    def layouts(self) -> Sequence[Layout]:
-        """Those that fit, the one of the plans first."""
+    facts: Facts
+    plans: Sequence[Plan]
+    sizes: Sequence[int]
+    loads: Sequence[tuple[Facts, Plan]]
 
-    def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
-        """Tokens a step, and the gain of each metric."""
+    def points(self, own: arrays.Points) -> arrays.Points | None:
+        """The points to add to those of the plans; None where nothing is asked."""
+        parts = []
+        if self.sizes:
+            rows = np.tile(np.arange(len(self.plans)), len(self.sizes))
+            batch = np.repeat(np.array(self.sizes, dtype=np.float64), len(self.plans))
+            parts.append(own.take(rows).replace(concurrency=batch))
+        if self.loads:
+            asked = groupby(self.loads, key=itemgetter(0))
+            parts.append(from_questions([(facts, [p for _, p in each]) for facts, each in asked]))
+        return arrays.concat(parts) if parts else None
+
+
+class SideAnswers(NamedTuple):
+    """What the batch said of them."""
+
+    asked: SideQuestions
+    medians: Medians
+    varied: Callable[[], list[Estimate]] | None = None  # of the plans, see `caveats`
+    layouts: Sequence[Layout] = ()
+    beside: Callable[[Candidate], Reason | None] = lambda _: None  # see `rivals.explain`
+
+    def of_sizes(self, plans: Sequence[Plan]) -> Mapping[int, Mapping[int, float]]:
+        """The goal's median speed-up by batch size and k, of some of the plans."""
+        logs = self.medians.goal_logs(self.asked.facts.goal or "balanced")
+        wanted = {id(plan) for plan in plans}
+        count = len(self.asked.plans)
+        return {
+            size: {
+                plan.k: float(np.exp(logs[row * count + i]))
+                for i, plan in enumerate(self.asked.plans)
+                if id(plan) in wanted
+            }
+            for row, size in enumerate(self.asked.sizes)
+        }
 
     def of_lengths(self, plan: Plan) -> Estimate | None:
-        """The estimate for answers of varied lengths, where that was asked."""
+        """The estimate of one of the plans for answers of varied lengths, where that was asked."""
+        if self.varied is None or plan not in self.asked.plans:
+            return None
+        return self.varied()[list(self.asked.plans).index(plan)]
+
+    def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
+        """Tokens a step and the gain of each metric of one plan under a measured load."""
+        first = len(self.asked.sizes) * len(self.asked.plans)
+        place = first + self.asked.loads.index((facts, plan))
+        return self.medians.at(place)
 
 
 def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
     """From the question to a measured run, a step each."""
-    unsaid = without_acceptance(facts)
-    lengths = unsaid.model_copy(update={"output_spread": _spread_of(row, facts)})
+    unsaid, spread = without_acceptance(facts), row.output_spread
+    if spread is None and row.workload in (None, facts.workload):
+        spread = facts.output_spread
+    elif spread is None:  # as is usual of its text
+        spread = 0.0 if row.workload == "random" else imputation.value("output_spread")
+    lengths = unsaid.model_copy(update={"output_spread": spread})
     read = lengths.model_copy(update={"workload": row.workload})
     load = {
         "concurrency": int(row.concurrency or facts.concurrency or 1),
@@ -106,7 +160,9 @@ def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
     return Steps(*texts, (there, then), (there, own), (accepted, own))
 
 
-def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, answers: Answers) -> str:
+def difference(
+    facts: Facts, rows: Sequence[Evidence], best: Candidate, answers: SideAnswers
+) -> str:
     """Why the estimate is not what was measured here, by cause and share: text, load, k, and what
     is left, so that the measured gain times all shares is the expected one. Nothing where it
     lies near.
@@ -131,7 +187,7 @@ def difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, answers:
         Share("prompts between the steps, which the run leaves out", between),
         *_text_shares(facts, cases, tokens, gains, (row.accepted if cancel else None, ran)),
         *_load_shares(facts, cases, gains),
-        *_regime_shares(best, expected / (gains.asked * between)),
+        *_regime_shares(best, estimate, expected / (gains.asked * between)),
     ]
     if other_k:
         shares.append(Share(f"k={plan.k} instead of {row.k}", gains.there / gains.own))
@@ -211,23 +267,11 @@ def _load_shares(facts: Facts, cases: Steps[Case], gains: Steps[float]) -> list[
     return [Share(f"the load is another{answers}", ratio)]
 
 
-def _spread_of(row: Evidence, facts: Facts) -> float | None:
-    """How much the lengths of the run's answers vary: as it says, as those asked about where the
-    text is the same or not said, and else as is usual of its text.
-    """
-    if row.output_spread is not None:
-        return row.output_spread
-    if row.workload in (None, facts.workload):
-        return facts.output_spread
-    return 0.0 if row.workload == "random" else imputation.value("output_spread")
-
-
-def _regime_shares(best: Candidate, ratio: float) -> list[Share]:
+def _regime_shares(best: Candidate, estimate: Estimate, ratio: float) -> list[Share]:
     """What losses that are documented, or requests that wait, make of the gain of the steps."""
     codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
-    terms = best.estimate.terms if best.estimate is not None else {}
-    waits = terms.get("requests_verify", 1) < terms.get("requests_base", 1)
-    if ratio > 1 or not (codes or waits):  # the pairs nearby moved the median: it is what is left
+    # else the pairs nearby moved the median: it is what is left
+    if ratio > 1 or not (codes or crowds(estimate)):
         return []
     cause = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
     return [Share(cause, ratio)]

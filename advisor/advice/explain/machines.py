@@ -15,11 +15,10 @@ from advisor.perf import memory
 
 def start_reason(facts: Facts, base: Plan) -> Reason | None:
     """What starts on the other machines of a server."""
-    others = topology.others(facts, base)
-    if not others:
-        return None
-    pairs = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
-    return reason(others + pairs, "knowledge/engines", weight=0.5)
+    text = topology.others(facts, base)
+    if text and base.dp > 1:
+        text += f" (the launch is that of one of {base.dp} such servers)"
+    return reason(text, "knowledge/engines", weight=0.5) if text else None
 
 
 def link_reason(facts: Facts, base: Plan) -> Reason | None:
@@ -74,15 +73,6 @@ def alone(facts: Facts, base: Plan) -> str | None:
     )
 
 
-def _rest(facts: Facts, base: Plan) -> str:
-    """What the last machine runs where it holds fewer of the question's GPUs than the others."""
-    left, ranks = facts.gpus % (topology.board_gpus(facts) or 1), base.tp * base.pp
-    if not left:
-        return ""
-    runs = f"data-parallel size {left // ranks}" if left >= ranks else "too few for a server"
-    return f"; the last has {left} of the GPUs: {runs}"
-
-
 def boards(facts: Facts, base: Plan) -> Reason | None:
     """That so many GPUs are in several machines, and how the launch is started on them."""
     count = topology.boards(facts)
@@ -92,23 +82,29 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
     board = topology.board_gpus(facts)
     unsure = " (assumed: --gpus-per-machine)" if topology.assumption(facts) is not None else ""
     text = f"One machine holds {board} {name}{unsure}: {facts.gpus} are {count} machines"
-    over = topology.machines(facts, base.tp * base.pp)
-    if over > 1:
-        whole = f"each of {base.dp} servers" if base.dp > 1 else "this server"
-        text += f", and {whole} runs over {over} of them; "
+    ranks = base.tp * base.pp
+    over = topology.machines(facts, ranks)
+    if over == 1:
+        left, rest = facts.gpus % (board or 1), ""  # of the last machine, where it holds fewer
+        if left:
+            few = left < ranks
+            runs = "too few for a server" if few else f"data-parallel size {left // ranks}"
+            rest = f"; the last has {left} of the GPUs: {runs}"
+        text += f": start the launch on each and share out the requests{rest}"
+        brief = f"{facts.gpus} GPUs are {count} machines: share out the requests{rest}"
+        weight = 2.7 if rest else 2.66
+        return reason(text, "knowledge/engines", weight=weight, brief=brief, risk=True)
+    whole = f"each of {base.dp} servers" if base.dp > 1 else "this server"
+    text += f", and {whole} runs over {over} of them; "
+    if base.pp > 1:
         text += (
             f"each holds its part of the layers, split over {base.tp} GPUs, so that a step "
             f"crosses the network {base.pp - 1} time{'s' if base.pp > 2 else ''}"
-            if base.pp > 1
-            else "NVLink joins them"
-            if base.tp <= topology.switch_gpus(facts)
-            else "each of its steps waits for the network between them in every layer"
         )
-        if (faster := alone(facts, base)) is not None:
-            text += f". {faster}"
+    elif base.tp <= topology.switch_gpus(facts):
+        text += "NVLink joins them"
     else:
-        text += ": start the launch on each and share out the requests" + _rest(facts, base)
-    rest = _rest(facts, base) if over == 1 else ""
-    brief = f"{facts.gpus} GPUs are {count} machines: share out the requests{rest}"
-    brief = brief if over == 1 else ""
-    return reason(text, "knowledge/engines", weight=2.7 if rest else 2.66, brief=brief, risk=True)
+        text += "each of its steps waits for the network between them in every layer"
+    if (faster := alone(facts, base)) is not None:
+        text += f". {faster}"
+    return reason(text, "knowledge/engines", weight=2.66, risk=True)

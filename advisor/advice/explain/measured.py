@@ -14,7 +14,7 @@ import numpy as np
 from advisor.advice.decide import GOAL_METRICS
 from advisor.advice.explain.difference import (
     PRINTED,
-    Answers,
+    SideAnswers,
     difference,
     towards,
     without_acceptance,
@@ -32,7 +32,7 @@ METRIC_NAMES = {
 }
 
 
-def from_evidence(facts: Facts, goal: Goal, best: Candidate, answers: Answers) -> list[Reason]:
+def from_evidence(facts: Facts, goal: Goal, best: Candidate, answers: SideAnswers) -> list[Reason]:
     """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
     runs = _in_order(_settings(facts, goal, best.plan.method), facts, goal, best.plan)
     covering = [rows for rows in runs if rows[0].covers][:COVERING]
@@ -92,16 +92,13 @@ def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
     if others == {"quantisation"} and row.clean and expected > 1:
         return "; a loss where a gain is expected: runs with other weights do not move the estimate"
     if others:
-        lost = [f.code for f in best.findings if f.effect == "loss" and expected < 1]
-        named = f"the documented losses ({', '.join(sorted(lost))})"
-        return f"; {named} count more here" if lost else ""
-    if not row.clean:
-        return (
-            "; against the estimate, which does not count it: too few prompts, or settings that "
-            "are not stated or not alike"
-        )
-    share = knowledge.threshold("stranger_weight").value
-    return f"; against the estimate, which follows {100 * share:.0f} % of the miss of such a run"
+        lost = sorted(f.code for f in best.findings if f.effect == "loss" and expected < 1)
+        return f"; the documented losses ({', '.join(lost)}) count more here" if lost else ""
+    why = "does not count it: too few prompts, or settings that are not stated or not alike"
+    if row.clean:
+        share = knowledge.threshold("stranger_weight").value
+        why = f"follows {100 * share:.0f} % of the miss of such a run"
+    return f"; against the estimate, which {why}"
 
 
 DECODING = "request_tok_s"
@@ -144,7 +141,6 @@ def _differences_of(facts: Facts, plan: Plan, row: Evidence) -> list[str]:
 
 
 def _elsewhere(facts: Facts, plan: Plan, row: Evidence) -> str:
-    """The same in words."""
     names = _differences_of(facts, plan, row)
     listed = ", ".join(names[:-2] + [" and ".join(names[-2:])])
     return f" (another {listed})" if names else ""
@@ -154,13 +150,10 @@ def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
     """Which measured gains of this very k lie outside the printed intervals, by name."""
     if best.estimate is None:
         return ""
-    names = [
-        METRIC_NAMES[row.metric]
-        for row in rows
-        if row.metric in PRINTED and row.k == best.plan.k
-        for gain in (getattr(best.estimate, PRINTED[row.metric]).speedup,)
-        if not gain.p10 <= row.speedup <= gain.p90
-    ]
+    names = []
+    for row in (row for row in rows if row.metric in PRINTED and row.k == best.plan.k):
+        gain = getattr(best.estimate, PRINTED[row.metric]).speedup
+        names += [] if gain.p10 <= row.speedup <= gain.p90 else [METRIC_NAMES[row.metric]]
     where = f"{', '.join(names)} not within the interval above"
     return f" (other prompts or settings: {where})" if names else ""
 
@@ -219,20 +212,14 @@ def _of_each_setting(runs: Sequence[list[Evidence]]) -> list[list[Evidence]]:
 def _median_of(runs: Sequence[list[Evidence]]) -> list[Evidence]:
     if len(runs) == 1:
         return runs[0]
-    gains = [sorted(run[i].speedup for run in runs) for i in range(len(runs[0]))]
     accepted = [run[0].accepted for run in runs if run[0].accepted]
-    return [
-        row.model_copy(
-            update={
-                "speedup": float(np.median(speedups)),
-                "accepted": float(np.median(accepted)) if accepted else None,
-                "repeats": len(runs),
-                "lowest": speedups[0],
-                "highest": speedups[-1],
-            }
-        )
-        for row, speedups in zip(runs[0], gains, strict=True)
-    ]
+    both = {"accepted": float(np.median(accepted)) if accepted else None, "repeats": len(runs)}
+    rows = []
+    for each in zip(*runs, strict=True):  # of one metric
+        gains = [row.speedup for row in each]
+        own = {"speedup": float(np.median(gains)), "lowest": min(gains), "highest": max(gains)}
+        rows.append(each[0].model_copy(update=both | own))
+    return rows
 
 
 def _comparable(facts: Facts, row: Evidence, plan: Plan) -> bool:

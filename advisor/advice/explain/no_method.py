@@ -63,8 +63,8 @@ def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
     terms = f"; licence: {known.licence}" if known.licence else ""
     text = f"Drafter {name}{who}; acceptance {how}; made for {known.target}{more}{terms}"
     reasons = [reason(text, *known.sources[:1], weight=1.15)]
-    usable = (d for d in drafters.usable(facts) if d is not known and d.target == known.target)
-    others = ", ".join(drafter.repository for drafter in usable)
+    usable = (row for row in drafters.usable(facts) if row.target == known.target)
+    others = ", ".join(row.repository for row in usable if row is not known)
     k = known.k if known.k != plan.k else None
     parts = (
         f"reported: {known.reported}" if known.reported else "",

@@ -16,7 +16,7 @@ from advisor.advice.decide import (
     vetoes,
 )
 from advisor.advice.explain import cached, caveats
-from advisor.advice.explain.difference import Answers, without_acceptance
+from advisor.advice.explain.difference import SideAnswers, without_acceptance
 from advisor.advice.explain.measured import from_evidence
 from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.advice.objectives import meets
@@ -37,14 +37,31 @@ SAME_GAIN = sourced(
 )
 
 
-def explain(facts: Facts, verdict: Verdict, answers: Answers) -> tuple[Reason, ...]:
+DECIDED = {  # what is said of a deciding step, and its weight
+    "one_token": (
+        "An answer of one token ends with the prompt: speculation has no step to shorten",
+        3.0,
+    ),
+    LENGTHS: (
+        "This is for answers of one length: --output-spread 0.5 says that they vary, "
+        "--output-spread 0 that they do not",
+        2.6,
+    ),
+    "unknown_hardware": (
+        "This accelerator is unknown: the ratio is that of others, and no speed is predicted",
+        3.0,
+    ),
+}
+
+
+def explain(facts: Facts, verdict: Verdict, answers: SideAnswers) -> tuple[Reason, ...]:
     """Reasons for the verdict, strongest first; `answers`: what was asked beside the estimates."""
     base, goal = verdict.candidates[0].plan, facts.goal or "balanced"
-    reasons: list[Reason | None]
+    reasons: list[Reason | None] = []
+    plan = base  # without speculation nothing is said of heads and tails
     if verdict.best is None:
         known = ("knowledge/llms", "knowledge/drafters") if facts.drafters else ("knowledge/llms",)
         reasons = [reason(no_method(facts, base), *known, weight=1.5)]
-        unseen = unpriced = tails = None
     else:
         best = verdict.candidates[verdict.best]
         reasons = [
@@ -56,16 +73,15 @@ def explain(facts: Facts, verdict: Verdict, answers: Answers) -> tuple[Reason, .
             _from_decision(verdict),
             cached.alternative(facts, base, best),
         ]
-        unseen = caveats.head(facts, best.plan) if verdict.decision != "off" else None
-        unpriced = caveats.open_part(facts, best.plan) if verdict.rule == UNPRICED else None
-        tails = caveats.tails(facts, best.plan) if verdict.decision != "off" else None
+        plan = best.plan
+    on = verdict.decision != "off"
     reasons += [
-        tails,
+        caveats.tails(facts, plan) if on else None,
         placement.choice(answers.layouts),
         _from_memory(facts, base),
         *caveats.around(facts, base),
-        unseen,
-        unpriced,
+        caveats.head(facts, plan) if on else None,
+        caveats.open_part(facts, plan) if verdict.rule == UNPRICED else None,
     ]
     return tuple(sorted((r for r in reasons if r is not None), key=lambda r: -r.weight))
 
@@ -208,19 +224,10 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
 
 def _from_decision(verdict: Verdict) -> Reason | None:
     """What decided, where that is neither a rule nor what the screen shows of the estimate."""
-    if verdict.rule == "one_token":
-        text = "An answer of one token ends with the prompt: speculation has no step to shorten"
-        return reason(text, "models/speedup.md", weight=3.0)
-    if verdict.rule == LENGTHS:
-        text = (
-            "This is for answers of one length: --output-spread 0.5 says that they vary, "
-            "--output-spread 0 that they do not"
-        )
-        return reason(text, "models/speedup.md", weight=2.6)
-    if verdict.rule == "unknown_hardware":
-        text = "This accelerator is unknown: the ratio is that of others, and no speed is predicted"
-        return reason(text, "models/speedup.md", weight=3.0)
-    return None
+    if verdict.rule not in DECIDED:
+        return None
+    text, weight = DECIDED[verdict.rule]
+    return reason(text, "models/speedup.md", weight=weight)
 
 
 def one_limit(advice: Advice, slots: int) -> Reason:

@@ -8,7 +8,7 @@ decision. What it does not know: loads between and beyond those tried (`_LOADS`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from advisor import engines
@@ -57,7 +57,14 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     best = verdict.candidates[verdict.best]
     fixed = verdict.rule == "rule"  # no acceptance lifts what is forbidden
     ways = [] if fixed else list(_acceptances(facts, verdict, best))
-    lines = list(_flips(verdict, [*ways, *_loads(facts), *_goals(facts, verdict)]))
+    goal: Goal = facts.goal or "balanced"
+    others: tuple[Goal, ...] = ("throughput", "tpot", "ttft")
+    goals = []
+    for other in others:
+        if other != goal:
+            question = _same_plans(facts.model_copy(update={"goal": other}), verdict)
+            goals.append(_Way((f"the goal {other} instead of {goal}",), (question,), other))
+    lines = list(_flips(verdict, [*ways, *_loads(facts), *goals]))
     if verdict.rule == "rule":
         codes = sorted({finding.code for finding in vetoes(best.findings)})
         apply = "does not apply" if len(codes) == 1 else "do not apply"
@@ -148,13 +155,14 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
         estimates = [next(written) for _ in way.questions]
         for label, question, later in zip(way.labels, way.questions, estimates, strict=True):
             other = decide.decide(question.facts, judge.judge_plans(question, later(), judge.weigh))
-            if other.decision != verdict.decision:
-                gain = ""
-                if way.goal is not None and other.best is not None:  # not on the first screen
-                    goal_gain = goal_interval(other.candidates[other.best].estimate, way.goal)
-                    gain = f" ({whole_percent(goal_gain.p50)})"
-                yield f"{label}{gain}: {_WORDS[other.decision]}"
-                break
+            if other.decision == verdict.decision:
+                continue
+            gain = ""
+            if way.goal is not None and other.best is not None:  # not on the first screen
+                goal_gain = goal_interval(other.candidates[other.best].estimate, way.goal)
+                gain = f" ({whole_percent(goal_gain.p50)})"
+            yield f"{label}{gain}: {_WORDS[other.decision]}"
+            break
 
 
 # ---------------------------------------------------------------- the other questions
@@ -162,28 +170,24 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
 
 def _loads(facts: Facts) -> Iterator[_Way]:
     """More and fewer requests, longer and shorter prompts; one that does not fit ends its way."""
-    for field, label in _LOAD_NAMES.items():
+    base = facts.request or Request(hardware="auto")
+    for field, name in _LOAD_NAMES.items():
         now = getattr(facts, field) or _LOADS[field][0]
         above = [value for value in _LOADS[field] if value > now]
         below = [value for value in reversed(_LOADS[field]) if value < now]
-        yield _way(facts, field, above, f"about {{}} {label} or more")
-        yield _way(facts, field, below, f"about {{}} {label} or fewer")
-
-
-def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
-    labels, questions = [], []
-    for value in values:
-        request = (facts.request or Request(hardware="auto")).model_copy(update={field: value})
-        try:
-            bare = resolve.bare_facts(request)
-            same = bare.model_copy(update={"own_runs": facts.own_runs})
-            questions.append(judge.candidate_plans(same, judge.weigh))
-        except AdvisorError:
-            break
-        labels.append(
-            "one request at a time" if (field, value) == ("concurrency", 1) else label.format(value)
-        )
-    return _Way(tuple(labels), tuple(questions))
+        for values, word in ((above, "more"), (below, "fewer")):
+            labels, questions = [], []
+            for value in values:
+                try:
+                    bare = resolve.bare_facts(base.model_copy(update={field: value}))
+                    same = bare.model_copy(update={"own_runs": facts.own_runs})
+                    questions.append(judge.candidate_plans(same, judge.weigh))
+                except AdvisorError:
+                    break
+                alone = (field, value) == ("concurrency", 1)
+                label = f"about {value} {name} or {word}"
+                labels.append("one request at a time" if alone else label)
+            yield _Way(tuple(labels), tuple(questions))
 
 
 def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[_Way]:
@@ -213,13 +217,3 @@ def _same_plans(facts: Facts, verdict: Verdict) -> PlanQuestion:
     bills = tuple(c.estimate.memory for c in others if c.estimate and c.estimate.memory)
     plans = tuple(c.plan for c in others)
     return PlanQuestion(facts, base, plans, bills if len(bills) == len(plans) else ())
-
-
-def _goals(facts: Facts, verdict: Verdict) -> Iterator[_Way]:
-    """The other goals: neither plans nor speeds change, only what is looked at."""
-    goal: Goal = facts.goal or "balanced"
-    others: tuple[Goal, ...] = ("throughput", "tpot", "ttft")
-    for other in others:
-        if other != goal:
-            question = _same_plans(facts.model_copy(update={"goal": other}), verdict)
-            yield _Way((f"the goal {other} instead of {goal}",), (question,), other)
