@@ -13,21 +13,18 @@ import pytest
 
 from advisor import engines
 from advisor.advice import judge
-from advisor.advice import recommend as recommend_module
 from advisor.advice.explain import caveats
 from advisor.advice.plans import memory_relief, offload, placement, propose
+from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.render.deploy.compose import compose_yaml
+from tests.tables import fields
 
 ROOT = Path(__file__).parents[2]
-
-
-def recommend(**asked: Any) -> Advice:
-    return recommend_module.recommend(**asked)
 
 
 def reasons(advice: Advice) -> str:
@@ -36,7 +33,7 @@ def reasons(advice: Advice) -> str:
 
 def refusal(**asked: Any) -> str:
     with pytest.raises(AdvisorError) as refused:
-        recommend_module.recommend(**asked)
+        recommend(**asked)
     return str(refused.value)
 
 
@@ -67,7 +64,7 @@ def test_more_than_was_ever_measured_is_said(field: str, most: float) -> None:
 @pytest.mark.parametrize("card", ["rtx5060ti", "rtx5080"])
 def test_where_two_bits_were_chosen_four_with_experts_in_memory_are_named(card: str) -> None:
     made = recommend(hardware=card, model="qwen3.6-35b-a3b")
-    assert made.facts.quant is not None and made.facts.quant.id == "ud-q2_k_xl"
+    assert made.facts.quant.id == "ud-q2_k_xl"
     told = next(reason for reason in made.reasons if "--n-cpu-moe" in reason.text)
     assert "not estimated" in told.text and "q4_k_m" in told.text
     assert "-hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_M --n-cpu-moe" in told.text
@@ -77,7 +74,7 @@ def test_where_two_bits_were_chosen_four_with_experts_in_memory_are_named(card: 
 def test_the_layers_follow_from_the_bill() -> None:
     made = recommend(hardware="rtx5060ti", model="qwen3.6-35b-a3b")
     found = offload.offload(made.facts)
-    assert found is not None and made.facts.model is not None
+    assert made.facts.model is not None
     asked = made.facts.model_copy(update={"quant": found.quant})
     plain = found.plan.model_copy(update={"extra": ()})  # with the longer context that it takes
     short = memory.bill(asked, plain).short_gib
@@ -85,13 +82,13 @@ def test_the_layers_follow_from_the_bill() -> None:
     assert short and found.layers >= ceil(short / each) + 1
     assert found.system_gib == pytest.approx(found.layers * each)
     drafts = offload.drafts(asked, found.plan)
-    assert drafts is not None and drafts.max_num_seqs == found.plan.max_num_seqs
+    assert drafts.max_num_seqs == found.plan.max_num_seqs
     # the head takes less than a layer: with two layers less the launch does not start
     fewer = ("--n-cpu-moe", str(found.layers - 2))
     extra = (*(pair for pair in found.plan.extra if pair[0] != fewer[0]), fewer)
     assert memory.bill(asked, found.plan.model_copy(update={"extra": extra})).fits is False
     option = engines.get("llama-server").catalogue.option("--n-cpu-moe", made.plan.engine_version)
-    assert option is not None and option.takes_value
+    assert option.takes_value
     assert found.launch.argv[-2:] == ("--n-cpu-moe", str(found.layers))
 
 
@@ -100,8 +97,8 @@ def test_a_card_on_which_nothing_fits_is_told_of_it_too() -> None:
     assert (made.decision, made.decided_by, made.estimate) == ("measure", "spread", None)
     assert "GiB of experts in system memory" in reasons(made) and "0.43x" in reasons(made)
     for arm in (made.launch_off, made.launch_on):
-        assert arm is not None and "--n-cpu-moe" in arm.argv
-    assert made.launch_on is not None and "--spec-draft-n-max" in made.launch_on.argv
+        assert "--n-cpu-moe" in arm.argv
+    assert "--spec-draft-n-max" in made.launch_on.argv
     asked_for = refusal(hardware="rtx3060", model="qwen3.6-35b-a3b", engine="vllm")
     assert "--n-cpu-moe" in asked_for
 
@@ -119,12 +116,7 @@ def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
     assert offload.offload(card) is None  # even all experts in system memory leave too much here
     air = facts_for_request(Request(hardware="rtx4090", model="glm-4.5-air", engine="llama-server"))
     found = offload.offload(air)
-    assert (
-        found is not None
-        and air.model is not None
-        and found.of == 46
-        and found.layers > (air.model.dense_layers or 0)
-    )
+    assert found.of == 46 and found.layers > (air.model.dense_layers or 0)
     gemma = offload.offload(
         facts_for_request(
             Request(hardware="rtx3060", model="gemma-4-26b-a4b", engine="llama-server")
@@ -156,11 +148,10 @@ def test_nothing_is_offered_where_it_would_not_help(asked: dict[str, Any]) -> No
 
 def test_where_only_the_requests_are_too_many_experts_stay() -> None:
     made = recommend(
-        hardware="rtx-pro-4000",
-        model="gpt-oss-20b",
-        engine="llama-server",
-        concurrency=17,
-        ctx_tokens=32_768,
+        **fields(
+            "hardware=rtx-pro-4000 model=gpt-oss-20b engine=llama-server concurrency=17 "
+            "ctx_tokens=32768"
+        )
     )
     assert "--n-cpu-moe" not in made.launch.argv and "cpu-moe" not in reasons(made)
     assert made.plan.max_num_seqs is not None and made.plan.max_num_seqs <= 17
@@ -226,7 +217,7 @@ def test_idle_replicas_are_named_with_what_would_use_them() -> None:
 
 def test_heads_that_are_not_known_are_split_by_powers_of_two() -> None:
     facts = facts_for_request(Request(hardware="h100", gpus=6, model="mimo-7b"))
-    assert facts.shape is not None and not facts.shape.heads
+    assert not facts.shape.heads
     assert {tp for tp, _ in propose.splits(facts)} == {1, 2, 4}  # 4 leaves two GPUs idle
 
 

@@ -59,7 +59,7 @@ def estimate(
         ttft_ms=metric(ttft, spread, ttft_ms),
         accepted_length=Interval(p10=1.5, p50=2.0, p90=2.5),
         p_gain=p_gain,
-        basis=basis,  # type: ignore[arg-type]
+        basis=basis,
         terms=terms or {},
     )
 
@@ -76,7 +76,7 @@ def at(k: int, *findings: Finding, **told: Any) -> Candidate:
 
 
 def finding(severity: str = "info", **told: Any) -> Finding:
-    return Finding(code="SD999", severity=severity, message="m", **told)  # type: ignore[arg-type]
+    return Finding(code="SD999", severity=severity, message="m", **told)
 
 
 def facts(**asked: Any) -> Facts:
@@ -299,12 +299,12 @@ def test_fewer_requests_at_once_change_what_balanced_looks_at() -> None:
     told = {"gain": 2.0, "tpot": 1.5, "ttft": 0.5, "spread": 1.0}
     free = goal_interval(
         estimate(**told, terms={"requests_verify": 8, "requests_base": 8}), "balanced"
-    )  # type: ignore[arg-type]
+    )
     full = goal_interval(
         estimate(**told, terms={"requests_verify": 4, "requests_base": 8}), "balanced"
-    )  # type: ignore[arg-type]
+    )
     assert free.p50 != pytest.approx(full.p50)
-    unsaid = goal_interval(estimate(**told), "balanced")  # type: ignore[arg-type]
+    unsaid = goal_interval(estimate(**told), "balanced")
     assert unsaid.p50 == pytest.approx(free.p50)
 
 

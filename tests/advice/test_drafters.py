@@ -30,20 +30,11 @@ from tests.tables import fields
 
 FILES = sorted((knowledge_dir() / "drafters").glob("*.yaml"))
 ENGINES = ("vllm", "sglang")
-LARGE = (
-    "qwen3-235b-a22b",
-    "qwen3-vl-235b-a22b",
-    "llama-3.3-70b",
-    "minimax-m3",
-    "qwen3.5-122b-a10b",
-    "deepseek-v4-pro",
-    "deepseek-v4.1-flash",
-    "glm-5.2",
-    "glm-5.3-flash",
-    "llama-4-maverick-400b-a17b",
-    "nemotron-3-ultra-550b-a55b",
-    "qwen3-coder-480b-a35b",
-)  # eight B300
+LARGE = (  # eight B300
+    "qwen3-235b-a22b", "qwen3-vl-235b-a22b", "llama-3.3-70b", "minimax-m3", "qwen3.5-122b-a10b",
+    "deepseek-v4-pro", "deepseek-v4.1-flash", "glm-5.2", "glm-5.3-flash",
+    "llama-4-maverick-400b-a17b", "nemotron-3-ultra-550b-a55b", "qwen3-coder-480b-a35b",
+)  # fmt: skip
 
 
 def every() -> Iterator[tuple[str, Drafter]]:
@@ -83,7 +74,7 @@ def test_every_drafter_has_known_sources_engines_and_releases() -> None:
                 method=drafter.method,
                 k=1,
                 draft_model=drafter.repository,
-            )  # type: ignore[arg-type]
+            )
             assert adapter.to_launch(plan), f"{engine} {since} has no path for {drafter.method}"
         assert set(drafter.env) <= set(drafter.engines) and "/" in drafter.target
 
@@ -91,7 +82,7 @@ def test_every_drafter_has_known_sources_engines_and_releases() -> None:
 def test_a_target_is_read_as_the_model_of_its_file() -> None:
     for ident, drafter in every():
         found = knowledge.llm_from_text(drafter.target)
-        assert found is not None and found.id == ident, (
+        assert found.id == ident, (
             f"{drafter.target} is read as {found.id if found else None}, not {ident}"
         )
 
@@ -175,7 +166,7 @@ def facts(**asked: Any) -> Facts:
 )
 def test_the_variant_decides(model: str, named: str, repository: str) -> None:
     found = drafters.pick(facts(model=model, engine="vllm", gpus=8), "eagle3", named)
-    assert found is not None and found.repository == repository
+    assert found.repository == repository
 
 
 def test_thinking_decides() -> None:
@@ -287,17 +278,11 @@ def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
 )
 def test_the_launch_names_the_drafter(asked: dict[str, Any], words: list[str]) -> None:
     advice = recommend(**asked)
-    assert (
-        advice.candidate is not None
-        and advice.launch_on is not None
-        and advice.estimate is not None
-    )
     argv = " ".join(advice.launch_on.argv)
     k = advice.candidate.k
     for word in words:
         assert word.replace("K1", str(k + 1)).replace("K", str(k)) in argv or word in argv, argv
     used = drafters.of_plan(advice.facts, advice.candidate)
-    assert used is not None
     told = next(
         reason for reason in advice.reasons if reason.text.startswith(f"Drafter {used.repository}")
     )
@@ -314,7 +299,7 @@ def test_the_launch_names_the_drafter(asked: dict[str, Any], words: list[str]) -
 
 def test_sglang_is_told_no_steps_for_a_block() -> None:
     advice = recommend(model="qwen3-8b", engine="sglang", thinking=False, method="dflash")
-    assert advice.launch_on is not None and "--speculative-num-steps" not in advice.launch_on.argv
+    assert "--speculative-num-steps" not in advice.launch_on.argv
 
 
 def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
@@ -427,7 +412,6 @@ def test_gemmas_assistant_runs_in_sglang_too() -> None:
     (sgl-project/sglang#24436).
     """
     made = recommend(hardware="rtx-pro-6000", model="gemma-4-31b", engine="sglang")
-    assert made.launch_on is not None
     words = list(made.launch_on.argv)
     assert words[words.index("--speculative-algorithm") + 1] == "NEXTN"
     assert (
@@ -530,7 +514,6 @@ def test_block_drafters_of_the_published_table_can_be_asked_for(
 ) -> None:
     """Each stands in the README that lists them (z-lab/dflash)."""
     candidate = recommend(engine=engine, model=model, method="dflash", gpus=4).candidate
-    assert candidate is not None
     assert (candidate.method, candidate.draft_model) == ("dflash", repository)
 
 
@@ -551,7 +534,6 @@ def test_drafters_of_the_recipes_are_proposed(model: str, method: str, repositor
     to 1.79x on MI355X (vLLM blog, 2026-07-13).
     """
     candidate = recommend(engine="vllm", model=model, hardware="b200", gpus=8).candidate
-    assert candidate is not None
     assert (candidate.method, candidate.draft_model) == (method, repository)
 
 
@@ -563,7 +545,6 @@ def test_a_drafter_gets_the_attention_that_starts_on_its_vendors_cards(
     no FLASH_ATTN (recipes#740); vLLM 0.30 finds the page of 128 for no launch that names none.
     """
     launch = recommend(engine="vllm", model="minimax-m3", hardware=card, gpus=8).launch
-    assert launch is not None
     assert f'"attention_backend":"{backend}"' in launch.text
     assert "--block-size 128" in launch.text
 

@@ -43,14 +43,13 @@ def test_quicker_tokens_do_not_turn_on_what_the_whole_answer_does_not_gain(
     asked: dict[str, Any],
 ) -> None:
     made = recommend(**asked)
-    assert made.estimate is not None and made.gain is not None
     whole = made.estimate.output_tok_s.speedup.p50
     assert made.decision != "on"
     assert made.gain.p50 == pytest.approx(whole, rel=0.1)
     screen = " ".join(advice_text(made).split())
     assert "judged by output tok/s" in screen
     tokens = recommend(**asked, goal="tpot")
-    assert tokens.gain is not None and tokens.gain.p50 > made.gain.p50
+    assert tokens.gain.p50 > made.gain.p50
     assert "judged by" not in advice_text(tokens)
 
 
@@ -62,7 +61,6 @@ def test_nothing_is_said_where_the_first_token_comes_as_soon() -> None:
 def test_a_metric_that_cannot_change_leaves_the_sign_to_the_other() -> None:
     """An answer of one token has no step to shorten, and comes no sooner with drafts."""
     made = recommend(hardware="h100", output_tokens=1)
-    assert made.estimate is not None and made.gain is not None
     assert made.estimate.tpot_ms.speedup.p50 == 1
     assert (made.gain.p50 > 1) == (made.estimate.p_gain > 0.5) and made.decision == "off"
 
@@ -82,7 +80,6 @@ def test_what_the_limit_of_requests_gives_is_not_booked_on_speculation(
     """Both runs have as many requests at once, in the answer, its launches and a sweep."""
     asked = {"hardware": hardware, "model": "qwen3.6-35b-a3b", "goal": "tpot"}
     made = recommend(**asked, concurrency=concurrency, what_if=False)
-    assert made.estimate is not None and made.plan_off is not None and made.gain is not None
     terms = made.estimate.terms
     assert terms["requests_verify"] == terms["requests_base"] < concurrency
     assert made.plan_off.max_num_seqs == made.plan.max_num_seqs == terms["requests_base"]
@@ -92,5 +89,5 @@ def test_what_the_limit_of_requests_gives_is_not_booked_on_speculation(
     load = sweep(base, {"concurrency": [concurrency]}).loads[0]
     assert load.decision == made.decision and load.best_k is not None
     point = load.point(load.best_k)
-    assert point is not None and point.gain.p50 == pytest.approx(made.gain.p50, rel=0.01)
+    assert point.gain.p50 == pytest.approx(made.gain.p50, rel=0.01)
     assert "requests at once" in advice_text(made).partition("Risk: both launches")[2]

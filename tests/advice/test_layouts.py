@@ -47,7 +47,6 @@ def _ask(**asked: Any) -> Advice:
 def speed(**asked: Any) -> float:
     """Tokens per second of the better one of the answer's two runs, of all or of one request."""
     advice = _ask(**asked)
-    assert advice.estimate is not None
     metric = {"tpot": advice.estimate.tpot_ms}.get(
         asked.get("goal", ""), advice.estimate.output_tok_s
     )
@@ -60,7 +59,6 @@ def speed(**asked: Any) -> float:
 def waits(**asked: Any) -> bool:
     """Whether the memory holds fewer requests than are sent."""
     advice = _ask(**asked)
-    assert advice.estimate is not None
     return advice.estimate.terms["requests_verify"] < asked["concurrency"] / advice.plan.dp
 
 
@@ -108,13 +106,11 @@ def test_an_objective_goes_before_the_goal() -> None:
     times = {}
     for tp in (1, 8):
         made = _ask(**asked, tp=tp)
-        assert made.estimate is not None
         tpot = made.estimate.tpot_ms
         times[tp] = (tpot.value if made.decision == "on" else tpot.baseline) or 0.0
     fast, slow = sorted(times.values())
     limit = (fast * slow) ** 0.5
     kept = _ask(**asked, max_tpot_ms=limit)
-    assert kept.estimate is not None
     tpot = kept.estimate.tpot_ms
     assert ((tpot.value if kept.decision == "on" else tpot.baseline) or 0.0) <= limit
     assert kept.plan.tp != min(times, key=lambda tp: -times[tp])
@@ -163,7 +159,6 @@ def test_a_token_passes_the_layers_of_one_card_after_another(
     asked = {"hardware": hardware, "model": model, "quant": quant, "engine": "llama-server"}
     for gpus in (2, 3, 4):
         advice = _ask(**asked, gpus=gpus)
-        assert advice.estimate is not None
         by_layer = "--split-mode layer" in advice.launch.text
         assert by_layer or (gpus == 4 and "--split-mode tensor" in advice.launch.text)
         plain = advice.estimate.tpot_ms.baseline
@@ -198,7 +193,7 @@ def test_what_cannot_draft_is_split_by_tensors(model: str, quant: str, least: fl
     one = _ask(**LLAMA, model=model, quant=quant, gpus=4)
     assert "--split-mode tensor" in one.launch.text and one.next_layout.startswith("layer split")
     loss = re.search(r"-(\d+) %", one.next_layout)
-    assert loss is not None and 1 / (1 - int(loss[1]) / 100) > least
+    assert 1 / (1 - int(loss[1]) / 100) > least
     screen = " ".join(advice_text(one).split())
     assert "(tensor split)" in screen and f"next layout: {one.next_layout}" in screen
 
@@ -260,7 +255,7 @@ def test_what_cannot_draft_has_a_speed_and_a_layout(asked: dict[str, Any]) -> No
     fewer = 0.0
     for gpus in (1, 2, 4):
         advice = _ask(**asked, gpus=gpus)
-        assert advice.candidate is None and advice.gain is None and advice.estimate is not None
+        assert advice.candidate is None and advice.gain is None
         level = advice.estimate.output_tok_s.baseline
         assert level is not None and level >= 0.99 * fewer
         fewer = level if asked.get("goal") != "tpot" else fewer
@@ -297,7 +292,7 @@ def test_latent_attention_is_kept_apart_where_many_ask() -> None:
 def test_attention_apart_copies_weights_instead_of_the_cache() -> None:
     facts = bare_facts(Request.model_validate(LATENT | {"model": "deepseek-v3.1"}))
     shape = facts.shape
-    assert shape is not None and shape.mixer_params_b and facts.quant is not None
+    assert shape.mixer_params_b
     plan = Plan(engine="sglang", model="x", tp=8, memory_fraction=0.88)
     together = memory.bill(facts, plan)
     apart = memory.bill(facts, plan.model_copy(update={"extra": APART}))

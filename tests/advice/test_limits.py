@@ -35,7 +35,7 @@ def test_one_user_of_llama_server_gets_the_whole_context(hardware: str) -> None:
         assert arm.max_model_len == 32768 and room is not None and room >= 1
         assert arm.max_num_seqs is not None and 1 <= arm.max_num_seqs <= 4
     for launch in (made.launch_off, made.launch_on):
-        assert launch is not None and "--kv-unified" in launch.argv
+        assert "--kv-unified" in launch.argv
         assert launch.argv[launch.argv.index("--ctx-size") + 1] == "32768"
         # 2,048 and 512 are the engine's own; more of the first alone computes nothing faster
         assert "--batch-size" not in launch.argv and "--ubatch-size" not in launch.argv
@@ -72,7 +72,7 @@ def test_the_bill_counts_what_is_reserved_and_says_what_binds(
 ) -> None:
     """5 requests of 2,560 tokens beside room for 132,955 were 5 slots of 16,384."""
     made = recommend(**asked, what_if=False)
-    assert made.estimate is not None and made.estimate.memory is not None
+    assert made.estimate.memory is not None
     bill, text = made.estimate.memory, " ".join(advice_text(made, explain=True).split())
     assert binds in text
     size = made.plan.max_model_len if made.plan.engine == "llama-server" else 2560
@@ -159,7 +159,6 @@ def test_the_cache_type_is_chosen_by_what_the_arm_with_drafts_holds(concurrency:
         hardware="l40s", model="qwen3.6-27b", concurrency=concurrency, ctx_tokens=32768
     )
     plan, off = made.candidate, made.plan_off
-    assert plan is not None and off is not None
     assert (made.decision, plan.k) == ("on", 3)
     assert plan.kv_cache_dtype == off.kv_cache_dtype == (None if concurrency < 3 else "fp8")
     assert (plan.max_num_seqs or 0) >= concurrency
@@ -180,9 +179,8 @@ def test_what_is_given_stands_in_both_arms(engine: str) -> None:
         given["memory_fraction"] = 0.8
     advice = recommend(hardware="h100", engine=engine, **given)
     for arm in (advice.plan_off, advice.candidate):
-        assert arm is not None
         assert (arm.max_num_seqs, arm.max_model_len) == (6, 12288)
-        assert arm.kv_cache_dtype is not None and arm.kv_cache_dtype.startswith(kv)
+        assert arm.kv_cache_dtype.startswith(kv)
         assert arm.memory_fraction == given.get("memory_fraction")
 
 
@@ -252,14 +250,13 @@ def test_a_model_that_takes_one_cache_type_gets_it(model: str) -> None:
 def test_slots_are_not_multiplied_by_a_floor() -> None:
     """64 slots of 1,024 tokens fit a 24 GB card; 64 of 4,096 do not."""
     advice = recommend(hardware="rtx4090", concurrency=64, ctx_tokens=512, output_tokens=512)
-    assert advice.plan_off is not None and advice.plan_off.max_num_seqs == 64
+    assert advice.plan_off.max_num_seqs == 64
     assert (advice.plan_off.max_model_len or 0) < 2048
 
 
 def test_the_free_context_is_not_one_that_crashes_with_drafts() -> None:
     """llama-server sizes the head's context from the total of all slots (SD209)."""
     advice = recommend(hardware="h100", engine="llama-server", what_if=False)
-    assert advice.candidate is not None and advice.facts.model is not None
     total = advice.candidate.max_model_len or 0  # which four slots share
     assert 131_072 <= total <= advice.facts.model.max_context_tokens
     assert "SD209" not in {found.code for found in (*advice.findings, *advice.plan_findings)}
@@ -268,7 +265,7 @@ def test_the_free_context_is_not_one_that_crashes_with_drafts() -> None:
 def test_a_drafter_that_is_off_does_not_cost_the_model() -> None:
     """Once iq4_xs for sixteen slots with a drafter that was then switched off."""
     advice = recommend(hardware="rtx3090", concurrency=16)
-    assert advice.facts.quant is not None and advice.facts.quant.id == "q4_k_m"
+    assert advice.facts.quant.id == "q4_k_m"
 
 
 @pytest.mark.parametrize(
@@ -333,7 +330,7 @@ def test_integrated_radeon_starts_the_vulkan_that_the_reason_names() -> None:
 def test_four_bits_without_a_layout_are_a_published_checkpoint(hardware: str, word: str) -> None:
     """Once `vllm serve YOUR-ORG/Qwen3.6-35B-A3B-INT4`."""
     advice = recommend(hardware=hardware, quant=word, what_if=False)
-    assert advice.facts.quant is not None and 4 <= (advice.facts.quant.bits or 0) < 5
+    assert 4 <= (advice.facts.quant.bits or 0) < 5
     for plan in (advice.plan, advice.plan_off, advice.candidate):
         assert plan is None or "YOUR-ORG" not in (plan.model or "")
 
@@ -341,4 +338,4 @@ def test_four_bits_without_a_layout_are_a_published_checkpoint(hardware: str, wo
 @pytest.mark.parametrize("model", ["kimi-k2.6", "kimi-k2.7-code"])
 def test_the_public_drafters_of_kimi_are_known(model: str) -> None:
     advice = recommend(hardware="b200", gpus=8, model=model, what_if=False)
-    assert advice.candidate is not None and advice.candidate.method == "eagle3"
+    assert advice.candidate.method == "eagle3"

@@ -30,27 +30,10 @@ from advisor.prediction.predict_table import predict_columns
 RUNS = Path(__file__).parents[2] / "knowledge/measurements/runs"
 FAST = ("gb10", "rtx4090", "rtx5090", "h100", "l40s", "strix-halo")
 ALL = (
-    *FAST,
-    "rtx3090",
-    "a100-80gb",
-    "b200",
-    "h200",
-    "apple-m4-max",
-    "apple-m2-ultra",
-    "rtx-pro-6000",
-    "mi300x",
-    "rtx-a6000",
-    "l4",
-    "a10",
-    "rtx4060ti",
-    "rx7900xtx",
-    "jetson-thor",
-    "h20",
-    "b300",
-    "a40",
-    "rtx3080",
-    "v100",
-)
+    *FAST, "rtx3090", "a100-80gb", "b200", "h200", "apple-m4-max", "apple-m2-ultra",
+    "rtx-pro-6000", "mi300x", "rtx-a6000", "l4", "a10", "rtx4060ti", "rx7900xtx", "jetson-thor",
+    "h20", "b300", "a40", "rtx3080", "v100",
+)  # fmt: skip
 FEW, MANY = (1, 2, 4, 8, 16, 32, 64), (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)
 CONTEXTS = (512, 2048, 4096, 8192, 32768)
 SETTINGS: tuple[dict[str, Any], ...] = (
@@ -147,9 +130,8 @@ def grid(
         open_lengths = setting.get("workload") == "random"
         if open_lengths and (made.decided_by == "lengths" or made.decision == "off"):
             varied = ask(**asked, output_spread=VARIED)
-            assert varied is not None and varied.estimate is not None
+            assert varied.estimate is not None
             seen = max((made, varied), key=chance_of)
-        assert seen.estimate is not None and seen.gain is not None
         there = np.array([seen.estimate.measured_gain])
         on_from = float(bound(*ON, there)[0])
         numbers = (seen.estimate.p_gain, seen.gain.p50, on_from)
@@ -170,9 +152,7 @@ def check_each(found: dict[Load, Answer]) -> None:
             assert answer.decision == "measure" and answer.by_numbers != "off", (load, answer[:4])
         if answer.decision == "off":
             assert answer.chance < 0.8, (load, answer[:4])
-        assert estimate is not None
         bill, plan = estimate.memory, made.candidate
-        assert bill is not None and plan is not None
         if bill.requests is None:
             continue
         each = -(-load[0] // plan.dp)

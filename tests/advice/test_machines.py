@@ -127,19 +127,19 @@ def test_the_first_screen_says_what_each_machine_runs(engine: str) -> None:
 
 @pytest.mark.parametrize(("link", "slower"), [("ethernet", True), ("roce", False)])
 def test_one_machine_that_is_faster_is_named(link: str, slower: bool) -> None:
-    asked = Request(hardware="gb10", gpus=2, tp=2, interconnect=link)  # type: ignore[arg-type]
+    asked = Request(hardware="gb10", gpus=2, tp=2, interconnect=link)
     both, one = (
         recommend.recommend(request, what_if=False)
         for request in (asked, asked.model_copy(update={"gpus": 1, "tp": None}))
     )
-    alone = one.estimate.output_tok_s.baseline  # type: ignore[union-attr]
-    joint = both.estimate.output_tok_s.baseline  # type: ignore[union-attr]
+    alone = one.estimate.output_tok_s.baseline
+    joint = both.estimate.output_tok_s.baseline
     assert alone is not None and joint is not None
     text = " ".join(advice_text(both).split())
     assert ("gives a lone request" in text) == (alone > joint) == slower
     if not slower:
         return
-    waits = [each.estimate.tpot_ms.baseline for each in (one, both)]  # type: ignore[union-attr]
+    waits = [each.estimate.tpot_ms.baseline for each in (one, both)]
     fast, slow = (f"{1e3 / wait:.0f}" for wait in waits)  # the table's own, without drafts
     assert f"{fast} tokens/s without drafts" in text and f"over 2 machines {slow}" in text
 

@@ -62,7 +62,7 @@ def test_more_bandwidth_never_slows_the_plain_server(asked: Request) -> None:
     facts = bare_facts(asked)
     question = candidate_plans(facts)
     hardware, plans = facts.hardware, question.plans or (question.base.plan,)
-    assert hardware is not None and hardware.memory_bandwidth_gb_s is not None
+    assert hardware.memory_bandwidth_gb_s is not None
     before = 0.0
     for factor in (0.5, 1.0, 1.2, 4.0):
         rate = hardware.memory_bandwidth_gb_s
@@ -82,13 +82,13 @@ NAMES = [(name, entry["id"]) for entry in knowledge.index()["hardware"].values()
 def test_another_name_of_the_hardware_is_the_same_question(alias: str, name: str) -> None:
     asked = {"concurrency": 8, "what_if": False}
     try:
-        answer = recommend(hardware=name, **asked)  # type: ignore[arg-type]
+        answer = recommend(hardware=name, **asked)
     except AdvisorError as refused:
         with pytest.raises(AdvisorError) as other:
-            recommend(hardware=alias, **asked)  # type: ignore[arg-type]
+            recommend(hardware=alias, **asked)
         assert str(other.value) == str(refused)
     else:
-        assert essence(recommend(hardware=alias, **asked)) == essence(answer)  # type: ignore[arg-type]
+        assert essence(recommend(hardware=alias, **asked)) == essence(answer)
 
 
 @pytest.mark.parametrize("spelling", ["Qwen3.6-35B-A3B", "QWEN3.6-35b", "qwen 3.6 35b a3b"])

@@ -154,7 +154,7 @@ def test_users_within_an_objective_are_served(asked: dict[str, Any], limits: str
             continue
         here = request.model_copy(update={"concurrency": arm.likely})
         point = sweep(here, {"k": [0, 1, 3, 5]}).loads[0].point(arm.k, arm.method)
-        assert point is not None and arm.likely < 2048
+        assert arm.likely < 2048
         if "ttft" not in limits:
             assert point.running is None or point.running >= arm.likely
         assert (point.tpot_ms.value or 0) <= 1.01 * objectives(limits)["max_tpot_ms"]

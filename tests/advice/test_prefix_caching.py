@@ -36,7 +36,7 @@ def test_the_plain_server_is_no_slower_where_more_is_shared(
     most = 0.0
     for share in SHARES:
         estimate = ask(share, tokens, hardware, concurrency).estimate
-        assert estimate is not None and estimate.output_tok_s.baseline is not None
+        assert estimate.output_tok_s.baseline is not None
         assert estimate.output_tok_s.baseline >= 0.98 * most, share
         most = max(most, estimate.output_tok_s.baseline)
 
@@ -44,7 +44,6 @@ def test_the_plain_server_is_no_slower_where_more_is_shared(
 @pytest.mark.parametrize(("shared", "cached"), [(PAGE - 32, False), (PAGE + 32, True)])
 def test_less_than_a_page_is_not_cached(shared: int, cached: bool) -> None:
     advice = ask(shared / 2048, 2048)
-    assert advice.candidate is not None
     assert advice.plan_off.prefix_caching is cached
     assert advice.candidate.prefix_caching is False  # vllm#43559: a hybrid with MTP
 
@@ -76,7 +75,7 @@ def test_off_only_for_a_hybrid_with_mtp(
         workload=workload, what_if=False,
     )  # fmt: skip
     assert advice.plan_off.prefix_caching is plain
-    assert advice.candidate is not None and advice.candidate.prefix_caching is drafting
+    assert advice.candidate.prefix_caching is drafting
     if advice.decision != "on":
         assert "--no-enable-prefix-caching" not in advice.launch.argv or not plain
 
@@ -98,9 +97,9 @@ def test_drafts_are_weighed_against_the_server_that_caches() -> None:
     one that drafts and computes them each time.
     """
     advice = ask(0.9, 32768)
-    assert advice.decision == "off" and advice.estimate is not None
+    assert advice.decision == "off"
     rate, alone = advice.estimate.output_tok_s, ask(0.0, 32768).estimate
-    assert alone is not None and rate.baseline is not None and rate.speedup.p50 < 1
+    assert rate.baseline is not None and rate.speedup.p50 < 1
     assert rate.baseline > 2 * (alone.output_tok_s.baseline or 0)
     assert rate.value == pytest.approx(rate.baseline * rate.speedup.p50, rel=1e-6)
 

@@ -10,22 +10,18 @@ from typing import Any
 import pytest
 
 from advisor import validate
-from advisor.advice import recommend as recommend_module
 from advisor.advice import resolve
 from advisor.advice.decide import after_a_look
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG, address
 from advisor.advice.quantisations import quant_of_repository
+from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Advice, AdvisorError, OwnRun, Request, UnknownFact
+from advisor.domain.nouns import AdvisorError, OwnRun, Request, UnknownFact
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import weights
 from advisor.render.text import advice_text
 from tests.tables import fields
-
-
-def recommend(**asked: Any) -> Advice:
-    return recommend_module.recommend(**asked)
 
 
 @pytest.mark.parametrize("quant", ["awq-int4", "fp8", "bf16"])
@@ -36,9 +32,7 @@ def test_a_model_with_an_assistant_is_served_from_one_repository_in_both_arms(qu
         model="gemma-4-26b-a4b",
         quant=quant,
     )
-    assert (
-        made.candidate is not None and made.candidate.method == "mtp" and made.launch_on is not None
-    )
+    assert made.candidate.method == "mtp" and made.launch_on is not None
     assert made.candidate.model == made.plan.model and not str(made.plan.model).startswith(
         PLACEHOLDER_ORG
     )
@@ -77,7 +71,7 @@ def test_popular_models_are_named_and_not_left_to_the_reader(
 
 def test_kimi_is_served_as_it_was_released() -> None:
     made = recommend(hardware="h200", gpus=8, model="kimi-k2.5")
-    assert made.facts.quant is not None and made.facts.quant.id == "int4"
+    assert made.facts.quant.id == "int4"
     assert made.plan.model == "moonshotai/Kimi-K2.5" and "--trust-remote-code" in made.launch.argv
     assert memory.bill(made.facts, made.plan).weights_gib * 8 == pytest.approx(594e9 / 2**30)
 
@@ -105,7 +99,7 @@ def test_gpt_oss_has_no_smaller_files() -> None:
 )
 def test_a_quantisation_whose_blocks_do_not_divide_is_not_chosen(asked: dict[str, Any]) -> None:
     made = recommend(**asked)
-    assert made.facts.quant is not None and made.facts.quant.id in ("awq-int4", "nvfp4")
+    assert made.facts.quant.id in ("awq-int4", "nvfp4")
     with pytest.raises(AdvisorError, match="SD215"):
         recommend(**asked, quant="fp8")
 
@@ -114,7 +108,7 @@ def test_a_quantisation_whose_blocks_do_not_divide_is_not_chosen(asked: dict[str
 def test_blocks_of_a_repository_that_does_not_say_fp8_divide_too(model: str) -> None:
     """1,536 rows over eight GPUs are 192 each, and blocks have 128."""
     made = recommend(hardware="h100", gpus=8, model=model, engine="vllm", concurrency=32)
-    assert made.plan.model == f"MiniMaxAI/{made.facts.model.name}"  # type: ignore[union-attr]
+    assert made.plan.model == f"MiniMaxAI/{made.facts.model.name}"
     assert (made.plan.tp, made.plan.dp) == (4, 2)
 
 
@@ -198,7 +192,7 @@ def test_files_that_lost_the_head_are_not_drafted_with() -> None:
     text = " ".join(advice_text(made, explain=True).split())
     assert "was made without the MTP head" in text and "that keeps the MTP head" in text
     kept = recommend(hardware="apple-m4-max", model="qwen3.6-35b-a3b")
-    assert kept.candidate is not None and kept.candidate.method == "mtp"
+    assert kept.candidate.method == "mtp"
 
 
 def test_a_model_known_by_name_alone_is_served_from_what_the_user_names() -> None:
@@ -230,8 +224,8 @@ def test_a_class_of_models_cannot_be_launched() -> None:
 def test_an_own_fine_tune_is_served_by_its_own_name(name: str, hardware: str, quant: str) -> None:
     advice = recommend(hardware=hardware, model=name)
     for arm in (advice.plan_off, advice.candidate):
-        assert arm is not None and arm.model == name
-    assert advice.facts.quant is not None and advice.facts.quant.id == quant
+        assert arm.model == name
+    assert advice.facts.quant.id == quant
     assert "assumed to be Qwen3.6" in " ".join(advice_text(advice).split())
     assert any(field == "model" and value == name for field, value, _ in advice.facts.defaults)
 
@@ -262,7 +256,7 @@ def test_an_own_fine_tune_is_never_answered_with_somebody_elses_weights(
     hardware: str, model: str, gpus: int, quant: str
 ) -> None:
     made = recommend(hardware=hardware, model=model, gpus=gpus)
-    assert made.facts.quant is not None and made.facts.quant.id == quant
+    assert made.facts.quant.id == quant
     last = model.rsplit("/", 1)[-1]
     for launch in (made.launch, made.launch_off, made.launch_on):
         assert launch is None or any(last in word for word in launch.argv)
@@ -323,8 +317,8 @@ def test_a_name_that_says_more_than_a_known_one_is_another_model(name: str) -> N
 )
 def test_a_bare_name_may_tell_its_quantisation(name: str, ident: str, quant: str) -> None:
     facts = facts_for_request(Request(hardware="h200", gpus=8, model=name))
-    assert facts.model is not None and facts.model.id == ident
-    assert facts.quant is not None and facts.quant.id == quant
+    assert facts.model.id == ident
+    assert facts.quant.id == quant
 
 
 def test_every_listed_name_is_its_own_model() -> None:
@@ -365,7 +359,6 @@ def test_a_head_that_nobody_saw_is_said_on_the_first_screen(
 def test_own_drafts_that_were_accepted_have_seen_the_head(accepted: float, decision: str) -> None:
     made = recommend(hardware="h100", model="deepseek-v3", gpus=8)
     facts, plan = made.facts, made.candidate
-    assert facts.model is not None and facts.quant is not None and plan is not None
     run = OwnRun(
         hardware="h100", model=facts.model.id, engine=plan.engine, method="mtp", k=3,
         quant=facts.quant.id, accepted_length=accepted,
@@ -388,7 +381,7 @@ def test_deepseek_v4_flash_fits_where_its_published_checkpoint_was_run(
     advice = recommend(
         hardware=hardware, gpus=gpus, model="deepseek-ai/DeepSeek-V4-Flash-0731", engine="vllm"
     )
-    assert advice.facts.quant is not None and advice.facts.quant.id == "mxfp4"
+    assert advice.facts.quant.id == "mxfp4"
     assert advice.candidate is not None
 
 
@@ -406,7 +399,7 @@ def test_a_published_checkpoint_comes_before_a_large_one_made_at_load(
     model: str, engine: str, quant: str
 ) -> None:
     facts = resolve.bare_facts(Request(hardware="b200", gpus=8, model=model, engine=engine))
-    assert facts.quant is not None and facts.quant.id == quant
+    assert facts.quant.id == quant
 
 
 @pytest.mark.parametrize("hardware", ["mi300x", "mi355x", "r9700", "rx7900xtx", "v100", "t4"])
@@ -419,7 +412,7 @@ def test_four_bits_are_a_format_that_the_device_runs(hardware: str, word: str) -
             facts = resolve.bare_facts(asked)
         except AdvisorError:
             continue
-        assert facts.quant is not None and facts.quant.family != "nvfp4"
+        assert facts.quant.family != "nvfp4"
 
 
 def test_many_users_are_told_how_many_gpus_they_need() -> None:

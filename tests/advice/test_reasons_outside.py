@@ -50,7 +50,6 @@ def test_only_what_lies_outside_is_named(gains: dict[str, float], k: int, named:
 
 def test_the_documented_case_tells_measurement_and_estimate_and_then_the_cause() -> None:
     advice = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048)
-    assert advice.estimate is not None
     expected = advice.estimate.output_tok_s.speedup.p50
     short = f"measured here 1.24x (16 x 2048, random text); {expected:.2f}x expected with yours"
     assert f"\nWhy: {short}\n" in advice_text(advice)
@@ -70,7 +69,7 @@ def test_a_measured_run_away_from_the_estimate_comes_with_its_causes(
     hardware: str, concurrency: int
 ) -> None:
     advice = recommend(hardware=hardware, concurrency=concurrency, goal="throughput")
-    assert advice.candidate is not None and advice.estimate is not None
+    assert advice.candidate is not None
     expected = advice.estimate.output_tok_s.speedup.p50
     runs = [row for row in advice.facts.evidence if row.covers and row.metric == "output_tok_s"]
     told = [reason.text for reason in advice.reasons if "measured" in reason.text.lower()]
@@ -172,14 +171,14 @@ def test_a_measured_loss_beside_an_expected_gain_says_how_much_it_counts() -> No
     made = recommend(hardware="a100-80gb", gpus=2, quant="awq-int4", engine_version="0.19.1")
     (run,) = [one.text for one in made.reasons if "gave -9.3 %" in one.text]
     assert "against the estimate, which does not count it: too few prompts" in run
-    assert made.decision == "measure" and made.gain is not None and made.gain.p50 > 1
+    assert made.decision == "measure" and made.gain.p50 > 1
     assert "SD430" in {found.code for found in made.findings}
 
 
 def test_only_a_run_of_this_setting_is_said_to_contradict_the_estimate() -> None:
     """A run of another machine, model or load is named as such; the estimate does not follow it."""
     for asked in ({"hardware": "apple-m4-max"}, {"hardware": "rtx3090", "concurrency": 16}):
-        made = recommend(**asked)  # type: ignore[arg-type]
+        made = recommend(**asked)
         told = [one.text for one in made.reasons if one.text.startswith("Nearest measurement")]
         assert told and not [text for text in told if "against the estimate" in text]
         assert all("(another " in text for text in told)
@@ -190,8 +189,7 @@ def test_objectives_come_with_the_users_that_a_sweep_counts(hardware: str) -> No
     """And so many keep the objective where that is asked for."""
     asked = with_users(advice_for({"hw": hardware, "concurrency": 64, "max_tpot_ms": 100.0}))
     told = asked.objective
-    assert told is not None and told.users is not None and told.users_without is not None
-    assert asked.candidate is not None
+    assert told.users is not None and told.users_without is not None
     swept = users_within(asked.request, {"max_tpot_ms": 100.0}, (asked.candidate.k,))
     assert [one.sure or 0 for one in swept] == [told.users_without, told.users]
     fewer = recommend(hardware=hardware, concurrency=told.users_without or 1, max_tpot_ms=100)
@@ -202,7 +200,7 @@ def test_objectives_come_with_the_users_that_a_sweep_counts(hardware: str) -> No
 def test_a_gain_beside_a_slower_decode_says_where_it_comes_from() -> None:
     """Beyond the CUDA graphs a step without prompts is slow, and with so many requests rare."""
     made = recommend(hardware="b200", concurrency=512, goal="throughput")
-    assert made.estimate is not None and made.estimate.output_tok_s.speedup.p50 > 1
+    assert made.estimate.output_tok_s.speedup.p50 > 1
     (step,) = [one.text for one in made.reasons if "while decoding" in one.text]
     assert "steps that hold prompts, which no CUDA graph serves in either run" in step
     assert not [one for one in made.reasons if "The estimate alone prefers" in one.text]
@@ -221,19 +219,18 @@ def test_of_several_limits_of_k_the_tightest_is_named() -> None:
         hardware="b200", gpus=8, model="deepseek-v3", concurrency=256, goal="throughput"
     )
     (told,) = [one.text for one in made.reasons if one.text.startswith("The estimate alone")]
-    assert made.candidate is not None and made.candidate.k == 1
+    assert made.candidate.k == 1
     assert "SD425 allows k=1 at most" in told
 
 
 def test_the_first_token_that_was_measured_is_that_of_the_plan() -> None:
     made = recommend(hardware="h200", engine="sglang", concurrency=16)
-    assert made.candidate is not None
     assert f"tokens, k={made.candidate.k})" in advice_text(made)
 
 
 def test_no_chance_is_told_as_a_certainty() -> None:
     made = recommend(hardware="gb10", model="qwen3.8-27b", workload="code")
-    assert made.estimate is not None and made.estimate.p_gain > 0.99
+    assert made.estimate.p_gain > 0.99
     assert "chance of a gain over 99 %" in " ".join(advice_text(made).split())
 
 
@@ -248,7 +245,7 @@ def test_what_a_given_length_leaves_no_room_for_is_told_as_that() -> None:
     with pytest.raises(AdvisorError) as refused:
         recommend(hardware="rtx3090", model="gemma-4-31b", max_model_len=131_072)
     found = re.search(r"what fits: --max-model-len (\d+)", str(refused.value))
-    assert found is not None and "--ctx" not in str(refused.value)
+    assert "--ctx" not in str(refused.value)
     assert recommend(hardware="rtx3090", model="gemma-4-31b", max_model_len=int(found[1]))
 
 
@@ -349,7 +346,7 @@ def test_lengths_that_nobody_states_do_not_decide_the_sign(
         output_spread=spread,
     )  # fmt: skip
     assert advice.decided_by == decided
-    assert advice.gain is not None and (advice.gain.p50 > 1) == (spread == 0.5)
+    assert (advice.gain.p50 > 1) == (spread == 0.5)
     assert advice.decision == ("off" if spread == 0.0 else "measure")
     said = [one.text for one in advice.reasons if "--output-spread" in one.text]
     assert bool(said) == (spread is None)
@@ -404,7 +401,7 @@ def test_another_load_says_how_long_its_answers_were() -> None:
 
 def test_a_loss_of_another_quantisation_is_said_to_stand_against_the_estimate() -> None:
     made = recommend(hardware="h100", model="qwen3-30b-a3b", engine="sglang", method="eagle3")
-    assert made.gain is not None and made.gain.p50 > 1
+    assert made.gain.p50 > 1
     (text,) = [one.text for one in made.reasons if "eagle3 k=3 gave -28.2 %" in one.text]
     assert text.endswith("runs with other weights do not move the estimate")
 

@@ -59,7 +59,7 @@ def test_tpot_is_not_below_a_cycle_shared_by_its_tokens(which: int) -> None:
     otherwise.
     """
     estimate = recommend(**QUESTIONS[which]).estimate
-    assert estimate is not None and estimate.tpot_ms.value is not None
+    assert estimate.tpot_ms.value is not None
     assert estimate.terms["requests_verify"] < estimate.terms["requests_base"]
     assert (
         estimate.tpot_ms.value >= 0.99 * estimate.terms["cycle_ms"] / estimate.accepted_length.p50
@@ -110,11 +110,7 @@ def test_a_k_schedule_keeps_to_the_documented_limit() -> None:
     ]
     made = recommend(**asked).candidate
     assert limits and max(plan.k for plan in plans) > min(limits)
-    assert (
-        made is not None
-        and made.k <= min(limits)
-        and all(k <= min(limits) for _, _, k in made.k_schedule)
-    )
+    assert made.k <= min(limits) and all(k <= min(limits) for _, _, k in made.k_schedule)
 
 
 def test_replicas_add_up_their_tokens_per_second() -> None:
@@ -140,15 +136,13 @@ def test_gpus_are_split_so_that_a_drafter_has_room() -> None:
 
 def test_objectives_that_no_arm_meets_are_named() -> None:
     made = recommend(hardware="gb10", max_tpot_ms=1.0, max_ttft_ms=5.0)
-    assert made.objective is not None and not made.objective.met
+    assert not made.objective.met
     assert (made.objective.chance or 0) < 0.5 and (made.objective.chance_without or 0) < 0.5
     assert "missed" in advice_text(made).splitlines()[1]
     assert recommend(hardware="gb10").objective is None
 
 
 def test_the_refusal_tells_of_the_split_that_comes_nearest() -> None:
-    from advisor.domain.nouns import AdvisorError
-
     with pytest.raises(AdvisorError) as all_splits:
         recommend(hardware="h100", gpus=4, model="qwen3.5-397b-a17b", quant="bf16")
     with pytest.raises(AdvisorError) as asked:
@@ -165,7 +159,6 @@ def test_the_chance_agrees_with_the_interval_of_the_goal() -> None:
     for asked in ({"hardware": "gb10", "concurrency": 16}, {"hardware": "h200", "concurrency": 64}):
         made = recommend(**asked)
         interval = decide.goal_interval(made.estimate, "balanced")
-        assert made.estimate is not None
         chance = made.estimate.p_gain
         assert (interval.p10 > 1) == (chance > 0.9)
         assert (interval.p50 > 1) == (chance > 0.5)
@@ -174,7 +167,7 @@ def test_the_chance_agrees_with_the_interval_of_the_goal() -> None:
 
 def test_an_answer_of_one_token_has_nothing_to_shorten() -> None:
     made = recommend(hardware="h200", concurrency=8, output_tokens=1)
-    assert made.decision == "off" and made.estimate is not None
+    assert made.decision == "off"
     assert made.estimate.tpot_ms.speedup.p50 == 1 and made.estimate.output_tok_s.speedup.p90 <= 1
     assert "ends with the prompt" in made.reasons[0].text and made.would_change == (
         "answers of more than one token",
@@ -187,14 +180,12 @@ def test_measured_pairs_of_another_load_do_not_overrule_a_sure_estimate() -> Non
     """
     made = recommend(hardware="h200", concurrency=3, workload="random", output_tokens=16)
     assert decide.goal_interval(made.estimate, "balanced").p50 < 0.7
-    assert made.estimate is not None and made.estimate.p_gain < 0.25
+    assert made.estimate.p_gain < 0.25
     assert made.decision == "off" and not any(row.covers for row in made.facts.evidence)
     assert not any(reason.text.startswith("The estimate alone prefers") for reason in made.reasons)
 
 
 def test_llama_server_is_not_asked_for_replicas() -> None:
-    from advisor.domain.nouns import AdvisorError
-
     with pytest.raises(AdvisorError, match="one of 4 servers with --gpus 1 --concurrency 2"):
         recommend(hardware="l40s", gpus=4, tp=1, engine="llama-server", concurrency=8)
     assert (
@@ -238,16 +229,11 @@ def test_documented_gains_do_not_outvote_an_expected_loss() -> None:
     a loss for its goal.
     """
     made = recommend(
-        hardware="rtx-pro-6000",
-        model="qwen3.6-35b-a3b",
-        quant="nvfp4",
-        concurrency=16,
-        output_tokens=32,
-        workload="chat",
-        prefix_share=0.3,
-        goal="throughput",
-        acceptance_length=1.2,
-        acceptance_k=2,
+        **fields(
+            "hardware=rtx-pro-6000 model=qwen3.6-35b-a3b quant=nvfp4 concurrency=16 "
+            "output_tokens=32 workload=chat prefix_share=0.3 goal=throughput acceptance_length=1.2 "
+            "acceptance_k=2"
+        )
     )
     interval = decide.goal_interval(made.estimate, "throughput")
     assert interval.p50 < 1 < interval.p90 and any(f.effect == "support" for f in made.findings)
@@ -278,7 +264,7 @@ def test_ranks_share_heads_evenly(gpus: int, model: str) -> None:
             hardware="h200", gpus=gpus, model=model, engine="vllm", concurrency=4, ctx_tokens=2048
         )
     )
-    assert facts.shape is not None and facts.shape.heads and facts.shape.kv_heads
+    assert facts.shape.heads and facts.shape.kv_heads
     for tp, dp in propose.splits(facts):
         assert dp == gpus // tp and facts.shape.heads % tp == 0  # some leave GPUs idle
         assert facts.shape.kv_heads % tp == 0 or tp % facts.shape.kv_heads == 0

@@ -23,10 +23,9 @@ BLOCKS = {"hardware": "rtx-pro-6000", "model": "qwen3.6-27b", "quant": "fp8", "e
 def test_a_dearer_price_alone_displaces_nothing(model: str) -> None:
     """On a GB10 at 16 requests DFlash was measured at 1.02x where MTP was at 1.30x."""
     advice = recommend(hardware="gb10", model=model, engine="vllm", concurrency=16)
-    assert advice.candidate is not None and advice.candidate.method == "mtp"
+    assert advice.candidate.method == "mtp"
     told = next(r.text for r in advice.reasons if r.text.startswith("Also published"))
     dearer = recommend(hardware="gb10", model=model, engine="vllm", concurrency=16, method="dflash")
-    assert dearer.gain is not None and advice.gain is not None
     assert dearer.gain.p50 > advice.gain.p50  # and still the head stays
     assert (
         "DFlash" in told and "`advisor bench plan --hw gb10" in told and "--method dflash" in told
@@ -44,14 +43,14 @@ def test_two_owners_have_to_have_measured_it_and_it_has_to_be_likely(
     monkeypatch.setattr(rivals, "measured_faster", lambda *_: owners)
     monkeypatch.setattr(rivals, "_chance", lambda *_: better)
     advice = recommend(**BLOCKS)
-    assert advice.candidate is not None and advice.candidate.method == "mtp"
+    assert advice.candidate.method == "mtp"
     text = next(r.text for r in advice.reasons if r.text.startswith("Also published"))
     assert ("is the one to try first" in text) is sure
 
 
 def test_what_is_asked_for_has_no_rival() -> None:
     advice = recommend(**BLOCKS, method="mtp")
-    assert advice.candidate is not None and advice.candidate.method == "mtp"
+    assert advice.candidate.method == "mtp"
     assert not any("Also published" in reason.text for reason in advice.reasons)
 
 
@@ -79,7 +78,7 @@ def test_a_method_that_is_asked_for_gets_its_launch(
 ) -> None:
     """Keys of vLLM's recipes (vllm-project/recipes at 8959cf6) and of its SpeculativeConfig."""
     advice = recommend(**({"hardware": "h200", "engine": "vllm"} | asked))
-    assert advice.launch_on is not None and advice.candidate is not None
+    assert advice.candidate is not None
     argv = advice.launch_on.argv
     config = json.loads(argv[argv.index("--speculative-config") + 1])
     assert words.items() <= config.items() and config["num_speculative_tokens"] > 0
@@ -99,7 +98,6 @@ def test_a_drafter_inside_belongs_to_a_checkpoint() -> None:
     """0731 carries DSpark and no MTP head, NVIDIA's copy the head and no DSpark (the recipe)."""
     asked = {"hardware": "b300", "gpus": 4, "model": "deepseek-v4-flash", "engine": "vllm"}
     official, copy = (recommend(**asked, quant=quant) for quant in ("mxfp4", "nvfp4"))
-    assert official.candidate is not None and copy.candidate is not None
     assert (official.candidate.method, copy.candidate.method) == ("dspark", "mtp")
     assert "0731" in str(official.candidate.model) and "NVFP4" in str(copy.candidate.model)
     refused = recommend(**asked, quant="nvfp4", method="dspark")
@@ -110,9 +108,9 @@ def test_a_drafter_inside_belongs_to_a_checkpoint() -> None:
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_a_third_partys_drafter_is_pinned_and_named(engine: str) -> None:
     advice = recommend(hardware="h200", model="qwen3.8-27b", engine=engine, method="dspark")
-    assert advice.launch_on is not None and advice.candidate is not None
+    assert advice.candidate is not None
     known = drafters.of_plan(advice.facts, advice.candidate)
-    assert known is not None and known.revision and known.revision in advice.launch_on.text
+    assert known.revision and known.revision in advice.launch_on.text
     assert "--trust-remote-code" not in advice.launch_on.argv
     told = " ".join(reason.text for reason in advice.reasons)
     assert "published by RadixArk" in told and known.licence in told
@@ -127,7 +125,6 @@ def test_v4_pro_fits_eight_b200() -> None:
     mxfp4 = recommend(request.model_copy(update={"quant": "mxfp4"}), what_if=False)
     for one in (advice, mxfp4):
         assert one.launch_on is not None
-    assert mxfp4.estimate is not None and mxfp4.estimate.memory is not None
     assert 95 < mxfp4.estimate.memory.weights_gib < 110
 
 
@@ -156,7 +153,7 @@ def test_words_of_drafters_are_read_and_written_back(
     adapter = engines.get(engine)
     (launch,) = validate(text + "\n").launches
     plan = launch.plan
-    assert plan is not None and (plan.k, plan.draft_model) == (k, drafter)
+    assert (plan.k, plan.draft_model) == (k, drafter)
     written = adapter.to_launch(plan.model_copy(update={"engine_version": adapter.versions[-1]}))
     flags = {flag.name: flag.value for flag in written.flags}
     if drafter is None:
@@ -173,7 +170,7 @@ def test_a_head_drafts_what_the_engine_loads_of_it(model: str, engine: str, most
     checkpoint of V2.5 is written for four ranks (both).
     """
     advice = recommend(hardware="b300", gpus=8, model=model, engine=engine, concurrency=8)
-    assert advice.candidate is not None and advice.candidate.method == "mtp"
+    assert advice.candidate.method == "mtp"
     assert 1 <= advice.candidate.k <= most
     assert all(c.plan.k <= most for c in advice.runners_up)
     assert model != "mimo-v2.5" or advice.plan.tp == 4

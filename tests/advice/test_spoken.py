@@ -195,7 +195,7 @@ def test_a_smaller_mac_is_the_chip_with_less_memory(said: str, gb: int) -> None:
     """The same cell and bandwidth, another size; one that halves the bandwidth stays unknown."""
     made = recommend(hardware=strip_size(said), model="qwen3-4b")
     known, whole = made.facts.hardware, knowledge.hardware(strip_size(said).partition("@")[0])
-    assert known is not None and known.memory_gb is not None and known.memory_gb.value == gb
+    assert known.memory_gb.value == gb
     assert (known.id, known.memory_bandwidth_gb_s) == (whole.id, whole.memory_bandwidth_gb_s)
     assert f"{gb} GB" in known.name or gb == 128
 

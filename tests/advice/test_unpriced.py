@@ -27,7 +27,6 @@ def test_memory_that_is_full_to_within_the_error_of_its_bill_is_measured() -> No
     """40,000 tokens are billed 0.3 GiB too large with MTP, and gained 1.53x (corral9070xt)."""
     made = recommend(**CARD, max_model_len=40_000)
     assert (made.decision, made.decided_by) == ("measure", "unpriced")
-    assert made.estimate is not None and made.estimate.memory is not None
     assert made.estimate.memory.fits is False
     assert 0 < (made.estimate.memory.short_gib or 0) <= device.BILL_ERROR_GIB
     assert "billed 0.3 GiB too large with speculation" in made.reasons[0].text
@@ -99,7 +98,7 @@ def test_a_file_with_rpc_is_told_to_measure_and_why() -> None:
     )
     (told,) = validate(text=text, hw="rx9060xt", concurrency=1, ctx=2048, changes=True).launches
     assert told.facts.gpus == 2 and told.facts.interconnect == "ethernet"
-    assert told.change is not None and told.change.decision == "measure"
+    assert told.change.decision == "measure"
     assert "--rpc is not predicted" in told.change.lines[0]
 
 

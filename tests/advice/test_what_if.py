@@ -99,7 +99,7 @@ def test_only_the_question_asked_is_judged_in_full(
     monkeypatch.setattr(rules, "check", count)
     monkeypatch.setattr(
         rules, "decisive_findings", lambda case: brief.append(case) or deciding(case)
-    )  # type: ignore[func-returns-value]
+    )
     advice = recommend(**asked)
     assert {case.facts.request for case in brief} <= {advice.request}, "nobody has asked yet"
     brief.clear()  # other drafters of the question itself
@@ -154,7 +154,7 @@ def test_a_load_that_cannot_be_served_is_not_named() -> None:
     advice = recommend(
         hardware="rtx3090", model="qwen3-8b", engine="vllm", concurrency=32, goal="throughput"
     )
-    assert advice.facts.model is not None and (advice.facts.model.max_context_tokens or 0) < 131072
+    assert (advice.facts.model.max_context_tokens or 0) < 131072
     assert not [line for line in advice.would_change if "131072" in line]
 
 

@@ -98,7 +98,7 @@ def play(
     arrivals = simpy.Store(env)
     seen = [ClassTimes() for _ in classes]
 
-    def client(kind: int, one: ClientClass):  # type: ignore[no-untyped-def]
+    def client(kind: int, one: ClientClass):
         while True:
             length = max(2, round(one.output * rng.uniform(0.8, 1.2)))
             request = _Request(kind, ClientClass(1, one.prompt, length), env, length - 1)
@@ -109,7 +109,7 @@ def play(
                 seen[kind].tpot.append((env.now - request.first) / (length - 1))
                 seen[kind].stay.append(env.now - request.arrived)
 
-    def engine():  # type: ignore[no-untyped-def]
+    def engine():
         waiting: list[_Request] = []
         running: list[_Request] = []
         coming: list[_Request] = []

@@ -41,7 +41,6 @@ def test_the_picture_of_the_readme_holds_todays_gains() -> None:
     for k, *gains in told:
         for load, gain in zip(found.loads, gains, strict=True):
             point = load.point(int(k))
-            assert point is not None
             ratio = 1 + int(gain) / 100
             assert point.gain.p10 - 0.01 <= ratio <= point.gain.p90 + 0.01, (k, load.setting)
     curve = next(g for g in ET.fromstring(text).iter(f"{SVG}g") if g.get("id") == "curve-mtp-2")

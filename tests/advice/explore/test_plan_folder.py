@@ -170,12 +170,12 @@ class Paced(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        words = [self.server.name, self.path, str(asked.get("model"))]  # type: ignore[attr-defined]
+        words = [self.server.name, self.path, str(asked.get("model"))]
         for word in words:
             data = f"data: {word}\n\n".encode()
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             self.wfile.flush()
-            self.server.arrived.wait(60)  # type: ignore[attr-defined]
+            self.server.arrived.wait(60)
         self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, *_: Any) -> None:
@@ -184,7 +184,7 @@ class Paced(http.server.BaseHTTPRequestHandler):
 
 def server(name: str, arrived: threading.Event) -> http.server.ThreadingHTTPServer:
     made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Paced)
-    made.name, made.arrived = name, arrived  # type: ignore[attr-defined]
+    made.name, made.arrived = name, arrived
     threading.Thread(target=made.serve_forever, daemon=True).start()
     return made
 

@@ -89,8 +89,8 @@ def test_svg_says_what_it_shows_and_draws_the_data(small_sweep: Sweep) -> None:
     tree = ET.fromstring(text)
     assert tree.get("role") == "img" and tree.get("aria-labelledby") == "title desc"
     title, words = tree.find(f"{SVG}title"), tree.find(f"{SVG}desc")
-    assert title is not None and title.text == chart.title
-    assert words is not None and words.text == chart.description
+    assert title.text == chart.title
+    assert words.text == chart.description
     for curve in chart.curves:
         assert f"{curve.label}: {curve.middle[0]:+.0f} %" in chart.description
         drawn = next(g for g in tree.iter(f"{SVG}g") if g.get("id") == f"curve-mtp-{curve.k}")
