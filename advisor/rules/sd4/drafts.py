@@ -279,3 +279,29 @@ def adaptive_or_fixed(case: Case) -> Hits:
             fix=f'Compare with "enable_adaptive_verification": {"false" if on else "true"}.',
             row=row,
         )
+
+
+@rule("SD432", "info", "sglang", data="regime.adaptive_tiers")
+@when(options="--speculative-adaptive", needs="concurrency version")
+def adaptive_tiers(case: Case) -> Hits:
+    """SGLang's adaptive drafts at loads where its default tiers draft next to nothing.
+
+    Why: without --speculative-adaptive-config one draft at most is made from 32 requests on, and
+    none from 64 on, whatever a step costs on this machine.
+    Bad (version=0.5.23, concurrency=64): python3 -m sglang.launch_server --model-path
+        zai-org/GLM-4.7-FP8 --tp 8 --speculative-algorithm NEXTN --speculative-adaptive
+    Good (version=0.5.23, concurrency=16): python3 -m sglang.launch_server --model-path
+        zai-org/GLM-4.7-FP8 --tp 8 --speculative-algorithm NEXTN --speculative-adaptive
+    """
+    (row,) = rows("regime", "adaptive_tiers")
+    running = streams(case) or 0
+    if running < row["few"] or has_switch(case, "--speculative-adaptive-config"):
+        return
+    if between(release(case), row["since"], None) is True:
+        most = "none" if running >= row["none"] else "one"
+        yield Hit(
+            f"the default tiers of --speculative-adaptive draft {most} at {running} requests",
+            flag=flag(case, "--speculative-adaptive"),
+            fix="Give tiers with --speculative-adaptive-config; `advisor sweep` writes them.",
+            row=row,
+        )
