@@ -15,7 +15,7 @@ import yaml
 
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Facts, Finding, Plan, Request
+from advisor.domain.nouns import Finding, Plan, Request
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
@@ -24,7 +24,6 @@ from advisor.lab.measurements.schema import measurements_dir, read_csv, source_f
 from advisor.perf import arrays, imputation, memory, physics, prompt_cost, reads
 from advisor.perf.encoding import encode_rows
 from advisor.rules import check
-from advisor.rules.kit.policy import matches
 from advisor.rules.sd4.workloads import mean_rate
 from tests.rulecases import case_of
 
@@ -238,26 +237,6 @@ def test_support_prefers_the_documented_k(case: dict[str, Any]) -> None:
 
 
 # ---------------------------------------------------------------- the helpers
-
-
-def test_a_filter_on_an_unknown_fact_does_not_match() -> None:
-    nothing = case_of(facts=Facts(), plan=Plan(engine="vllm", method="mtp", k=2))
-    assert matches({}, nothing)
-    assert matches({"engine": ["vllm"], "k": [1, 3]}, nothing)
-    for row in (
-        {"hardware": ["gb10"]},
-        {"unified": True},
-        {"unified": False},
-        {"sparse_moe": False},
-        {"concurrency": [1, None]},
-    ):
-        assert not matches(row, nothing)
-
-
-def test_ranges_are_closed_and_may_be_open_ended() -> None:
-    case = case_of(facts=Facts(concurrency=8), plan=Plan(engine="vllm", method="mtp", k=2))
-    assert matches({"concurrency": [8, 8]}, case) and matches({"concurrency": [None, 8]}, case)
-    assert not matches({"concurrency": [9, None]}, case) and not matches({"k": [3, 4]}, case)
 
 
 def test_mean_rate_from_positions_and_from_length() -> None:

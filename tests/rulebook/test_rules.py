@@ -13,7 +13,7 @@ from rulecases import judge as judge_launches
 
 from advisor import rules as rulebook
 from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact
-from advisor.rules import Hit, Lacking, all_rules, build, check, decisive_findings, get_rule
+from advisor.rules import all_rules, build, check, decisive_findings, get_rule
 from advisor.rules.registry import SEVERITIES, Rule, parse_doc, rule
 
 RULES = all_rules()
@@ -158,12 +158,6 @@ def test_docstring_parser_names_what_is_missing() -> None:
     assert text.why == "so and so."
     assert text.bad.text == "a b" and text.bad.given == {"hw": "gb10", "ctx": "8192"}
     assert text.good.text == "c\n  d"
-
-
-def test_hits_of_every_rule_are_hits() -> None:
-    for declared in RULES:
-        for said in declared.check(MTP_CASE) if declared.row.engines in ((), ("vllm",)) else ():
-            assert isinstance(said, Hit | Lacking)
 
 
 def test_tables_name_sources() -> None:

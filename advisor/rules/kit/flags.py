@@ -26,32 +26,15 @@ WRAPPERS = {("sglang", "--model-type"), ("vllm", "--disaggregation-mode")}
 DYNAMO = "--dyn-"  # as the second: read by NVIDIA Dynamo's workers, which pass on what is left
 
 
-class _Release(NamedTuple):
-    known: Catalogue
-    version: str | None
-
-
-_asked: tuple[Case | None, _Release | None] = (None, None)
-
-
-def _release(case: Case) -> _Release:
-    global _asked  # noqa: PLW0603 - one slot: the rules ask of each flag of the same case in a row
-    if _asked[0] is case and _asked[1] is not None:
-        return _asked[1]
-    known, version = engines.get(case.plan.engine).catalogue, case.launch.engine_version
-    found = _Release(known, version if version in known.versions else None)
-    _asked = (case, found)
-    return found
-
-
 def catalogue(case: Case) -> Catalogue:
     """Return the option catalogue of the case's engine."""
-    return _release(case).known
+    return engines.get(case.plan.engine).catalogue
 
 
 def catalogued_version(case: Case) -> str | None:
     """The catalogued release of the case, or None."""
-    return _release(case).version
+    version = case.launch.engine_version
+    return version if version in catalogue(case).versions else None
 
 
 def lookup_spelling(found: Flag) -> str:

@@ -24,15 +24,11 @@ from advisor.rules.kit.releases import possible
 from advisor.rules.registry import Hit
 
 _MOST = 8
-
-# lists to which a class of the user's own may be added by its dotted path
 # names that older checkpoints carry for a method of the list
 ALSO = {"--quantization": ("auto-round", "auto_round", "autoround", "ascend")}
-
+# lists to which a class of the user's own may be added by its dotted path
 OPEN = ("--distributed-executor-backend",)
-
 TRUTHS = ("1", "0", "true", "false", "enabled", "disabled")
-
 # what another engine, or a person, calls a value
 MEANT = {
     "fp8": ("fp8_e4m3", "q8_0"),
@@ -57,7 +53,6 @@ MEANT = {
     **dict.fromkeys(("flash-attn-3", "flash_attn_3", "flashattention3", "fa-3"), ("fa3",)),
     **dict.fromkeys(("flash-attn-2", "flash_attn_2", "flashattention2"), ("fa2", "FLASH_ATTN")),
 }
-
 # words of MEANT that are another name of the same thing, whatever the build
 SAME = ("fp16", "bf16", "float16", "bfloat16", "multiprocessing", "yes", "no")
 _DIGITS = lazy_re(r"\d")

@@ -165,8 +165,12 @@ def variables(engine: str) -> dict[str, str]:
 @lru_cache(maxsize=1024)
 def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
     """The variable that differs by the spelling of one word, as CONTEXT for CTX, or by a letter."""
-    if name.startswith("LLAMA_ARG_") and (own := variable_of(name[10:], known)) is not None:
-        return own
+    if name.startswith("LLAMA_ARG_"):  # of the option that it speaks of: LLAMA_ARG_NGL of -ngl
+        find, option = engines.get("llama-server").catalogue.find, name[10:].lower()
+        taken = (find(f"{dash}{option.replace('_', '-')}", None) for dash in ("--", "-"))
+        own = next(filter(None, taken), None)
+        if own is not None and own.env in known:
+            return own.env
     words = name.split("_")
     for one in known:
         pair = word_apart(words, one.split("_"))
@@ -193,13 +197,6 @@ def a_word_more(words: list[str], known: tuple[str, ...]) -> str | None:
         if len(long) == len(short) + 1 and short in cut:
             near.append(one)
     return near[0] if len(near) == 1 else None
-
-
-def variable_of(word: str, known: tuple[str, ...]) -> str | None:
-    """The variable of the option that a name speaks of: LLAMA_ARG_NGL of -ngl."""
-    find, name = engines.get("llama-server").catalogue.find, word.lower().replace("_", "-")
-    option = find(f"--{name}", None) or find(f"-{name}", None)
-    return option.env if option is not None and option.env in known else None
 
 
 @lru_cache(maxsize=1024)

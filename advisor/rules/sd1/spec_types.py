@@ -120,10 +120,14 @@ def spec_numbers_without_type(case: Case) -> Hits:
     """
     given = [found for found in case.launch.flags if found.name in NUMBERS]
     draft = flag(case, "--spec-draft-model", "--spec-draft-hf")
-    kind = flag(case, "--spec-type", "--spec-default")
-    if draft is not None and (kind is None or kind.value == "none") and not drafts_alone(case):
+    kind, version = flag(case, "--spec-type", "--spec-default"), case.launch.engine_version
+    # older builds draft with a draft model alone; so does a file with options of that time
+    dated = any(found.name.startswith("--draft") for found in case.launch.flags)
+    alone = catalogue(case).behaviour("draft_model_alone_drafts", version)
+    alone = alone or (version is None and dated)
+    if draft is not None and (kind is None or kind.value == "none") and not alone:
         # the build is known, newest by its image, or has options of the newer ones
-        recent = case.launch.engine_version is not None or is_newest(case)
+        recent = version is not None or is_newest(case)
         recent = recent or any(found.raw.startswith("--spec-") for found in case.launch.flags)
         yield Hit(
             f"{draft.raw} without --spec-type: the draft model is loaded and nothing is drafted",
@@ -141,16 +145,6 @@ def spec_numbers_without_type(case: Case) -> Hits:
             if "mtp" in model_text(case).lower()
             else WHAT,
         )
-
-
-def drafts_alone(case: Case) -> bool:
-    """Whether a draft model alone starts speculation, as in older builds."""
-    version = case.launch.engine_version
-    alone = bool(catalogue(case).behaviour("draft_model_alone_drafts", version))
-    # where a file says nothing of the build and gives options of that time
-    return alone or (
-        version is None and any(one.name.startswith("--draft") for one in case.launch.flags)
-    )
 
 
 @rule("SD127", "error", "sglang", versioned=True)

@@ -67,11 +67,8 @@ def shm_small(case: Case) -> Hits:
     """
     container, workers = case.launch.container, case.plan.tp * case.plan.pp
     # the tool that runs a recipe sets it; of variables it stands where the container is made
-    if (
-        container is None
-        or container.kind in ("", "systemd", "recipe")
-        or case.launch.form == "env"
-    ):
+    elsewhere = case.launch.form == "env"
+    if container is None or elsewhere or container.kind in ("", "systemd", "recipe"):
         return
     enough = container.ipc_host or container.shm_volume or (container.shm_bytes or 0) >= SMALL_BYTES
     if not container.image or workers <= 1 or enough:

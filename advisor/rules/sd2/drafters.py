@@ -61,22 +61,18 @@ def ngram_lookup_min(case: Case) -> Hits:
     least = read.data.get("prompt_lookup_min")
     if isinstance(least, int) and least >= SAFE_MIN:
         return
+    what = f'Set "prompt_lookup_min":{SAFE_MIN}, and use n-gram for copying and editing only.'
+    fix, most = Fix(text=what), read.data.get("prompt_lookup_max")
+    if isinstance(most, int) and most >= SAFE_MIN:  # an edit only where it leaves room for it
+        write = json_fix if isinstance(least, int) else json_add_fix
+        fix = write(case, read.flag, "prompt_lookup_min", str(SAFE_MIN), what)
     yield Hit(
         f"n-gram drafts after {least if least is not None else 'the default of 2'} matching "
         f"tokens are mostly wrong",
         flag=spec_flag(case),
         severity="warning" if calls_tools(case) else None,
-        fix=lookup_fix(case, read.flag, isinstance(least, int), read.data.get("prompt_lookup_max")),
+        fix=fix,
     )
-
-
-def lookup_fix(case: Case, place: Flag, given: bool, most: object) -> Fix:
-    """An edit only where the largest length leaves room for it."""
-    what = f'Set "prompt_lookup_min":{SAFE_MIN}, and use n-gram for copying and editing only.'
-    if not isinstance(most, int) or most < SAFE_MIN:
-        return Fix(text=what)
-    key = "prompt_lookup_min"
-    return (json_fix if given else json_add_fix)(case, place, key, str(SAFE_MIN), what)
 
 
 @rule("SD260", "warning", "vllm")

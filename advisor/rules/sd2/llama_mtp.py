@@ -7,8 +7,6 @@ from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, value_fix
 from advisor.rules.kit.releases import affects
 from advisor.rules.registry import get_defect
 
-REFUSED = get_defect("llama-external-draft-refused")
-SLOW = get_defect("llama-external-draft-slow")
 WHAT = "Set --parallel 1, or switch speculation off for several slots."
 # the longest context of the models here; a total above it is meant for several slots
 LONGEST_CTX = 262_144
@@ -47,7 +45,7 @@ def external_draft_on_hybrid(case: Case) -> Hits:
         severity="error" if refused else None,
         fix="Use a GGUF that keeps the MTP tensors with --spec-type draft-mtp "
         "--spec-draft-n-max 2, or DFlash.",
-        sources=REFUSED.sources if refused else SLOW.sources,
+        sources=get_defect(f"llama-external-draft-{'refused' if refused else 'slow'}").sources,
     )
 
 

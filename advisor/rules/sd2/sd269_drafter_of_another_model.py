@@ -72,7 +72,10 @@ def reject(case: Case, model: LLM, what: str, weight: Severity | None) -> Hit:
 def other_kind(case: Case, draft: str) -> Hit | None:
     """The hit of a drafter that was trained for another method, by its file or by its name."""
     found = knowledge.drafter_home(draft)
-    method = found[1].method if found is not None else named_method(draft)
+    named = {one for one in TRAINED if one in draft.lower()}
+    named.discard("eagle" if len(named) > 1 else "")  # within eagle3
+    by_name = named.pop() if len(named) == 1 else None
+    method = found[1].method if found is not None else by_name
     if method is None or method == case.plan.method or {method, case.plan.method} == EAGLES:
         return None
     place = spec_flag(case)
@@ -87,13 +90,6 @@ def other_kind(case: Case, draft: str) -> Hit | None:
         else json_fix(case, place, "method", f'"{method}"', what),
         sources=("vllm 0.33.0 vllm/transformers_utils/configs/eagle.py (EAGLEConfig)",),
     )
-
-
-def named_method(draft: str) -> str | None:
-    """The method that a drafter's name says, where it says one."""
-    said = {one for one in TRAINED if one in draft.lower()}
-    said.discard("eagle" if len(said) > 1 else "")  # within eagle3
-    return said.pop() if len(said) == 1 else None
 
 
 def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:

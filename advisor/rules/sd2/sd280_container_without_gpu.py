@@ -100,12 +100,16 @@ def for_nvidia(case: Case, container: Container, devices: Devices) -> Hits:
     elif asked is None and not (named or runtime or devices.privileged or seen):
         dri = [path for path in devices.paths if path.startswith("/dev/kfd")]
         beside = f" but {dri[0]}" if dri else ""
+        what = "Ask for the GPUs, as docker's --gpus all does."
+        text = devices.text.replace("{n}", str(ranks))
         yield Hit(
             f"the image is built for CUDA and the container asks for no GPU{beside}: {ends(case)}",
             flag="gpus",
             line=container.image_line,
             severity=stops(case) if dri else "warning",  # the default runtime may add all
-            fix=for_amd(case, container) if dri else request_fix(case, devices, ranks),
+            fix=for_amd(case, container)
+            if dri
+            else span_fix(case, at(devices.place) if text else None, text, what),
         )
 
 
@@ -116,13 +120,6 @@ def for_amd(case: Case, container: Container) -> Fix:
         return Fix(text="Take an image that is built for ROCm.")
     what = f"Take {name}-rocm, which is built for ROCm."
     return span_fix(case, at(where.start, len(name)), f"{name}-rocm", what)
-
-
-def request_fix(case: Case, devices: Devices, ranks: int) -> Fix:
-    """Ask for as many GPUs as the server has ranks, where the form has a place for it."""
-    what = "Ask for the GPUs, as docker's --gpus all does."
-    text = devices.text.replace("{n}", str(ranks))
-    return span_fix(case, at(devices.place) if text else None, text, what)
 
 
 def for_others(case: Case, container: Container, devices: Devices, kind: str) -> Hits:

@@ -8,7 +8,6 @@ from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
 from advisor.rules.registry import get_defect
 
-ALIGN = get_defect("vllm-mamba-align-block")
 BLOCK = table("compatibility")["hybrid_block_tokens"]
 
 
@@ -191,5 +190,5 @@ def mamba_align_block(case: Case) -> Hits:
         flag=flag(case, "--max-num-batched-tokens"),
         severity=None if sure else "warning",
         fix=set_fix(case, "--max-num-batched-tokens", "2048", what),
-        versions=ALIGN.versions,
+        versions=get_defect("vllm-mamba-align-block").versions,
     )

@@ -39,17 +39,24 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
     slots, blocks, place = case.plan.max_num_seqs, _blocks(case), flag(case, "--max-num-seqs")
     if not is_hybrid(case):
         return
-    if slots is None and place is None and (blocks is not None or _long(case)):
+    # the context, as told or the model's own
+    least, length = number("memory", "mamba_blocks_context_tokens"), case.plan.max_model_len
+    long = not open_value(case, "--max-model-len") if length is None else length >= least
+    if slots is None and place is None and (blocks is not None or long):
         # larger batches run without graphs where the default is larger, and were seen to start
         if blocks is not None and blocks >= number("memory", "vllm_default_slots"):
             return
         room = f"the memory holds states for about {blocks}"
         if blocks is None:
             room = "at a long context it can have fewer"
-        more = "" if case.facts.hardware else " or more"
+        hw = case.facts.hardware
+        memory = hw.memory_gb.value if hw is not None and hw.memory_gb is not None else 0.0
+        large = memory >= number("memory", "vllm_large_device_gb")
+        name = "vllm_default_slots_large" if large else "vllm_default_slots"
+        slots_there = f"{number('memory', name):.0f}{'' if hw else ' or more'}"
         yield Hit(
-            f"--max-num-seqs is left to its default ({default_slots(case)}{more}): a hybrid model "
-            f"needs a state block per sequence, and {room}; graph capture then aborts",
+            f"--max-num-seqs is left to its default ({slots_there}): a hybrid model needs a state "
+            f"block per sequence, and {room}; graph capture then aborts",
             flag=flag(case, "--max-model-len"),
             # without the device it is a possibility, and most launches leave the option out
             severity=None if blocks is not None else "info",
@@ -72,14 +79,6 @@ def mamba_blocks_below_slots(case: Case) -> Hits:
         )
 
 
-def _long(case: Case) -> bool:
-    """Whether the context, as told or the model's own, is long."""
-    length = case.plan.max_model_len
-    if length is None:
-        return not open_value(case, "--max-model-len")
-    return length >= number("memory", "mamba_blocks_context_tokens")
-
-
 def _blocks(case: Case) -> int | None:
     """Sequences whose states fit the memory left for KV and state; None if unknown."""
     shape, found = case.facts.shape, bill(case)
@@ -87,14 +86,6 @@ def _blocks(case: Case) -> int | None:
         return None
     room_mb = found.kv_gib * 1073.741824 * case.plan.tp  # states live in the same pool of pages
     return int(max(0.0, room_mb) / (shape.state_mb_per_seq * (1 + case.plan.k)))
-
-
-def default_slots(case: Case) -> int:
-    """What vLLM takes where nothing is said: more on devices with much memory."""
-    hw = case.facts.hardware
-    memory = hw.memory_gb.value if hw is not None and hw.memory_gb is not None else 0.0
-    large = memory >= number("memory", "vllm_large_device_gb")
-    return int(number("memory", "vllm_default_slots_large" if large else "vllm_default_slots"))
 
 
 @rule("SD308", "info", data="memory.seqs_over_concurrency")
