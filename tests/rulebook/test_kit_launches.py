@@ -362,14 +362,6 @@ def test_rows_fit_a_case_by_their_filters(row: dict[str, Any], fits: bool) -> No
     assert policy.matches(row, nothing) is (row in ({}, {"engine": ["vllm"]}))
 
 
-def test_words_of_messages() -> None:
-    assert options.hardware_name(case_of("vllm serve m\n")) == "this hardware"
-    assert options.model_name(case_of("vllm serve m\n")) == "this model"
-    case = case_of(f"{SERVE}\n", hw="gb10")
-    assert options.hardware_name(case) == knowledge.hardware("gb10").name
-    assert "35B" in options.model_name(case)
-
-
 # ---------------------------------------------------------------- places of edits
 
 

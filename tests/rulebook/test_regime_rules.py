@@ -27,12 +27,11 @@ from advisor.rules import check
 from advisor.rules.sd4.workloads import mean_rate
 from tests.rulecases import case_of
 
-DOCUMENTED = yaml.safe_load(
-    (Path(__file__).parents[1] / "advice" / "test_documented_decisions.yaml").read_text(
-        encoding="utf-8"
-    )
-)["cases"]
+DECISIONS = Path(__file__).parents[1] / "advice" / "test_documented_decisions.yaml"
+DOCUMENTED = yaml.safe_load(DECISIONS.read_text(encoding="utf-8"))["cases"]
+STATUSES = ("read", "measured", "derived", "recall", "assumed")
 FILES = ("memory", "regime", "claims")
+MACHINE = ("hardware_class", "vendor", "arch")
 GOALS = ("throughput", "tpot", "ttft", "balanced")
 
 
@@ -49,9 +48,7 @@ def rows_of(name: str) -> list[tuple[str, dict[str, Any]]]:
 def test_every_number_has_a_source(name: str) -> None:
     for key, row in rows_of(name):
         assert row["sources"] and all(row["sources"]), key
-        assert row.get("status", "read") in ("read", "measured", "derived", "recall", "assumed"), (
-            key
-        )
+        assert row.get("status", "read") in STATUSES, key
         if row.get("status") == "assumed":
             assert row["note"], f"{key}: an assumed number says why"
 
@@ -64,11 +61,8 @@ def test_a_documented_gain_says_of_which_model_and_machine_it_is() -> None:
         if key == "documented_gains":
             low, high = row["total_params_b"]
             assert row["hardware"] and row["model_arch"] and high / low < 1.4, row["text"]
-            words = {
-                word.strip("()")
-                for name in row["hardware"]
-                for word in knowledge.hardware(name).name.split()
-            }
+            names = " ".join(knowledge.hardware(name).name for name in row["hardware"])
+            words = [word.strip("()") for word in names.split()]
             assert any(word in row["text"].split(",")[0] for word in words), row["text"]
             sizes = [float(size) for size in re.findall(r"(\d+)B", row["text"])]
             assert any(low <= size <= high for size in sizes), row["text"]
@@ -137,13 +131,8 @@ def test_a_step_beyond_the_graphs_stays_beyond_them(hardware: str, ctx: int) -> 
     """
     said, counted = [], []
     for load in LOADS:
-        asked = {
-            "hardware": hardware,
-            "engine": "vllm",
-            "concurrency": load,
-            "ctx_tokens": ctx,
-            "output_tokens": 512,
-        }
+        lengths = {"ctx_tokens": ctx, "output_tokens": 512}
+        asked = {"hardware": hardware, "engine": "vllm", "concurrency": load, **lengths}
         found = find("SD425", asked)
         facts = facts_for_request(Request(**asked))
         held = memory.max_requests(facts, Plan(engine="vllm", method="mtp", k=2), ctx + 512)
@@ -158,12 +147,11 @@ def test_a_step_beyond_the_graphs_stays_beyond_them(hardware: str, ctx: int) -> 
 
 @pytest.mark.parametrize("name", FILES)
 def test_filters_name_known_things(name: str) -> None:
+    machines = [knowledge.hardware(name) for name in knowledge.hardware_ids()]
     known = {
         "hardware": set(knowledge.hardware_ids()),
         "engine": {"vllm", "sglang", "llama-server", "ik_llama.cpp"},
-        "hardware_class": {knowledge.hardware(h).hardware_class for h in knowledge.hardware_ids()},
-        "vendor": {knowledge.hardware(h).vendor for h in knowledge.hardware_ids()},
-        "arch": {knowledge.hardware(h).arch for h in knowledge.hardware_ids()},
+        **{key: {getattr(one, key) for one in machines} for key in MACHINE},
         "quant_family": {knowledge.quant(q).family for q in knowledge.quant_ids()},
         "model_arch": {knowledge.llm(m).arch for m in knowledge.llm_ids()},
     }
@@ -206,23 +194,15 @@ def test_rules_side_with_the_documented_decision(
     case: dict[str, Any], goal: str, wanted: str
 ) -> None:
     """Off: a documented loss or caution, or a limit below the arm's k. On: nothing forbidden."""
-    found = judge(case, goal)
-    against = [
-        f
-        for f in found
-        if f.effect in ("veto", "loss", "caution")
-        or (f.effect == "k_max" and (f.k_max or 0) < (case["arm"]["k"] or 0))
-    ]
+    found, tried = judge(case, goal), case["arm"]["k"] or 0
+    shorter = [f for f in found if f.effect == "k_max" and (f.k_max or 0) < tried]
+    against = [f for f in found if f.effect in ("veto", "loss", "caution")] + shorter
+    told = [(f.code, f.message) for f in against]
     if wanted == "off":
         assert against, [f.code for f in found]
     else:
-        tried = case["arm"]["k"] or 0
-        assert not [f for f in against if f.effect in ("veto", "loss")], [
-            (f.code, f.message) for f in against
-        ]
-        assert not against or tried > (case["k_best"] or tried), [
-            (f.code, f.message) for f in against
-        ]
+        assert not [f for f in against if f.effect in ("veto", "loss")], told
+        assert not against or tried > (case["k_best"] or tried), told
 
 
 @pytest.mark.parametrize(
@@ -251,12 +231,10 @@ def test_mean_rate_from_positions_and_from_length() -> None:
 
 def test_thresholds_keep_their_order() -> None:
     assert number("regime", "prefix_share_low") < number("regime", "prefix_share_high")
-    assert number("regime", "sglang_low_latency_concurrency") < number(
-        "regime", "sglang_saturated_concurrency"
-    )
-    assert number("memory", "unified_memory_fraction_max") < number(
-        "memory", "discrete_memory_fraction_max"
-    )
+    low, high = (f"sglang_{name}_concurrency" for name in ("low_latency", "saturated"))
+    assert number("regime", low) < number("regime", high)
+    low, high = (f"{name}_memory_fraction_max" for name in ("unified", "discrete"))
+    assert number("memory", low) < number("memory", high)
 
 
 def test_rules_and_core_price_the_same_kernels() -> None:
@@ -264,15 +242,8 @@ def test_rules_and_core_price_the_same_kernels() -> None:
     alone.
     """
     c = physics.Constants()
-    row = {
-        "model": "qwen3.6-35b-a3b",
-        "hardware": "rtx-pro-6000",
-        "engine": "vllm",
-        "spec_method": "mtp",
-        "k": "2",
-        "kv_cache_dtype": "bf16",
-        "speedup_metric": "tpot",
-    }
+    row = {"model": "qwen3.6-35b-a3b", "hardware": "rtx-pro-6000", "engine": "vllm", "k": "2"}
+    row |= {"spec_method": "mtp", "kv_cache_dtype": "bf16", "speedup_metric": "tpot"}
     point = imputation.impute(encode_rows.from_rows([row])[0])
     table = [told for key, told in rows_of("regime") if key == "serial_verify"]
     for told, path in zip(table, ("vllm-cuda", "sglang-cuda", "vllm-other"), strict=True):

@@ -4,6 +4,7 @@ left to do after.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,14 @@ FILES = sorted((HERE / "corpus").glob("case-*")) + sorted((HERE / "corpus2").glo
 TOLD = {"version": "engine_version", "concurrency": "concurrency", "hw": "hw"}
 
 
+def judge(text: str, name: str, **told: Any) -> Report:
+    return validate(text=text, name=name, **told)
+
+
 def fix(text: str, name: str, unsafe: bool, **told: Any) -> fixes.FileChange:
     """The change that --fix (or --unsafe-fixes) makes of a text."""
-
-    def judge(text: str, name: str) -> Report:
-        return validate(text=text, name=name, **told)
-
-    report = judge(text, name)
-    return apply_rounds(report.reads[0].source, report, judge, unsafe)
+    report = judge(text, name, **told)
+    return apply_rounds(report.reads[0].source, report, partial(judge, **told), unsafe)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['code']} {row['name']}")
@@ -66,30 +67,18 @@ def test_real_files_get_better_or_stay(path: Path, unsafe: bool, tmp_path: Path)
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())
     before = validate(str(copy))
-    change = apply_rounds(
-        before.reads[0].source, before, lambda text, name: validate(text=text, name=name), unsafe
-    )
+    change = apply_rounds(before.reads[0].source, before, judge, unsafe)
     assert fixes.write(change) == (change.text != before.reads[0].source.text)
     after = validate(str(copy))
     assert not worse(before, after)
-    assert [one.launch.engine for one in after.launches] == [
-        one.launch.engine for one in before.launches
-    ]
-    assert [one.launch.model for one in after.launches] == [
-        one.launch.model for one in before.launches
-    ]
-    again = apply_rounds(
-        after.reads[0].source, after, lambda text, name: validate(text=text, name=name), unsafe
-    )
+    was, now = ([one.launch for one in report.launches] for report in (before, after))
+    assert [(one.engine, one.model) for one in now] == [(one.engine, one.model) for one in was]
+    again = apply_rounds(after.reads[0].source, after, judge, unsafe)
     assert not fixes.write(again)
-    comments = [
-        line.strip()
-        for line in before.reads[0].source.text.splitlines()
-        if line.strip().startswith("#")
+    old, new = (text.splitlines() for text in (before.reads[0].source.text, change.text))
+    assert [one.strip() for one in new if one.strip().startswith("#")] == [
+        one.strip() for one in old if one.strip().startswith("#")
     ]
-    assert [
-        line.strip() for line in change.text.splitlines() if line.strip().startswith("#")
-    ] == comments
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -171,14 +160,11 @@ def test_a_fix_that_makes_things_worse_is_not_made() -> None:
         )
         for code, edit in (("SD101", breaks), ("SD102", works))
     )
-    read = validate(text=text)
-    change = apply_rounds(
-        source, read._replace(findings=findings), lambda text, name: validate(text=text, name=name)
-    )
+    report = validate(text=text)._replace(findings=findings)
+    change = apply_rounds(source, report, judge)
     assert change.text == text.replace("4", "8")
-    assert [one.code for one in change.applied] == ["SD102"] and [
-        one.code for one in change.conflicting
-    ] == ["SD101"]
+    assert [one.code for one in change.applied] == ["SD102"]
+    assert [one.code for one in change.conflicting] == ["SD101"]
 
 
 def test_places_that_cannot_be_edited_are_left() -> None:

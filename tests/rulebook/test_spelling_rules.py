@@ -38,16 +38,8 @@ ASKED = (
 def plans(engine: str, version: str) -> tuple[tuple[Facts, Plan], ...]:
     found: list[tuple[Facts, Plan]] = []
     for method, model, hardware, more in ASKED:
-        request = Request.model_validate(
-            {
-                "hardware": hardware,
-                "model": model,
-                "method": method,
-                "engine": engine,
-                "engine_version": version,
-                **more,
-            }
-        )
+        asked = {"hardware": hardware, "model": model, "method": method, **more}
+        request = Request.model_validate(asked | {"engine": engine, "engine_version": version})
         try:
             facts = facts_for_request(request)
             base = propose.base_plan(facts, propose.splits(facts)[0])
