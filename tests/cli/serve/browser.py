@@ -21,19 +21,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.tables import words
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 ROOT = Path(__file__).resolve().parents[3]
 AXE_VERSION = "4.14.1"
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+FLAGS = words(
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
 )
 START = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
 WIDTHS = {"phone": (390, 844), "desk": (1280, 900)}
@@ -89,7 +86,7 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
+        made = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield made
         made.close()
 

@@ -19,6 +19,8 @@ import pytest
 from cli.serve.browser import WIDTHS, Visit, browser, figures, require, serve
 from cli.serve.client import argv
 
+from tests.tables import cells
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -164,12 +166,7 @@ def test_04_another_goal_and_more_options(visit: Visit) -> None:
     page.get_by_label("Engine", exact=True).select_option("sglang")
     page.locator(".setting", has_text="sglang").wait_for()
     visit.settle()
-    assert request_fields(visit) == {
-        "hw": "gb10",
-        "concurrency": "16",
-        "goal": "ttft",
-        "engine": "sglang",
-    }
+    assert request_fields(visit) == cells("hw=gb10 concurrency=16 goal=ttft engine=sglang")
     assert "sglang" in page.locator("#launch-text").inner_text()
     visit.check("04-options")
 

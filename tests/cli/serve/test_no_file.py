@@ -23,32 +23,20 @@ from starlette.testclient import TestClient
 
 from advisor.cli.serve import api, pages
 from advisor.cli.serve.mcp_server import server
-from advisor.cli.serve.question import Question
+from advisor.cli.serve.question import Question, fields_of
 from advisor.cli.serve.sheets import pages as sheets
 from advisor.cli.serve.sheets.questions import Doubt, MixForm, PastedText, Sides
 from advisor.cli.serve.sheets.uploads import RunOptions
+from tests.tables import cells, fields
 
-MODEL = {
-    "model_type": "qwen3",
-    "hidden_size": 4096,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "intermediate_size": 12288,
-    "vocab_size": 151936,
-}
+MODEL = fields(
+    "model_type=qwen3 hidden_size=4096 num_hidden_layers=36 num_attention_heads=32 "
+    "num_key_value_heads=8 head_dim=128 intermediate_size=12288 vocab_size=151936"
+)
 # What a request needs beside the field that is tried.
 GOOD: dict[str, Any] = {
-    "hw": "h100",
-    "names": "gb10,h100",
-    "what": "k=2",
-    "vary": "concurrency=1,2",
-    "code": "SD201",
-    "mix": "",
-    "text": "",
-    "off": "",
-    "on": "",
+    **cells("hw=h100 names=gb10,h100 what=k=2 vary=concurrency=1,2 code=SD201"),
+    **dict.fromkeys(("mix", "text", "off", "on"), ""),
 }
 # The same where the field holds no name: nothing is computed beside it.
 SHORT = {**GOOD, "what": "quant=none-such", "names": "gb10,none-such", "vary": "none-such=1"}
@@ -111,16 +99,13 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tupl
     _opened.clear()
 
 
-def fields_of(route: APIRoute) -> list[str]:
+def fields_at(route: APIRoute) -> list[str]:
     """The fields that an address takes: told by its signature; a page without one reads those of
     the sheets.
     """
-    told = {
-        name
-        for kind in (Question, Sides, Doubt, MixForm, PastedText, RunOptions)
-        for name, field in kind.model_fields.items()
-        for name in (field.alias or name,)
-    } | {"form", "machine", "off", "on", "launch"}
+    kinds = (Question, Sides, Doubt, MixForm, PastedText, RunOptions)
+    told = {name for kind in kinds for name in fields_of(kind)}
+    told |= {"form", "machine", "off", "on", "launch"}
     flat = route.dependant
     own = {
         field.field_info.annotation
@@ -129,7 +114,7 @@ def fields_of(route: APIRoute) -> list[str]:
     }
     if not own:
         return sorted(told)
-    return sorted(field.alias or name for kind in own for name, field in kind.model_fields.items())
+    return sorted(name for kind in own for name in fields_of(kind))
 
 
 ROUTES = [
@@ -151,7 +136,7 @@ def request_for(field: str, text: Any, fields: list[str]) -> dict[str, Any]:
 
 def send(page: TestClient, route: APIRoute, field: str, text: str) -> tuple[int, str]:
     """One request: the path's own parameter, an address or a body, as the route takes it."""
-    fields = fields_of(route)
+    fields = fields_at(route)
     if field in route.param_convertors:
         address = route.path.replace("{" + field + "}", text.replace("/", "%2F"))
         got = page.get(address, params={"hw": "h100"})
@@ -189,7 +174,7 @@ def texts_for(field: str, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{min(route.methods)} {route.path}")
 def test_no_field_of_an_address_opens_a_file(route: APIRoute, there: list[tuple[str, str]]) -> None:
-    names = [*fields_of(route), *route.param_convertors]
+    names = [*fields_at(route), *route.param_convertors]
     with client() as page:
         for field in names:
             for real, fake in texts_for(field, there):

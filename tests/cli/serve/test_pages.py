@@ -95,9 +95,7 @@ def test_the_curve_answers_as_recommend_does_at_the_load_asked_for(page: TestCli
         answer = page.get(f"/api/recommend?hw=gb10&concurrency={load}").json()
         text = page.get(f"/part/curve?hw=gb10&concurrency={load}").text
         said = re.search(rf'class="n">{load}</th><td>(.*?)</td>', text)
-        assert said and said[1].startswith(
-            {"on": "on", "off": "off"}.get(answer["decision"], "measure")
-        )
+        assert said and said[1].startswith(answer["decision"])
 
 
 def test_one_curve_serves_every_load(page: TestClient) -> None:
@@ -120,17 +118,15 @@ def test_a_pasted_configuration_is_judged_as_the_command_line_judges_it(
     for text in (BAD, LLAMA):
         path = tmp_path / "start.sh"
         path.write_text(text)
-        ran = run("validate", str(path), "--hw", "gb10", "--concurrency", "4", "--ctx", "2048",
-                  "--format", "json")  # fmt: skip
+        call = ("validate", str(path), "--hw", "gb10", "--concurrency", "4", "--ctx", "2048")
+        ran = run(*call, "--format", "json")
         sent = {"text": text, "name": "start.sh", "hw": "gb10", "concurrency": 4, "ctx": 2048}
         got = page.post("/api/validate", json=sent).json()
         assert got == json.loads(ran.out.replace(str(path), "start.sh"))
         shown = page.post("/part/check", data={k: str(v) for k, v in sent.items()}).text
         for finding in got["findings"]:
             assert f'/rules/{finding["code"]}"' in shown
-        diff = run(
-            "validate", str(path), "--hw", "gb10", "--concurrency", "4", "--ctx", "2048", "--diff"
-        )
+        diff = run(*call, "--diff")
         fixes = page.post("/api/fixes", json=sent).json()["safe"]
         assert fixes.splitlines()[2:] == diff.out.splitlines()[2:]
         assert not fixes or "Safe fixes" in shown
@@ -146,7 +142,7 @@ def test_a_sheet_works_without_a_script_and_from_an_address(page: TestClient) ->
 
 def test_a_secret_is_not_shown_and_not_kept(page: TestClient) -> None:
     text = (
-        "HF_TOKEN=hf_abcdefghijklmnop123 llama-server -hf x/y --draft-max 8 --api-key topsecret99\n"
+        "HF_TOKEN=hf_abcdefghijklmnop123 llama-server -hf x/y --draft-max 8 --api-key topsecret99"
     )
     shown = page.post("/part/check", data={"text": text}).text
     assert "hf_abcdefghijklmnop123" not in shown and "topsecret99" not in shown
@@ -193,20 +189,15 @@ def test_two_files_give_the_verdict_of_the_command_line(page: TestClient) -> Non
 
 def test_every_rule_has_a_page(page: TestClient) -> None:
     for rule in page.get("/api/rules").json():
-        assert (
-            rule["summary"][:20].replace("'", "&#39;").replace('"', "&#34;")
-            in page.get(f"/rules/{rule['code']}").text
-        )
+        start = rule["summary"][:20].replace("'", "&#39;").replace('"', "&#34;")
+        assert start in page.get(f"/rules/{rule['code']}").text
     assert page.get("/rules/SD999").status_code == 400
 
 
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        (
-            "hw=gb10&concurrency=0",
-            "concurrency: &#39;0&#39; is not a whole number from 1 to 100,000",
-        ),
+        ("hw=gb10&concurrency=0", "concurrency: &#39;0&#39; is not a whole number from 1 to"),
         ("hw=gb10&concurency=4", "did you mean &#39;concurrency&#39;?"),
         ("hw=gb10&hw=h100", "hw is given twice"),
         ("hw=gb11", "did you mean"),
@@ -326,9 +317,7 @@ def test_a_mix_is_planned_as_the_command_line_plans_it(page: TestClient, tmp_pat
     for name in sorted(one.name for one in (tmp_path / "out").iterdir()):
         assert f"<code>{name}</code>" in shown
         text = (tmp_path / "out" / name).read_text()
-        assert name == "README.md" or html.escape(text, quote=False)[:80] in html.escape(
-            html.unescape(shown), quote=False
-        )
+        assert name == "README.md" or text[:80] in html.unescape(shown)
     assert "<textarea" in page.get("/mix").text
     for bad in ("hardware: gb11\nclasses: []", "[" * 500, "x: !!python/object:os.system 1"):
         got = page.post("/part/mix", data={"text": bad})
@@ -342,9 +331,8 @@ def test_runs_are_remembered_as_the_command_line_remembers_them(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     off, on = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
     told = {"hw": "gb10", "model": "qwen3.6-35b-a3b"}
-    ran = run(
-        "calibrate", str(off), str(on), "--name", "cli", "--hw", "gb10", "--model", told["model"]
-    )
+    setting = ("--hw", "gb10", "--model", told["model"])
+    ran = run("calibrate", str(off), str(on), "--name", "cli", *setting)
     assert ran.code == 0, ran.err
     files = [("off", (off.name, off.read_bytes())), ("on", (on.name, on.read_bytes()))]
     shown = page.post("/part/results", files=files, data={**told, "machine": "page"}).text
@@ -386,10 +374,8 @@ def test_a_form_of_choices_takes_names_with_spaces_limits_and_a_price(page: Test
         assert f"<li>{line}</li>" in html.unescape(text)
     assert "users within" in text and "cost per 1M tokens" in text
     assert len(re.findall(r'<rect class="with(?:out)?" width="[\d.]+"', text)) == 4
-    assert re.findall(r'id="f-(?:first|second)"[^>]*? value="([^"]*)"', text) == [
-        "dgx spark",
-        "2x 3090",
-    ]
+    typed = re.findall(r'id="f-(?:first|second)"[^>]*? value="([^"]*)"', text)
+    assert typed == ["dgx spark", "2x 3090"]
 
 
 def test_why_not_is_the_command_lines(page: TestClient) -> None:
