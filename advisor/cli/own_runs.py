@@ -25,7 +25,7 @@ from advisor.readers import server as client
 from advisor.readers.results import arms
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
-from advisor.render import own_runs as shown
+from advisor.render import own_runs as text_of_runs
 from advisor.render.notes import next_run_line
 from advisor.render.objects import text_of
 from advisor.render.share import shared_csv, shared_sidecar, source_id
@@ -60,8 +60,8 @@ def results(files: tuple[Path, ...], form: str) -> None:
         except AdvisorError as error:
             errors.append(error)
     if runs:
-        text = shown.runs_text(runs, page_width())
-        write(text_of(shown.runs_json(runs)) if form == "json" else text)
+        text = text_of_runs.runs_text(runs, page_width())
+        write(text_of(text_of_runs.runs_json(runs)) if form == "json" else text)
     for problem in errors:
         say(f"Error: {problem}", err=True)
     if errors:
@@ -100,9 +100,9 @@ def ab(
     plan = settings.plan_of_launch(launch) if launch else None
     report = judge_ab(left, right, settings.setting(left, right, asked, plan))
     if form == "json":
-        write(text_of(shown.ab_json(report)))
+        write(text_of(text_of_runs.ab_json(report)))
     else:
-        write(shown.ab_text(report, page_width()))
+        write(text_of_runs.ab_text(report, page_width()))
     if report.verdict == "not comparable":
         click.get_current_context().exit(1)
 
@@ -136,7 +136,7 @@ def watch(url: str, seconds: float, api_key: str | None, **asked: Any) -> None:
     time.sleep(seconds)
     after = client.counters(server.url, api_key)
     seen = observe(server, before, after, time.monotonic() - start)
-    write(shown.watch_text(seen, advise(seen, asked), page_width()))
+    write(text_of_runs.watch_text(seen, advise(seen, asked), page_width()))
 
 
 @click.command(context_settings=HELP)
@@ -170,7 +170,8 @@ def calibrate(
     for k, runs in lengths.items():
         added = add_runs(name, off, runs, counters, asked | ({"k": k} if k else {}), plan)
         count += added.runs
-        before += "".join(f"{fill(shown.before_line(one), page_width())}\n" for one in added.before)
+        lines = map(text_of_runs.before_line, added.before)
+        before += "".join(f"{fill(line, page_width())}\n" for line in lines)
     request, path = added.request, machines.path_of(name)
     write(
         f"{count} run{'s' if count != 1 else ''} added to machine '{name}', "

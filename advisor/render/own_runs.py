@@ -79,12 +79,12 @@ def _run(run: BenchmarkRun, width: int) -> str:
     ]
     lines.append(_line("  ", speeds, width))
     if run.acceptance:
-        lines.append(_line("  accepted: ", _accepted(run.acceptance, 1), width))
+        lines.append(_line("  accepted: ", _acceptance(run.acceptance, 1), width))
     lines += [_fill(note, width, "  note: ", "        ") for note in run.notes]
     return "\n".join(line for line in lines if line) + "\n"
 
 
-def _accepted(made: Acceptance, digits: int) -> list[str]:
+def _acceptance(made: Acceptance, digits: int) -> list[str]:
     share = made.rate if digits else made.rate or None  # whole percent: none is not told
     rate = f"{share:.{digits}%} of drafted tokens" if share is not None else ""
     places = ", ".join(f"{p:.{digits}%}" for p in made.by_position or ())
@@ -242,7 +242,7 @@ def watch_text(seen: Traffic, word: WatchWord, width: int) -> str:
     told = "; ".join(filter(None, parts))
     lines.append(_fill(f"in {seen.seconds:.0f} s: {told}", width, "", "  "))
     if run.acceptance:
-        rates = "; ".join(filter(None, _accepted(run.acceptance, 0)))
+        rates = "; ".join(filter(None, _acceptance(run.acceptance, 0)))
         lines.append(_fill(f"accepted: {rates}", width, "", "  "))
     else:
         lines.append("no drafts were made")

@@ -143,7 +143,7 @@ CHOICES = ("first", "second", "third")  # of the form; an address may have them 
 EXTRA = ("names", "users_within", "price", "watts", "what")
 
 
-def _asked(kind: type[Asked], told: dict[str, str]) -> Asked:
+def _options(kind: type[Asked], told: dict[str, str]) -> Asked:
     """The options, without what the sheet has for the other button alone."""
     known = {key: told[key] for key in told if key not in EXTRA or key in kind.model_fields}
     return check_fields(kind, known)
@@ -178,7 +178,7 @@ def sides(request: Request) -> HTMLResponse:
     if not told.get("names", "").strip():
         return _sheet(told)
     try:
-        compared = sheets.compare_choices(_asked(sheets.Sides, told))
+        compared = sheets.compare_choices(_options(sheets.Sides, told))
         return _sheet(told, sides=sheets.sides_view(*compared))
     except AdvisorError as error:
         return _sheet(told, error=own_words(str(error), TITLES), wrong=field_of(error))
@@ -189,6 +189,6 @@ def doubt(request: Request) -> HTMLResponse:
     """Why the answer is not what the address names."""
     told = read_parameters(request)[0]
     try:
-        return _sheet(told, doubt=sheets.explain_why_not(_asked(sheets.Doubt, told)))
+        return _sheet(told, doubt=sheets.explain_why_not(_options(sheets.Doubt, told)))
     except AdvisorError as error:
         return _sheet(told, error=own_words(str(error), TITLES), wrong=field_of(error))
