@@ -39,7 +39,6 @@ WEIGHTS = sourced(
     (0.4, 0.95), "order of reasons", "own choice: of a slower drafter, of a faster one", "chosen"
 )
 _Run = tuple[tuple[object, ...], float, float, float]
-NEAR = (2, 4)  # factors within which a run's requests and prompts are those of the question
 _ACCOUNT = lazy_re(r"(?:github\.com|huggingface\.co)/([\w.-]+)")
 
 
@@ -49,11 +48,6 @@ class Rival(NamedTuple):
     candidate: Candidate
     better: float
     owners: tuple[str, ...]
-
-
-def is_sure(rival: Rival) -> bool:
-    """Whether it is worth its publisher's weights before any measurement of one's own."""
-    return rival.better >= SURE and len(rival.owners) >= OWNERS
 
 
 def plans(question: PlanQuestion) -> list[tuple[Plan, MemoryBill]]:
@@ -89,9 +83,7 @@ def compare(
         best = next((c for c in judged if decide.is_allowed(c)), None)
         if best is None:
             continue
-        spans = (decide.goal_interval(c.estimate, facts.goal or "balanced") for c in (best, head))
-        samples, of_head = (decide.sample(span, index) for index, span in enumerate(spans))
-        better = float(np.mean(samples > of_head))
+        better = _chance(facts, best, head)
         owners = measured_faster(facts, method) if better > MIDDLE else ()
         rivals.append(Rival(best, better, owners))
     return tuple(sorted(rivals, key=lambda rival: -rival.better))
@@ -101,6 +93,12 @@ def _price(facts: Facts, estimate: Estimate | None) -> float:
     return decide.goal_interval(estimate, facts.goal or "balanced").p50
 
 
+def _chance(facts: Facts, rival: Candidate, head: Candidate) -> float:
+    spans = (decide.goal_interval(c.estimate, facts.goal or "balanced") for c in (rival, head))
+    rivals, heads = (decide.sample(span, index) for index, span in enumerate(spans))
+    return float(np.mean(rivals > heads))
+
+
 def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, ...]:
     """The owners who measured the method faster than the head in most settings of this class."""
     speeds: dict[tuple[object, ...], dict[str, float]] = {}
@@ -108,7 +106,7 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
     for name in (method, head):
         for setting, *load, gain in _class_runs(facts.hardware.arch, facts.model.arch, name):
             here = (facts.concurrency or 1, facts.ctx_tokens or USUAL_PROMPT)
-            if all(1 / n <= a / b <= n for a, b, n in zip(load, here, NEAR, strict=True)):
+            if all(1 / n <= a / b <= n for a, b, n in zip(load, here, (2, 4), strict=True)):
                 best = speeds.setdefault((*setting, load[0]), {})
                 best[name] = max(best.get(name, 0.0), gain)
     won: dict[str, list[bool]] = {}
@@ -171,7 +169,7 @@ def explain(
     options = " ".join(resolve.as_options(asked))
     advised = (
         f"--method {method} is the one to try first"
-        if is_sure(rivals[0])
+        if rivals[0].better >= SURE and len(rivals[0].owners) >= OWNERS
         else f"a drafter is tried first where it is likelier than {100 * SURE:.0f} % to be faster "
         f"and {OWNERS} owners measured it"
     )

@@ -92,8 +92,9 @@ def boards(facts: Facts, base: Plan) -> Reason | None:
             rest = f"; the last has {left} of the GPUs: {runs}"
         text += f": start the launch on each and share out the requests{rest}"
         brief = f"{facts.gpus} GPUs are {count} machines: share out the requests{rest}"
-        weight = 2.7 if rest else 2.66
-        return reason(text, "knowledge/engines", weight=weight, brief=brief, risk=True)
+        return reason(
+            text, "knowledge/engines", weight=2.7 if rest else 2.66, brief=brief, risk=True
+        )
     whole = f"each of {base.dp} servers" if base.dp > 1 else "this server"
     text += f", and {whole} runs over {over} of them; "
     if base.pp > 1:

@@ -37,19 +37,12 @@ SAME_GAIN = sourced(
 )
 
 
-DECIDED = {  # what is said of a deciding step, and its weight
-    "one_token": (
-        "An answer of one token ends with the prompt: speculation has no step to shorten",
-        3.0,
-    ),
-    LENGTHS: (
-        "This is for answers of one length: --output-spread 0.5 says that they vary, "
-        "--output-spread 0 that they do not",
-        2.6,
-    ),
+DECIDED = {  # what is said of a deciding step
+    "one_token": "An answer of one token ends with the prompt: speculation has no step to shorten",
+    LENGTHS: "This is for answers of one length: --output-spread 0.5 says that they vary, "
+    "--output-spread 0 that they do not",
     "unknown_hardware": (
-        "This accelerator is unknown: the ratio is that of others, and no speed is predicted",
-        3.0,
+        "This accelerator is unknown: the ratio is that of others, and no speed is predicted"
     ),
 }
 
@@ -226,8 +219,11 @@ def _from_decision(verdict: Verdict) -> Reason | None:
     """What decided, where that is neither a rule nor what the screen shows of the estimate."""
     if verdict.rule not in DECIDED:
         return None
-    text, weight = DECIDED[verdict.rule]
-    return reason(text, "models/speedup.md", weight=weight)
+    return reason(
+        DECIDED[verdict.rule],
+        "models/speedup.md",
+        weight=2.6 if verdict.rule == LENGTHS else 3.0,
+    )
 
 
 def one_limit(advice: Advice, slots: int) -> Reason:

@@ -245,9 +245,7 @@ def _options(engine: str, before: str, after: str, label: str) -> list[str]:
     for name in sorted(old & new):
         values = [catalogue.default(name, release) for release in (before, after)]
         if values[0] != values[1]:
-            texts = ("none" if value is None else str(value) for value in values)
-            was, becomes = (text if len(text) <= 30 else f"{text[:27]}..." for text in texts)
-            changed.append(f"{name} ({was} to {becomes})")
+            changed.append(f"{name} ({' to '.join(map(_default, values))})")
     out = []
     for word, names in (("new", came), ("removed", went), ("changed default", changed)):
         if not names:
@@ -257,6 +255,11 @@ def _options(engine: str, before: str, after: str, label: str) -> list[str]:
         tail = f" and {more} more" if more else ""
         out.append(f"options of {label}: {word}: {', '.join(first[:5])}{tail}")
     return out
+
+
+def _default(value: object) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 30 else text[:27] + "..."
 
 
 def _findings(a: ComparedArm, b: ComparedArm) -> list[str]:
