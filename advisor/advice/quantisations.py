@@ -8,7 +8,7 @@ and nothing else said. What it does not know: how good a quantisation's answers 
 from __future__ import annotations
 
 from advisor import engines, rules
-from advisor.advice.plans import checkpoints, limits, propose
+from advisor.advice.plans import checkpoints, limits, methods, propose
 from advisor.advice.plans.limits import FOUR_BITS
 from advisor.domain.nouns import AdvisorError, Case, Facts, Finding, Plan, Quant, Request
 from advisor.engines.traits import traits
@@ -40,7 +40,7 @@ def holds_slots(facts: Facts) -> bool:
     for plan in plans or ():
         arms = [plan]
         if facts.model and facts.model.mtp_layers and propose.no_path(facts, plan, "mtp") is None:
-            middle = propose.middle_k(facts, "mtp")
+            middle = propose.middle_of(methods.k_values(facts, "mtp"))
             arms.append(propose.with_method(facts, plan, "mtp", middle))
         if all((arm.max_num_seqs or slots) * arm.dp >= slots for arm in arms):
             return True

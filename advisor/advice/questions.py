@@ -10,14 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.advice import recommend
-from advisor.advice.spoken import (
-    detection,
-    id_of_driver_name,
-    split_count,
-    split_engine,
-    strip_size,
-)
+from advisor.advice import recommend, spoken
 from advisor.domain.nouns import Advice, AdvisorError, Request, clash
 from advisor.domain.printable import excerpt
 from advisor.domain.shell import is_utf8
@@ -55,7 +48,7 @@ def no_mtp_answer(asked: Mapping[str, Any]) -> str | None:
     """The plain answer for an engine that has no MTP path."""
     if not asked.get("engine"):
         return None
-    return engines.no_mtp_answer(split_engine(asked["engine"])[0])
+    return engines.no_mtp_answer(spoken.split_engine(asked["engine"])[0])
 
 
 def request_from(asked: Mapping[str, Any]) -> Request:
@@ -68,7 +61,7 @@ def request_from(asked: Mapping[str, Any]) -> Request:
                 "rename it"
             )
     hardware, gpus = _hardware(fields)
-    engine, version = split_engine(str(fields.pop("engine", "")))
+    engine, version = spoken.split_engine(str(fields.pop("engine", "")))
     if version and "engine_version" in fields:
         raise AdvisorError(
             "the engine's version is given twice: use either --engine NAME@VERSION or "
@@ -93,7 +86,7 @@ def _hardware(fields: dict[str, Any]) -> tuple[str, int]:
             "to ask this machine"
         )
     tp, gpus = fields.get("tp", 1), fields.pop("gpus", None)
-    name, count = split_count(name)
+    name, count = spoken.split_count(name)
     if count is not None:
         if gpus not in (None, count):
             raise AdvisorError(
@@ -101,10 +94,10 @@ def _hardware(fields: dict[str, Any]) -> tuple[str, int]:
             )
         gpus = count
     if name.lower() == "auto":
-        hardware, count = detection().detect()
+        hardware, count = spoken.detection().detect()
         name, gpus = hardware.id, gpus or count
     else:
-        name = id_of_driver_name(strip_size(name))
+        name = spoken.id_of_driver_name(spoken.strip_size(name))
     gpus = gpus or tp
     if tp > gpus:
         raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")

@@ -13,21 +13,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import engines
-from advisor.advice import decide, objectives, resolve, rivals
+from advisor.advice import decide, judge, objectives, resolve, rivals
 from advisor.advice.explain import reasons
 from advisor.advice.explain.difference import SideAnswers
 from advisor.advice.explain.what_if import would_change
-from advisor.advice.judge import (
-    PlanQuestion,
-    ask_beside,
-    candidate_plans,
-    estimate_beside,
-    estimate_plans,
-    judge,
-    judge_plans,
-    replica_bill,
-    weigh,
-)
 from advisor.advice.own_runs.cells import measured_here
 from advisor.advice.plans import limits, methods, placement, share, spread, topology
 from advisor.advice.plans.placement import is_priced
@@ -90,14 +79,14 @@ class Answered(NamedTuple):
     """An answer with the question and the candidates that it was chosen from."""
 
     advice: Advice
-    question: PlanQuestion
+    question: judge.PlanQuestion
     candidates: tuple[Candidate, ...]
 
 
 def answer(request: Request, machine: Machine | None = None, what_if: bool = True) -> Answered:
     """The same without own runs; both runs are alike where TPOT decides. Raises AdvisorError."""
     facts = with_own_runs(facts_for_request(request), machine)
-    question = candidate_plans(facts)
+    question = judge.candidate_plans(facts)
     candidates, answers = judge_question(question)
     advice = advise(request, question.facts, candidates, answers, what_if)
     best = advice.estimate if advice.candidate is not None else None
@@ -119,13 +108,13 @@ def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | 
     """
     facts = facts_for_request(request)
     try:
-        question = candidate_plans(facts)
+        question = judge.candidate_plans(facts)
     except AdvisorError:
         return recommend(request), None
-    asked = ask_beside(question.facts, question.plans)
-    others = [(one, replica_bill(facts, one)) for one in (plan, question.base.plan)]
-    estimates, answers = estimate_beside(question, asked, others)
-    candidates = judge_plans(question, estimates[:-2], weigh)
+    asked = judge.ask_beside(question.facts, question.plans)
+    others = [(one, judge.replica_bill(facts, one)) for one in (plan, question.base.plan)]
+    estimates, answers = judge.estimate_beside(question, asked, others)
+    candidates = judge.judge_plans(question, estimates[:-2], judge.weigh)
     advice = advise(request, question.facts, candidates, answers, what_if=False)
     return advice, Estimates(*estimates[-2:])
 
@@ -137,12 +126,12 @@ class Estimates(NamedTuple):
     off: Estimate
 
 
-def judge_question(question: PlanQuestion) -> tuple[tuple[Candidate, ...], SideAnswers]:
+def judge_question(question: judge.PlanQuestion) -> tuple[tuple[Candidate, ...], SideAnswers]:
     """The candidates of a question, and what was asked beside their estimates."""
     facts, count, beside = question.facts, len(question.plans), rivals.plans(question)
-    asked = ask_beside(facts, question.plans)
-    estimates, answers = estimate_beside(question, asked, beside)
-    candidates = judge_plans(question, estimates[:count])
+    asked = judge.ask_beside(facts, question.plans)
+    estimates, answers = judge.estimate_beside(question, asked, beside)
+    candidates = judge.judge_plans(question, estimates[:count])
     priced = [(plan, one) for (plan, _), one in zip(beside, estimates[count:], strict=True)]
     return candidates, answers._replace(beside=partial(rivals.explain, facts, candidates, priced))
 
@@ -189,7 +178,7 @@ def advise(
     base = verdict.candidates[0]
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
     if best is None and is_priced(facts):
-        base = base.model_copy(update={"estimate": estimate_plans(facts, [base.plan])[0]})
+        base = base.model_copy(update={"estimate": judge.estimate_plans(facts, [base.plan])[0]})
     if best is not None and verdict.decision == "on":
         best = with_schedule(facts, verdict.candidates, best, answers)
     running = best if best is not None and verdict.decision == "on" else base
@@ -257,8 +246,8 @@ def with_schedule(
         plan = limits.cap_slots(facts, plan)
     bill = memory.bill(facts, plan)  # state slots are kept for the largest k
     # what the schedule itself costs is part of it: states for the largest k, graphs that it loses
-    (estimate,) = estimate_plans(facts, [plan], [bill])
-    judged = judge(facts, plan, estimate)
+    (estimate,) = judge.estimate_plans(facts, [plan], [bill])
+    judged = judge.judge(facts, plan, estimate)
     goal = facts.goal or "balanced"
     now, then = (decide.goal_interval(c.estimate, goal).p50 for c in (best, judged))
     if then < now:

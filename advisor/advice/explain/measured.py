@@ -12,13 +12,7 @@ from math import log2
 import numpy as np
 
 from advisor.advice.decide import GOAL_METRICS
-from advisor.advice.explain.difference import (
-    PRINTED,
-    SideAnswers,
-    difference,
-    towards,
-    without_acceptance,
-)
+from advisor.advice.explain import difference
 from advisor.advice.wording import percent, reason
 from advisor.domain.nouns import Candidate, Evidence, Facts, Goal, Method, Plan, Reason
 from advisor.domain.sourced import sourced
@@ -32,7 +26,9 @@ METRIC_NAMES = {
 }
 
 
-def from_evidence(facts: Facts, goal: Goal, best: Candidate, answers: SideAnswers) -> list[Reason]:
+def from_evidence(
+    facts: Facts, goal: Goal, best: Candidate, answers: difference.SideAnswers
+) -> list[Reason]:
     """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
     runs = _in_order(_settings(facts, goal, best.plan.method), facts, goal, best.plan)
     covering = [rows for rows in runs if rows[0].covers][:COVERING]
@@ -40,10 +36,10 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate, answers: SideAnswer
     for i, rows in enumerate(covering or runs[:2]):
         row = rows[0]
         alike = (covering or not i) and _comparable(facts, row, best.plan)
-        text = difference(facts, rows, best, answers) if alike else ""
+        text = difference.difference(facts, rows, best, answers) if alike else ""
         step = False
         if covering:
-            other = without_acceptance(facts) is not facts
+            other = difference.without_acceptance(facts) is not facts
             accepted = ", at that run's acceptance and not yours" if other else ""
             text = text or f"Measured here{accepted}{_outside(rows, best)}: "
             text += evidence_text(rows, here=True)
@@ -69,9 +65,9 @@ def _brief(facts: Facts, row: Evidence, best: Candidate) -> str:
     at = ", ".join(part for part in (load, k, f"{other} text" if other else "") if part)
     metric = "" if row.metric == "output_tok_s" else f" {METRIC_NAMES.get(row.metric, row.metric)}"
     text = f"{place} {row.speedup:.2f}x{metric}{f' ({at})' if at else ''}"
-    if row.metric not in PRINTED or best.estimate is None:
+    if row.metric not in difference.PRINTED or best.estimate is None:
         return text
-    expected = getattr(best.estimate, PRINTED[row.metric])
+    expected = getattr(best.estimate, difference.PRINTED[row.metric])
     if not expected.predictable:
         return text
     return f"{text}; {expected.speedup.p50:.2f}x expected{' with yours' if other and not k else ''}"
@@ -82,7 +78,7 @@ def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
     of a run of another one, which is named as such, only which losses count more, or that a loss
     with other weights moved nothing.
     """
-    printed = PRINTED.get(row.metric)
+    printed = difference.PRINTED.get(row.metric)
     if best.estimate is None or printed is None or row.metric == "ttft":
         return ""
     expected = getattr(best.estimate, printed).speedup.p50
@@ -151,8 +147,8 @@ def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
     if best.estimate is None:
         return ""
     names = []
-    for row in (row for row in rows if row.metric in PRINTED and row.k == best.plan.k):
-        gain = getattr(best.estimate, PRINTED[row.metric]).speedup
+    for row in (row for row in rows if row.metric in difference.PRINTED and row.k == best.plan.k):
+        gain = getattr(best.estimate, difference.PRINTED[row.metric]).speedup
         names += [] if gain.p10 <= row.speedup <= gain.p90 else [METRIC_NAMES[row.metric]]
     where = f"{', '.join(names)} not within the interval above"
     return f" (other prompts or settings: {where})" if names else ""
@@ -167,7 +163,7 @@ def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
         of_plan: list[tuple[Facts, Plan]] = []
         for i, rows in enumerate(_in_order(of_method[plan.method], facts, goal, plan)[:COVERING]):
             if (rows[0].covers or i == 0) and _comparable(facts, rows[0], plan):
-                of_plan += [c for c in towards(facts, rows[0], plan) if c not in of_plan]
+                of_plan += [c for c in difference.towards(facts, rows[0], plan) if c not in of_plan]
         cases += of_plan
     return cases
 
@@ -226,7 +222,7 @@ def _comparable(facts: Facts, row: Evidence, plan: Plan) -> bool:
     """Whether a run's first metric can be set beside the plan's estimate."""
     known_k = bool(row.k) or plan.method in BLOCKS  # these draft what their drafter was made for
     same = row.method == plan.method and known_k and (row.covers or not _others(facts, row))
-    return same and row.metric in PRINTED and row.metric != "ttft"
+    return same and row.metric in difference.PRINTED and row.metric != "ttft"
 
 
 def evidence_text(rows: Sequence[Evidence], here: bool = False) -> str:

@@ -9,17 +9,9 @@ from math import exp, log
 from typing import NamedTuple
 
 from advisor.advice import decide, objectives
+from advisor.advice.explore import mixing
 from advisor.advice.explore.layouts import ClassResult, Instance, Kind, PlanLayout, memory_gib
 from advisor.advice.explore.mix import WorkMix
-from advisor.advice.explore.mixing import (
-    Times,
-    average,
-    chance,
-    chance_of_all,
-    move_middle,
-    times,
-    widen,
-)
 from advisor.advice.explore.servers import ServerDraft, ServerResult
 from advisor.advice.explore.values import KRanges
 from advisor.domain.normal import Z10
@@ -75,18 +67,18 @@ def build_layout(
         for place, which in enumerate(server.draft.classes)
     }
     ordered = tuple(results[i] for i in sorted(results))
-    gain = average([seen.gain for seen in ordered], measure.reference.draft.weights)
+    gain = mixing.average([seen.gain for seen in ordered], measure.reference.draft.weights)
     objectives = [seen.p_objective for seen in ordered if seen.p_objective is not None]
     instances = tuple(_instance(measure.mix, draft, *row) for row in rows)
     sizes = [memory_gib(one.facts, one.plan, one.memory) for one in instances]
     known = [size for size in sizes if size is not None]
     most = sum(known) if draft.kind == "shared" else max(known, default=None)
-    p_gain = chance(gain) if gain != NO_GAIN else 0.5
+    p_gain = mixing.chance(gain) if gain != NO_GAIN else 0.5
     if len(several) == 1 and draft.kind != "model":  # that of the estimates
         estimates = [column[runs[0]].estimate for column in several[0].candidates]
         chances = [estimate.p_gain for estimate in estimates if estimate is not None]
         if len(chances) == len(ordered):
-            p_gain = chance_of_all(chances, several[0].draft.weights)
+            p_gain = mixing.chance_of_all(chances, several[0].draft.weights)
     return bare.model_copy(
         update={
             "instances": instances,
@@ -106,9 +98,9 @@ def _class_result(
 ) -> ClassResult:
     which = server.draft.classes[place]
     work, estimate = measure.mix.classes[which], server.candidates[place][index].estimate
-    seen = times(estimate, "value") if estimate is not None else server.plain[place]
+    seen = mixing.times(estimate, "value") if estimate is not None else server.plain[place]
     rate = seen.output_tok_s * server.draft.scale / factor
-    seen = Times(rate, seen.tpot_ms * factor, seen.ttft_ms * factor)
+    seen = mixing.Times(rate, seen.tpot_ms * factor, seen.ttft_ms * factor)
     reference = measure.reference
     plain = reference.plain[reference.draft.classes.index(which)]  # in one server
     plain = plain._replace(output_tok_s=plain.output_tok_s * reference.draft.scale)
@@ -125,7 +117,7 @@ def _class_result(
         ratios = (rate, plain.tpot_ms / seen.tpot_ms, plain.ttft_ms / seen.ttft_ms)
         weighted = zip(GOAL_WEIGHTS[work.goal], ratios, strict=True)
         ratio = exp(sum(weight * log(ratio) for weight, ratio in weighted if weight))
-        gain = widen(move_middle(gain, ratio), sd)
+        gain = mixing.widen(mixing.move_middle(gain, ratio), sd)
     return ClassResult(
         name=work.name,
         concurrency=server.draft.loads[place],

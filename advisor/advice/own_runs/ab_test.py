@@ -14,14 +14,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from advisor.advice import judge
-from advisor.advice.own_runs.ab_reasons import (
-    Step,
-    why_cycle,
-    why_metrics_differ,
-    why_open_load,
-    why_short_drafts,
-    why_tokens,
-)
+from advisor.advice.own_runs import ab_reasons
 from advisor.advice.own_runs.setting import OwnSetting
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
@@ -76,7 +69,7 @@ class LoadVerdict(ResultModel):
     differences: tuple[str, ...] = ()
     gains: tuple[ComparedGain, ...] = ()
     percentiles: tuple[Percentiles, ...] = ()
-    step: Step | None = None
+    step: ab_reasons.Step | None = None
     why: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
     next: str | None = None
@@ -132,11 +125,11 @@ def _load(
     step, expected = _step(on, gains, setting)
     plan = expected[1] if expected is not None else None
     why = (
-        *why_tokens(step),
-        *why_cycle(step, plan),
-        *why_short_drafts(on, plan),
-        *(why_open_load(max(rates)) if rates and setting.goal == "balanced" else ()),
-        *why_metrics_differ(gains, offered=bool(rates)),
+        *ab_reasons.why_tokens(step),
+        *ab_reasons.why_cycle(step, plan),
+        *ab_reasons.why_short_drafts(on, plan),
+        *(ab_reasons.why_open_load(max(rates)) if rates and setting.goal == "balanced" else ()),
+        *ab_reasons.why_metrics_differ(gains, offered=bool(rates)),
     )
     compared = []
     for gain in gains:
@@ -197,12 +190,12 @@ def question(request: Request, setting: OwnSetting) -> tuple[Facts, Plan, list[P
 
 def _step(
     on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], setting: OwnSetting
-) -> tuple[Step | None, tuple[Facts, Plan] | None]:
+) -> tuple[ab_reasons.Step | None, tuple[Facts, Plan] | None]:
     """A step as measured, and as expected where the setting is known."""
     tokens = tokens_per_step(on, setting.k)
     tpot = next((g for g in gains if g.metric == "tpot"), None)
     cycle = tokens / tpot.ratio if tokens and tpot else None
-    measured = Step(tokens_per_step=tokens, cycle_ratio=cycle)
+    measured = ab_reasons.Step(tokens_per_step=tokens, cycle_ratio=cycle)
     with suppress(AdvisorError):
         if setting.request is not None and setting.k is not None:
             facts, plan, _ = question(setting.request, setting)

@@ -8,25 +8,12 @@ which one to take (decide).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 from advisor import engines
-from advisor.advice.plans import cache_types, share, topology
+from advisor.advice.plans import cache_types, methods, share, topology
 from advisor.advice.plans import limits as plan_limits
-from advisor.advice.plans.methods import (
-    NGRAM_FORMS,
-    cache_beside,
-    draft_options,
-    drafter,
-    habits,
-    headless,
-    k_values,
-    methods,
-    named_assistant,
-    reference,
-    with_caching,
-)
 from advisor.advice.plans.topology import Split
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
@@ -66,7 +53,7 @@ USUAL_GB = sourced(80.0, "GB", "a datacenter card, where the memory is not known
 
 def step_and_share(facts: Facts) -> tuple[int, float]:
     """Tokens of a step, and the share of the memory, for this engine on this hardware."""
-    known = habits(facts)
+    known = methods.habits(facts)
     size = facts.hardware.memory_gb if facts.hardware is not None else None
     small = (size.value if size is not None else USUAL_GB) <= SMALL_GB
     batched = SMALL_BUDGET if small and known.replicas else USUAL_BUDGET
@@ -91,7 +78,7 @@ def splits(facts: Facts) -> tuple[Split, ...]:
                 f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the GPUs"
             )
         return ((facts.tp, gpus // facts.tp),)
-    if gpus == 1 or not habits(facts).replicas:
+    if gpus == 1 or not methods.habits(facts).replicas:
         return ((gpus, 1),)  # llama-server splits layers over all devices
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
     able = [tp for tp in range(1, gpus + 1) if divides_heads(facts, tp)]
@@ -119,22 +106,22 @@ def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
     """One plan per method and k that this engine version has a path for (see `no_path`)."""
     return tuple(
         with_method(facts, base, method, k)
-        for method in methods(facts)
+        for method in methods.methods(facts)
         if no_path(facts, base, method) is None
-        for k in k_values(facts, method)
+        for k in methods.k_values(facts, method)
     )
 
 
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     """Why this engine version cannot run the method at all, in one sentence; None when it can."""
     unread = "does not draft with the MTP head of"
-    if method == "mtp" and (lost := headless(facts) or too_old(facts, unread, "mtp_since")):
+    if method == "mtp" and (lost := methods.headless(facts) or too_old(facts, unread, "mtp_since")):
         return lost
     if method != "ngram" and topology.split_mode(base) == topology.TENSOR:
         return BY_TENSOR
     word = facts.request.method if facts.request is not None else None
-    if method == "ngram" and base.engine not in NGRAM_FORMS.get(word or "", (base.engine,)):
-        return f"{word} decoding is known of {' and '.join(NGRAM_FORMS[word or ''])} alone"
+    if method == "ngram" and base.engine not in methods.NGRAM_FORMS.get(word or "", (base.engine,)):
+        return f"{word} decoding is known of {' and '.join(methods.NGRAM_FORMS[word or ''])} alone"
     try:
         engines.get(base.engine).to_launch(with_method(facts, base, method, 1))
     except AdvisorError as refusal:
@@ -160,13 +147,14 @@ def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
     """The plan without speculation; all others are made from it. `groups` of a server's ranks
     attend for requests of their own. Raises AdvisorError.
     """
-    known = habits(facts)
+    known = methods.habits(facts)
     if not known.writable:
         raise AdvisorError(
             f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
             f"llama-server"
         )
-    (batched, fraction), model, named = step_and_share(facts), facts.model, reference(facts, "none")
+    (batched, fraction), model = step_and_share(facts), facts.model
+    named = methods.reference(facts, "none")
     given = facts.request.memory_fraction if facts.request is not None else None
     chat = facts.workload in CHAT_WORKLOADS
     tp, stages = topology.stages(facts, split[0])
@@ -200,16 +188,19 @@ def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
         ),
         env=needed_env(facts),
     )
-    plan = with_caching(facts, plan)
+    plan = methods.with_caching(facts, plan)
     if known.outside_share and given is None:
-        largest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
-        one = memory.replica(facts, plan)
-        tokens = plan_limits.need(facts)
-        plan = share.with_share(one, plan, (plan, *largest), tokens, one.concurrency or 1)
-    usual = [with_method(facts, plan, m, middle_k(facts, m)) for m in methods(facts)]
+        one, arms = memory.replica(facts, plan), (plan, *_arms(facts, plan, max))
+        plan = share.with_share(one, plan, arms, plan_limits.need(facts), one.concurrency or 1)
+    usual = _arms(facts, plan, middle_of)
     plan = plan_limits.cap_slots(facts, cache_types.kv_cache(facts, plan, usual))
-    widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
-    return plan_limits.roomy(facts, plan, (plan, *widest))
+    return plan_limits.roomy(facts, plan, (plan, *_arms(facts, plan, max)))
+
+
+def _arms(facts: Facts, base: Plan, pick: Callable[[Sequence[int]], int]) -> list[Plan]:
+    """The plan with each method, at one of the draft tokens to try of it."""
+    picked = {method: pick(methods.k_values(facts, method)) for method in methods.methods(facts)}
+    return [with_method(facts, base, method, k) for method, k in picked.items()]
 
 
 def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
@@ -237,10 +228,9 @@ def _attends_apart(facts: Facts, split: Split) -> bool:
     return flag is not None and latent and inside
 
 
-def middle_k(facts: Facts, method: Method) -> int:
+def middle_of(ks: Sequence[int]) -> int:
     """The middle one of the draft tokens to try: what limits are chosen for."""
-    tried = k_values(facts, method)
-    return tried[len(tried) // 2]
+    return ks[len(ks) // 2]
 
 
 def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
@@ -259,7 +249,7 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
     others (`gpt-oss`). None where the release has none that reads this format: another family's
     parser would find no call.
     """
-    if wanted is None or habits(facts).gguf:
+    if wanted is None or methods.habits(facts).gguf:
         return wanted
     catalogue = engines.get(facts.engine or "").catalogue
     flag = catalogue.find(option, facts.engine_version)
@@ -288,13 +278,13 @@ def _model_flags(facts: Facts, repository: str | None) -> Iterator[tuple[str, st
     model, engine, version = facts.model, facts.engine or "", facts.engine_version
     # a family whose tokenizer is code (Kimi), or a release without a class of its own (SD273)
     coded = model is not None and model.family in REMOTE_TOKENIZER
-    if habits(facts).runs_repository_code and (
+    if methods.habits(facts).runs_repository_code and (
         coded or writes_remote_code(repository or "", engine, version)
     ):
         yield "--trust-remote-code", None
     # how vLLM writes a conversation for a model that is published without a chat template
     mode = model.tokenizer_mode if model is not None else None
-    if mode is not None and not habits(facts).gguf:
+    if mode is not None and not methods.habits(facts).gguf:
         catalogue = engines.get(engine).catalogue
         names = catalogue.values(TOKENIZER, version).names
         if catalogue.find(TOKENIZER, version) is not None and (not names or mode in names):
@@ -306,8 +296,8 @@ def _model_flags(facts: Facts, repository: str | None) -> Iterator[tuple[str, st
 
 def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     """The same serving limits with speculation: arms differ in no more than is forced."""
-    known, named = drafter(facts, method), reference(facts, method)
-    caching = base.prefix_caching and cache_beside(facts, method, bool(facts.prefix_share))
+    known, named = methods.drafter(facts, method), methods.reference(facts, method)
+    caching = base.prefix_caching and methods.cache_beside(facts, method, bool(facts.prefix_share))
     ends = bool(facts.prefix_share) and caching != base.prefix_caching
     plan = base.model_copy(
         update={
@@ -317,8 +307,8 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
             "quantization": named.quantization,
             "prefix_caching": caching,
             "plain_caching": base.prefix_caching if ends else None,
-            "draft_model": named_assistant(facts) if method == "mtp" else base.draft_model,
-            "extra": (*base.extra, *draft_options(facts, method)),
+            "draft_model": methods.named_assistant(facts) if method == "mtp" else base.draft_model,
+            "extra": (*base.extra, *methods.draft_options(facts, method)),
         }
     )
     if known is not None:

@@ -15,16 +15,9 @@ from advisor.engines.traits import engines_with, traits
 from advisor.knowledge import imputed
 from advisor.perf import arrays, memory
 from advisor.perf.arrays import Floats, Ints, Mask
-from advisor.perf.encoding import cells
+from advisor.perf.encoding import cells, held
 from advisor.perf.encoding.cells import Words, read_words
 from advisor.perf.encoding.encode_settings import Things
-from advisor.perf.encoding.held import (
-    CONTEXT_COLUMN,
-    LENGTH_COLUMN,
-    SHARE_COLUMN,
-    count_held,
-    plans_of,
-)
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
 from advisor.perf.regimes.setting import is_narrow
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
@@ -42,11 +35,9 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     load = np.where(np.isnan(points.concurrency), USUAL_STREAMS[1], points.concurrency)
     points = _with_caching(row, known, load)
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
-    fraction, length = (
-        read_words(table, name, count).each(read).copy()
-        for name, read in ((SHARE_COLUMN, cells.fraction), (LENGTH_COLUMN, cells.positive))
-    )
-    reserved = read_words(table, CONTEXT_COLUMN, count).each(cells.positive)
+    fraction = read_words(table, held.SHARE_COLUMN, count).each(cells.fraction).copy()
+    length = read_words(table, held.LENGTH_COLUMN, count).each(cells.positive).copy()
+    reserved = read_words(table, held.CONTEXT_COLUMN, count).each(cells.positive)
     each = reserved / np.fmax(np.nan_to_num(slots, nan=1.0), 1)
     length = np.where(np.isnan(length), each, length)
     cache = read_words(table, "kv_cache_dtype", count)
@@ -64,7 +55,7 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     types, kinds = imputed.table("kv_cache_types"), Words(kind.tolist())
     kv_bytes = kinds.each(lambda word: types.get(cells.normal(word), np.nan))
     points = points.replace(max_num_batched_tokens=budget, kv_bytes=kv_bytes)
-    told = {**table, "kv_cache_dtype": kinds, SHARE_COLUMN: _words(fraction)}
+    told = {**table, "kv_cache_dtype": kinds, held.SHARE_COLUMN: _words(fraction)}
     for rows, facts, read in _groups(points, full, things, told, known, fraction, alone):
         tokens = full.input_tokens[rows] + full.output_tokens[rows]
         plan = _server_plan(facts, read, load[rows], tokens, slots[rows], length[rows])
@@ -75,7 +66,7 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
             length[rows] = plan.max_model_len
     made = points.replace(max_num_seqs=slots)
     narrow = kinds.each(lambda word: float(is_narrow(word.strip()))) > 0
-    told[LENGTH_COLUMN] = _words(length)
+    told[held.LENGTH_COLUMN] = _words(length)
     return predict_table.Encoded(made, things._replace(narrow_kv=narrow), told)
 
 
@@ -90,7 +81,7 @@ def _groups(
 ) -> Iterator[tuple[Ints, Facts, Plan]]:
     """`plans_of` with catalogued releases, and one context for lone llama-server requests."""
     for extra, here in (((), ~alone), ((SHARED_CONTEXT,), alone)):
-        for rows, facts, plan in plans_of(points, full, things, table, known & here, fraction):
+        for rows, facts, plan in held.plans_of(points, full, things, table, known & here, fraction):
             asked = facts.engine_version
             listed = asked if asked in engines.get(plan.engine).versions else None
             release = {"engine_version": listed}
@@ -149,7 +140,7 @@ def _cache_types(facts: Facts, plan: Plan, load: Floats, tokens: Floats) -> Any:
     kinds = traits(plan.engine).cache_types
     if not kinds or not cache_types.reads_8_bits(facts, plan):
         return ""
-    arms, base = _with_k(facts, plan, lambda ks: ks[len(ks) // 2]), memory.without_drafts(plan)
+    arms, base = _with_k(facts, plan, propose.middle_of), memory.without_drafts(plan)
     slots: Any = plan.max_num_seqs
     eight = cache_types.needs_8_bits(facts, base, arms, np.fmin(load, slots), tokens)
     return np.where(eight, kinds[0], "")
@@ -192,7 +183,7 @@ def _with_caching(row: predict_table.Encoded, known: Mask, load: Floats) -> arra
     shares, tokens = full.prefix_share > 0, full.input_tokens + full.output_tokens
     pays = _caching_pays(points, things, table, here, load)
     caching, plain = points.prefix_caching.copy(), points.plain_caching.copy()
-    fraction = read_words(table, SHARE_COLUMN, len(points)).each(cells.fraction)
+    fraction = read_words(table, held.SHARE_COLUMN, len(points)).each(cells.fraction)
     for rows, facts, plan in _groups(points, full, things, table, here, fraction, ~here):
         step, share_of_memory = propose.step_and_share(facts)
         given = {
@@ -223,7 +214,7 @@ def _caching_pays(
     if not len(rows):
         return pays
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
-    fraction = read_words(table, SHARE_COLUMN, len(points)).each(cells.fraction).copy()
+    fraction = read_words(table, held.SHARE_COLUMN, len(points)).each(cells.fraction).copy()
     for group, facts, plan in _groups(points, full, things, table, pays, fraction, ~pays):
         given = _server_plan(
             facts, plan, load[group], full.input_tokens[group], slots[group], budget[group]
@@ -231,14 +222,14 @@ def _caching_pays(
         slots[group] = given.max_num_seqs
         budget[group] = given.max_num_batched_tokens
         fraction[group] = given.memory_fraction
-    table = {**table, SHARE_COLUMN: _words(fraction)}
+    table = {**table, held.SHARE_COLUMN: _words(fraction)}
     words = {name: column.take(rows) for name, column in table.items()}
     part = points.replace(max_num_seqs=slots, max_num_batched_tokens=budget).take(rows)
     arms = []
     for state in (1.0, 0.0):
         arm = part.replace(prefix_caching=state)
         whole = prepare(arm)[1]
-        held = count_held(arm, whole, things.take(rows), words)
-        arms.append(whole.replace(held_base=held.held_base))
+        counted = held.count_held(arm, whole, things.take(rows), words)
+        arms.append(whole.replace(held_base=counted.held_base))
     pays[rows] = methods.caching_pays(*arms)
     return pays
