@@ -353,6 +353,18 @@ def test_a_file_can_be_changed_without_editing_it(form: str) -> None:
         assert "0.0.0.0" in text
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_a_monitor_finds_the_service_and_its_metrics(engine: str) -> None:
+    words = ["--format", "k8s", "--set", "monitor=prometheus"]
+    made = CliRunner().invoke(cli, ["recommend", "--hw", "h100", "--engine", engine, *words])
+    parts = documents(made.output)
+    spec, service = parts["ServiceMonitor"]["spec"], parts["Service"]
+    assert spec["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert spec["endpoints"][0]["port"] in [port["name"] for port in service["spec"]["ports"]]
+    args = parts["Deployment"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert engine == "vllm" or {"--metrics", "--enable-metrics"} & {*args}
+
+
 @pytest.mark.parametrize(
     "word",
     ["image=a b", "image=", "port=0", "port=70000", "namespace=A", "host=a;b", "x=1", "port"],

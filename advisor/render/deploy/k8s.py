@@ -18,6 +18,7 @@ from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.quoting import NotedValue, document
 from advisor.render.deploy.serving import Server
+from advisor.render.deploy.settings import setting
 
 FORM = "a Kubernetes manifest"
 PROBE_PERIOD_S = 15
@@ -52,14 +53,14 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     if METRICS_FLAG.get(server.plan.engine) is None:  # others count only where they are told to
         port = str(server.port)
         template["annotations"] = {"prometheus.io/scrape": "true", "prometheus.io/port": port}
-    gpu, labels = RESOURCES[server.vendor], _LABELS.get(server.vendor)
-    pod = {
+    gpu, nodes = RESOURCES[server.vendor], _LABELS.get(server.vendor)
+    pod: dict[str, Any] = {
         "enableServiceLinks": NotedValue(
             False, "else a Service named vllm sets VLLM_PORT to an address, and the engine stops"
         ),
         "automountServiceAccountToken": False,
         "tolerations": [{"key": gpu, "operator": "Exists", "effect": "NoSchedule"}],
-        **({"nodeSelector": NotedValue(labels, _PRODUCT)} if labels else {}),
+        **({"nodeSelector": NotedValue(nodes, _PRODUCT)} if nodes else {}),
         "containers": [_container(server)],
         "volumes": _volumes(server),
     }
@@ -81,6 +82,11 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     if server.files:
         parts.append(("ConfigMap", meta, "data", dict(server.files)))
     parts += [("Deployment", meta, "spec", deployment), ("Service", meta, "spec", service)]
+    if release := setting(advice, "monitor"):
+        pod["containers"][0]["args"] += METRICS_FLAG.get(server.plan.engine, "").split()
+        watched = {"selector": {"matchLabels": label}, "endpoints": [{"port": "http"}]}
+        labels = {"labels": label | {"release": release}}
+        parts.append(("ServiceMonitor", meta | labels, "spec", watched))
     return "---\n".join(resource(*part, () if i else title) for i, part in enumerate(parts))
 
 
@@ -92,8 +98,9 @@ def resource(
     kind: str, meta: dict[str, Any], key: str, body: dict[str, Any], title: Sequence[str] = ()
 ) -> str:
     """One resource as a YAML document."""
-    version = "apps/v1" if kind == "Deployment" else "v1"
-    return document({"apiVersion": version, "kind": kind, "metadata": meta, key: body}, title)
+    groups = {"Deployment": "apps/v1", "ServiceMonitor": "monitoring.coreos.com/v1"}
+    head = {"apiVersion": groups.get(kind, "v1"), "kind": kind, "metadata": meta}
+    return document(head | {key: body}, title)
 
 
 def claim(advice: Advice) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What an operator changes in a file without editing it: image, claim, namespace, host, port."""
+"""What an operator changes in a file without editing it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ KEYS = {
     "image": (r"[\w./:@-]{1,300}", "a reference such as REPOSITORY@sha256:DIGEST"),
     "claim": (_LABEL, "the name of a claim that exists"),
     "namespace": (_LABEL, "the name of a namespace"),
+    "monitor": (_LABEL, "the release label that your Prometheus operator looks for"),
     "host": (r"[\w.-]{1,253}", "an address of this machine, 0.0.0.0 for all"),
     "port": (r"[1-9]\d{0,4}", "a port"),
 }
