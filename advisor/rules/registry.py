@@ -24,7 +24,6 @@ from advisor.rules import _index
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 FAMILIES = ("sd1", "sd2", "sd3", "sd4", "sd5")  # one folder each
-_SECTIONS = ("Why", "Bad", "Good")
 _HEAD = lazy_re(r"^(Why|Bad|Good|Sources)(?: \(([^)\n]*)\))?:[ \n]", re.M)
 Names = str | tuple[str, ...]  # a tuple, or names with blanks between them
 GROUPS = {"gguf": GGUF_ENGINES, "catalogued": ("vllm", "sglang", "llama-server")}
@@ -310,7 +309,7 @@ def parse_doc(doc: str) -> Text:
         settings = (head[2] or "").replace(" ", "").split(",")
         parts[head[1]] = Example(text, dict(one.split("=", 1) for one in settings if one))
     summary = " ".join(body[: heads[0].start()].split()) if heads else ""
-    missing = [name for name in _SECTIONS if name not in parts or not parts[name].text]
+    missing = [name for name in ("Why", "Bad", "Good") if name not in parts or not parts[name].text]
     if not summary or missing:
         lacks = ", ".join(missing) or "a summary"
         raise AdvisorError(f"rule docstring lacks {lacks}: {body[:60]!r}")

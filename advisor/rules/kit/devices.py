@@ -24,13 +24,11 @@ _WORLD = (
     *("--tensor-parallel-size", "--tp-size", "--pipeline-parallel-size", "--pp-size"),
     *("--data-parallel-size", "--dp-size"),
 )
-_CONTAINER_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 _PROCESS_DEVICES = (
     *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     *("ASCEND_RT_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
 )
 _EVERYWHERE = ("0.0.0.0", "::", "127.0.0.1", "localhost", "*")  # addresses that every node has
-_PODS = ("kubernetes", "llmkube")
 # each application, and each model of a chart, gets devices of its own, named or not
 _PLACED = ("ray-serve", "helm-values")
 _TRANSFERS = lazy_re(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
@@ -84,7 +82,7 @@ def _has_own_device(launch: Launch) -> bool:
     container = launch.container
     if container is None or container.kind in _PLACED:
         return container is not None
-    return container.kind in _PODS and bool(container.gpus or container.chart)
+    return container.kind in ("kubernetes", "llmkube") and bool(container.gpus or container.chart)
 
 
 def _used_devices(launch: Launch, outer: Sequence[str] | None) -> set[str]:
@@ -116,7 +114,7 @@ def _inner(launch: Launch) -> list[str] | None:
 def _outer(launch: Launch) -> list[str] | None:
     """The devices of the container; None where there is none, or it has all."""
     gpus = launch.container.gpus if launch.container is not None else None
-    return _parse_list(launch.env_value(_CONTAINER_DEVICES)) or _parse_list(gpus)
+    return _parse_list(launch.env_value("NVIDIA_VISIBLE_DEVICES")) or _parse_list(gpus)
 
 
 def _parse_list(text: str | None) -> list[str] | None:

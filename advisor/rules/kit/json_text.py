@@ -12,7 +12,6 @@ from advisor.domain.nouns import Case, Edit, Fix, Flag
 from advisor.domain.patterns import lazy_re, parse_expression
 
 _LONGEST = 4_000
-_SHELLS = ("shell", "command", "recipe", "document")
 _BARE = lazy_re(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")
 _TRUTHS = {"True": "true", "False": "false", "None": "null"}
 _OPENED = lazy_re(r'(:\s*"[\w./-]+)(,\s*")')  # {"a":"b,"c": the quote behind b is lost
@@ -140,7 +139,7 @@ def mend_fix(case: Case, found: Flag, what: str) -> Fix:
     if place.end - place.start != len(found.value or ""):
         return Fix(text=f"{said}.")
     if "{" not in (found.value or ""):  # a plain word, which had no need of quotes
-        if case.launch.form not in _SHELLS:
+        if case.launch.form not in ("shell", "command", "recipe", "document"):
             return Fix(text=f"{said}.")
         text = f"'{text}'"
     edit = Edit(file=case.launch.file, start=place.start, end=place.end, text=text)

@@ -28,7 +28,6 @@ _MOST = 8
 ALSO = {"--quantization": ("auto-round", "auto_round", "autoround", "ascend")}
 # lists to which a class of the user's own may be added by its dotted path
 OPEN = ("--distributed-executor-backend",)
-TRUTHS = ("1", "0", "true", "false", "enabled", "disabled")
 # what another engine, or a person, calls a value
 MEANT = {
     "fp8": ("fp8_e4m3", "q8_0"),
@@ -132,7 +131,7 @@ def matches_choice(word: str, choices: Sequence[str], name: str = "") -> bool:
     if (name in OPEN and "." in word) or low in ALSO.get(name, ()):
         return True
     folded, truth = _fold(tuple(choices))
-    return low in folded or (truth and low in TRUTHS)
+    return low in folded or (truth and low in ("1", "0", "true", "false", "enabled", "disabled"))
 
 
 @lru_cache(maxsize=1024)

@@ -53,7 +53,6 @@ _ADDRESS = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
 _GGUF = lazy_re(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
 # a tool that passes words on may take its own; these forms reach the server as they stand
 _DIRECT = ("document", "python", "helm")
-FILES = ("--model", "--hf-file", "--spec-draft-model")
 _PART = lazy_re(r"(.*-)(\d{5})(-of-\d{5}\.gguf)")
 
 
@@ -256,7 +255,7 @@ def split_part(case: Case) -> Hits:
     Good: llama-server -m /models/GLM-4.5-Air-Q4_K_M-00001-of-00002.gguf -ngl 99
     Sources: ggml-org/llama.cpp#6187; lemonade-sdk/lemonade#499
     """
-    for name in FILES:
+    for name in ("--model", "--hf-file", "--spec-draft-model"):
         given = certain(case, name)
         part = _PART.fullmatch(given.value or "") if given is not None else None
         if given is not None and part is not None and part[2] != "00001":

@@ -37,7 +37,6 @@ _FAMILY = lazy_re(
 )
 # names that people give a token of Hugging Face, and that no library reads
 TOKENS = ("HUGGINGFACE_TOKEN", "HF_API_TOKEN", "HF_ACCESS_TOKEN", "HUGGINGFACE_HUB_TOKEN")
-READ_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")  # of Python's logging
 _TRUTH = lazy_re(r"[01]|true|false", re.I)
 _WIDE_TRUTH = lazy_re(r"[01]|true|false|yes|no|y|n", re.I)
@@ -136,7 +135,7 @@ def env_misspelt(case: Case) -> Hits:
         if not own and _FAMILY.match(var.name):
             near = likely_around(var.name)
         if var.name in TOKENS and launch.container is not None and launch.container.image:
-            near = None if given & set(READ_TOKENS) else "HF_TOKEN"
+            near = None if given & {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} else "HF_TOKEN"
         if near is None or near in given or var.name in DEAD.get(engine, {}):
             continue
         if own and set(near.split("_")) < set(var.name.split("_")):

@@ -9,7 +9,6 @@ from advisor.rules.kit.fixes import add_fix, set_fix, span_fix
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
 KILLS = ("livenessProbe", "startupProbe")
 DEAD_ENDS = (*KILLS, "readinessProbe", "Service", "web_server")
-ALONE = ("127.0.0.1", "localhost", "::1")
 
 
 @rule("SD136", "error")
@@ -119,7 +118,7 @@ def hosts(case: Case) -> Hits:
     if not reached or not container.image or container.kind == "dockerfile":
         return
     kills = any(one.probe in KILLS for one in reached)
-    if given is not None and (given.value or "").strip("[]") in ALONE:
+    if given is not None and (given.value or "").strip("[]") in ("127.0.0.1", "localhost", "::1"):
         yield Hit(
             f"the server listens on {given.value} in its container: nobody outside reaches it",
             flag=given,

@@ -35,7 +35,6 @@ SAMPLING = (
 SECONDS = ("--timeout", "--sleep-idle-seconds")
 TEMPLATES = tuple(table("compatibility")["chat_templates"]["value"].split())
 TENSORS = ("--override-tensor", "--spec-draft-override-tensor")
-LAYERS = ("auto", "all")
 TRUE_WORDS = frozenset(("on", "off", "true"))
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
@@ -197,7 +196,7 @@ def out_of_range(case: Case, flag: Flag) -> Hit | None:
 def number_cut_short(case: Case, flag: Flag, option: Option) -> Hit | None:
     """Return a hit where llama.cpp reads a part of the value: std::stoi takes 64k for 64."""
     value = flag.value or ""
-    words = LAYERS if flag.name in ("--gpu-layers", "--spec-draft-ngl") else ()
+    words = ("auto", "all") if flag.name in ("--gpu-layers", "--spec-draft-ngl") else ()
     wordy = re.fullmatch(r"[A-Za-z:;=][\w:-]*", value) is not None  # std::stoi throws
     whole = flag.name in COUNTS or (option.type == "int" and not words)
     whole = whole or (option.type == "str" and _NUMBER.match(str(option.default)) is not None)

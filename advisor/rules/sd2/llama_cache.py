@@ -16,7 +16,6 @@ from advisor.rules.kit.values import is_accepted
 
 TYPES = table("compatibility")["kv_types_without_kernel"]
 WHOLE = ("f32", "f16", "bf16")  # types of the V cache that need no flash attention
-OFF = ("off", "0", "false", "disabled")
 OPTION = "--kv-cache-dtype"
 
 
@@ -111,7 +110,7 @@ def quantised_v_without_flash(case: Case) -> Hits:
     values, attention = certain(case, "--cache-type-v"), certain(case, "--flash-attn")
     if values is None or attention is None or (values.value or "f16").lower() in WHOLE:
         return
-    if (attention.value or "on").lower() not in OFF:
+    if (attention.value or "on").lower() not in ("off", "0", "false", "disabled"):
         return
     yield Hit(
         f"a V cache of type {values.value} needs flash attention, which {attention.raw} "

@@ -15,12 +15,7 @@ from advisor.rules.kit.releases import between, release
 ROWS = rows("compatibility", "speculation_beside")
 
 
-@rule(
-    "SD285",
-    "error",
-    "vllm sglang llama-server ik_llama.cpp",
-    data="compatibility.speculation_beside",
-)
+@rule("SD285", "error", "catalogued ik_llama.cpp", data="compatibility.speculation_beside")
 @when(speculative=True)
 def speculation_beside(case: Case) -> Hits:
     """Speculation beside an option that the release refuses with it, or that takes its effect away.

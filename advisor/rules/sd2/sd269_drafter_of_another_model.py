@@ -10,7 +10,6 @@ from advisor.rules.kit.models import target_of
 
 _SIZE = lazy_re(r"(?<![a-z\d.])\d+(?:\.\d+)?b(?![a-z\d])")
 EAGLES = {"eagle", "eagle3"}  # SGLang takes either for the other's checkpoint
-TRAINED = ("eagle", "eagle3", "dflash", "dspark")
 _REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")  # and no path
 
 
@@ -72,7 +71,7 @@ def reject(case: Case, model: LLM, what: str, weight: Severity | None) -> Hit:
 def other_kind(case: Case, draft: str) -> Hit | None:
     """The hit of a drafter that was trained for another method, by its file or by its name."""
     found = knowledge.drafter_home(draft)
-    named = {one for one in TRAINED if one in draft.lower()}
+    named = {one for one in ("eagle", "eagle3", "dflash", "dspark") if one in draft.lower()}
     named.discard("eagle" if len(named) > 1 else "")  # within eagle3
     by_name = named.pop() if len(named) == 1 else None
     method = found[1].method if found is not None else by_name

@@ -31,12 +31,12 @@ def options_at_odds(case: Case) -> Hits:
 
 def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
     """The hits of one pair."""
-    if "needs" in row and (case.launch.form == "helm-values" or unread(case)):
-        return  # a chart has keys of its own for some options
     if row["option"] == "--enable-dp-lm-head" and case.plan.dp <= 1:
         return  # switched off with the attention
     if "needs" in row:
-        if any(flag(case, name) is not None for name in row["needs"]):
+        # a chart has keys of its own for some options
+        hidden = case.launch.form == "helm-values" or unread(case)
+        if hidden or flag(case, *row["needs"]) is not None:
             return
         need = row["needs"][0]
         what = f"Add {need}."
@@ -50,6 +50,7 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
     other = flag(case, row["excludes"])
     if other is None or not has_switch(case, row["excludes"]):
         return
+    last = max((given, other), key=lambda one: (one.line, one.column))
     idle = given if row.get("idle") != "other" else other
     yield Hit(
         f"{given.raw} and {other.raw} exclude each other: the server refuses both"
@@ -57,17 +58,8 @@ def judge(case: Case, row: dict[str, Any], given: Flag) -> Hits:
         else f"{idle.raw} does nothing beside {(other if idle is given else given).raw}",
         flag=given,
         severity=None if row["stops"] else "warning",
-        fix=drop_fix(
-            case,
-            later(given, other),
-            f"Take one of the two away, {later(given, other).raw} or the other.",
-        ),
+        fix=drop_fix(case, last, f"Take one of the two away, {last.raw} or the other."),
     )
-
-
-def later(one: Flag, other: Flag) -> Flag:
-    """The one that stands behind the other."""
-    return max((one, other), key=lambda found: (found.line, found.column))
 
 
 def backends(case: Case) -> Hits:

@@ -12,7 +12,6 @@ from advisor.rules.kit.fixes import at, env_var, span_fix
 
 IMAGES: tuple[dict[str, Any], ...] = tuple(table("compatibility")["image_devices"]["rows"])
 WHOLE = ("docker-run", "docker-create", "compose", "kubernetes", "quadlet")
-NOTHING = ("none", "void")
 SEEN = "NVIDIA_VISIBLE_DEVICES"
 _SERVER = lazy_re(r"(.*:(?:server|full|light))(-b\d+)?")
 # options of docker run by which each kind of device is passed in
@@ -74,7 +73,7 @@ def for_nvidia(case: Case, container: Container, devices: Devices) -> Hits:
     named = any("nvidia" in path for path in devices.paths)
     runtime = "nvidia" in (devices.runtime or "")
     var = env_var(case, SEEN)
-    hidden = seen in NOTHING and container.kind != "docker-create"
+    hidden = seen in ("none", "void") and container.kind != "docker-create"
     ranks = case.plan.tp * case.plan.pp
     if asked is not None and asked.strip("\"' ") in ("0", "count=0"):
         number = "all" if container.kind != "kubernetes" else str(ranks)

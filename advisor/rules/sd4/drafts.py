@@ -18,8 +18,6 @@ from advisor.rules.kit.case import (
 from advisor.rules.kit.policy import concurrent_requests, is_sparse_moe, matches, regime, streams
 from advisor.rules.kit.releases import between, release
 
-BACKEND = "TRITON_MLA"
-
 
 @rule("SD401", "info", decides=True, data="regime.documented_gains")
 @when(speculative=True, needs="hardware model concurrency")
@@ -156,7 +154,7 @@ def triton_mla_verify(case: Case) -> Hits:
     """
     row = next((row for row in rows("regime", "triton_mla") if matches(row, case)), None)
     asked = (case.plan.attention_backend or "").upper()
-    if row is None or case.plan.method == "ngram" or (asked and asked != BACKEND):
+    if row is None or case.plan.method == "ngram" or (asked and asked != "TRITON_MLA"):
         return
     if open_value(case, "--attention-backend"):
         return

@@ -11,7 +11,6 @@ from advisor.rules.kit.fixes import k_fix
 from advisor.rules.kit.policy import bill, concurrent_requests, is_sparse_moe, regime
 
 _STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silicon"
-_SLOW_LINKS = ("pcie", "none", "ethernet", "roce")
 
 
 @rule("SD405", "warning", "gguf", decides=True, data="regime.kernel_switch_tokens")
@@ -86,17 +85,14 @@ def apple_llama(case: Case) -> Hits:
         rereads = case.facts.quant is not None and re.search(r"q\d_k", case.facts.quant.id)
         wasted = case.plan.k in (1, 2) and not sparse and rereads
         tokens = case.plan.k + 1
+        what = f"Draft {best} tokens: a step of {best + 1} reads the weights once."
+        if wasted:
+            told += f"; Metal reads K-quant weights {tokens} times for a step of {tokens} tokens"
         yield Hit(
-            f"{told}; Metal reads K-quant weights {tokens} times for a step of {tokens} tokens"
-            if wasted
-            else told,
+            told,
             flag=k_flag(case) if wasted else None,
             severity="warning" if wasted else "info",
-            fix=k_fix(
-                case, best, f"Draft {best} tokens: a step of {best + 1} reads the weights once."
-            )
-            if wasted
-            else None,
+            fix=k_fix(case, best, what) if wasted else None,
             conflicts=("a model card of 2026-05 found no gain on Apple Silicon (seed004)",),
             effect="support",
             k_best=best,
@@ -132,7 +128,7 @@ def tp_where_one_fits(case: Case) -> Hits:
         --max-num-seqs 32 --data-parallel-size 2
     Sources: repo2x3090; nikolatesla20 matrix; vllm-project/recipes#335
     """
-    found, slow = bill(case), case.facts.interconnect in _SLOW_LINKS
+    found, slow = bill(case), case.facts.interconnect in ("pcie", "none", "ethernet", "roce")
     if case.plan.tp < 2 or not slow or not is_sparse_moe(case) or found is None:
         return
     whole = (found.weights_gib + found.spec_gib) * case.plan.tp + found.overhead_gib
