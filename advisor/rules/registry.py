@@ -112,17 +112,7 @@ class Rule(NamedTuple):
 DECLARED: dict[str, Rule] = {}
 
 
-class When(NamedTuple):
-    """What a rule asks of a case before it is called."""
-
-    methods: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-    speculative: bool = False
-
-
-ASKED: dict[Check, When] = {}
+ASKED: dict[Check, dict[str, Any]] = {}  # fields of a rule's row, by its function
 
 
 def when(
@@ -144,7 +134,8 @@ def when(
     def declare(function: Check) -> Check:
         ways = names(methods)
         speculates = speculative or bool(ways and "none" not in ways)
-        ASKED[function] = When(ways, names(options), names(parts), names(needs), speculates)
+        asked = {"methods": ways, "options": names(options), "parts": names(parts)}
+        ASKED[function] = {"needs": names(needs), "speculative": speculates, **asked}
         return function
 
     return declare
@@ -185,13 +176,12 @@ def rule(
         sources = (*(said.split("; ") if said else ()), *data_sources(*rows))
         if not sources:
             raise AdvisorError(f"{code} has no source: name where its claim comes from")
-        asked = ASKED.get(function, When())
+        asked = ASKED.get(function) or {"needs": (), "speculative": False}
         decisive = severity == "error" if decides is None else decides
         speaks_on = tuple(one for word in names(engines) for one in GROUPS.get(word, (word,)))
-        plain = (code, slug, severity, speaks_on, asked.needs, asked.speculative)
-        row = RuleRow(*plain, module, *asked[:3], decisive)
+        row = RuleRow(code, slug, severity, speaks_on, module=module, decides=decisive, **asked)
         pinned = versioned or bool(defect)
-        DECLARED[code] = Rule(*plain, sources, pinned, defect, row, function, doc)
+        DECLARED[code] = Rule(*row[:6], sources, pinned, defect, row, function, doc)
         return DECLARED[code]
 
     return declare

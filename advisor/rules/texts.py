@@ -103,14 +103,8 @@ def page(r: Rule) -> str:
     out = [GENERATED, f"# {r.code} {r.slug}", "", f"*{r.severity}, {family(r.code)}*", ""]
     out += [text.summary, "", f"**Why.** {text.why}"]
     for name, example in (("Bad", text.bad), ("Good", text.good)):
-        out += [
-            "",
-            f"{name}{settings_text(example)}:",
-            "",
-            "```",
-            *example.text.splitlines(),
-            "```",
-        ]
+        title = f"{name}{settings_text(example)}:"
+        out += ["", title, "", "```", *example.text.splitlines(), "```"]
     notes = [f"Engines: {', '.join(r.engines) or 'all'}."]
     notes += [f"Needs: {', '.join(r.needs)}; skipped where unknown."] if r.needs else []
     out += ["", f"{' '.join(notes)} Sources: {'; '.join(r.sources)}."]

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.domain.nouns import Case, Fix, Flag, Launch, Plan, Severity
+from advisor.domain.nouns import Case, Flag, Launch, Plan
 from advisor.engines import names
 from advisor.knowledge.rule_data import table
-from advisor.rules.registry import GGUF_ENGINES, Hit
+from advisor.rules.registry import GGUF_ENGINES
 
 SPECULATION = (
     *("--speculative-config", "--spec-method", "--spec-model", "--speculative-algorithm"),
@@ -119,11 +119,6 @@ def model_text(case: Case, made: bool = True) -> str:
     return " ".join(texts)
 
 
-def calls_tools(case: Case) -> bool:
-    """Whether the server parses tool calls on its own, or the workload is an agent's."""
-    return case.facts.workload == "agent" or bool(case.plan.tool_call_parser)
-
-
 def fp8_kv(case: Case) -> bool:
     """Whether the KV cache is stored in FP8."""
     return (case.plan.kv_cache_dtype or "").lower().startswith("fp8")
@@ -132,18 +127,6 @@ def fp8_kv(case: Case) -> bool:
 def compute_arch(case: Case) -> str | None:
     """sm_90, sm_120 ... of the hardware; None where it is not known."""
     return case.facts.hardware.arch if case.facts.hardware else None
-
-
-def around(case: Case, message: str, key: str, fix: str, severity: Severity | None = None) -> Hit:
-    """A hit on a key of the container, at the line of its image."""
-    container = case.launch.container
-    return Hit(
-        message,
-        flag=key,
-        line=container.image_line if container is not None else 0,
-        severity=severity,
-        fix=Fix(text=fix),
-    )
 
 
 def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:

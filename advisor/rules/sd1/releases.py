@@ -82,11 +82,8 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     plain = value is not None and re.fullmatch(r"[\w./:+-]+", value) and found.origin != "env"
     if not plain or found.unresolved:
         return Fix(text=f"Use {use} {what}")
-    rivals = [
-        other
-        for other in case.launch.flags
-        if "value" in (successors.get(lookup_spelling(other)) or {})
-    ]
+    merged = {name for name, heir in successors.items() if "value" in (heir or {})}
+    rivals = [other for other in case.launch.flags if lookup_spelling(other) in merged]
     if "value" in row and len(rivals) > 1:
         return _together(case, use, rivals)
     usual = found.origin == "cli" or (found.value == "false") == found.raw.startswith("no")
@@ -110,9 +107,14 @@ def _together(case: Case, use: str, rivals: list[Flag]) -> Fix:
     what = f"Write {use} {value or 'with one mode'} instead of {names}."
     if not value or any(one.origin != "cli" or one.unresolved for one in rivals):
         return Fix(text=what)
-    texts = (f"{use} {value}", *[""] * (len(rivals) - 1))
-    fixes = (replace_fix(case, *pair, what) for pair in zip(rivals, texts, strict=True))
     safe = is_release_pinned(case) and not any(is_shared(case, one.span) for one in rivals)
+    return merge_fix(case, rivals, f"{use} {value}", what, safe)
+
+
+def merge_fix(case: Case, found: list[Flag], text: str, what: str, safe: bool) -> Fix:
+    """Write one option in the place of the first, and take the others away."""
+    texts = (text, *[""] * (len(found) - 1))
+    fixes = (replace_fix(case, *pair, what) for pair in zip(found, texts, strict=True))
     return joint_fix(what, *fixes, safe=safe)
 
 
@@ -177,9 +179,7 @@ def config_fix(case: Case, tokens: str) -> Fix:
     what = f"Use {text}."
     if not literal or flag(case, "--spec-tokens") is None or not tokens.isdigit():
         return Fix(text=what)
-    texts = (text, *[""] * (len(given) - 1))
-    fixes = (replace_fix(case, *pair, what) for pair in zip(given, texts, strict=True))
-    return joint_fix(what, *fixes, safe=is_release_pinned(case))
+    return merge_fix(case, given, text, what, is_release_pinned(case))
 
 
 @rule("SD119", "error", "vllm", versioned=True, data="compatibility.spec_config_since")

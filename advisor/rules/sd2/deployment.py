@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Container, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import around, has_switch
+from advisor.rules.kit.case import has_switch
 
 FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
 SMALL_BYTES = 1 << 30
@@ -74,11 +74,11 @@ def shm_small(case: Case) -> Hits:
     if not container.image or workers <= 1 or enough:
         return
     has = f"{container.shm_bytes >> 20} MiB" if container.shm_bytes else "the default 64 MB"
-    yield around(
-        case,
+    yield Hit(
         f"{workers} workers with {has} of shared memory",
-        "shm_size",
-        "Add ipc: host (--ipc=host), shm_size, or a memory-backed volume at /dev/shm.",
+        flag="shm_size",
+        line=container.image_line,
+        fix="Add ipc: host (--ipc=host), shm_size, or a memory-backed volume at /dev/shm.",
     )
 
 
@@ -120,15 +120,15 @@ def probe_budget(case: Case) -> Hits:
     if container is None or budget is None or container.kind not in KINDS or budget >= most:
         return
     name, reach = container.budget_probe, f"periodSeconds x failureThreshold reach {most} s"
-    yield around(
-        case,
+    yield Hit(
         f"the {name} probe gives up after {budget:.0f} s; loading with compilation takes 300 to "
         f"{most} s",
-        f"{name}Probe",
-        f"Let {reach}."
+        flag=f"{name}Probe",
+        line=container.image_line,
+        severity=weight(case, budget),
+        fix=f"Let {reach}."
         if name == "startup"
         else f"Add a startupProbe whose {reach}: until it passes, the liveness probe waits.",
-        weight(case, budget),
     )
 
 
@@ -187,12 +187,12 @@ def rollout_surge(case: Case) -> Hits:
     """
     container = case.launch.container
     if container is not None and container.rollout_surge:
-        yield around(
-            case,
+        yield Hit(
             "the rolling update starts a second pod before it stops the first, and so needs a "
             "second GPU",
-            "strategy",
-            "Use strategy Recreate, or maxUnavailable 1.",
+            flag="strategy",
+            line=container.image_line,
             # a cluster that grows finds a second one; whoever writes the strategy down has decided
-            "info" if container.rollout_default else None,
+            severity="info" if container.rollout_default else None,
+            fix="Use strategy Recreate, or maxUnavailable 1.",
         )

@@ -8,7 +8,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import calls_tools, flag, k_flag, spec_flag, unread, value
+from advisor.rules.kit.case import flag, k_flag, spec_flag, unread, value
 from advisor.rules.kit.fixes import json_add_fix, json_fix, k_fix, set_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.models import headless
@@ -61,6 +61,7 @@ def ngram_lookup_min(case: Case) -> Hits:
     least = read.data.get("prompt_lookup_min")
     if isinstance(least, int) and least >= SAFE_MIN:
         return
+    tools = case.facts.workload == "agent" or case.plan.tool_call_parser
     what = f'Set "prompt_lookup_min":{SAFE_MIN}, and use n-gram for copying and editing only.'
     fix, most = Fix(text=what), read.data.get("prompt_lookup_max")
     if isinstance(most, int) and most >= SAFE_MIN:  # an edit only where it leaves room for it
@@ -70,7 +71,7 @@ def ngram_lookup_min(case: Case) -> Hits:
         f"n-gram drafts after {least if least is not None else 'the default of 2'} matching "
         f"tokens are mostly wrong",
         flag=spec_flag(case),
-        severity="warning" if calls_tools(case) else None,
+        severity="warning" if tools else None,
         fix=fix,
     )
 
