@@ -24,9 +24,6 @@ from advisor.lab.bench.shapes import VOCAB
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import measurements_dir
 
-_SWEEP = "JSON list of engine starts with their points; default: draft lengths over all loads."
-_TOGETHER = "Engines that start side by side on one GPU; they are timed one after the other."
-
 
 @click.command("step-cost")
 @option("engine", "Engine to measure.", ["vllm", "sglang", "llama-server"], default="vllm")
@@ -44,8 +41,17 @@ _TOGETHER = "Engines that start side by side on one GPU; they are timed one afte
 @option("gpus", "Comma list of GPU indices, one engine on each.", default="0")
 @option("minutes", "Stop before this time; a later call resumes.", click.FloatRange(min=1))
 @option("turns", "Repeats of every point.", click.IntRange(min=1), default=1)
-@option("sweep", _SWEEP, path_type("file", exists=True))
-@option("together", _TOGETHER, click.IntRange(1, 16), default=1)
+@option(
+    "sweep",
+    "JSON list of engine starts with their points; default: draft lengths over all loads.",
+    path_type("file", exists=True),
+)
+@option(
+    "together",
+    "Engines that start side by side on one GPU; they are timed one after the other.",
+    click.IntRange(1, 16),
+    default=1,
+)
 @option("only", "Labels to measure (see --list).", multiple=True)
 @option("list list_only", "Print the engine starts and points, run nothing.", bool)
 def step_cost(

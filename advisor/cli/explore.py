@@ -43,9 +43,12 @@ from advisor.render.explore.plan_folder import FORMS, folder
 from advisor.render.explore.text import sweep_text
 from advisor.render.objects import text_of
 
-_WITHIN = "Find the largest concurrency within limits: tpot=50ms,ttft=2s."
 objective_options = with_options(
-    option("users-within within", _WITHIN, metavar="LIMITS"),
+    option(
+        "users-within within",
+        "Find the largest concurrency within limits: tpot=50ms,ttft=2s.",
+        metavar="LIMITS",
+    ),
     option("price", "Price of the machine, 2.10/h: adds cost per million.", metavar="X/h"),
     option(
         "watts",

@@ -32,7 +32,11 @@ def key_option(command: Callable[..., Any]) -> Any:
 
     text = "Key of the server, sent to it alone and never shown  [default: of "
     text += f"{', else '.join(API_KEYS)}]"
-    header_text = "Instead of a key: a header as a gateway asks for it, 'X-Api-Key: KEY'."
-    header = option("header", header_text, metavar="NAME:VALUE", callback=_sendable)
+    header = option(
+        "header",
+        "Instead of a key: a header as a gateway asks for it, 'X-Api-Key: KEY'.",
+        metavar="NAME:VALUE",
+        callback=_sendable,
+    )
     key = option("api-key", text, metavar="KEY", envvar=list(API_KEYS), callback=_sendable)
     return key(header(with_key))

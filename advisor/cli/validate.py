@@ -21,8 +21,6 @@ from advisor.lint.validate import validate as check_files
 if TYPE_CHECKING:
     from advisor.lint.report import Report
 
-_HW = "Hardware, as in `advisor hardware`; auto detects this machine."
-_TARGET = "Print the launch for another release of its engine (with --fix: rewrite its flags)."
 _CONTEXT = "hw gpus concurrency ctx output_tokens workload engine_version select ignore"
 RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
 
@@ -181,7 +179,11 @@ def _codes(
 )
 @option("ignore", "Skip these codes or families.", multiple=True, callback=_codes)
 @option("fail-on", "Lowest severity that exits with 1.", list(RANK), default="error")
-@option("hw", _HW, shell_complete=complete_names("hardware"))
+@option(
+    "hw",
+    "Hardware, as in `advisor hardware`; auto detects this machine.",
+    shell_complete=complete_names("hardware"),
+)
 @option("gpus", "Number of GPUs.", Number(1, 1024, whole=True))
 @option("concurrency", "Concurrent requests.", Number(1, 100_000, whole=True))
 @option("ctx", "Prompt tokens per request: 2048, 32k.", Tokens(1, 10_000_000))
@@ -191,7 +193,10 @@ def _codes(
 @option("diff", "Show what --fix would change; change nothing.", bool)
 @option("fix", "Apply the safe fixes in place.", bool)
 @option("unsafe-fixes", "Apply (with --diff: show) the other fixes as well.", bool)
-@option("target-version", _TARGET)
+@option(
+    "target-version",
+    "Print the launch for another release of its engine (with --fix: rewrite its flags).",
+)
 @option("skip-unrelated", "Do not fail on files that start no engine (for hooks).", bool)
 @option("isolated", "Ignore [tool.advisor] and advisor.toml.", bool)
 @option("jobs", "Processes for many files; default: all cores.", click.IntRange(1, 256))

@@ -84,8 +84,11 @@ def bench_script(advice: Advice, plan: BenchPlan, own_text: bool = False) -> str
     kept, for `advisor ab`. With `own_text` it sends the `prompt_files` beside it, else random ones.
     """
     word = plan.workload if own_text else "random"
-    text = "random prompts, which draft unlike text: accepted length and gain are those of noise"
-    text = f"{word} prompts of the files prompts-seedN.jsonl" if own_text else text
+    text = (
+        f"{word} prompts of the files prompts-seedN.jsonl"
+        if own_text
+        else "random prompts, which draft unlike text: accepted length and gain are those of noise"
+    )
     lines = [
         "#!/usr/bin/env bash",
         f"# Sends {text}.",
@@ -119,8 +122,10 @@ def bench_script(advice: Advice, plan: BenchPlan, own_text: bool = False) -> str
     first, *more = plan.seeds
     command = f"advisor ab off-seed{first}.json on-seed{first}.json"
     command += "".join(f" --off off-seed{seed}.json --on on-seed{seed}.json" for seed in more)
-    question = f" --hw {shell_word(plan.hardware)} --model {shell_word(plan.model)}"
-    question += f" --k {plan.arms[-1].k} --workload {word}"
+    question = (
+        f" --hw {shell_word(plan.hardware)} --model {shell_word(plan.model)} --k {plan.arms[-1].k}"
+        f" --workload {word}"
+    )
     lines += ["", f"echo {shell_word('next: ' + command + question)}"]
     return "\n".join(lines) + "\n"
 

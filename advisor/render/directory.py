@@ -101,8 +101,13 @@ def _rollback(advice: Advice, form: str) -> str:
     lines += ["Weights and compiled kernels stay in the cache: a roll-back downloads nothing."]
     if advice.decision == "on" and advice.plan_off is not None:
         off = serving.script_lines(serving.server(advice, advice.plan_off))
-        what = "To give up speculation alone and keep the other settings, start this instead"
-        lines += ["", what, "(`run-off.sh`):", "", *(f"    {line}" for line in off)]
+        lines += [
+            "",
+            "To give up speculation alone and keep the other settings, start this instead",
+            "(`run-off.sh`):",
+            "",
+            *(f"    {line}" for line in off),
+        ]
     return "\n".join(lines).rstrip() + "\n"
 
 

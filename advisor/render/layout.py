@@ -151,16 +151,12 @@ def option_units(argv: Sequence[str]) -> list[tuple[str, ...]]:
     """An argument list as the program with its positionals, and each option with its values."""
     units: list[tuple[str, ...]] = []
     for word in argv:
-        if units and not _is_option(word):
+        option = word.startswith("--") or (word[:1] == "-" and word[1:2].isalpha())  # "-1" is none
+        if units and not option:
             units[-1] = (*units[-1], word)
         else:
             units.append((word,))
     return units
-
-
-def _is_option(word: str) -> bool:
-    """An option starts with a dash and then a letter; "-1" and "-" are values."""
-    return word.startswith("--") or (len(word) > 1 and word[0] == "-" and word[1].isalpha())
 
 
 def safe(text: str, *, unicode: bool = True) -> str:
@@ -181,6 +177,11 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{max(0, digits - len(str(int(size))))}f}"
 
 
+def percent(ratio: float) -> str:
+    """A speed-up as a gain: "+24 %"."""
+    return f"{100 * (ratio - 1):+.0f} %"
+
+
 Rows = list[tuple[str, ...]]
 
 
@@ -189,8 +190,8 @@ def within_lines(within: Sequence[Within], paper: Paper) -> list[str]:
     rows: Rows = [("arm", "users", "P", "with 90 %")]
     for one in within:
         chance = f"{one.p:.2f}" if one.p is not None else "-"
-        likely, sure = (one.likely, one.likely_bound), (one.sure, one.sure_bound)
-        rows.append((_arm(one), users_words(*likely), chance, users_words(*sure)))
+        likely = users_words(one.likely, one.likely_bound)
+        rows.append((_arm(one), likely, chance, users_words(one.sure, one.sure_bound)))
     lines = columns(rows, paper)
     for sentence in _within_sentences(within):
         lines += paper.item(sentence)
@@ -248,15 +249,11 @@ def columns(rows: Rows, paper: Paper) -> list[str]:
     lines = []
     for row in rows:
         cells = [Paper(width=MIN_WIDTH).wrap(row[0])]
-        cells += [_cut(cell, width) for cell, width in zip(row[1:], widths, strict=True)]
+        pairs = zip(row[1:], widths, strict=True)  # long words are cut: nothing here is pasted
+        cells += [textwrap.wrap(cell, width) or [""] for cell, width in pairs]
         for at in range(max(len(cell) for cell in cells)):
             parts = [cell[at] if at < len(cell) else "" for cell in cells]
             line = parts[0].ljust(first)
             line += "".join("  " + p.ljust(w) for p, w in zip(parts[1:], widths, strict=True))
             lines.append(line.rstrip())
     return lines
-
-
-def _cut(text: str, width: int) -> list[str]:
-    """A cell in lines of at most `width`; long words are cut, as nothing here is pasted."""
-    return textwrap.wrap(text, width) or [""]

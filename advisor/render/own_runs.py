@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import fill, wrap
 from typing import Any
 
-from advisor.advice.own_runs.ab_test import SHARES, AbReport, ComparedGain, LoadVerdict
+from advisor.advice.own_runs.ab_test import SHARES, AbReport, LoadVerdict
 from advisor.advice.own_runs.machine import Before
 from advisor.advice.own_runs.watching import Traffic, WatchWord
 from advisor.domain.printable import excerpt
@@ -88,8 +88,11 @@ def _acceptance(made: Acceptance, digits: int) -> list[str]:
     share = made.rate if digits else made.rate or None  # whole percent: none is not told
     rate = f"{share:.{digits}%} of drafted tokens" if share is not None else ""
     places = ", ".join(f"{p:.{digits}%}" for p in made.by_position or ())
-    length = f"{made.length:.2f} tokens per step" if made.length else ""
-    return [length, rate, f"by position {places}" if places else ""]
+    return [
+        f"{made.length:.2f} tokens per step" if made.length else "",
+        rate,
+        f"by position {places}" if places else "",
+    ]
 
 
 def _drafts(run: BenchmarkRun) -> str:
@@ -109,10 +112,10 @@ def _latency(name: str, made: Latency | None) -> str:
     return " ".join(filter(None, (name, mean, f"({tail})" if tail else "")))
 
 
-def _line(start: str, parts: Iterable[str], width: int) -> str:
+def _line(start: str, parts: Iterable[str], width: int, rest: str = "") -> str:
     """The parts that say something behind `start`, wrapped under their first word."""
     text = "; ".join(filter(None, parts))
-    return _fill(text, width, start, " " * max(len(start), 2)) if text else ""
+    return _fill(text, width, start, rest or " " * len(start)) if text else ""
 
 
 def _fill(text: str, width: int, first: str = "", rest: str = "") -> str:
@@ -133,15 +136,27 @@ def ab_text(report: AbReport, width: int) -> str:
 def _load(load: LoadVerdict, width: int) -> list[str]:
     lines = wrap(load.load, width)
     if not load.comparable:
-        why = "; ".join(load.differences)
-        text = f"no verdict, the runs differ in more than speculation: {why}"
-        return [*lines, _fill(text, width, "  ", "  "), ""]
+        text = "no verdict, the runs differ in more than speculation: "
+        return [*lines, _fill(text + "; ".join(load.differences), width, "  ", "  "), ""]
     if width < TABLE_WIDTH:
         lines.append("  off -> on, gain and its 95 % interval:")
-        lines += [_fill(_gain_words(made), width, "  ", "    ") for made in load.gains]
+        lines += [
+            _fill(
+                f"{_NAMES.get(made.metric, made.metric)}: {number(made.off)} -> {number(made.on)}, "
+                f"{made.gain:.2f}x ({made.low:.2f} to {made.high:.2f}), {made.verdict}",
+                width,
+                "  ",
+                "    ",
+            )
+            for made in load.gains
+        ]
     else:
         lines.append(f"  {'':14}{'off':>9}{'on':>9}   gain   95 % interval   verdict")
-        lines += [_gain(made) for made in load.gains]
+        lines += [
+            f"  {_NAMES.get(made.metric, made.metric):14}{number(made.off):>9}{number(made.on):>9}"
+            f"  {made.gain:4.2f}x   {f'{made.low:.2f} to {made.high:.2f}':13}   {made.verdict}"
+            for made in load.gains
+        ]
     if load.gains:
         lines.append(_fill(f"noise from {load.gains[0].noise}", width, "  ", "    "))
     for tail in load.percentiles:
@@ -155,21 +170,6 @@ def _load(load: LoadVerdict, width: int) -> list[str]:
     if load.next:
         lines.append(_fill(f"next: {load.next}", width, "  ", "        "))
     return [*(line for line in lines if line), ""]
-
-
-def _gain(made: ComparedGain) -> str:
-    span = f"{made.low:.2f} to {made.high:.2f}"
-    return (
-        f"  {_NAMES.get(made.metric, made.metric):14}{number(made.off):>9}{number(made.on):>9}"
-        f"  {made.gain:4.2f}x   {span:13}   {made.verdict}"
-    )
-
-
-def _gain_words(made: ComparedGain) -> str:
-    return (
-        f"{_NAMES.get(made.metric, made.metric)}: {number(made.off)} -> {number(made.on)}, "
-        f"{made.gain:.2f}x ({made.low:.2f} to {made.high:.2f}), {made.verdict}"
-    )
 
 
 RESULTS_ID = "advisor/results/1"
@@ -239,12 +239,10 @@ def watch_text(seen: Traffic, word: WatchWord, width: int) -> str:
         f"{run.output_tokens:.0f} output tokens" if run.output_tokens else "",
         f"output {number(run.output_tok_s)} tok/s" if run.output_tok_s else "",
     ]
-    told = "; ".join(filter(None, parts))
-    lines.append(_fill(f"in {seen.seconds:.0f} s: {told}", width, "", "  "))
-    if run.acceptance:
-        rates = "; ".join(filter(None, _acceptance(run.acceptance, 0)))
-        lines.append(_fill(f"accepted: {rates}", width, "", "  "))
-    else:
-        lines.append("no drafts were made")
+    start = f"in {seen.seconds:.0f} s: "
+    lines.append(_line(start, parts, width, "  ") or start.rstrip())
+    rates = _acceptance(run.acceptance, 0) if run.acceptance else []
+    accepted = _line("accepted: ", rates, width, "  ") or "accepted:"
+    lines.append(accepted if rates else "no drafts were made")
     lines += [_fill(text, width, "- ", "  ") for text in word.why]
     return "\n".join(lines) + "\n"

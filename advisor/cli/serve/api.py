@@ -69,8 +69,9 @@ def _axes(value: Any) -> Any:
 Axis = Annotated[str, Field(max_length=2000)]
 
 
-_AXES = "concurrency=1..128, k=0..4, ctx=512,8192; repeat it"
-_VARY = Field(min_length=1, max_length=6, description=_AXES)
+_VARY = Field(
+    min_length=1, max_length=6, description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it"
+)
 
 
 class Variation(Question):

@@ -118,15 +118,6 @@ class FormFields(BaseModel):
         return {key: value for key, value in written.items() if value is not None and value != ""}
 
 
-_ENGINES = get_args(nouns.Engine)
-_SHARED = "Part of the prompt that requests share, 0 to 1"
-_SPREAD = "How far answer lengths vary, 0 (one length) to 0.95"
-_ACCEPTED = "Measured acceptance by draft position, each given the one before"
-_LENGTH = "Measured tokens per step, bonus token included"
-_MEASURED_K = "The k at which acceptance_length was measured"
-_MOST = "Objective: the longest time {}, in ms"
-
-
 class Question(FormFields):
     """The options of `advisor recommend`."""
 
@@ -136,7 +127,9 @@ class Question(FormFields):
     interconnect: nouns.Interconnect | None = about("Link between the GPUs")
     model: Name = about("Model: an id, an alias or a repository", DEFAULT_MODEL)
     quant: Name | None = about("Quantisation; default: the best that fits")
-    engine: Name | None = about(f"One of {', '.join(_ENGINES)}; with a version: vllm@0.25.1")
+    engine: Name | None = about(
+        f"One of {', '.join(get_args(nouns.Engine))}; with a version: vllm@0.25.1"
+    )
     engine_version: Name | None = about("Release; default: the newest known")
     method: nouns.DraftMethod | None = about("How to draft; default: the model's head")
     concurrency: int = limit_field("concurrency", "Requests at once", 1)
@@ -145,14 +138,28 @@ class Question(FormFields):
     workload: nouns.Workload = about("Kind of text", "mixed")
     thinking: bool | None = about("Whether the model reasons first")
     temperature: float | None = limit_field("temperature", "Sampling temperature")
-    prefix_share: float = limit_field("prefix_share", _SHARED, 0.0)
-    output_spread: float | None = limit_field("output_spread", _SPREAD)
-    acceptance: Rates | None = about(_ACCEPTED)
-    acceptance_length: float | None = limit_field("acceptance_length", _LENGTH)
-    acceptance_k: int | None = limit_field("acceptance_k", _MEASURED_K)
+    prefix_share: float = limit_field(
+        "prefix_share", "Part of the prompt that requests share, 0 to 1", 0.0
+    )
+    output_spread: float | None = limit_field(
+        "output_spread", "How far answer lengths vary, 0 (one length) to 0.95"
+    )
+    acceptance: Rates | None = about(
+        "Measured acceptance by draft position, each given the one before"
+    )
+    acceptance_length: float | None = limit_field(
+        "acceptance_length", "Measured tokens per step, bonus token included"
+    )
+    acceptance_k: int | None = limit_field(
+        "acceptance_k", "The k at which acceptance_length was measured"
+    )
     goal: nouns.Goal = about("What counts", "balanced")
-    max_ttft_ms: float | None = limit_field("max_ttft_ms", _MOST.format("to the first token"))
-    max_tpot_ms: float | None = limit_field("max_tpot_ms", _MOST.format("per output token"))
+    max_ttft_ms: float | None = limit_field(
+        "max_ttft_ms", "Objective: the longest time to the first token, in ms"
+    )
+    max_tpot_ms: float | None = limit_field(
+        "max_tpot_ms", "Objective: the longest time per output token, in ms"
+    )
     machine: Machine | None = about("Your machine, from `advisor calibrate`")
 
     def as_options(self) -> dict[str, Any]:

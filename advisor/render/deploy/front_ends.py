@@ -112,8 +112,10 @@ def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
     exact = f"=={taken['release']}" if taken is not None else ""
     server = made[0][1]
     listen = {"host": server.address, "port": server.port}
-    open_to = f"{server.reach}; 0.0.0.0 serves the network. API key: none; "
-    open_to += "Ray Serve asks for none, so anyone who reaches the port may use the server"
+    open_to = (
+        f"{server.reach}; 0.0.0.0 serves the network. API key: none; Ray Serve asks for none, so "
+        "anyone who reaches the port may use the server"
+    )
     return document(
         {
             "proxy_location": "EveryNode",
@@ -139,8 +141,8 @@ def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any
     one = advice.plan.model_copy(update={"dp": 1, "extra": extra})  # replicas, machines: Ray's part
     server = serving.server(advice, one, suffix=suffix)
     scale = {"min_replicas": advice.plan.dp, "max_replicas": advice.plan.dp}
-    each = f"each takes {server.plan.tp * server.plan.pp} GPUs"
-    more = f"a larger max_replicas adds replicas under load; {each}"
+    gpus = server.plan.tp * server.plan.pp
+    more = f"a larger max_replicas adds replicas under load; each takes {gpus} GPUs"
     model: dict[str, Any] = {
         "model_loading_config": {
             "model_id": server.plan.served_model_name or advice.request.model,
@@ -236,11 +238,18 @@ def nginx_conf(routes: Sequence[Route], listen: str = f"{LOCAL}:{PORT}") -> str:
 
 def litellm_yaml(routes: Sequence[Route]) -> str:
     """A configuration of the LiteLLM proxy: the model's name is the class's."""
-    rows: list[dict[str, Any]] = []
-    for route in routes:
-        base = f"http://{route.host}:{route.port}/v1"
-        server = {"model": f"openai/{route.model}", "api_base": base, "api_key": "none"}
-        rows += [{"model_name": name, "litellm_params": server} for name in route.classes]
+    rows: list[dict[str, Any]] = [
+        {
+            "model_name": name,
+            "litellm_params": {
+                "model": f"openai/{route.model}",
+                "api_base": f"http://{route.host}:{route.port}/v1",
+                "api_key": "none",
+            },
+        }
+        for route in routes
+        for name in route.classes
+    ]
     head = [
         f"pip install 'litellm[proxy]', then: litellm --config litellm.yaml --host {LOCAL} "
         f"--port {PORT}",
@@ -286,14 +295,15 @@ def kubernetes(routes: Sequence[Route]) -> str:
     """The router as ConfigMap, Deployment and Service."""
     label = {"app": "router"}
     meta = {"name": "router", "labels": label}
-    mount = {"name": "conf", "mountPath": "/etc/nginx/nginx.conf", "subPath": "nginx.conf"}
     container = {
         "name": "nginx",
         "image": IMAGE,
         "ports": [{"containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": PORT}},
         "securityContext": {"allowPrivilegeEscalation": False},
-        "volumeMounts": [mount],
+        "volumeMounts": [
+            {"name": "conf", "mountPath": "/etc/nginx/nginx.conf", "subPath": "nginx.conf"}
+        ],
     }
     pod = {
         "automountServiceAccountToken": False,
@@ -306,6 +316,10 @@ def kubernetes(routes: Sequence[Route]) -> str:
         "template": {"metadata": {"labels": label}, "spec": pod},
     }
     service = {"selector": label, "ports": [{"port": PORT, "targetPort": PORT}]}
-    config = resource("ConfigMap", meta, "data", {"nginx.conf": nginx_conf(routes, str(PORT))})
-    parts = (("Deployment", deployment), ("Service", service))
-    return "---\n".join([config, *(resource(kind, meta, "spec", body) for kind, body in parts)])
+    return "---\n".join(
+        (
+            resource("ConfigMap", meta, "data", {"nginx.conf": nginx_conf(routes, str(PORT))}),
+            resource("Deployment", meta, "spec", deployment),
+            resource("Service", meta, "spec", service),
+        )
+    )

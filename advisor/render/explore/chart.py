@@ -50,11 +50,6 @@ class Curve(NamedTuple):
     middle: tuple[float, ...]
     high: tuple[float, ...]  # 90th percentile
 
-    @property
-    def label(self) -> str:
-        """The curve's name in the legend."""
-        return f"k={self.k}"
-
 
 class MeasuredPoint(NamedTuple):
     """A measured pair as a point."""
@@ -206,7 +201,7 @@ def description(found: Sweep, chart: Chart) -> str:
         if len(curve.x) > 1:
             ends += f", {curve.middle[-1]:+.0f} % at {number(curve.x[-1])}"
         name = METHOD_NAMES.get(curve.method, curve.method)
-        text.append(f"{name} with {curve.label}: {ends}.")
+        text.append(f"{name} with k={curve.k}: {ends}.")
     text += crossings(chart)
     if chart.measured:
         count = len({point.run_id for point in chart.measured})
@@ -224,7 +219,7 @@ def crossings(chart: Chart) -> list[str]:
             if one.k == curve.k and one.method == curve.method and one.quantile == "p50"
         ]
         if own:
-            out.append(f"{curve.label} {_where_it_gains(own)} {chart.x_label}.")
+            out.append(f"k={curve.k} {_where_it_gains(own)} {chart.x_label}.")
     if not any(one.quantile == "p50" for one in chart.break_even):
         gains = [value > 0 for curve in chart.curves for value in curve.middle]
         side = "above" if all(gains) else "below" if not any(gains) else ""

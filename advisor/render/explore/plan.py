@@ -5,7 +5,7 @@ plan` describes.
 from __future__ import annotations
 
 from advisor.advice.explore.layouts import ClassResult, Instance, MixPlan, PlanLayout
-from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number
+from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, percent
 from advisor.render.objects import SHARE, Shape, schema_of
 from advisor.render.text_sections import METHOD_NAMES
 
@@ -44,8 +44,8 @@ def _layout(one: PlanLayout, paper: Paper) -> list[str]:
     if one.refusal is not None:
         return [*lines, *paper.item(one.refusal)]
     assert one.gain is not None
-    span = f"{100 * (one.gain.p10 - 1):+.0f} to {_percent(one.gain.p90)}"
-    told = f"gain {_percent(one.gain.p50)} ({span})"
+    span = f"{100 * (one.gain.p10 - 1):+.0f} to {percent(one.gain.p90)}"
+    told = f"gain {percent(one.gain.p50)} ({span})"
     if one.p_gain is not None:
         told += f", P(gain) {one.p_gain:.2f}"
     if one.objectives:
@@ -57,7 +57,7 @@ def _layout(one: PlanLayout, paper: Paper) -> list[str]:
     for seen in one.results:
         chance = "" if seen.p_objective is None else f"P {seen.p_objective:.2f}"
         speeds = (number(seen.output_tok_s), number(seen.tpot_ms), ttft_words(seen))
-        gain = _percent(seen.gain.p50)
+        gain = percent(seen.gain.p50)
         rows.append((seen.name, number(seen.concurrency), gain, *speeds, chance))
     lines += paper.rows(rows)
     for server in one.instances:
@@ -90,10 +90,6 @@ def server_words(one: Instance) -> str:
     slow = f"; {one.slowdown:.2f} times slower beside the other" if one.slowdown > 1.005 else ""
     gpus = f", {one.gpus} GPUs" if one.gpus > 1 else ""
     return f"{' and '.join(one.classes)}{gpus}: {spec}{share}; {memory}{slow}"
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.0f} %"
 
 
 Shape(

@@ -43,10 +43,11 @@ def folder(made: MixPlan, form: str = "compose", layout: int | None = None) -> d
         raise AdvisorError("this mix is on several machines: use --form ray")
     files = _WRITERS[form](wanted, parts)
     for part in parts:
-        files[f"start-{part.instance.name}.sh"] = _script(part)
+        script = ["#!/bin/sh", "set -eu", *serving.script_lines(_server(part))]
+        files[f"start-{part.instance.name}.sh"] = "\n".join(script) + "\n"
         if part.advice.candidate is not None:
-            script = bench_script(part.advice, bench_plan(part.advice))
-            files[f"ab-{part.instance.name}.sh"] = script
+            name = f"ab-{part.instance.name}.sh"
+            files[name] = bench_script(part.advice, bench_plan(part.advice))
     files["README.md"] = _readme(made, wanted, files, form)
     return files
 
@@ -125,9 +126,8 @@ def _router(parts: Sequence[_FolderPart]) -> dict[str, str]:
 
 def _k8s(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
     router = front_ends.kubernetes(_routes(parts, lambda server: server.name))
-    files = {x.suffix: k8s.deployment_yaml(x.advice, x.suffix) for x in parts}
-    named = {f"deployment{suffix}.yaml": text for suffix, text in files.items()}
-    return named | {"router.yaml": router}
+    rows = {f"deployment{x.suffix}.yaml": k8s.deployment_yaml(x.advice, x.suffix) for x in parts}
+    return rows | {"router.yaml": router}
 
 
 def _quadlet(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
@@ -152,11 +152,6 @@ _WRITERS: dict[str, Callable[[PlanLayout, Sequence[_FolderPart]], dict[str, str]
     "quadlet": _quadlet,
     "ray": _ray,
 }
-
-
-def _script(part: _FolderPart) -> str:
-    """The bare command of one server, without a container."""
-    return "\n".join(["#!/bin/sh", "set -eu", *serving.script_lines(_server(part))]) + "\n"
 
 
 _START = {

@@ -101,10 +101,10 @@ def _curves(axes: Any, chart: Chart) -> None:
         color, marker = COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]
         style = {"color": color, "marker": marker, "markersize": 3, "linewidth": 1.4}
         own = f"{curve.method}-{curve.k}"
-        axes.plot(curve.x, curve.middle, label=curve.label, gid=f"curve-{own}", **style)
+        axes.plot(curve.x, curve.middle, label=f"k={curve.k}", gid=f"curve-{own}", **style)
         if curve.k == chart.band:
             style = {"color": color, "alpha": 0.13, "linewidth": 0, "gid": f"band-{own}"}
-            label = f"80 % interval of {curve.label}"
+            label = f"80 % interval of k={curve.k}"
             axes.fill_between(curve.x, curve.low, curve.high, label=label, **style)
     if chart.measured:
         x, y = [point.x for point in chart.measured], [point.gain for point in chart.measured]

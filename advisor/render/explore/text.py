@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import log2
 
 from advisor.advice.explore.values import KRanges, LoadPoint, Sweep
-from advisor.domain.nouns import Evidence, Interval, LaunchText
+from advisor.domain.nouns import Evidence, LaunchText
 from advisor.render.explore.chart import (
     AXIS_NAMES,
     GOAL_NAMES,
@@ -32,6 +32,7 @@ from advisor.render.layout import (
     heading,
     number,
     pack_launch,
+    percent,
     within_lines,
 )
 
@@ -99,7 +100,7 @@ def plot_lines(chart: Chart, width: int = 80, unicode: bool = True) -> list[str]
     plotext.clear_figure()
     lines = [line.rstrip() for line in text.splitlines()]
     lines = lines if unicode else [line.translate(_LINES) for line in lines]
-    marks = [f"{DIGITS[c.k]} {c.label}" for c in chart.curves]
+    marks = [f"{DIGITS[c.k]} k={c.k}" for c in chart.curves]
     if seen:
         marks.append(f"{MEASURED} measured")
     return [*lines, *Paper(width=width).wrap(", ".join(marks), "  ")]
@@ -144,7 +145,8 @@ def _cells(load: LoadPoint) -> tuple[str, ...]:
         speeds = [_speed(metric.value) for metric in metrics] or ["", ""]
         return (load.decision or "", "none", "", "", "", *speeds)
     chance = f"{point.p_gain:.2f}" if point.p_gain is not None else ""
-    gain = (_percent(point.gain.p50), _interval(point.gain), chance)
+    span = f"{100 * (point.gain.p10 - 1):+.0f} to {percent(point.gain.p90)}"
+    gain = (percent(point.gain.p50), span, chance)
     return (
         load.decision or "",
         f"k={point.k}",
@@ -171,14 +173,6 @@ def _columns(rows: Sequence[Sequence[str]], paper: Paper) -> list[str]:
         ]
         lines.append("  ".join(cells).rstrip())
     return lines
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.0f} %"
-
-
-def _interval(gain: Interval) -> str:
-    return f"{100 * (gain.p10 - 1):+.0f} to {100 * (gain.p90 - 1):+.0f} %"
 
 
 def _speed(value: float | None) -> str:
@@ -235,7 +229,7 @@ def _pairs(found: Sweep, paper: Paper) -> list[str]:
         at = f"{number(row.concurrency)} requests" if row.concurrency else "load not stated"
         at += f" of {number(row.input_tokens)} tokens" if row.input_tokens else ""
         k = f"k={row.k}" if row.k is not None else "k not stated"
-        gains = [f"{METRIC_NAMES.get(r.metric, r.metric)} {_percent(r.speedup)}" for r in rows]
+        gains = [f"{METRIC_NAMES.get(r.metric, r.metric)} {percent(r.speedup)}" for r in rows]
         release = f", {row.engine} {row.engine_version}" if row.engine_version else ""
         lines += paper.item(f"{at}, {k}: {', '.join(gains)}{release}", (row.source,))
     return lines

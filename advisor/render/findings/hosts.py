@@ -31,8 +31,7 @@ def report_sarif(report: Report) -> dict[str, Any]:
         own = "0"
     codes = sorted({finding.code for finding in report.findings})
     reads = {read.source.name: read for read in report.reads}
-    rules = [_rule(code) for code in codes]
-    driver = {"name": "advisor", "semanticVersion": own, "rules": rules}
+    driver = {"name": "advisor", "semanticVersion": own, "rules": list(map(_rule, codes))}
     told: dict[str, Any] = {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -69,14 +68,16 @@ def _rule(code: str) -> dict[str, Any]:
     found = get_rule(code)
     links = (link(source) for source in found.sources)
     address = next((one for one in links if one.startswith("https://")), None)
-    words = f"Bad: {found.text.bad.text}\nGood: {found.text.good.text}"
     return {
         "id": code,
         **({"helpUri": address} if address else {}),
         "name": "".join(part.title() for part in found.slug.split("-")),
         "shortDescription": {"text": found.text.summary},
         "fullDescription": {"text": found.text.why},
-        "help": {"text": f"{words}\nSources: {'; '.join(found.sources)}"},
+        "help": {
+            "text": f"Bad: {found.text.bad.text}\nGood: {found.text.good.text}\nSources: "
+            f"{'; '.join(found.sources)}"
+        },
         "defaultConfiguration": {"level": _LEVELS[found.severity]},
     }
 
@@ -122,8 +123,7 @@ def _fixes(finding: Finding, read: FileRead | None) -> list[dict[str, Any]]:
             continue
         places = (*read.source.place(edit.start), *read.source.place(edit.end))
         region = dict(zip(_REGION, places, strict=True))
-        new = {"text": edit.text}
-        replacements.append({"deletedRegion": region, "insertedContent": new})
+        replacements.append({"deletedRegion": region, "insertedContent": {"text": edit.text}})
     change = {"artifactLocation": {"uri": uri(finding.file)}, "replacements": replacements}
     return [{"description": {"text": finding.fix.text}, "artifactChanges": [change]}]
 
@@ -149,8 +149,9 @@ def report_github(report: Report) -> str:
         if finding.fix:
             text += f"\nFix: {show(finding.fix.text)}"
         title = f"{finding.code} {finding.slug}".strip()
-        head = f"::{_COMMANDS[finding.severity]} {where},title={_property(title)}"
-        lines.append(f"{head}::{_data(text)}")
+        lines.append(
+            f"::{_COMMANDS[finding.severity]} {where},title={_property(title)}::{_data(text)}"
+        )
     return "\n".join(lines)
 
 

@@ -152,8 +152,10 @@ def describe_launch(one: CheckedLaunch) -> str:
     hardware = one.facts.hardware
     named = one.launch.container is not None and one.launch.container.gpu_kind
     host = f", on {hardware.name or hardware.id}" if named and hardware is not None else ""
-    model = one.launch.model or "model not in the file"
-    return f"{one.launch.engine} {version}{fork}, {model}, {spec}{host}"
+    return (
+        f"{one.launch.engine} {version}{fork}, "
+        f"{one.launch.model or 'model not in the file'}, {spec}{host}"
+    )
 
 
 _OPTIONS = {
@@ -213,7 +215,9 @@ def summary(report: Report) -> str:
     suppressed = sum(one.suppressed for one in report.files)
     tail = f" ({suppressed} ignored in the file)" if suppressed else ""
     launches, files = len(report.launches), len(report.files)
-    where = f"{launches} launch{'es' if launches != 1 else ''} of {files} file"
-    where += "s" if files != 1 else ""
+    where = (
+        f"{launches} launch{'es' if launches != 1 else ''} of {files} "
+        f"file{'s' if files != 1 else ''}"
+    )
     end = "; the rest was not checked" if report.cut_short else ""
     return f"{said or 'no findings'}{tail} in {where}{end}"

@@ -92,7 +92,7 @@ def test_svg_says_what_it_shows_and_draws_the_data(small_sweep: Sweep) -> None:
     assert title.text == chart.title
     assert words.text == chart.description
     for curve in chart.curves:
-        assert f"{curve.label}: {curve.middle[0]:+.0f} %" in chart.description
+        assert f"k={curve.k}: {curve.middle[0]:+.0f} %" in chart.description
         drawn = next(g for g in tree.iter(f"{SVG}g") if g.get("id") == f"curve-mtp-{curve.k}")
         path = next(drawn.iter(f"{SVG}path")).get("d") or ""
         assert len(re.findall(r"[ML]", path)) == len(curve.x)

@@ -211,11 +211,13 @@ def _hourly(value: Any) -> Any:
 
 
 Price = Annotated[str | None, Field(max_length=40), BeforeValidator(_hourly)]
-_WHAT = "on, off, k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME"
 
 
-_NAMES = "Two or three of one kind: gb10,h100 or vllm@0.25.1,vllm@0.32.0"
-_SIDES = Field(min_length=2, max_length=3, description=_NAMES)
+_SIDES = Field(
+    min_length=2,
+    max_length=3,
+    description="Two or three of one kind: gb10,h100 or vllm@0.25.1,vllm@0.32.0",
+)
 
 
 class Sides(Question):
@@ -230,7 +232,9 @@ class Sides(Question):
 class Doubt(Question):
     """The options of `why-not`."""
 
-    what: str = about(_WHAT, ..., max_length=200)
+    what: str = about(
+        "on, off, k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME", ..., max_length=200
+    )
 
 
 @turn()
