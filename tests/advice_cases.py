@@ -187,7 +187,7 @@ CHANGES = (
 
 def on(**changes: object) -> Advice:
     """Speculation on: the GB10 case, with some fields changed."""
-    advice = Advice(
+    return Advice(
         request=REQUEST,
         facts=FACTS,
         decision="on",
@@ -208,8 +208,7 @@ def on(**changes: object) -> Advice:
         launch_off=launch(0),
         launch_on=launch(),
         evidence_newest="2026-04-18",
-    )
-    return advice.model_copy(update=changes)
+    ).model_copy(update=changes)
 
 
 def off(**changes: object) -> Advice:
@@ -223,15 +222,22 @@ def measure() -> Advice:
     bench = (
         f"vllm bench serve --model {REPOSITORY} \\\n  --random-input-len 2048 --max-concurrency 16"
     )
-    commands = ("advisor bench plan --hw gb10 --out ab", "advisor bench run ab", bench)
-    with_it = {"launch_on": launch(), "measure_with": commands}
-    return off(decision="measure", estimate=estimate(1.02), **with_it)
+    return off(
+        decision="measure",
+        estimate=estimate(1.02),
+        measure_with=("advisor bench plan --hw gb10 --out ab", "advisor bench run ab", bench),
+        launch_on=launch(),
+    )
 
 
 def no_method() -> Advice:
     """A model without any speculative method."""
-    lacking = dict.fromkeys(("candidate", "estimate", "launch_on"))
-    return off(**lacking, findings=(), would_change=(), evidence_newest="")
+    return off(
+        **dict.fromkeys(("candidate", "estimate", "launch_on")),
+        findings=(),
+        would_change=(),
+        evidence_newest="",
+    )
 
 
 def hostile(name: str, env: dict[str, str] | None = None) -> Advice:

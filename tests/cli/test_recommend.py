@@ -172,13 +172,12 @@ def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(
     #42180). Before that there is an EAGLE-3 head, which vLLM's list of targets has since the
     release that names gemma4 (#39450).
     """
-    asked = words("--hw rtx5090 --model gemma-4-31b --quant nvfp4 --engine vllm --engine-version")
-    text = run("recommend", *asked, version).out
+    asked = "--hw rtx5090 --model gemma-4-31b --quant nvfp4 --engine vllm --engine-version"
+    text = run("recommend", *words(asked), version).out
     assert text.startswith(f"Speculative decoding {'ON' if drafter else 'OFF'}")
     launch = text.replace("\n", "").partition("Run")[2].partition("--explain")[0]
-    known = ("assistant", "speculator.eagle3")
-    named = [name for name in known if f"gemma-4-31B-it-{name}" in launch]
-    assert named == [drafter] * bool(drafter)
+    heads = [x for x in ("assistant", "speculator.eagle3") if f"gemma-4-31B-it-{x}" in launch]
+    assert heads == [drafter] * bool(drafter)
 
 
 @pytest.mark.parametrize(
@@ -235,8 +234,8 @@ def test_python_takes_what_the_command_line_takes() -> None:
 
 
 def completions(*typed: str, part: str = "") -> list[str]:
-    shell = ShellComplete(cli, {}, "advisor", "_ADVISOR_COMPLETE")
-    return [item.value for item in shell.get_completions(list(typed), part)]
+    complete = ShellComplete(cli, {}, "advisor", "_ADVISOR_COMPLETE").get_completions
+    return [item.value for item in complete(list(typed), part)]
 
 
 @pytest.mark.parametrize(
@@ -272,15 +271,17 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
     command = [sys.executable, "-c", "from advisor.cli.app import main; main()", *GB10]
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    said = "Error: cannot write the answer: No space left on device.\n"
-    assert (done.returncode, done.stderr) == (2, said)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "Error: cannot write the answer: No space left on device.\n",
+    )
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     out = str(tmp_path / "file" / "plan")
-    command = [sys.executable, "-c", "from advisor.cli.app import main; main()"]
-    command += [*words("bench plan --hw gb10 --concurrency 4 --out"), out]
+    call = [*words("bench plan --hw gb10 --concurrency 4 --out"), out]
+    command = [sys.executable, "-c", "from advisor.cli.app import main; main()", *call]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, f"Error: {out}: not a directory\n")
 
@@ -338,5 +339,5 @@ def test_quiet_and_explain() -> None:
 def test_a_refusal_stands_alone() -> None:
     """No advice on a placeholder beside a file that is not written."""
     done = run("compose", "--hw", "ascend-910b", "--model", "qwen3.6-27b")
-    assert done.code == 2 and done.err.count("\n") == 1
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
     assert done.err.startswith("Error: a compose file cannot be written")

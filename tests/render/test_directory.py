@@ -42,9 +42,13 @@ def test_the_folder_is_complete_and_every_script_of_it_parses(
     assert {launch, "compose.ab.yml", "ROLLBACK.md", "README.md"} | scripts <= set(files)
     assert all(f"`{name}`" in files["README.md"] for name in files.keys() - {"README.md"})
     for name in (name for name in files if name.endswith(".sh")):
-        env = os.environ | {"LC_ALL": "C"}  # it warns of a locale that is not installed
         done = subprocess.run(
-            ["bash", "-n"], input=files[name], text=True, capture_output=True, check=False, env=env
+            ["bash", "-n"],
+            input=files[name],
+            text=True,
+            capture_output=True,
+            check=False,
+            env=os.environ | {"LC_ALL": "C"},  # it warns of a locale that is not installed
         )
         assert (done.returncode, done.stderr) == (0, ""), name
     arms = {"start.sh": advice.plan, "run-off.sh": advice.plan_off, "run-on.sh": advice.candidate}

@@ -32,14 +32,16 @@ def test_example(folder: Path) -> None:
 
 
 def test_every_folder_of_examples_is_a_test() -> None:
-    there = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
-    assert there == {path.name for path in folders()}
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_dir()} == {
+        path.name for path in folders()
+    }
 
 
 @pytest.mark.parametrize("folder", folders(), ids=lambda path: path.name)
 def test_the_list_of_examples_names_it(folder: Path) -> None:
-    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    assert f"[{folder.name}]({folder.name}/)" in text
+    assert f"[{folder.name}]({folder.name}/)" in (EXAMPLES / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def same(new: str, old: str, suffix: str) -> bool:
@@ -64,6 +66,9 @@ def near(new: Any, old: Any) -> bool:
     if isinstance(new, list) and isinstance(old, list):
         return len(new) == len(old) and all(near(a, b) for a, b in zip(new, old, strict=True))
     if isinstance(new, float) or isinstance(old, float):
-        numbers = {type(new), type(old)} <= {int, float}
-        return numbers and new == pytest.approx(old, rel=1e-4, abs=1e-6)
+        return (
+            type(new) in (int, float)
+            and type(old) in (int, float)
+            and new == pytest.approx(old, rel=1e-4, abs=1e-6)
+        )
     return bool(new == old)

@@ -49,18 +49,27 @@ def answers() -> tuple[Advice, ...]:
     """The answers to a third of the grid, those that have one."""
     found = []
     for hardware, engine, model, (concurrency, ctx, goal, workload) in GRID[::3]:
-        load = {"concurrency": concurrency, "ctx_tokens": ctx, "goal": goal, "workload": workload}
-        asked = {"hardware": hardware, "engine": engine, "model": model, **load}
+        asked = {
+            "hardware": hardware,
+            "engine": engine,
+            "model": model,
+            "concurrency": concurrency,
+            "ctx_tokens": ctx,
+        }
         try:
-            found.append(recommend(Request.model_validate(asked)))
+            found.append(
+                recommend(Request.model_validate(asked | {"goal": goal, "workload": workload}))
+            )
         except AdvisorError:
             continue
     return tuple(found)
 
 
 def label(advice: Advice) -> str:
-    asked = advice.request
-    return f"{asked.hardware} {advice.plan.engine} {asked.model} {asked.concurrency}"
+    return (
+        f"{advice.request.hardware} {advice.plan.engine} {advice.request.model} "
+        f"{advice.request.concurrency}"
+    )
 
 
 def test_enough_of_them_have_an_answer() -> None:
@@ -78,8 +87,10 @@ def test_every_text_is_written_and_keeps_its_launch(width: int) -> None:
     for advice in answers():
         assert advice_text(advice, width, unicode=False).isascii()
         words = shlex.split("\n".join(pack_launch(advice.launch, width)).replace("\\\n", "\n"))
-        env = [f"{k}={v}" for k, v in advice.launch.env.items()]
-        assert words == [*env, *advice.launch.argv], label(advice)
+        assert words == [
+            *(f"{k}={v}" for k, v in advice.launch.env.items()),
+            *advice.launch.argv,
+        ], label(advice)
 
 
 def test_every_json_follows_the_schema() -> None:
@@ -105,8 +116,12 @@ def test_every_deployment_is_written_or_refused_with_a_reason() -> None:
             refused += 1
             continue
         compose_schema.validate(data)
-        kinds = [one["kind"] for one in yaml.safe_load_all(deployment_yaml(advice))]
-        assert kinds == ["PersistentVolumeClaim", "Deployment", "Service"]
+        documents = list(yaml.safe_load_all(deployment_yaml(advice)))
+        assert [d["kind"] for d in documents] == [
+            "PersistentVolumeClaim",
+            "Deployment",
+            "Service",
+        ]
         assert f":{serving.server(advice).port}/health" in str(data)
     assert refused < len(answers())
 
@@ -135,8 +150,9 @@ def test_every_file_is_read_back_as_the_plan_that_it_was_written_for(form: str) 
         server = serving.server(planned)
         wanted = engines.get(planned.plan.engine).to_plan(server.launch)
         for field in NOUNS:
-            same = getattr(launch.plan, field) == getattr(wanted, field)
-            assert same, f"{label(advice)}: {field}"
+            assert getattr(launch.plan, field) == getattr(wanted, field), (
+                f"{label(advice)}: {field}"
+            )
         assert set(launch.plan.env) >= set(wanted.env)
         known = {found.code for found in planned.plan_findings}
         extra = {f.code: f.message for f in report.findings if f.severity != "info"}
@@ -172,5 +188,7 @@ def published_schema() -> Any:
     package = pytest.importorskip(
         "check_jsonschema", reason="no check-jsonschema, with compose's schema; .ci/run has it"
     )
-    path = Path(package.__file__).parent / "builtin_schemas/vendor/compose-spec.json"
-    return jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
+    text = (Path(package.__file__).parent / "builtin_schemas/vendor/compose-spec.json").read_text(
+        encoding="utf-8"
+    )
+    return jsonschema.Draft7Validator(json.loads(text))

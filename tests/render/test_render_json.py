@@ -42,20 +42,22 @@ def test_the_keys_asked_for_are_there() -> None:
     assert {*ASKED.split()} <= set(told)
     assert {*ASKED_PLAN.split(), "memory_fraction", "tp"} <= set(told["plan"])
     estimate = told["estimate"]
-    keys = words("output_tok_s tpot_ms ttft_ms accepted_length p_gain memory basis")
-    assert {*keys} <= set(estimate)
-    metric = words("speedup predictable baseline value baseline_range value_range")
-    assert set(estimate["tpot_ms"]) == {*metric}
+    assert set(estimate) >= {
+        *words("output_tok_s tpot_ms ttft_ms accepted_length p_gain memory basis")
+    }
+    assert set(estimate["tpot_ms"]) == {
+        *words("speedup predictable baseline value baseline_range value_range")
+    }
     assert set(estimate["tpot_ms"]["speedup"]) == {"p10", "p50", "p90"}
     assert {"weights_gib", "spec_gib", "kv_tokens", "kv_tokens_lost"} <= set(estimate["memory"])
     assert {"code", "severity", "message", "sources"} <= set(told["findings"][0])
     assert set(told["launch"]) == {"argv", "env", "text", "files"}
 
 
-PARTS = [[], ["estimate", "memory"], *map(words, words("plan estimate request launch evidence"))]
-
-
-@pytest.mark.parametrize("path", PARTS)
+@pytest.mark.parametrize(
+    "path",
+    [[], ["estimate", "memory"], *map(words, words("plan estimate request launch evidence"))],
+)
 def test_an_unknown_or_a_missing_key_is_refused(path: list[str]) -> None:
     told = advice_json(cases.on())
     place = told

@@ -36,8 +36,9 @@ def test_first_screen_fits_22_lines_of_80(advice: Advice) -> None:
 @pytest.mark.parametrize("advice", ALL)
 def test_first_screen_carries_the_answer(advice: Advice) -> None:
     screen = "\n".join(first_screen(advice, Paper(80)))
-    head = {"on": "ON", "off": "OFF", "measure": "MEASURE FIRST"}[advice.decision]
-    assert head in screen.splitlines()[0]
+    assert {"on": "ON", "off": "OFF", "measure": "MEASURE FIRST"}[
+        advice.decision
+    ] in screen.splitlines()[0]
     assert screen.count("\nWhy: ") == 1
     assert screen.endswith(pack_launch(advice.launch, 80)[-1])
     if advice.estimate is not None:
@@ -161,8 +162,7 @@ def test_sources_are_resolved_where_they_are_known() -> None:
     entry = Source(
         id="seed000", title="Qwen3.6 on GB10", address="https://docai.hu", date="2026-04-18"
     )
-    known = {"seed000": entry}
-    text = advice_text(cases.on(), source_of=known.get, explain=True)
+    text = advice_text(cases.on(), source_of={"seed000": entry}.get, explain=True)
     assert "[seed000] Qwen3.6 on GB10, https://docai.hu, 2026-04-18" in text
     assert text.count("[gpu_notes]") == 1  # a citation of its own has no entry
 
@@ -172,13 +172,16 @@ def test_sources_are_resolved_where_they_are_known() -> None:
     [(1.236, "1.24"), (0.9, "0.90"), (16.0, "16"), (1234.5, "1,234"), (61.23, "61.2")],
 )
 def test_numbers_for_people(value: float, told: str) -> None:
-    assert number(value) == told
-    assert number(float("nan")) == "unknown"
+    assert (number(value), number(float("nan"))) == (told, "unknown")
 
 
 def test_options_keep_their_values() -> None:
-    units = option_units(["p", "x", "--a", "1", "-1", "-b", "--c=2"])
-    assert units == [("p", "x"), ("--a", "1", "-1"), ("-b",), ("--c=2",)]
+    assert option_units(["p", "x", "--a", "1", "-1", "-b", "--c=2"]) == [
+        ("p", "x"),
+        ("--a", "1", "-1"),
+        ("-b",),
+        ("--c=2",),
+    ]
 
 
 @pytest.mark.parametrize("command", ["a --b 'c d' \\\n  --e", "a | b", "a\nb", "X=$Y a"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,41 +27,32 @@ def output_of(*words: str) -> Any:
     return json.loads(CliRunner().invoke(cli, list(words)).stdout)
 
 
+@cache
 def checker(name: str) -> jsonschema.Draft202012Validator:
     schema = output_of("schema", name)
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
 
-@pytest.fixture(scope="module")
-def results() -> jsonschema.Draft202012Validator:
-    return checker("results")
-
-
-@pytest.fixture(scope="module")
-def ab() -> jsonschema.Draft202012Validator:
-    return checker("ab")
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_runs_follow_the_schema(name: str, results: jsonschema.Draft202012Validator) -> None:
+def test_runs_follow_the_schema(name: str) -> None:
     told = output_of("results", str(FILES / name), "--format", "json")
-    results.validate(told)
+    checker("results").validate(told)
     assert told["runs"] and all(run["file"] == name for run in told["runs"])
 
 
 @pytest.mark.parametrize(("off", "on"), PAIRS)
-def test_verdicts_follow_the_schema(off: str, on: str, ab: jsonschema.Draft202012Validator) -> None:
+def test_verdicts_follow_the_schema(off: str, on: str) -> None:
     words = ("--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--k", "2", "--format", "json")
-    ab.validate(output_of("ab", str(FILES / off), str(FILES / on), *words))
+    checker("ab").validate(output_of("ab", str(FILES / off), str(FILES / on), *words))
 
 
-def test_the_schemas_are_strict(
-    results: jsonschema.Draft202012Validator, ab: jsonschema.Draft202012Validator
-) -> None:
+def test_the_schemas_are_strict() -> None:
     runs = output_of("results", str(FILES / NAMES[0]), "--format", "json")
     runs["runs"][0]["surprise"] = 1
-    assert not results.is_valid(runs)
+    assert not checker("results").is_valid(runs)
     verdict = output_of("ab", *(str(FILES / name) for name in PAIRS[0]), "--format", "json")
-    assert not ab.is_valid(verdict | {"verdict": "perhaps"})
-    assert not ab.is_valid({key: value for key, value in verdict.items() if key != "loads"})
+    assert not checker("ab").is_valid(verdict | {"verdict": "perhaps"})
+    assert not checker("ab").is_valid(
+        {key: value for key, value in verdict.items() if key != "loads"}
+    )

@@ -7,12 +7,10 @@ import json
 import random
 import re
 import shlex
-from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
 from cli.serve.client import argv as launch_words
-from cli.serve.client import client
 from cli_run import run
 from starlette.testclient import TestClient
 
@@ -39,12 +37,6 @@ VALUES: dict[str, list[str]] = {
     "max_tpot_ms": ["40"],
     "method": ["mtp", "eagle3"],
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[TestClient]:
-    with client() as made:
-        yield made
 
 
 def question(chance: random.Random) -> dict[str, str]:

@@ -6,25 +6,16 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from cli.serve.browser import serve
-from cli.serve.client import client
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from advisor.cli.serve import answers, api
 from advisor.cli.serve.question import question_from
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[TestClient]:
-    with client() as made:
-        yield made
-
 
 ASKED = ("/api/recommend", "/api/launch/compose", "/api/compare", "/api/why-not", "/api/sweep")
 MORE = {

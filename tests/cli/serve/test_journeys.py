@@ -53,6 +53,12 @@ def _visit(world: tuple[Browser, str], width: str, **more: Any) -> Iterator[Visi
         context.close()
 
 
+def visits(world: tuple[Browser, str], **more: Any) -> Iterator[Visit]:
+    """One at each width."""
+    for width in WIDTHS:
+        yield from _visit(world, width, **more)
+
+
 def request_fields(visit: Visit) -> dict[str, str]:
     return {key: values[0] for key, values in parse_qs(urlsplit(visit.page.url).query).items()}
 
@@ -115,19 +121,18 @@ def test_the_question_goes_along_and_comes_back(visit: Visit) -> None:
 
 
 def test_a_server_that_is_gone_is_seen(world: tuple[Browser, str]) -> None:
-    for width in WIDTHS:
-        for visit in _visit(world, width):
-            page = visit.open(SPARK)
-            page.route("**/part/answer?*", lambda route: route.abort())
-            page.get_by_label("Requests", exact=True).fill("24")
-            page.get_by_role("alert").wait_for()
-            assert "did not answer" in page.get_by_role("alert").inner_text()
-            assert page.locator("article.stale").count() == 1
-            page.unroute("**/part/answer?*")
-            page.get_by_role("button", name="Try again").click()
-            page.locator(".setting", has_text="24 requests").wait_for()
-            visit.settle()
-            assert page.locator(".gone, .stale").count() == 0
+    for visit in visits(world):
+        page = visit.open(SPARK)
+        page.route("**/part/answer?*", lambda route: route.abort())
+        page.get_by_label("Requests", exact=True).fill("24")
+        page.get_by_role("alert").wait_for()
+        assert "did not answer" in page.get_by_role("alert").inner_text()
+        assert page.locator("article.stale").count() == 1
+        page.unroute("**/part/answer?*")
+        page.get_by_role("button", name="Try again").click()
+        page.locator(".setting", has_text="24 requests").wait_for()
+        visit.settle()
+        assert page.locator(".gone, .stale").count() == 0
 
 
 def test_02_choose_hardware_and_reload(visit: Visit) -> None:
@@ -208,14 +213,13 @@ def test_06_every_form_of_the_launch(visit: Visit) -> None:
 
 
 def test_07_copy_the_launch(world: tuple[Browser, str]) -> None:
-    for width in WIDTHS:
-        for visit in _visit(world, width, permissions=["clipboard-read", "clipboard-write"]):
-            page = visit.open(SPARK)
-            page.locator("#launch .copy").first.click()
-            page.get_by_role("button", name="Copied").wait_for()
-            held = page.evaluate("navigator.clipboard.readText()")
-            assert argv(held) == argv(api(visit, "hw=gb10&concurrency=16")["launch"]["text"])
-            visit.check("07-copied")
+    for visit in visits(world, permissions=["clipboard-read", "clipboard-write"]):
+        page = visit.open(SPARK)
+        page.locator("#launch .copy").first.click()
+        page.get_by_role("button", name="Copied").wait_for()
+        held = page.evaluate("navigator.clipboard.readText()")
+        assert argv(held) == argv(api(visit, "hw=gb10&concurrency=16")["launch"]["text"])
+        visit.check("07-copied")
 
 
 def test_08_back_and_forward(visit: Visit) -> None:
@@ -368,38 +372,36 @@ def test_15_the_api_and_its_json(visit: Visit) -> None:
 
 
 def test_16_without_a_script(world: tuple[Browser, str]) -> None:
-    for width in WIDTHS:
-        for visit in _visit(world, width, java_script_enabled=False):
-            page = visit.open("/")
-            page.get_by_label("Hardware", exact=True).fill("gb10")
-            page.get_by_role("button", name="Answer").click()
-            page.locator("#answer .verdict").wait_for()
-            page.get_by_role("link", name="Show the curve").click()
-            page.locator("svg.chart:visible").first.wait_for()
-            page = visit.open("/check")
-            page.get_by_label("Configuration").fill(BAD)
-            page.get_by_role("button", name="Check").click()
-            page.locator("#found-h").wait_for()
-            page = visit.open("/results")
-            one = FILES / "vllm-serve-off.json"
-            page.get_by_label("Without speculation").set_input_files(one)
-            page.get_by_role("button", name="Read").click()
-            page.locator("#runs-h").wait_for()
-            assert not visit.strangers
+    for visit in visits(world, java_script_enabled=False):
+        page = visit.open("/")
+        page.get_by_label("Hardware", exact=True).fill("gb10")
+        page.get_by_role("button", name="Answer").click()
+        page.locator("#answer .verdict").wait_for()
+        page.get_by_role("link", name="Show the curve").click()
+        page.locator("svg.chart:visible").first.wait_for()
+        page = visit.open("/check")
+        page.get_by_label("Configuration").fill(BAD)
+        page.get_by_role("button", name="Check").click()
+        page.locator("#found-h").wait_for()
+        page = visit.open("/results")
+        one = FILES / "vllm-serve-off.json"
+        page.get_by_label("Without speculation").set_input_files(one)
+        page.get_by_role("button", name="Read").click()
+        page.locator("#runs-h").wait_for()
+        assert not visit.strangers
 
 
 def test_17_dark(world: tuple[Browser, str]) -> None:
-    for width in WIDTHS:
-        for visit in _visit(world, width, color_scheme="dark"):
-            for name, path in (
-                ("answer", SPARK),
-                ("check", f"/check?text={BAD}"),
-                ("rules", "/rules"),
-            ):
-                page = visit.open(path)
-                light = page.evaluate("getComputedStyle(document.body).backgroundColor")
-                assert light == "rgb(16, 20, 26)"
-                visit.check(f"17-dark-{name}")
+    for visit in visits(world, color_scheme="dark"):
+        for name, path in (
+            ("answer", SPARK),
+            ("check", f"/check?text={BAD}"),
+            ("rules", "/rules"),
+        ):
+            page = visit.open(path)
+            light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert light == "rgb(16, 20, 26)"
+            visit.check(f"17-dark-{name}")
 
 
 def test_18_on_paper(visit: Visit) -> None:
@@ -420,18 +422,17 @@ def test_19_the_static_copy_from_a_folder(
 
     site.write(tmp_path, ["gb10", "rtx3090"], ["qwen3.6-27b"])
     made, _ = world
-    for width in WIDTHS:
-        for visit in _visit((made, tmp_path.as_uri()), width, offline=True):
-            page = visit.page
-            page.goto(f"{tmp_path.as_uri()}/index.html")
-            visit.check("19-copy-index")
-            page.locator(".cells a").first.click()
-            page.locator(".verdict").wait_for()
-            visit.settle()  # one of the two charts is hidden by the style sheet, which comes later
-            assert page.locator("svg.chart:visible").count() == 1
-            page.locator(".forms a").nth(1).click()
-            page.locator(".verdict").wait_for()
-            visit.check("19-copy-answer")
+    for visit in visits((made, tmp_path.as_uri()), offline=True):
+        page = visit.page
+        page.goto(f"{tmp_path.as_uri()}/index.html")
+        visit.check("19-copy-index")
+        page.locator(".cells a").first.click()
+        page.locator(".verdict").wait_for()
+        visit.settle()  # one of the two charts is hidden by the style sheet, which comes later
+        assert page.locator("svg.chart:visible").count() == 1
+        page.locator(".forms a").nth(1).click()
+        page.locator(".verdict").wait_for()
+        visit.check("19-copy-answer")
 
 
 def test_21_several_workloads(visit: Visit) -> None:

@@ -103,9 +103,11 @@ def fields_at(route: APIRoute) -> list[str]:
     """The fields that an address takes: told by its signature; a page without one reads those of
     the sheets.
     """
-    kinds = (Question, Sides, Doubt, MixForm, PastedText, RunOptions)
-    told = {name for kind in kinds for name in fields_of(kind)}
-    told |= {"form", "machine", "off", "on", "launch"}
+    told = {
+        name
+        for kind in (Question, Sides, Doubt, MixForm, PastedText, RunOptions)
+        for name in fields_of(kind)
+    } | {"form", "machine", "off", "on", "launch"}
     flat = route.dependant
     own = {
         field.field_info.annotation

@@ -5,14 +5,12 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
 import pytest
-from cli.serve.client import client
 from cli_run import run
 from effort import ordinary_files, processor_seconds
 from starlette.testclient import TestClient
@@ -22,12 +20,6 @@ from advisor.cli.serve.curve import NARROW, WIDE, curve_view
 from advisor.cli.serve.question import question_from
 
 FILES = Path(__file__).resolve().parents[2] / "readers" / "results" / "files"
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[TestClient]:
-    with client() as made:
-        yield made
 
 
 def test_the_start_offers_examples_that_are_answered(page: TestClient) -> None:
@@ -126,9 +118,8 @@ def test_a_pasted_configuration_is_judged_as_the_command_line_judges_it(
         shown = page.post("/part/check", data={k: str(v) for k, v in sent.items()}).text
         for finding in got["findings"]:
             assert f'/rules/{finding["code"]}"' in shown
-        diff = run(*call, "--diff")
         fixes = page.post("/api/fixes", json=sent).json()["safe"]
-        assert fixes.splitlines()[2:] == diff.out.splitlines()[2:]
+        assert fixes.splitlines()[2:] == run(*call, "--diff").out.splitlines()[2:]
         assert not fixes or "Safe fixes" in shown
 
 
@@ -374,8 +365,10 @@ def test_a_form_of_choices_takes_names_with_spaces_limits_and_a_price(page: Test
         assert f"<li>{line}</li>" in html.unescape(text)
     assert "users within" in text and "cost per 1M tokens" in text
     assert len(re.findall(r'<rect class="with(?:out)?" width="[\d.]+"', text)) == 4
-    typed = re.findall(r'id="f-(?:first|second)"[^>]*? value="([^"]*)"', text)
-    assert typed == ["dgx spark", "2x 3090"]
+    assert re.findall(r'id="f-(?:first|second)"[^>]*? value="([^"]*)"', text) == [
+        "dgx spark",
+        "2x 3090",
+    ]
 
 
 def test_why_not_is_the_command_lines(page: TestClient) -> None:
