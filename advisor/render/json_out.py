@@ -142,12 +142,6 @@ Shape(
 )
 
 
-def _drafter(advice: nouns.Advice) -> nouns.Drafter | None:
-    """The published drafter that the candidate uses."""
-    wanted = advice.candidate.draft_model if advice.candidate is not None else None
-    return next((d for d in advice.facts.drafters if d.repository == wanted), None)
-
-
 def _estimate(advice: nouns.Advice, estimate: nouns.Estimate | None) -> nouns.Estimate | None:
     """An estimate, without a chance of a gain whose sign is not known."""
     if estimate is None or tells(estimate, advice.facts.goal):
@@ -185,7 +179,14 @@ ANSWER = Shape(
         "settled",
     },
     values={
-        "drafter": _drafter,
+        "drafter": lambda advice: next(
+            (
+                drafter
+                for drafter in advice.facts.drafters
+                if advice.candidate and drafter.repository == advice.candidate.draft_model
+            ),
+            None,
+        ),
         "estimate": lambda advice: _estimate(advice, advice.estimate),
         "runners_up": lambda advice: [
             one.model_copy(update={"estimate": _estimate(advice, one.estimate)})

@@ -85,12 +85,7 @@ def unit_note(advice: Advice, unit: Sequence[str]) -> str:
     """The note for an option with its values, or ""; a placeholder among them speaks first."""
     if any(word.startswith(PLACEHOLDER_ORG) for word in unit):
         return PLACEHOLDER
-    return note_for(advice, unit[0])
-
-
-def note_for(advice: Advice, option: str) -> str:
-    """The note for one option as written, "" where it needs none."""
-    name = option.split("=", 1)[0]
+    name = unit[0].split("=", 1)[0]
     for finding in advice.findings:
         if finding.flag is not None and finding.flag == name:
             return f"{finding.code}: {finding.message}"

@@ -40,7 +40,9 @@ def report_text(report: Report, color: bool = False, verbose: bool = False) -> s
     reads = {read.source.name: read for read in report.reads}
     for finding, others, also in _by_fix(report, verbose):
         lines += _finding(finding, show, color, reads.get(finding.file), verbose)
-        plain = [f"    also on {_lines(also)}"] if also else []
+        more = f" and {len(also) - 12} more" if len(also) > 12 else ""
+        places = f"line{'s' if len(also) > 1 else ''} {', '.join(map(str, also[:12]))}{more}"
+        plain = [f"    also on {places}"] if also else []
         plain += [f"    same fix: {one.severity} {one.code} {one.message}" for one in others]
         lines += map(show, plain)
     if lines:
@@ -122,11 +124,6 @@ def _source_line(finding: Finding, show: Callable[[str], str], read: FileRead | 
     shown = dots + part[0 if start else lead :].rstrip()
     place = at - start + (len(dots) if start else -lead)
     return [f"    | {shown}", f"    | {' ' * place}^"] if 0 <= place < len(shown) else []
-
-
-def _lines(also: tuple[int, ...]) -> str:
-    more = f" and {len(also) - 12} more" if len(also) > 12 else ""
-    return f"line{'s' if len(also) > 1 else ''} {', '.join(map(str, also[:12]))}{more}"
 
 
 def _launches(report: Report) -> list[str]:
