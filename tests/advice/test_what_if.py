@@ -27,16 +27,15 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     fields("hardware=rtx3090 model=qwen3-8b engine=vllm concurrency=32 goal=throughput"),
     {"hardware": "l40s", "model": "qwen3.6-27b", "concurrency": 16, "ctx_tokens": 8192},
 )
-LINES = (  # of the line: how it is asked
-    (re.compile(r"about (\d+) concurrent requests or (?:more|fewer): (.+)"), "concurrency"),
-    (re.compile(r"one (request) at a time: (.+)"), "concurrency"),
-    (re.compile(r"about (\d+) prompt tokens per request or (?:more|fewer): (.+)"), "ctx_tokens"),
-    (re.compile(r"the goal (\w+) instead of \w+ \(.+\): (.+)"), "goal"),
+LINES: tuple[tuple[str, str, Any], ...] = (  # the line, and how it is asked
+    (r"about (\d+) concurrent requests or (?:more|fewer): (.+)", "concurrency", int),
+    (r"one (request) at a time: (.+)", "concurrency", lambda _: 1),
+    (r"about (\d+) prompt tokens per request or (?:more|fewer): (.+)", "ctx_tokens", int),
+    (r"the goal (\w+) instead of \w+ \(.+\): (.+)", "goal", str),
     (
-        re.compile(
-            r"a measured acceptance length of ([\d.]+) at k=\d+ or (?:less|more) \(.+\): (.+)"
-        ),
+        r"a measured acceptance length of ([\d.]+) at k=\d+ or (?:less|more) \(.+\): (.+)",
         "acceptance_length",
+        float,
     ),
 )
 
@@ -45,24 +44,12 @@ def others(advice: Advice) -> list[tuple[dict[str, Any], str]]:
     """The question behind each line that names one, and the decision that it promises."""
     found: list[tuple[dict[str, Any], str]] = []
     for line in advice.would_change:
-        for pattern, field in LINES:
-            if told := pattern.fullmatch(line):
-                word = told[1]
-                value = (
-                    word
-                    if field == "goal"
-                    else 1
-                    if word == "request"
-                    else float(word)
-                    if "." in word
-                    else int(word)
-                )
-                k = (
-                    {"acceptance_k": advice.candidate.k}
-                    if field == "acceptance_length" and advice.candidate
-                    else {}
-                )
-                found.append(({field: value} | k, told[2].replace("measure first", "measure")))
+        for pattern, field, read in LINES:
+            if told := re.fullmatch(pattern, line):
+                changed = {field: read(told[1])}
+                if field == "acceptance_length":
+                    changed["acceptance_k"] = advice.candidate.k
+                found.append((changed, told[2].replace("measure first", "measure")))
     return found
 
 

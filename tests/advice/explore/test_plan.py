@@ -29,26 +29,11 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def single(asked: Request) -> WorkMix:
-    work = WorkClass(
-        name="all",
-        concurrency=asked.concurrency,
-        ctx_tokens=asked.ctx_tokens,
-        output_tokens=asked.output_tokens,
-        workload=asked.workload,
-        goal=asked.goal,
-        max_tpot_ms=asked.max_tpot_ms,
-        max_ttft_ms=asked.max_ttft_ms,
-    )
-    return WorkMix(
-        hardware=asked.hardware,
-        gpus=asked.gpus,
-        interconnect=asked.interconnect,
-        models=(asked.model,),
-        quant=asked.quant,
-        engine=asked.engine,
-        engine_version=asked.engine_version,
-        classes=(work,),
-    )
+    of_class = "concurrency ctx_tokens output_tokens workload goal max_tpot_ms max_ttft_ms"
+    work = WorkClass(name="all", **{name: getattr(asked, name) for name in of_class.split()})
+    of_mix = "hardware gpus interconnect quant engine engine_version"
+    fields = {name: getattr(asked, name) for name in of_mix.split()}
+    return WorkMix(models=(asked.model,), classes=(work,), **fields)
 
 
 @pytest.mark.parametrize(
