@@ -50,13 +50,8 @@ def build_layout(
     measure: Measure, draft: LayoutDraft, several: Sequence[ServerResult], runs: Sequence[int]
 ) -> PlanLayout:
     """A layout of servers, each running its candidate `runs`; bare where it has a refusal."""
-    bare = PlanLayout(
-        kind=draft.kind,
-        title=draft.title,
-        model=draft.model,
-        refusal=draft.refusal,
-        k_ranges=draft.k_ranges,
-    )
+    same = ("kind", "title", "model", "refusal", "k_ranges")
+    bare = PlanLayout(**{name: getattr(draft, name) for name in same})
     if draft.refusal is not None:
         return bare
     rows = list(zip(several, runs, draft.slow, strict=True))

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from advisor.advice.own_runs.machine import Machine
 
 NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
+# what a point has as it was estimated
+_ESTIMATED = ("p_gain", "output_tok_s", "tpot_ms", "ttft_ms", "accepted_length", "memory", "basis")
 _PINNED = ("engine", "engine_version", "quant")  # shared by all loads unless varied
 # what is chosen anew where a field varies, since one value need not suit all
 _FREES = {
@@ -224,15 +226,9 @@ def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
         method=candidate.plan.method,
         k=candidate.plan.k,
         gain=decide.goal_interval(estimate, goal),
-        p_gain=estimate.p_gain,
         utility=candidate.utility,
         decision=decide.decide(facts, (base, candidate)).decision,
-        output_tok_s=estimate.output_tok_s,
-        tpot_ms=estimate.tpot_ms,
-        ttft_ms=estimate.ttft_ms,
-        accepted_length=estimate.accepted_length,
-        memory=estimate.memory,
-        basis=estimate.basis,
+        **{name: getattr(estimate, name) for name in _ESTIMATED},
         forbidden_by=_codes(decide.vetoes(candidate.findings)),
         documented=_codes([f for f in candidate.findings if f.effect in ("loss", "caution")]),
         running=_count_running(facts, candidate.plan, estimate.terms.get("requests_verify")),
