@@ -306,7 +306,6 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
     given = recommend(model="qwen3-8b", engine="vllm", acceptance_length=3.4, acceptance_k=5)
     prior = recommend(model="qwen3-8b", engine="vllm")
     assert any("acceptance as you gave it" in reason.text for reason in given.reasons)
-    assert given.estimate is not None and prior.estimate is not None
     widths = [
         e.accepted_length.p90 / e.accepted_length.p10 for e in (given.estimate, prior.estimate)
     ]

@@ -50,7 +50,6 @@ def speed(**asked: Any) -> float:
     metric = {"tpot": advice.estimate.tpot_ms}.get(
         asked.get("goal", ""), advice.estimate.output_tok_s
     )
-    assert metric.baseline is not None
     return max(1.0, metric.speedup.p50) * (
         1e3 / metric.baseline if asked.get("goal") == "tpot" else metric.baseline
     )

@@ -175,7 +175,6 @@ def of_json(estimate: dict[str, Any], said: list[float]) -> list[float]:
 
 def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     """Every other door against `recommend`."""
-    assert advice.estimate is not None
     request, k, said = check_request(asked), advice.candidate.k, numbers(advice.estimate)
     if not advice.candidate.k_schedule:
         # where TPOT decides, the limit of both runs is that of the best k, which may be left out

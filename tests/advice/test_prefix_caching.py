@@ -36,7 +36,6 @@ def test_the_plain_server_is_no_slower_where_more_is_shared(
     most = 0.0
     for share in SHARES:
         estimate = ask(share, tokens, hardware, concurrency).estimate
-        assert estimate.output_tok_s.baseline is not None
         assert estimate.output_tok_s.baseline >= 0.98 * most, share
         most = max(most, estimate.output_tok_s.baseline)
 

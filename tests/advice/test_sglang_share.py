@@ -38,7 +38,6 @@ def test_the_share_is_that_of_the_engine(
         max_num_batched_tokens=tokens,
     )  # fmt: skip
     shape = facts.shape
-    assert shape is not None
     assert sglang_share(facts, plan, shape) == pytest.approx(1 - reserved / total, abs=2e-4)
 
 
@@ -67,6 +66,5 @@ def test_the_bill_of_a_launch_without_the_option_is_the_engines() -> None:
     facts = resolve.bare_facts(Request(hardware="l40s", engine="sglang", model="qwen3-8b"))
     bare = Plan(engine="sglang", method="none", tp=1, max_num_batched_tokens=8192)
     shape = facts.shape
-    assert shape is not None
     told = bare.model_copy(update={"memory_fraction": sglang_share(facts, bare, shape)})
     assert memory.bill(facts, bare).available_gib == memory.bill(facts, told).available_gib

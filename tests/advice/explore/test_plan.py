@@ -141,7 +141,6 @@ def test_memory_adds_up_on_a_thousand_random_mixes(monkeypatch: pytest.MonkeyPat
                 for one in group:
                     facts = one.question.facts
                     usable = device.usable_gib(facts)
-                    assert usable is not None
                     plans = (one.question.base.plan, *one.question.plans)
                     bills = [(plan, memory.bill(facts, plan)) for plan in plans]
                     assert all(bill.fits is not False for _, bill in bills)
