@@ -13,7 +13,7 @@ from advisor.rules.kit.flags import CATALOGUED
 FOLDER = Path(engines.__file__).parents[1] / "rules"
 ASKING = ("flag", "value", "has_switch", "open_value")  # of kit/case.py, which compare with names
 OF_NO_RELEASE = {"--mamba-align-single-block-prefill"}  # LMCache with MTP asks for it
-FILES = sorted(FOLDER.glob("sd*/sd*.py")) + sorted((FOLDER / "kit").glob("*.py"))
+FILES = sorted(FOLDER.glob("sd*/*.py")) + sorted((FOLDER / "kit").glob("*.py"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
