@@ -15,20 +15,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (10660, 6700),
-    "advisor": (75220, 42600),
-    "cli": (6080, 3080),
+    "advice": (10240, 6580),
+    "advisor": (73180, 42340),
+    "cli": (5620, 3080),
     "engines": (5040, 2940),
-    "knowledge, lint, domain": (6720, 4140),
+    "knowledge, lint, domain": (6740, 4160),
     "lab": (5920, 3720),
     "other": (120, 80),
     "perf": (6300, 3380),
     "prediction, methods": (3880, 2180),
     "readers": (8960, 5760),
     "readers/results": (3540, 1840),
-    "render": (6480, 3320),
-    "rules": (11700, 5640),
-    "tests": (45420, 22780),
+    "render": (6000, 3320),
+    "rules": (11020, 5480),
+    "tests": (44780, 22680),
 }
 GOALS = {
     "readers": 8000,
@@ -49,8 +49,8 @@ GOALS = {
 TEXTS = {
     "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 880),
     "the model card": (("advisor/*.j2",), 170),
-    "cases of rules": (("tests/rules/*.yaml",), 6760),
-    "rule data": (("knowledge/rules/*.json",), 1420),
+    "cases of rules": (("tests/rules/*.yaml",), 6790),
+    "rule data": (("knowledge/rules/*.json",), 1460),
 }
 TOGETHER = {
     "prediction": "prediction, methods",
