@@ -139,16 +139,13 @@ def weak_facts() -> str:
     models are recalled or assumed, entries with many first.
     """
     total, weak = 0, list[tuple[str, list[str]]]()
-    for ids, read in (
-        (knowledge.hardware_ids(), knowledge.hardware),
-        (knowledge.llm_ids(), knowledge.llm),
-    ):
-        for ident in ids:
-            numbers = {name: v for name, v in read(ident) if isinstance(v, Quantity)}
-            total += len(numbers)
-            for status in ("recall", "assumed"):
-                if names := [name for name, v in numbers.items() if v.status == status]:
-                    weak.append((f"{ident} ({status})", names))
+    entries: list[Hardware | LLM] = [knowledge.hardware(name) for name in knowledge.hardware_ids()]
+    for entry in (*entries, *map(knowledge.llm, knowledge.llm_ids())):
+        numbers = {name: v for name, v in entry if isinstance(v, Quantity)}
+        total += len(numbers)
+        for status in ("recall", "assumed"):
+            if names := [name for name, v in numbers.items() if v.status == status]:
+                weak.append((f"{entry.id} ({status})", names))
     weak.sort(key=lambda row: (-len(row[1]), row[0]))
     count = sum(len(names) for _, names in weak)
     rows = [_wrap(label, ", ".join(names)) for label, names in weak]

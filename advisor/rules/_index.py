@@ -165,7 +165,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD428', 'slots-apart', 'info', ('llama-server',), ('concurrency',), False, 'sd4.drafts', options=('--parallel',)),
     RuleRow('SD429', 'lookups-copy-states', 'warning', ('llama-server', 'ik_llama.cpp'), ('model',), True, 'sd4.drafts', methods=('ngram',), decides=True),
     RuleRow('SD430', 'lone-loss', 'info', ('vllm',), ('hardware', 'model', 'quant', 'concurrency'), True, 'sd4.load', decides=True),
-    RuleRow('SD431', 'adaptive-or-fixed', 'info', ('vllm',), ('model', 'concurrency', 'version'), True, 'sd4.drafts'),
+    RuleRow('SD431', 'adaptive-or-fixed', 'info', ('vllm',), ('model', 'concurrency', 'version'), True, 'sd4.drafts', methods=('mtp', 'eagle', 'eagle3', 'dflash', 'dspark', 'draft_model')),
     RuleRow('SD432', 'adaptive-tiers', 'info', ('sglang',), ('concurrency', 'version'), False, 'sd4.drafts', options=('--speculative-adaptive',)),
     RuleRow('SD501', 'no-measured-pair', 'info', (), ('hardware', 'model', 'concurrency'), True, 'sd5.evidence', parts=('facts.request',)),
     RuleRow('SD502', 'evidence-of-other-version', 'info', ('vllm', 'sglang'), ('hardware', 'model', 'concurrency'), True, 'sd5.evidence', parts=('facts.request',)),

@@ -129,6 +129,12 @@ def compute_arch(case: Case) -> str | None:
     return case.facts.hardware.arch if case.facts.hardware else None
 
 
+def capability(case: Case) -> int | None:
+    """The major compute capability of an NVIDIA card: 9 of sm_90, 12 of sm_120."""
+    arch = compute_arch(case) or ""
+    return int(arch[3:-1]) if arch.startswith("sm_") else None
+
+
 def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:
     """A list of rows of knowledge/rules/<name>.json, each with its own sources."""
     return tuple(table(name)[key])

@@ -3,13 +3,12 @@
 What they do not know: forks, and what an engine's main branch has mended since.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case, Flag
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import compute_arch, flag, hardware_name, has_switch, model_name, rows
+from advisor.rules.kit.case import capability, flag, hardware_name, has_switch, model_name, rows
 from advisor.rules.kit.releases import between, release
 
 ROWS = rows("compatibility", "speculation_beside")
@@ -59,6 +58,8 @@ def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
         and case.plan.method not in row.get("but", ())
         and case.plan.method in row.get("methods", (case.plan.method,))
         and any(model.startswith(name) for name in row.get("models", ("",)))
+        and capability(case) not in row.get("capabilities", ())
+        and case.plan.attention_backend in row.get("backends", (case.plan.attention_backend,))
         and row.get("holds", "") in (given.value or "") not in row.get("unless", ())
         and ("beside" not in row or row["beside"] in extra or has_switch(case, row["beside"]))
     )
@@ -74,20 +75,20 @@ def sparse_attention_without_kernel(case: Case) -> Hits:
     Bad (hw=a100-80gb, version=0.33.0): vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8
     Good (hw=h200, version=0.33.0): vllm serve deepseek-ai/DeepSeek-V3.2 -tp 8
     """
-    chip = re.match(r"sm_(\d+)\d", compute_arch(case) or "")
+    chip = capability(case)
     if chip is None or case.facts.model is None:
         return
     for row in rows("chips", "sparse_attention"):
         if (
             not case.facts.model.id.startswith(tuple(row["models"]))
-            or int(chip[1]) in row["capabilities"]
+            or chip in row["capabilities"]
             or between(release(case), row["since"], None) is False
         ):
             continue
         needed = " or ".join(map(str, row["capabilities"]))
         yield Hit(
             f"{model_name(case)} has sparse attention, whose kernels in vLLM need compute "
-            f"capability {needed}; {hardware_name(case)} has {chip[1]}",
+            f"capability {needed}; {hardware_name(case)} has {chip}",
             fix="Use llama-server with a GGUF of it, another model, or a newer card.",
             severity="warning" if case.launch.fork is not None else None,
             sources=tuple(row["sources"]),

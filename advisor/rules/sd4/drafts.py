@@ -5,6 +5,7 @@ from advisor.knowledge.rule_data import number
 from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
+    capability,
     flag,
     hardware_name,
     has_switch,
@@ -249,30 +250,28 @@ ADAPTIVE = "--speculative-config.enable_adaptive_verification"
 
 
 @rule("SD431", "info", "vllm", data="regime.adaptive_verification")
-@when(speculative=True, needs="model concurrency version")
+@when(methods="mtp eagle eagle3 dflash dspark draft_model", needs="model concurrency version")
 def adaptive_or_fixed(case: Case) -> Hits:
     """A fixed block of drafts at loads where adaptive verification gained, or the reverse.
 
-    Why: with few requests a refused draft costs next to nothing, and choosing drafts costs more;
-    with many, the engine gains by verifying those alone that are likely to be accepted.
-    Bad (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --max-num-seqs 128
-        --speculative-config '{"method":"dflash","model":"z-lab/Qwen3-8B-DFlash-b16",
-        "num_speculative_tokens":15}'
-    Good (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --max-num-seqs 128
-        --speculative-config '{"method":"dflash","model":"z-lab/Qwen3-8B-DFlash-b16",
-        "num_speculative_tokens":15,"enable_adaptive_verification":true}'
+    Why: a refused draft costs next to nothing at few requests, less than choosing drafts does.
+    Bad (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3-8B-DFlash-b16","num_speculative_tokens":15}'
+    Good (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3-8B-DFlash-b16","num_speculative_tokens":15,
+        "enable_adaptive_verification":true}'
     """
     (row,) = rows("regime", "adaptive_verification")
     since = row["since" if case.plan.method == "dspark" else "others_since"]
-    running, k = streams(case) or 0, case.plan.k
-    refused = is_hybrid(case) or case.plan.pp > 1 or case.plan.method in ("ngram", "suffix")
-    if refused or k < row["least_k"] or between(release(case), since, None) is not True:
+    running, long = streams(case) or 0, case.plan.k >= row["least_k"]
+    starts = capability(case) in (None, 9, 10) and not is_hybrid(case) and case.plan.pp == 1
+    if not (starts and long and between(release(case), since, None) is True):
         return
     on = dict(case.plan.extra).get(ADAPTIVE, "false") != "false"
     if running <= row["few"] if on else running >= row["many"]:
-        seen = f"it lost {row['lost']} and gained {row['gained']} (DeepSeek-V4-Flash, 8x MI355X)"
         yield Hit(
-            f"adaptive verification is {'on' if on else 'off'} at {running} requests: {seen}",
+            f"adaptive verification is {'on' if on else 'off'} at {running} requests: it lost "
+            f"{row['lost']} and gained {row['gained']} (DeepSeek-V4-Flash, 8x MI355X)",
             flag=spec_flag(case),
             fix=f'Compare with "enable_adaptive_verification": {"false" if on else "true"}.',
             row=row,
@@ -284,8 +283,7 @@ def adaptive_or_fixed(case: Case) -> Hits:
 def adaptive_tiers(case: Case) -> Hits:
     """SGLang's adaptive drafts at loads where its default tiers draft next to nothing.
 
-    Why: without --speculative-adaptive-config one draft at most is made from 32 requests on, and
-    none from 64 on, whatever a step costs on this machine.
+    Why: one at most from 32 requests on, none from 64 on, whatever a step costs on this machine.
     Bad (version=0.5.23, concurrency=64): python3 -m sglang.launch_server --model-path
         zai-org/GLM-4.7-FP8 --tp 8 --speculative-algorithm NEXTN --speculative-adaptive
     Good (version=0.5.23, concurrency=16): python3 -m sglang.launch_server --model-path
@@ -293,13 +291,13 @@ def adaptive_tiers(case: Case) -> Hits:
     """
     (row,) = rows("regime", "adaptive_tiers")
     running = streams(case) or 0
-    if running < row["few"] or has_switch(case, "--speculative-adaptive-config"):
+    alone = running >= row["few"] and not has_switch(case, "--speculative-adaptive-config")
+    if not alone or between(release(case), row["since"], None) is not True:
         return
-    if between(release(case), row["since"], None) is True:
-        most = "none" if running >= row["none"] else "one"
-        yield Hit(
-            f"the default tiers of --speculative-adaptive draft {most} at {running} requests",
-            flag=flag(case, "--speculative-adaptive"),
-            fix="Give tiers with --speculative-adaptive-config; `advisor sweep` writes them.",
-            row=row,
-        )
+    most = "none" if running >= row["none"] else "one"
+    yield Hit(
+        f"the default tiers of --speculative-adaptive draft {most} at {running} requests",
+        flag=flag(case, "--speculative-adaptive"),
+        fix="Give tiers with --speculative-adaptive-config; `advisor sweep` writes them.",
+        row=row,
+    )
