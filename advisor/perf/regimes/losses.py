@@ -127,8 +127,8 @@ def apple_chip(hardware: str | None) -> str | None:
 
 def _apple(hardware: str | None) -> str:
     """What is documented of one chip: "support", "veto" (a loss), or "caution" of its neighbours.
-    That a model card says no figure of all of them is no loss: mixtures gained on an M1 Max, an M4
-    Pro and an M5 Max.
+    A model card that finds no gain, without a figure, is no loss: mixtures gained on an M1 Max, an
+    M4 Pro and an M5 Max (m1maxlab, asiaimtp).
     """
     measured = table("regime")["apple_generations"].get(apple_chip(hardware) or "")
     effect = str(measured["effect"]) if measured is not None else "caution"

@@ -254,7 +254,7 @@ ADAPTIVE = "--speculative-config.enable_adaptive_verification"
 def adaptive_or_fixed(case: Case) -> Hits:
     """A fixed block of drafts at loads where adaptive verification gained, or the reverse.
 
-    Why: a refused draft costs next to nothing at few requests, less than choosing drafts does.
+    Why: with few requests a refused draft costs less than choosing drafts does, with many more.
     Bad (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --speculative-config
         '{"method":"dflash","model":"z-lab/Qwen3-8B-DFlash-b16","num_speculative_tokens":15}'
     Good (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --speculative-config
@@ -283,7 +283,7 @@ def adaptive_or_fixed(case: Case) -> Hits:
 def adaptive_tiers(case: Case) -> Hits:
     """SGLang's adaptive drafts at loads where its default tiers draft next to nothing.
 
-    Why: one at most from 32 requests on, none from 64 on, whatever a step costs on this machine.
+    Why: they draft one at most from 32 requests on and none from 64 on, whatever a step costs.
     Bad (version=0.5.23, concurrency=64): python3 -m sglang.launch_server --model-path
         zai-org/GLM-4.7-FP8 --tp 8 --speculative-algorithm NEXTN --speculative-adaptive
     Good (version=0.5.23, concurrency=16): python3 -m sglang.launch_server --model-path
