@@ -25,7 +25,7 @@ from advisor.domain.printable import printable
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 64
-# the reports of GuideLLM and llm-d
+# the reports of GuideLLM
 _YAML = re.compile(r"(?:args|benchmarks|metadata|metrics|results|run|scenario|type_|version):\s")
 _LATENCY = re.compile(r"\b(?:time_to_first_token|inter_token_latency)(?:_ms)?:")
 _PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.S)  # strings, and brackets outside

@@ -15,14 +15,12 @@ from pydantic import ValidationError
 from advisor.domain.printable import excerpt
 from advisor.readers.results import (
     answers,
-    comparison_tables,
     engine_logs,
     exposition,
     own_runs,
 )
 from advisor.readers.results.clients import (
     aiperf,
-    cluster_reports,
     llama_tests,
     load_tools,
     offline,
@@ -41,7 +39,7 @@ class ResultFormat(NamedTuple):
     read: Callable[[Document], list[BenchmarkRun]]
 
 
-_CLIENTS = (serving, offline, llama_tests, answers, load_tools, aiperf, cluster_reports)
+_CLIENTS = (serving, offline, llama_tests, answers, load_tools, aiperf)
 _TEXTS = (
     own_runs, serving, serving_console, offline, llama_tests, engine_logs, exposition,
 )  # fmt: skip
@@ -53,13 +51,11 @@ READERS = (
     ),
     *(ResultFormat(text.FORMAT, text.matches, text.read) for text in _TEXTS),
 )
-TABLES = ResultFormat(comparison_tables.FORMAT, comparison_tables.matches, comparison_tables.read)
 KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
     "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "
-    "the JSON of GuideLLM, evalscope perf, AIPerf, GenAI-Perf, llama-benchy, trtllm-bench, "
-    "genai-bench, llm-d-benchmark, inference-perf, InferenceX, a server's "
-    "/metrics, or a table with k and tok/s"
+    "the JSON of GuideLLM, evalscope perf, AIPerf, GenAI-Perf or llama-benchy, or a server's "
+    "/metrics"
 )
 
 
@@ -91,7 +87,7 @@ _BESIDE = (
     ("Performance Test Summary", "evalscope", "its benchmark_summary.json"),
     ("LLM Metrics", "AIPerf", "its profile_export_aiperf.json"),
     ("Output Token Throughput (", "AIPerf", "its profile_export_aiperf.json"),
-    ("= PERFORMANCE OVERVIEW", "trtllm-bench", "the file of --report_json"),
+    ("peak t/s", "llama-benchy", "the file of --save-result with --format json"),
 )  # fmt: skip
 
 
@@ -104,9 +100,8 @@ def _kin(doc: Document) -> str:
 
 
 def readers_of(doc: Document) -> list[ResultFormat]:
-    """The readers that take a document: none or one. What people wrote themselves comes last."""
-    taken = [reader for reader in READERS if reader.matches(doc)]
-    return taken or ([TABLES] if TABLES.matches(doc) else [])
+    """The readers that take a document: none or one."""
+    return [reader for reader in READERS if reader.matches(doc)]
 
 
 def read_document(doc: Document) -> list[BenchmarkRun]:

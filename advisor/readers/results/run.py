@@ -16,7 +16,7 @@ MAX_VALUES = 20_000  # per-request values that are kept of one run
 MAX_MS = 1e12  # above: no latency
 Kind = Literal["serving", "offline", "counters", "log"]
 # the last has no predictions: its runs are read and judged
-EngineName = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp", "tensorrt-llm"]
+EngineName = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
 
 
 def finite(value: Any) -> Any:

@@ -195,15 +195,6 @@ Mean TPOT (ms): 9.77
 Acceptance rate (%): 46.35
 Acceptance length: 3.32
 """
-# sgl-project/sglang#10281: two runs in a table; the last two rows are ours
-COLUMNS = """\
-| Metric                                   | MTP=off         | MTP=on          | % Difference         |
-|-------------------------------------------|-----------------|-----------------|----------------------|
-| Total input tokens                        | 65536           | 65536           | 0%                   |
-| Total generated tokens                    | 65536           | 65536           | 0%                   |
-| Output token throughput (tok/s)           | 1,100.20        | **1,700.30**    | +54%                 |
-| Mean TPOT (ms)                            | 13.90           | 8.70            | -37%                 |
-"""
 # a test of a fork's tools: no time per token is printed
 BRIEF = """\
 0.17.923.567 I common_perf_print: prompt eval time = 4000.00 ms / 2003 tokens
@@ -351,12 +342,6 @@ def test_lines_of_blocks_without_their_titles_are_read() -> None:
     assert (first.output_tok_s, first.value("tpot"), first.k) == (72.1, 11.76, 3)
     assert (second.output_tok_s, second.value("ttft"), second.k) == (90.29, 1342.35, None)
     assert second.acceptance is not None and second.acceptance.length == 3.32
-
-
-def test_a_run_a_column_is_read() -> None:
-    off, on = read(COLUMNS)
-    assert (off.part, off.output_tok_s, off.value("tpot")) == ("MTP=off", 1100.2, 13.9)
-    assert (on.part, on.output_tok_s, on.value("tpot")) == ("MTP=on", 1700.3, 8.7)
 
 
 def test_a_time_per_token_that_is_not_printed_is_time_over_tokens() -> None:

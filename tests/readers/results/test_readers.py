@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.cli.app import cli
 from advisor.readers.results import exposition
 from advisor.readers.results.document import Unreadable, load, parse
 from advisor.readers.results.fields import number_at
@@ -84,8 +86,6 @@ FIGURES = {
     ("benchy-on.json", "c4"): {
         "output_tok_s": 299.50432423683715, "tpot": 13.296608065476203, "concurrency": 4,
     },
-    ("benchy-on.csv", "c4"): {"output_tok_s": 299.7633128979544, "request_tok_s": 75.1672590176624},
-    ("benchy-on.md", "c1"): {"output_tok_s": 75.09, "ttft": 62.48, "output_tok_s_sd": 0.17},
     ("llama-bench.md", "tg32 @ d64"): {
         "output_tok_s": 2395.58, "output_tok_s_sd": 137.89, "depth_tokens": 64, "k": 0,
     },
@@ -152,6 +152,15 @@ FIGURES = {
     ("evalscope-1.7.json", ""): {
         "concurrency": 200, "requests": 400, "failed": 0, "output_tok_s": 10692.45, "ttft": 717.63,
         "tpot": 17.66, "itl": 17.64, "output_tokens": 1024.0,
+    },
+    ("evalscope-1.14.json", ""): {
+        "concurrency": 4.0, "output_tok_s": 277.7714, "itl": 31.0, "length": 2.1944,
+    },
+    ("sglang-offline.jsonl", ""): {
+        "engine": "sglang", "kind": "offline", "output_tok_s": 2235.33, "requests": 200,
+    },
+    ("vllm-answer-times.json", ""): {
+        "tpot": 13.73, "ttft": 50.3, "request_tok_s": 1e3 / 13.73, "length": 1 + 56 / 44,
     },
     ("evalscope-on.json", ""): {
         "concurrency": 8, "output_tok_s": 305.7, "ttft": 26.4, "tpot": 26.1, "itl": 63.1,
@@ -498,3 +507,37 @@ def test_the_load_may_stand_above_the_printed_block(above: str, found: int | Non
     bare = re.sub(r"Maximum request concurrency:.*\n", "", block)
     (run,) = read_document(parse("run.txt", (above + bare).encode()))
     assert run.concurrency == found
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"root_group": {}, "metrics": {"http_req_duration": {"avg": 1.0}}}', "k6 counts whole"),
+        ("Type,Name,Request Count,Failure Count,Average Response Time\nGET,/,1,0,2\n", "locust"),
+        ('[{"Percentiles": "50%", "TTFT (ms)": 1.0}]', "give benchmark_summary.json"),
+        ('{"n_samples": 1, "last_window_s": 30, "rows": []}', "give benchmark_summary.json"),
+        ('{"dataset": "a", "parallel": 1, "max_tokens": 2, "total_timeout": 3}', "the options"),
+        ("Benchmarks Stats:\n=====\nMetadata | Request Stats || Out Tok/sec|", "benchmarks.json"),
+        ("\u2139 Run Summary Info\n|====|\n| Benchmark | Timings |\n", "benchmarks.json"),
+        ("Type,Run Id,Name\ngenerative_benchmark,1,concurrent@4\n", "benchmarks.json"),
+        ("Benchmarking summary:\n+---+---+\n| Key | Value |\n", "benchmark_summary.json"),
+        ("Performance Test Summary Report\n", "benchmark_summary.json"),
+        (
+            "NVIDIA AIPerf | LLM Metrics\n\u2503 Metric \u2503 avg \u2503\n",
+            "profile_export_aiperf.json",
+        ),
+        ("Metric,avg,p50\nOutput Token Throughput (tokens/sec),1,1\n", "export_aiperf.json"),
+        ("| test | t/s | peak t/s | e2e_ttft (ms) |\n|---|---|---|---|\n", "--save-result"),
+    ],
+)
+def test_what_lies_beside_a_result_is_named(text: str, why: str) -> None:
+    with pytest.raises(Unreadable, match=why) as said:
+        read_document(parse("table", text.encode()))
+    assert "\n" not in str(said.value)
+
+
+def test_one_file_with_both_arms_is_an_ab() -> None:
+    name = str(FILES / "vllm-sweep.csv")
+    assert "1.52x" in CliRunner().invoke(cli, ["ab", name]).output
+    assert "no run with k=9" in str(CliRunner().invoke(cli, ["ab", name, "--k", "9"]).exception)
+    assert "same file" in str(CliRunner().invoke(cli, ["ab", name, name]).exception)

@@ -1,6 +1,6 @@
 """Benchmarks whose rows are tests named by their lengths ("pp512 @ d1024"): `llama-bench` (-o json,
 jsonl, csv, md), `llama-batched-bench` (table, jsonl), ik_llama.cpp's `llama-sweep-bench`
-(table, jsonl) and llama-benchy 0.2 to 0.4 (JSON, CSV, markdown).
+(table, jsonl) and llama-benchy 0.2 to 0.4 (JSON).
 
 The first three cannot speculate: a baseline only. Prompt (pp) and generation (tg) are separate
 tests of llama-bench; its stated deviation is between repeats. A run of one stream for llama-bench,
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from advisor.readers.results.document import Document
@@ -102,9 +102,8 @@ def _benchy_finish(run: BenchmarkRun, row: Row) -> Row | None:
     sizes = (("pp", run.input_tokens), ("tg", run.output_tokens))
     words = [f"{word}{'None' if size is None else f'{size:.0f}'}" for word, size in sizes]
     depth = f" @ d{run.depth_tokens:.0f}" if run.depth_tokens else ""
-    table = f"table {row['table']}: " if "table" in row else ""
     return {
-        "part": f"{table}c{run.concurrency or 0:.0f} {' '.join(words)}{depth}",
+        "part": f"c{run.concurrency or 0:.0f} {' '.join(words)}{depth}",
         "depth_tokens": run.depth_tokens or None,
         "repeats": len(floats_at(row, "tg_throughput > values")) or None,
         "ttft_ms": Latency.of(floats_at(row, "e2e_ttft > values")) or run.ttft_ms,
@@ -154,25 +153,18 @@ BENCHY = FileLayout(
 )  # fmt: skip
 LAYOUTS = (BENCH, BATCHED, SWEEP, BENCHY)
 _CSV = {"n_prompt", "n_gen", "avg_ts"}
-_BENCHY_CSV = {"model", "test_name", "t_s_mean"}
 _PHASES_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|.*\|\s*T_PP s\s*\|.*$", re.M)
 _TABLE = re.compile(r"^[> ]*\|\s*model\s*\|(?!.*peak t/s).*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
-_BENCHY_TABLE = re.compile(r"^[> ]*\|\s*(?:model\s*\|\s*)?test\s*\|.*peak t/s.*\|\s*$", re.M)
 _TEST = re.compile(r"^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$")
-_BENCHY_TEST = re.compile(r"^(pp|tg)(\d*)(?: @ d(\d+))?(?: \(c(\d+)\))?$")
 _SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
 _BUILD = re.compile(r"^[> ]*build: ([0-9a-f]+) \((\d+)\)", re.M)
 
 
 def matches(doc: Document) -> bool:
-    """Whether the text holds a table of one of the four."""
-    text = doc.text
-    heads = (_TABLE, _BENCHY_TABLE, _PHASES_TABLE)
-    return not doc.values and (
-        has_table(text, _CSV)
-        or has_table(text, _BENCHY_CSV)
-        or any(head.search(text) for head in heads)
-    )
+    """Whether the text holds a table of one of the first three."""
+    heads = (_TABLE, _PHASES_TABLE)
+    listed = has_table(doc.text, _CSV) or any(head.search(doc.text) for head in heads)
+    return not doc.values and listed
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
@@ -182,7 +174,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     for _, rows in tables_under(text, _PHASES_TABLE):
         layout = BATCHED if rows and "B" in rows[0] else SWEEP
         runs += layout.runs(doc, (row for row in rows if row["PP"].isdigit()))
-    runs += BENCH.runs(doc, _markdown(text)) + BENCHY.runs(doc, _benchy_loads(text))
+    runs += BENCH.runs(doc, _markdown(text))
     records = (row for row in table_records(text, _CSV) if row.get("avg_ts"))
     return runs or BENCH.runs(doc, records)
 
@@ -199,59 +191,3 @@ def _markdown(text: str) -> Iterator[Row]:
                     "stddev_ts": speed[2], "model_type": row["model"],
                     "build_number": build[2] if build else None,
                 }  # fmt: skip
-
-
-def _benchy_loads(text: str) -> list[dict[str, Any]]:
-    """The loads of the tables: a prompt's and an answer's test each."""
-    loads: list[dict[str, Any]] = []
-    for row in _benchy_rows(text):
-        test = _BENCHY_TEST.match(row["test"])  # the context's own prefill is no run of the load
-        if not test:
-            continue
-        about = {
-            "table": row["table"], "model": row["model"], "context_size": int(test[3] or 0),
-            "concurrency": int(test[4] or 1),
-        }  # fmt: skip
-        size = "prompt_size" if test[1] == "pp" else "response_size"
-        load = next((old for old in reversed(loads) if about.items() <= old.items()), None)
-        if load is None or size in load:  # the same test again: another size, or another run
-            load = about
-            loads.append(load)
-        load[size] = int(test[2] or 0)
-        if test[1] == "pp":
-            load |= {"pp_throughput": row["speed"], "e2e_ttft": row["ttft"]}
-        else:
-            alone = row["speed"] if about["concurrency"] == 1 else None
-            load |= {"tg_throughput": row["speed"], "tg_req_throughput": row["request"] or alone}
-    loads = [load for load in loads if load.get("tg_throughput")]
-    if len({load["table"] for load in loads}) < 2:
-        for load in loads:
-            del load["table"]
-    return loads
-
-
-def _benchy_rows(text: str) -> Iterator[dict[str, Any]]:
-    number = 0
-    for number, (_, rows) in enumerate(tables_under(text, _BENCHY_TABLE), 1):
-        for row in rows:
-            yield {
-                "table": number, "model": row.get("model"), "test": row["test"],
-                "speed": _pair(row.get("t/s (total)") or row.get("t/s")),
-                "request": _pair(row.get("t/s (req)")), "ttft": _pair(row.get("e2e_ttft (ms)")),
-            }  # fmt: skip
-    for cells in table_records(text, _BENCHY_CSV) if not number else ():
-        yield {
-            "table": 1, "model": cells.get("model") or "", "test": cells.get("test_name") or "",
-            **{
-                name: {"mean": mean, "std": cells.get(f"{column}_std")}
-                if (mean := cells.get(f"{column}_mean")) else None
-                for name, column in
-                (("speed", "t_s"), ("request", "t_s_req"), ("ttft", "e2e_ttft"))
-            },
-        }  # fmt: skip
-
-
-def _pair(cell: str | None) -> Mapping[str, Any] | None:
-    """A mean and its deviation."""
-    match = _SPEED.match(cell or "")
-    return {"mean": match[1], "std": match[2]} if match else None

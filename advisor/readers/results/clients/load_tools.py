@@ -1,5 +1,4 @@
-"""The JSON of tools that put a load on any server: GuideLLM (0.3 to 0.8), evalscope perf,
-genai-bench.
+"""The JSON of tools that put a load on any server: GuideLLM (0.3 to 0.8) and evalscope perf.
 
 GuideLLM's `time_per_output_token_ms` is the whole latency over all tokens, the first one's wait
 included: the time per token after the first is its `inter_token_latency_ms`. Releases of evalscope
@@ -18,11 +17,9 @@ from advisor.readers.results.fields import (
     BY_MEANS,
     FileLayout,
     Row,
-    in_our_unit,
     list_at,
     mean_after_first,
     number_at,
-    part_at,
     plain_number,
 )
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
@@ -157,38 +154,4 @@ EVALSCOPE = FileLayout(  # benchmark_summary.json: until 1.7, then since
     needs="output_tok_s",
     finish=_evalscope_finish,
 )  # fmt: skip
-
-
-_GENAI_TIMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "e2e_latency"}
-
-
-def _genai_loads(row: Row) -> list[Row]:
-    """Times in ms, which a load states in the unit `_time_unit`."""
-    ms = 1.0 if row.get("_time_unit") == "ms" else 1e3
-    whole = part_at(row, "aggregated_metrics")
-    times = {name: in_our_unit(part_at(whole, f"stats > {name}"), "", ms)
-             for name in _GENAI_TIMES.values()}  # fmt: skip
-    return [{**row, **whole, "times": times, "ms": ms}]
-
-
-GENAI_BENCH = FileLayout(
-    format="genai-bench",
-    client="genai-bench",
-    marks=("aggregated_metrics", "mean_output_throughput_tokens_per_s"),
-    loads=_genai_loads,
-    fields={
-        "dataset": "scenario", "concurrency": "num_concurrency",
-        "requests": "num_completed_requests", "failed": "num_error_requests",
-        "duration_s": "run_duration",  # s, whatever the unit of the rest
-        "input_tokens": "stats > num_input_tokens > mean",
-        "output_tokens": "stats > num_output_tokens > mean",
-        "output_tok_s": "mean_output_throughput_tokens_per_s",
-    },
-    times={name: f"times > {key} > {{}}" for name, key in _GENAI_TIMES.items()},
-    words={"mean": "mean", "sd": "stddev"} | SHARES,
-    needs="output_tok_s",
-    each=lambda row: times_of(
-        list_at(row, "individual_request_metrics"), _GENAI_TIMES, row["ms"]
-    ),
-)  # fmt: skip
-LAYOUTS = (GUIDELLM, EVALSCOPE, GENAI_BENCH)
+LAYOUTS = (GUIDELLM, EVALSCOPE)
