@@ -25,7 +25,7 @@ MIXES = (
         hardware="h100",
         gpus=2,
         interconnect="nvlink",
-        models=("qwen3.6-27b",),
+        model="qwen3.6-27b",
         classes=(CHAT, LONG),
     ),
     WorkMix(hardware="h200", engine="sglang", classes=(CHAT, LONG)),
@@ -47,18 +47,12 @@ def nginx(path: Path) -> str:
     return said
 
 
-def quadlets(path: Path) -> str:
-    return deploy_tools.quadlet(path)
-
-
 def tool(name: str):  # type: ignore[no-untyped-def]
     """The check of a file, by its name; None for what only people and programs of their own
     read.
     """
     if name == "docker-compose.yml":
         return deploy_tools.compose
-    if name.endswith(".container"):
-        return None if "quadlet" in deploy_tools.SKIPPED else quadlets
     if name == "nginx.conf":
         return nginx
     if name == "serve.yaml":
@@ -92,8 +86,7 @@ def main() -> int:
                         if said:
                             print(f"{form} {layout.title} {name}: {said[:1000]}", file=sys.stderr)
     print(json.dumps({kind: f"{good} of {all_}" for kind, (good, all_) in counts.items()}))
-    wanted = {"compose", "quadlets", "nginx", "ray", "bash", "kubernetes"}
-    wanted -= {"quadlets"} if "quadlet" in deploy_tools.SKIPPED else set()
+    wanted = {"compose", "nginx", "ray", "bash", "kubernetes"}
     few = sorted(wanted - counts.keys())
     if few:
         print(f"no file to judge: {', '.join(few)}", file=sys.stderr)

@@ -23,20 +23,21 @@ from advisor.prediction.decision import GOAL_WEIGHTS
 from advisor.prediction.predict import ERROR_CORRELATION
 
 NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
-_ERRORS = {"shared": "layout_error", "gpus": "layout_error", "model": "other_model_error"}
 
 
 class LayoutDraft(NamedTuple):
-    """A layout before it is estimated; `slow` is what its servers cost each other."""
+    """A layout before it is estimated."""
 
     kind: Kind
     title: str
-    model: str
     servers: tuple[ServerDraft, ...] = ()
-    slow: tuple[float, ...] = ()
-    saturated: bool = False
     refusal: str | None = None
     k_ranges: KRanges | None = None
+
+    @property
+    def slowdown(self) -> float:
+        """What its servers cost each other: on the same GPUs they take turns."""
+        return 2.0 if self.kind == "shared" else 1.0
 
 
 class Measure(NamedTuple):
@@ -50,15 +51,16 @@ def build_layout(
     measure: Measure, draft: LayoutDraft, several: Sequence[ServerResult], runs: Sequence[int]
 ) -> PlanLayout:
     """A layout of servers, each running its candidate `runs`; bare where it has a refusal."""
-    same = ("kind", "title", "model", "refusal", "k_ranges")
+    same = ("kind", "title", "refusal", "k_ranges")
     bare = PlanLayout(**{name: getattr(draft, name) for name in same})
     if draft.refusal is not None:
         return bare
-    rows = list(zip(several, runs, draft.slow, strict=True))
-    sd = knowledge.threshold(_ERRORS[draft.kind]).value if draft.kind in _ERRORS else 0.0
+    rows = list(zip(several, runs, strict=True))
+    split = draft.kind in ("shared", "gpus")
+    sd = knowledge.threshold("layout_error").value if split else 0.0
     results = {
-        which: _class_result(measure, server, place, index, factor, sd)
-        for server, index, factor in rows
+        which: _class_result(measure, server, place, index, draft.slowdown, sd)
+        for server, index in rows
         for place, which in enumerate(server.draft.classes)
     }
     ordered = tuple(results[i] for i in sorted(results))
@@ -69,7 +71,7 @@ def build_layout(
     known = [size for size in sizes if size is not None]
     most = sum(known) if draft.kind == "shared" else max(known, default=None)
     p_gain = mixing.chance(gain) if gain != NO_GAIN else 0.5
-    if len(several) == 1 and draft.kind != "model":  # that of the estimates
+    if len(several) == 1:  # that of the estimates
         estimates = [column[runs[0]].estimate for column in several[0].candidates]
         chances = [estimate.p_gain for estimate in estimates if estimate is not None]
         if len(chances) == len(ordered):
@@ -81,7 +83,7 @@ def build_layout(
             "gain": gain,
             "p_gain": None if draft.kind == "off" else p_gain,
             "objectives": len(objectives),
-            "objectives_met": 0 if draft.saturated else sum(p >= 0.5 for p in objectives),
+            "objectives_met": sum(p >= 0.5 for p in objectives),
             "device_gib": most if len(known) == len(sizes) else None,
             "usable_gib": device.usable_gib(instances[0].facts),
         }
@@ -94,22 +96,17 @@ def _class_result(
     which = server.draft.classes[place]
     work, estimate = measure.mix.classes[which], server.candidates[place][index].estimate
     seen = mixing.times(estimate, "value") if estimate is not None else server.plain[place]
-    rate = seen.output_tok_s * server.draft.scale / factor
+    rate = seen.output_tok_s / factor
     seen = mixing.Times(rate, seen.tpot_ms * factor, seen.ttft_ms * factor)
     reference = measure.reference
     plain = reference.plain[reference.draft.classes.index(which)]  # in one server
-    plain = plain._replace(output_tok_s=plain.output_tok_s * reference.draft.scale)
-    served = seen.output_tok_s
-    if work.rate is not None:  # as many are served as arrive: what differs is how long they stay
-        arriving = work.rate * work.output_tokens
-        ratio = plain.stay_ms(work.output_tokens) / seen.stay_ms(work.output_tokens)
-        plain = plain._replace(output_tok_s=arriving)
-        seen = seen._replace(output_tok_s=arriving * ratio)
-        served = min(seen.output_tok_s, arriving)
     gain = decide.goal_interval(estimate, work.goal)
     if sd > 0:
-        rate = seen.output_tok_s / plain.output_tok_s
-        ratios = (rate, plain.tpot_ms / seen.tpot_ms, plain.ttft_ms / seen.ttft_ms)
+        ratios = (
+            rate / plain.output_tok_s,
+            plain.tpot_ms / seen.tpot_ms,
+            plain.ttft_ms / seen.ttft_ms,
+        )
         weighted = zip(GOAL_WEIGHTS[work.goal], ratios, strict=True)
         ratio = exp(sum(weight * log(ratio) for weight, ratio in weighted if weight))
         gain = mixing.widen(mixing.move_middle(gain, ratio), sd)
@@ -117,7 +114,7 @@ def _class_result(
         name=work.name,
         concurrency=server.draft.loads[place],
         gain=gain,
-        output_tok_s=served,
+        output_tok_s=rate,
         tpot_ms=seen.tpot_ms,
         ttft_ms=seen.ttft_ms,
         ttft_predictable=estimate is None or estimate.ttft_ms.predictable,
@@ -130,9 +127,7 @@ def _class_result(
     )
 
 
-def _instance(
-    mix: WorkMix, draft: LayoutDraft, server: ServerResult, index: int, factor: float
-) -> Instance:
+def _instance(mix: WorkMix, draft: LayoutDraft, server: ServerResult, index: int) -> Instance:
     facts = server.draft.question.facts
     assert facts.request is not None  # made from one
     plan = server.candidates[0][index].plan
@@ -151,8 +146,7 @@ def _instance(
         candidates=server.candidates[longest],
         memory=memory.bill(memory.replica(facts, plan), plan),
         concurrency=sum(server.draft.loads),
-        slowdown=factor,
-        saturated=draft.saturated,
+        slowdown=draft.slowdown,
     )
 
 

@@ -11,7 +11,7 @@ from advisor.advice.explore.values import KRanges
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import Candidate, Decision, Facts, Interval, MemoryBill, Plan, Request
 
-Kind = Literal["off", "on", "scheduled", "shared", "gpus", "model"]
+Kind = Literal["off", "on", "scheduled", "shared", "gpus"]
 
 
 class ClassResult(Frozen):
@@ -46,7 +46,6 @@ class Instance(Frozen):
     memory: MemoryBill  # GiB per GPU
     concurrency: float
     slowdown: float = 1.0  # what other instances on the same GPU cost, 1 is nothing
-    saturated: bool = False  # more arrives than it serves: the queue grows without end
 
 
 class PlanLayout(Frozen):
@@ -54,7 +53,6 @@ class PlanLayout(Frozen):
 
     kind: Kind
     title: str
-    model: str
     instances: tuple[Instance, ...] = ()
     results: tuple[ClassResult, ...] = ()  # in the order of the mix's classes
     gain: Interval | None = None  # weighted mean over the classes

@@ -9,14 +9,14 @@ classes:
   - {name: documents, share: 0.25, prompt: 8192, output: 256, goal: throughput}
 ```
 
-A class says how much of it there is in one of three ways: `share` (of `concurrency`), `concurrency`
-(requests at once of its own) or `rate` (requests a second).
+A class says how much of it there is by its `share` (of `concurrency`) or by `concurrency` (requests
+at once of its own).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from advisor.domain.files import yaml_safely
@@ -28,20 +28,17 @@ from advisor.domain.sourced import sourced
 
 MOST_BYTES = 65_536
 MOST_CLASSES = 6
-MOST_MODELS = 4
-RATES = (1e-6, 1e5)  # requests a second
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?\Z")
 _TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s)\s*\Z")
 ROUNDED = sourced(0.001, "share", "own choice: shares of a mix as people round them", "chosen")
 
 
 class WorkClass(Frozen):
-    """One kind of requests. Exactly one of `share`, `concurrency` and `rate` is set."""
+    """One kind of requests. Exactly one of `share` and `concurrency` is set."""
 
     name: str
     share: float | None = None  # of the mix's requests at once
     concurrency: int | None = None
-    rate: float | None = None  # requests a second
     ctx_tokens: int = 2048
     output_tokens: int = 512
     prefix_share: float = 0.0
@@ -58,7 +55,7 @@ class WorkMix(Frozen):
     classes: tuple[WorkClass, ...]
     gpus: int = 1
     interconnect: Interconnect | None = None
-    models: tuple[str, ...] = ("qwen3.6-35b-a3b",)  # the first is in use; the others are weighed
+    model: str = Request.model_fields["model"]
     quant: str | None = None
     engine: str | None = None
     engine_version: str | None = None
@@ -68,24 +65,23 @@ class WorkMix(Frozen):
         """The question of one class at a load, on all GPUs unless `more` says otherwise."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in _OF_MACHINE}
         fields |= {name: getattr(work, name) for name in _OF_CLASS}
-        fields |= {"model": self.models[0], "concurrency": concurrency}
-        return Request(**(fields | more))
+        return Request(**(fields | {"concurrency": concurrency} | more))
 
-    def closed_load(self, index: int) -> float | None:
-        """Requests at once of a class that gives a share or a concurrency; None for a rate."""
-        work = self.classes[index]
-        if work.concurrency is not None:
-            return float(work.concurrency)
-        return work.share * (self.concurrency or 1) if work.share is not None else None
+    def loads(self, group: Sequence[int]) -> tuple[float, ...]:
+        """Requests at once of some classes."""
+        several = [self.classes[i] for i in group]
+        return tuple(
+            float(work.concurrency or (work.share or 0.0) * (self.concurrency or 1))
+            for work in several
+        )
 
 
-_OF_MACHINE = ("hardware", "gpus", "interconnect", "quant", "engine", "engine_version")
+_OF_MACHINE = ("hardware", "gpus", "interconnect", "model", "quant", "engine", "engine_version")
 _OF_CLASS = ("ctx_tokens", "output_tokens", "prefix_share", "workload", "goal", "max_tpot_ms",
              "max_ttft_ms")  # fmt: skip
-_MIX = ("hardware", "gpus", "interconnect", "model", "models", "quant", "engine", "concurrency",
-        "classes")  # fmt: skip
-_CLASS = ("name", "share", "concurrency", "rate", "prompt", "output", "prefix_share", "workload",
-          "goal", "objective")  # fmt: skip
+_MIX = ("hardware", "gpus", "interconnect", "model", "quant", "engine", "concurrency", "classes")
+_CLASS = ("name", "share", "concurrency", "prompt", "output", "prefix_share", "workload", "goal",
+          "objective")  # fmt: skip
 
 
 def read_mix(text: str) -> WorkMix:
@@ -94,8 +90,6 @@ def read_mix(text: str) -> WorkMix:
         raise AdvisorError(f"a mix of more than {MOST_BYTES:,} bytes is not read")
     data = yaml_safely(text, "the mix")
     table = _table(data, _MIX, "the mix")
-    if "models" in table and "model" in table:
-        raise AdvisorError("the mix gives both model and models: use one of them")
     classes = table.get("classes")
     if not isinstance(classes, list) or not classes:
         raise AdvisorError("the mix needs classes, a list with at least one class")
@@ -107,7 +101,7 @@ def read_mix(text: str) -> WorkMix:
         classes=tuple(_class(row, f"class {i + 1}") for i, row in enumerate(classes)),
         gpus=_whole(table, "gpus", "the mix") or 1,
         interconnect=_word(table, "interconnect", get_args(Interconnect), "the mix"),
-        models=_models(table.get("models", table.get("model"))),
+        model=_text(table, "model", "the mix") or Request.model_fields["model"],
         quant=_text(table, "quant", "the mix") or None,
         engine=engine or None,
         engine_version=version or None,
@@ -122,12 +116,8 @@ def check_mix(mix: WorkMix) -> WorkMix:
     if len(set(names)) < len(names):
         raise AdvisorError("two classes have the same name")
     for work in mix.classes:
-        amounts = [n for n in ("share", "concurrency", "rate") if getattr(work, n) is not None]
-        if len(amounts) != 1:
-            raise AdvisorError(
-                f"class {work.name} needs one of share, concurrency and rate, not "
-                f"{len(amounts)} of them"
-            )
+        if (work.share is None) == (work.concurrency is None):
+            raise AdvisorError(f"class {work.name} needs one of share and concurrency")
     shares = [work.share for work in mix.classes if work.share is not None]
     if shares and mix.concurrency is None:
         raise AdvisorError("classes give shares: give the total as concurrency: N")
@@ -151,7 +141,6 @@ def _class(data: Any, where: str) -> WorkClass:
         name=name,
         share=_number(table, "share", name, (0.0, 1.0)),
         concurrency=_whole(table, "concurrency", name),
-        rate=_number(table, "rate", name, RATES),
         ctx_tokens=_whole(table, "prompt", name, "ctx_tokens") or USUAL_PROMPT,
         output_tokens=_whole(table, "output", name, "output_tokens") or USUAL_OUTPUT,
         prefix_share=_number(table, "prefix_share", name, (0.0, 1.0)) or 0.0,
@@ -199,17 +188,6 @@ def _text(table: Mapping[str, Any], key: str, where: str, needed: bool = False) 
     if not plain or not str(value).strip():
         raise AdvisorError(f"{where} needs {key}, a name")
     return str(value).strip()
-
-
-def _models(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return (Request.model_fields["model"],)
-    several = value if isinstance(value, list) else [value]
-    if not several or not all(isinstance(name, str) and name.strip() for name in several):
-        raise AdvisorError("models are names, the one in use first")
-    if len(several) > MOST_MODELS:
-        raise AdvisorError(f"{len(several)} models are more than {MOST_MODELS}")
-    return tuple(dict.fromkeys(name.strip() for name in several))
 
 
 def _number(

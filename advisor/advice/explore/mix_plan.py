@@ -1,19 +1,19 @@
 """The story of a mix: layouts are made, estimated in one call, compared and one is chosen.
 
 Layouts: one server without, with and with scheduled speculation; two servers on the same GPUs or on
-their own, for every way to part the classes; one server with another model. The measure is the
-weighted gain over the classes against one server without speculation. A split is chosen where it
-keeps objectives that one server does not, or where its gain over one server lies outside the
-interval. What it does not know: the quality of other models, and costs of running two servers.
+their own, for every way to part the classes. The measure is the weighted gain over the classes
+against one server without speculation. A split is chosen where it keeps objectives that one server
+does not, or where its gain over one server lies outside the interval. What it does not know: the
+costs of running two servers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
-from math import exp, log
+from math import log
 
-from advisor.advice.explore import mixing, servers
+from advisor.advice.explore import servers
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.layout_gains import LayoutDraft, Measure, build_layout, relative
 from advisor.advice.explore.layouts import MixPlan, PlanLayout
@@ -37,42 +37,20 @@ def plan_mix(mix: WorkMix) -> MixPlan:
 def drafts(mix: WorkMix) -> list[LayoutDraft]:
     """The layouts before they are estimated, one plain server first. Raises AdvisorError."""
     check_mix(mix)
-    known = mixing.curves(mix)
-    everyone = tuple(range(len(mix.classes)))
-    loads = mixing.loads(mix, everyone, known)
-    whole = servers.build_server(mix, everyone, loads.each)
-    model = mix.models[0]
-    layouts = [LayoutDraft("off", "one server without speculation", model, (whole,), (1.0,))]
+    whole = servers.build_server(mix, range(len(mix.classes)))
+    layouts = [LayoutDraft("off", "one server without speculation", (whole,))]
     layouts.append(_schedule_draft(mix, whole))
     for parts in _parts(len(mix.classes)):
-        layouts += [_split_draft(mix, whole, parts, count, known) for count in range(mix.gpus)]
-    for name in mix.models[1:]:
-        draft = LayoutDraft("model", f"one server with {name}", name, slow=(1.0,))
-
-        def build(model: str = name) -> list[ServerDraft]:
-            return [servers.build_server(mix, everyone, loads.each, model=model)]
-
-        layouts.append(_build_or_refuse(draft, build))
-    return [
-        draft._replace(saturated=draft.saturated or (loads.saturated and draft.kind != "gpus"))
-        for draft in layouts
-    ]
+        layouts += [_split_draft(mix, whole, parts, count) for count in range(mix.gpus)]
+    return layouts
 
 
 # ---------------------------------------------------------------- layouts
 
 
-def _build_or_refuse(draft: LayoutDraft, build: Callable[[], list[ServerDraft]]) -> LayoutDraft:
-    """The layout with the servers that can be built, or with why they cannot."""
-    try:
-        return draft._replace(servers=tuple(build()))
-    except AdvisorError as error:
-        return draft._replace(refusal=str(error), saturated=False)
-
-
 def _schedule_draft(mix: WorkMix, whole: ServerDraft) -> LayoutDraft:
     """One server with a k per batch size, where the engine takes one and it pays."""
-    draft = LayoutDraft("scheduled", "one server, k by batch size", mix.models[0])
+    draft = LayoutDraft("scheduled", "one server, k by batch size")
     most_at_once = max(range(len(whole.loads)), key=lambda i: whole.loads[i])
     request, together = whole.each[most_at_once].request, whole.question.facts.concurrency or 1
     nothing = "there is nothing to schedule"
@@ -93,7 +71,7 @@ def _schedule_draft(mix: WorkMix, whole: ServerDraft) -> LayoutDraft:
     plan = plan.model_copy(update={"k": most, "k_schedule": ranges.rows})
     bill = memory.bill(memory.replica(whole.question.facts, plan), plan)
     own = whole._replace(question=whole.question._replace(plans=(plan,), bills=(bill,)))
-    return draft._replace(servers=(own,), slow=(1.0,), k_ranges=ranges)
+    return draft._replace(servers=(own,), k_ranges=ranges)
 
 
 def _parts(count: int) -> list[tuple[Part, Part]]:
@@ -107,44 +85,24 @@ def _parts(count: int) -> list[tuple[Part, Part]]:
 
 
 def _split_draft(
-    mix: WorkMix,
-    whole: ServerDraft,
-    parts: tuple[Part, Part],
-    count: int,
-    known: dict[int, mixing.Curve],
+    mix: WorkMix, whole: ServerDraft, parts: tuple[Part, Part], count: int
 ) -> LayoutDraft:
     """Two servers, the first on so many GPUs and the second on the others, or both on all (0)."""
     names = [" and ".join(mix.classes[i].name for i in part) for part in parts]
     gpus = (count, mix.gpus - count) if count else (mix.gpus, mix.gpus)
-    loads = [mixing.loads(mix, part, known) for part in parts]
-    slow = [1.0, 1.0]
     if count:
         title = f"{names[0]} on {count} GPU{'s' * (count > 1)} | {names[1]} on {gpus[1]}"
     else:
         same = "the same GPU" if mix.gpus == 1 else f"the same {mix.gpus} GPUs"
         title = f"{' | '.join(names)}, two servers on {same}"
-        arrives = [all(mix.closed_load(i) is None for i in part) for part in parts]
-        for _ in range(8):  # a slower server holds more requests, and so is busier
-            pairs = zip(loads, arrives, strict=True)
-            # one has always something to do in a closed loop, else by chance
-            busy = [1.0 - exp(-sum(load.each)) if arrive else 1.0 for load, arrive in pairs]
-            slow = [1.0 + sum(busy) - own for own in busy]
-            rows = zip(parts, slow, strict=True)
-            loads = [mixing.loads(mix, part, known, factor) for part, factor in rows]
-    draft = LayoutDraft(
-        "gpus" if count else "shared",
-        title,
-        mix.models[0],
-        slow=tuple(slow),
-        saturated=any(load.saturated for load in loads),
-    )
-
-    def build() -> list[ServerDraft]:
-        rows = zip(parts, loads, gpus, strict=True)
-        alone = [servers.build_server(mix, part, load.each, gpus=n) for part, load, n in rows]
-        return alone if count else servers.share_memory(alone, whole)
-
-    return _build_or_refuse(draft, build)
+    draft = LayoutDraft("gpus" if count else "shared", title)
+    try:
+        pairs = zip(parts, gpus, strict=True)
+        alone = [servers.build_server(mix, part, gpus=number) for part, number in pairs]
+        several = alone if count else servers.share_memory(alone, whole)
+        return draft._replace(servers=tuple(several))
+    except AdvisorError as error:
+        return draft._replace(refusal=str(error))
 
 
 # ---------------------------------------------------------------- estimates and choice

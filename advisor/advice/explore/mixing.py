@@ -1,15 +1,10 @@
-"""Several classes of requests in one server: how many of each are in it at once, and what each
-sees, from what each would see alone at the same number of requests.
-
-Classes that give a share or a concurrency keep it: closed loops. Classes that give a rate arrive on
-their own, and by Little's law as many are there as arrive while one stays; the fixed point is found
-on curves of the plain run.
+"""Several classes of requests in one server: what each sees, from what each would see alone at the
+same number of requests.
 
 All requests share the steps, so TPOT is the mean over the requests at once. A prompt waits for the
 prompts of all classes, so what a class waits beyond its own prompt is the mean, too. Throughput
 follows by Little's law from what a request then takes. With one class everything stays as it was;
-a test holds the rest against a simulation event by event. Not known: bursts, and that a faster run
-holds fewer.
+a test holds the rest against a simulation event by event. Not known: bursts.
 """
 
 from __future__ import annotations
@@ -19,10 +14,7 @@ from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from advisor.advice import judge, resolve
-from advisor.advice.explore.mix import WorkMix
 from advisor.domain import normal
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Basis, Estimate, Interval, MetricEstimate
@@ -30,9 +22,6 @@ from advisor.prediction import intervals
 from advisor.prediction.predict import BASES
 
 METRICS = ("output_tok_s", "tpot_ms", "ttft_ms")
-GRID = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # requests at once
-STEPS = 96  # of the search between one request and the most
-Curve = npt.NDArray[np.float64]  # (len(GRID), 3): the Times at each load
 
 
 class Times(NamedTuple):
@@ -42,16 +31,9 @@ class Times(NamedTuple):
     tpot_ms: float
     ttft_ms: float
 
-    def stay_ms(self, output_tokens: int, least: float = 0.5) -> float:
-        """Milliseconds that a request stays: its first token and `least` TPOTs or more."""
-        return self.ttft_ms + max(output_tokens - 1, least) * self.tpot_ms
-
-
-class Loads(NamedTuple):
-    """Requests at once of each class of a group, and whether more arrive than are served."""
-
-    each: tuple[float, ...]
-    saturated: bool = False
+    def stay_ms(self, output_tokens: int) -> float:
+        """Milliseconds that a request stays: its first token and half a TPOT or more."""
+        return self.ttft_ms + max(output_tokens - 1, 0.5) * self.tpot_ms
 
 
 def times(estimate: Estimate, run: str) -> Times:
@@ -148,53 +130,3 @@ def widen(gain: Interval, sd: float) -> Interval:
         (log(side / gain.p50) ** 2 + (Z10 * sd) ** 2) ** 0.5 for side in (gain.p10, gain.p90)
     )
     return Interval(p10=gain.p50 * exp(-low), p50=gain.p50, p90=gain.p50 * exp(high))
-
-
-# ---------------------------------------------------------------- requests at once
-
-
-def curves(mix: WorkMix) -> dict[int, Curve]:
-    """The plain run over GRID of each class that gives a rate, alone. Raises AdvisorError."""
-    questions: list[judge.Planned] = []
-    open_classes = [i for i, work in enumerate(mix.classes) if work.rate is not None]
-    for i in open_classes:
-        facts = resolve.bare_facts(mix.request(mix.classes[i], 1))
-        base = judge.candidate_plans(facts, judge.weigh).base.plan
-        for load in GRID:
-            plan = base.model_copy(update={"max_num_seqs": max(load, base.max_num_seqs or 1)})
-            questions.append((facts.model_copy(update={"concurrency": load}), (plan,), ()))
-    written = iter(judge.estimate_questions(questions))
-    return {
-        i: np.array([times(next(written)()[0], "baseline") for _ in GRID]) for i in open_classes
-    }
-
-
-def loads(
-    mix: WorkMix, group: Sequence[int], known: dict[int, Curve], slowdown: float = 1.0
-) -> Loads:
-    """The requests at once of the classes of one server."""
-    fixed = {i: load for i in group if (load := mix.closed_load(i)) is not None}
-    open_ = [i for i in group if i not in fixed]
-    if not open_:
-        return Loads(tuple(fixed[i] for i in group))
-    outputs = [mix.classes[i].output_tokens for i in open_]
-    rates = [mix.classes[i].rate or 0.0 for i in open_]
-    tried = np.geomspace(1.0, GRID[-1], STEPS)
-    tables = []
-    for i in open_:  # interpolated in the logarithm of the load
-        columns = [np.interp(np.log(tried), np.log(GRID), column) for column in known[i].T]
-        tables.append([Times(*map(float, row)) for row in zip(*columns, strict=True)])
-    first = [table[0] for table in tables]
-    for step, most in enumerate(tried):
-        alone = [table[step] for table in tables]
-        needs = [r * one.stay_ms(n, 0.0) for r, one, n in zip(rates, alone, outputs, strict=True)]
-        seen = together(alone, first, [need / sum(needs) for need in needs], outputs)
-        there = {
-            i: rate * slowdown * one.stay_ms(output, 0.0) / 1e3
-            for i, rate, one, output in zip(open_, rates, seen, outputs, strict=True)
-        }
-        if sum(there.values()) + sum(fixed.values()) <= most * 1.0001:
-            return Loads(tuple({**fixed, **there}[i] for i in group))
-    total, room = sum(there.values()), max(GRID[-1] - sum(fixed.values()), 1.0)
-    cut = {i: load * room / total for i, load in there.items()}
-    return Loads(tuple({**fixed, **cut}[i] for i in group), saturated=True)

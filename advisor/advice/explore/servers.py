@@ -47,16 +47,6 @@ class ServerDraft(NamedTuple):
         return self.question.plans or (self.question.base.plan,)
 
     @property
-    def requests(self) -> float:
-        """Requests at once, at least one: what is estimated."""
-        return max(sum(self.loads), 1.0)
-
-    @property
-    def scale(self) -> float:
-        """Part of that throughput which is there: below one where less than one request is."""
-        return sum(self.loads) / self.requests
-
-    @property
     def weights(self) -> tuple[float, ...]:
         """Each class's part of the requests at once."""
         return tuple(load / sum(self.loads) for load in self.loads)
@@ -77,14 +67,11 @@ class ServerResult(NamedTuple):
         return self.best if self.best is not None and self.decision == "on" else 0
 
 
-def build_server(
-    mix: WorkMix, classes: Sequence[int], loads: Sequence[float], **more: Any
-) -> ServerDraft:
-    """A server for some classes; `more` are other GPUs or another model. Raises AdvisorError."""
+def build_server(mix: WorkMix, classes: Sequence[int], **more: Any) -> ServerDraft:
+    """A server for some classes; `more` are other GPUs. Raises AdvisorError."""
     own = [mix.classes[i] for i in classes]
+    loads = mix.loads(classes)
     at_once = max(1, ceil(sum(loads) - 1e-9))
-    if more.get("model", mix.models[0]) != mix.models[0]:
-        more["quant"] = None
     longest = max(own, key=lambda work: work.ctx_tokens + work.output_tokens)
     frame = mix.request(longest, at_once, **more)
     if len(own) > 1:  # one cache for all: it pays where any class shares prompts
@@ -99,7 +86,7 @@ def build_server(
     }
     return ServerDraft(
         classes=tuple(classes),
-        loads=tuple(loads),
+        loads=loads,
         question=judge.candidate_plans(facts, judge.weigh),
         each=tuple(_class_facts(mix, work, at_once, facts, more) for work in own),
         single=tuple(_class_facts(mix, work, 1, facts, more) for work in own),
@@ -123,7 +110,7 @@ def estimate_servers(drafts: Sequence[ServerDraft], mix: WorkMix) -> list[Server
     questions: list[judge.Planned] = []
     for draft in drafts:
         bills = draft.question.bills if draft.question.plans else ()
-        exact = [f.model_copy(update={"concurrency": draft.requests}) for f in draft.each]
+        exact = [f.model_copy(update={"concurrency": sum(draft.loads)}) for f in draft.each]
         questions += [(facts, draft.plans, bills) for facts in (*exact, *draft.single)]
     written = iter(judge.estimate_questions(questions))
     results = []

@@ -53,8 +53,8 @@ class Mix(FormFields):
     classes: tuple[dict[str, Any], ...] = Field(
         (),
         max_length=MOST_CLASSES,
-        description="Each with name, concurrency or rate (requests a second), prompt and output in "
-        'tokens, and if known workload, goal, objective: {"tpot": "60ms", "ttft": "2s"}',
+        description="Each with name, concurrency, prompt and output in tokens, and if known "
+        'workload, goal, objective: {"tpot": "60ms", "ttft": "2s"}',
     )
     mix: str | None = Field(
         None, max_length=MOST_BYTES, description="Or all of it as YAML, as `advisor plan` reads it"

@@ -1,5 +1,5 @@
 """Configuration of what stands in front of engines: programs that start them (llama-swap, Ray
-Serve), from an answer, and routers to those that run (nginx, LiteLLM), from the servers of a plan.
+Serve), from an answer, and a router to those that run (nginx), from the servers of a plan.
 
 llama-swap starts servers on demand behind one port. It replaces `${NAME}` everywhere and drops
 lines that begin with `#`, with no way around: words that hold these are refused.
@@ -236,28 +236,6 @@ def nginx_conf(routes: Sequence[Route], listen: str = f"{LOCAL}:{PORT}") -> str:
     return "\n".join(lines) + "\n"
 
 
-def litellm_yaml(routes: Sequence[Route]) -> str:
-    """A configuration of the LiteLLM proxy: the model's name is the class's."""
-    rows: list[dict[str, Any]] = [
-        {
-            "model_name": name,
-            "litellm_params": {
-                "model": f"openai/{route.model}",
-                "api_base": f"http://{route.host}:{route.port}/v1",
-                "api_key": "none",
-            },
-        }
-        for route in routes
-        for name in route.classes
-    ]
-    head = [
-        f"pip install 'litellm[proxy]', then: litellm --config litellm.yaml --host {LOCAL} "
-        f"--port {PORT}",
-        "ask for the class as the model; the servers ask for no key unless theirs is set",
-    ]
-    return document({"model_list": rows}, head)
-
-
 def compose_service() -> dict[str, Any]:
     """The router's service, on the machine's network, where the servers' ports are open."""
     return {
@@ -266,29 +244,6 @@ def compose_service() -> dict[str, Any]:
         "volumes": ["./nginx.conf:/etc/nginx/nginx.conf:ro"],
         "restart": "unless-stopped",
     }
-
-
-def quadlet_unit(servers: Sequence[str]) -> str:
-    """The router as a Podman Quadlet beside the servers' units."""
-    after = " ".join(f"{name}.service" for name in servers)
-    return f"""\
-# the router in front of the servers; nginx.conf lies beside this file
-[Unit]
-Description=router
-After={after}
-
-[Container]
-ContainerName=router
-Image={IMAGE}
-Network=host
-Volume=%E/containers/systemd/nginx.conf:/etc/nginx/nginx.conf:ro,Z
-
-[Service]
-Restart=on-failure
-
-[Install]
-WantedBy=default.target
-"""
 
 
 def kubernetes(routes: Sequence[Route]) -> str:

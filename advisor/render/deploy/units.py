@@ -10,8 +10,6 @@ stand, so `%` and `$` are doubled in all of them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.engines.writer import write_file
 from advisor.render import notes
@@ -24,9 +22,9 @@ QUADLET = "a Podman Quadlet"
 _HERE = "HERE"  # stands for a path with a specifier while words are quoted
 
 
-def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> str:
-    """The `.container` file; `suffix` ends its name, `devices`: its GPUs. Raises AdvisorError."""
-    server = replace(serving.server(advice, container=QUADLET, suffix=suffix), devices=devices)
+def quadlet(advice: Advice) -> str:
+    """The `.container` file. Raises AdvisorError."""
+    server = serving.server(advice, container=QUADLET)
     title = serving.title(advice, "recommend --format quadlet")
     lines = [
         *(comment(line) for line in title),
@@ -80,8 +78,7 @@ def _command(server: Server) -> list[str]:
 def _devices(server: Server) -> list[str]:
     if server.vendor == "nvidia":
         lines = ["# needs the CDI specification: nvidia-ctk cdi generate"]
-        which = server.devices or range(server.gpus)
-        return lines + [f"AddDevice=nvidia.com/gpu={number}" for number in which]
+        return lines + [f"AddDevice=nvidia.com/gpu={number}" for number in range(server.gpus)]
     if server.vendor == "amd":
         return ["AddDevice=/dev/kfd", "AddDevice=/dev/dri", "GroupAdd=keep-groups"]
     return ["AddDevice=/dev/dri", "GroupAdd=keep-groups"]

@@ -36,7 +36,7 @@ def _setting(made: MixPlan) -> str:
         for work in made.mix.classes
     )
     release = f"{facts.engine} {facts.engine_version or ''}".strip()
-    return f"{gpus}{hardware}, {made.mix.models[0]} {quant}, {release}. {classes}."
+    return f"{gpus}{hardware}, {made.mix.model} {quant}, {release}. {classes}."
 
 
 def _layout(one: PlanLayout, paper: Paper) -> list[str]:
@@ -50,8 +50,6 @@ def _layout(one: PlanLayout, paper: Paper) -> list[str]:
         told += f", P(gain) {one.p_gain:.2f}"
     if one.objectives:
         told += f"; objectives met: {one.objectives_met} of {one.objectives}"
-    if any(server.saturated for server in one.instances):
-        told += "; more arrives than is served"
     lines += paper.wrap(told, "  ")
     rows = [("class", "at once", "gain", "tok/s", "TPOT ms", "TTFT ms", "objective")]
     for seen in one.results:
@@ -101,13 +99,13 @@ Shape(
 Shape(
     Instance,
     "server",
-    "name classes gpus decision plan memory concurrency slowdown saturated",
+    "name classes gpus decision plan memory concurrency slowdown",
     kinds={key: {"type": "number"} for key in ("concurrency", "slowdown")},
 )
 Shape(
     PlanLayout,
     "layout",
-    "kind title model refusal gain p_gain objectives objectives_met device_gib usable_gib "
+    "kind title refusal gain p_gain objectives objectives_met device_gib usable_gib "
     "instances classes",
     about={"gain": "against one server without speculation; above 1 is faster"},
     values={"classes": lambda layout: layout.results},

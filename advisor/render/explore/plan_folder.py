@@ -13,12 +13,12 @@ from advisor.advice.explore.layouts import Instance, MixPlan, PlanLayout
 from advisor.advice.plans.topology import on_each, spans
 from advisor.advice.recommend import launch_text
 from advisor.domain.nouns import Advice, AdvisorError, Plan
-from advisor.render.deploy import compose, front_ends, k8s, serving, units
+from advisor.render.deploy import compose, front_ends, k8s, serving
 from advisor.render.deploy.front_ends import Route
 from advisor.render.deploy.serving import Server
 from advisor.render.explore.plan import plan_text
 
-FORMS = ("compose", "k8s", "quadlet", "ray")
+FORMS = ("compose", "k8s", "ray")
 
 
 class _FolderPart(NamedTuple):
@@ -113,29 +113,14 @@ def _compose(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]
     servers = [_server(part, compose.FORM) for part in parts]
     router, shared = front_ends.compose_service(), layout.kind == "shared"
     text = compose.several_yaml(servers, _head(layout), router, shared=shared)
-    return {"docker-compose.yml": text, **_router(parts)}
-
-
-def _router(parts: Sequence[_FolderPart]) -> dict[str, str]:
-    routes = _routes(parts, lambda _: front_ends.LOCAL)
-    return {
-        "nginx.conf": front_ends.nginx_conf(routes),
-        "litellm.yaml": front_ends.litellm_yaml(routes),
-    }
+    conf = front_ends.nginx_conf(_routes(parts, lambda _: front_ends.LOCAL))
+    return {"docker-compose.yml": text, "nginx.conf": conf}
 
 
 def _k8s(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
     router = front_ends.kubernetes(_routes(parts, lambda server: server.name))
     rows = {f"deployment{x.suffix}.yaml": k8s.deployment_yaml(x.advice, x.suffix) for x in parts}
     return rows | {"router.yaml": router}
-
-
-def _quadlet(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
-    files, names = {}, []
-    for part in parts:
-        names.append(serving.server(part.advice, suffix=part.suffix).name)
-        files[f"{names[-1]}.container"] = units.quadlet(part.advice, part.suffix, part.devices)
-    return {**files, "router.container": front_ends.quadlet_unit(names), **_router(parts)}
 
 
 def _ray(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
@@ -149,7 +134,6 @@ def _ray(layout: PlanLayout, parts: Sequence[_FolderPart]) -> dict[str, str]:
 _WRITERS: dict[str, Callable[[PlanLayout, Sequence[_FolderPart]], dict[str, str]]] = {
     "compose": _compose,
     "k8s": _k8s,
-    "quadlet": _quadlet,
     "ray": _ray,
 }
 
@@ -157,8 +141,6 @@ _WRITERS: dict[str, Callable[[PlanLayout, Sequence[_FolderPart]], dict[str, str]
 _START = {
     "compose": "docker compose up --detach",
     "k8s": "kubectl apply $(printf ' -f %s' *.yaml)",
-    "quadlet": "cp *.container nginx.conf ~/.config/containers/systemd/ && "
-    "systemctl --user daemon-reload && systemctl --user start router",
     "ray": "serve deploy serve.yaml",
 }
 
@@ -167,10 +149,8 @@ def _readme(made: MixPlan, layout: PlanLayout, files: dict[str, str], form: str)
     about = {
         "docker-compose.yml": "the servers and the router",
         "router.yaml": "the router",
-        "router.container": "the router",
         "serve.yaml": "the servers; Ray Serve routes",
         "nginx.conf": f"the router: a path for each class on port {front_ends.PORT}",
-        "litellm.yaml": "LiteLLM in place of nginx: ask for a class as the model",
     }
     for one in layout.instances:
         classes = " and ".join(one.classes)
