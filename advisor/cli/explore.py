@@ -37,7 +37,7 @@ from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.side_by_side import side_by_side
 from advisor.render.explore import compare as comparison
-from advisor.render.explore.json_out import sweep_csv, sweep_json
+from advisor.render.explore.json_out import sweep_json
 from advisor.render.explore.plan import mix_plan_json, plan_text
 from advisor.render.explore.plan_folder import FORMS, folder
 from advisor.render.explore.text import sweep_text
@@ -64,10 +64,10 @@ _VARY = "Field and its values, e.g. concurrency=1..128, k=0..4, ctx=512,8192; re
 @question_options
 @machine_option
 @option("vary varied", _VARY, multiple=True, default=("concurrency=1..128",), metavar="NAME=VALUES")
-@form_option("text", "csv", "json", text="Output format.")
+@text_or_json
 @option(
     "plot",
-    "Also write the plot: FILE.svg, FILE.png or a self-contained FILE.html.",
+    "Also write the plot: FILE.svg or FILE.png.",
     path_type("file"),
 )
 @objective_options
@@ -96,10 +96,7 @@ def sweep(
     found = with_costs(found, rate_of(price, watts))
     if plot is not None:
         _save(plot, found)
-    if form == "text":
-        write(sweep_text(found, **_style()))
-    else:
-        write(text_of(sweep_json(found)) if form == "json" else sweep_csv(found))
+    write(text_of(sweep_json(found)) if form == "json" else sweep_text(found, **_style()))
 
 
 def _style() -> dict[str, Any]:

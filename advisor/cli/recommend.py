@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from advisor.advice.questions import advice_for, no_mtp_answer
-from advisor.cli.base import HELP, form_option, option, say, write_files
+from advisor.cli.base import HELP, form_option, option, say
 from advisor.cli.options import question_options
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
@@ -25,7 +25,6 @@ from advisor.render.text import advice_text, quiet_line
 machine_option = option(
     "machine", "Use the measurements of this machine, see `advisor calibrate`.", metavar="NAME"
 )
-_OUT = "Write the launch, the A/B script, the rollback and the reasons to a folder."
 
 
 @click.command(context_settings=HELP)
@@ -37,11 +36,8 @@ _OUT = "Write the launch, the A/B script, the rollback and the reasons to a fold
 @option("explain", "Print all reasons, findings, memory, evidence and sources.", bool)
 @option("quiet", "Print one line: decision, k, gain, probability.", bool)
 @option("ab", "Print both launches, without and with speculation, on two ports.", bool)
-@option("out folder", _OUT, click.Path(file_okay=False))
 @option("set", f"Of the file: {', '.join(KEYS)}.", multiple=True, metavar="KEY=VALUE")
-def recommend(
-    form: str, explain: bool, quiet: bool, ab: bool, folder: str | None, **asked: Any
-) -> None:
+def recommend(form: str, explain: bool, quiet: bool, ab: bool, **asked: Any) -> None:
     """Recommend speculative decoding on or off, with k, expected gain, reasons and launch command.
 
     The third answer, measure, comes with the A/B benchmark to run.
@@ -49,26 +45,17 @@ def recommend(
     if ab and (form == "text" or not FORMS[form].compares):
         both = [name for name, known in FORMS.items() if known.compares]
         raise click.UsageError(f"--ab needs --format {' or '.join(both)}")
-    if (explain or quiet) and (form != "text" or folder is not None or (explain and quiet)):
+    if (explain or quiet) and (form != "text" or (explain and quiet)):
         raise click.UsageError("--explain and --quiet are for --format text, one of them at a time")
-    if folder is not None and (ab or form not in ("text", *STARTS)):
-        raise click.UsageError(
-            "--out needs a form that starts a server, and writes both runs itself"
-        )
     settings = read_settings(asked.pop("set"))
-    if settings and folder is None and form not in STARTS:
-        raise click.UsageError(f"--set needs --out, or --format {', '.join(STARTS)}")
+    if settings and form not in STARTS:
+        raise click.UsageError(f"--set needs --format {', '.join(STARTS)}")
     if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
     advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
     advice = advice.model_copy(update={"settings": settings})
-    if folder is not None:
-        from advisor.render import directory  # start-up: only for this option
-
-        write_files(directory.folder(advice, None if form == "text" else form), folder)
-    else:
-        written = FORMS[form].write_both(advice) if ab else render_form(advice, form, explain)
-        write(quiet_line(advice, unicode=takes_unicode()) if quiet else written)
+    written = FORMS[form].write_both(advice) if ab else render_form(advice, form, explain)
+    write(quiet_line(advice, unicode=takes_unicode()) if quiet else written)
 
 
 def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any]) -> Advice:
@@ -115,7 +102,7 @@ def render_form(advice: Advice, form: str, explain: bool = False) -> str:
         )
     text = FORMS[form].write(advice)  # first, so that a refusal stands alone
     if form == "flags" and advice.launch.env:
-        from advisor.render.deploy.env_file import env_lines  # start-up: only for this form
+        from advisor.render.deploy.flags import env_lines  # start-up: only for this form
 
         say("set first: " + " ".join(env_lines(advice)), err=True)
     if form == "flags":

@@ -42,7 +42,7 @@ _COMPOSE = _DEPLOY + "compose:compose_"
 _VLLM: tuple[Engine, ...] = ("vllm",)
 FORMS: dict[str, OutputForm] = {
     "json": OutputForm("advisor.render.json_out:advice_json_text"),
-    "flags": OutputForm(_DEPLOY + "env_file:flags_text"),
+    "flags": OutputForm(_DEPLOY + "flags:flags_text"),
     "docker-run": OutputForm(_DEPLOY + "compose:docker_run", "docker-run.sh"),
     "compose": OutputForm(_COMPOSE + "yaml", "docker-compose.yml", _COMPOSE + "ab_yaml"),
     "systemd": OutputForm(_DEPLOY + "units:systemd_unit", "llm-server.service"),
@@ -55,6 +55,5 @@ FORMS: dict[str, OutputForm] = {
         _DEPLOY + "front_ends:ray_serve", "serve.yaml", "", _VLLM, "a Ray Serve configuration"
     ),
     "llama-swap": OutputForm(_DEPLOY + "front_ends:llama_swap", "config.yaml"),
-    "env": OutputForm(_DEPLOY + "env_file:env_file", "server.env"),
 }
 STARTS = tuple(name for name, form in FORMS.items() if form.file)

@@ -123,7 +123,7 @@ COMMANDS: dict[str, Words] = {
             "recommend", *ASKED, "--model", evil_model(f), "--format", form,
         ]
         for form in ("text", "json", "flags", "docker-run", "compose", "quadlet", "systemd", "k8s",
-                     "env", "helm", "llama-swap", "ray")
+                     "helm", "llama-swap", "ray")
     },
 }  # fmt: skip
 

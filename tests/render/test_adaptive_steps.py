@@ -20,7 +20,6 @@ from advisor.domain.nouns import Advice, AdvisorError
 from advisor.engines import k_ranges
 from advisor.lint.validate import validate
 from advisor.render.bench_script import bench_plan, bench_script
-from advisor.render.directory import folder
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.text import advice_text
 from tests.refusals import refusals
@@ -121,13 +120,9 @@ def test_a_unit_writes_it_before_each_start(form: str, tmp_path: Path) -> None:
         assert f"Volume=%t/{written.name}:/adaptive.json:ro" in text.splitlines()
 
 
-def test_scripts_of_a_folder_and_of_a_measurement_write_it() -> None:
+def test_the_script_of_a_measurement_writes_it() -> None:
     advice = answer()
-    files = folder(advice)
     writing = [row for row in advice.launch.text.splitlines() if row.startswith("printf ")]
-    for name in ("start.sh", "run-on.sh"):
-        assert writing[0] in files[name].splitlines(), name
-    assert "printf" not in files["run-off.sh"]
     plan = bench_plan(advice)
     assert plan.arms[1].files == advice.launch.files and not plan.arms[0].files
     assert writing[0] in bench_script(advice, plan).splitlines()

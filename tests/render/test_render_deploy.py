@@ -332,7 +332,7 @@ def test_a_file_can_be_changed_without_editing_it(form: str) -> None:
     made = CliRunner().invoke(cli, asked)
     assert made.exit_code == 0
     text = made.output
-    container = form in ("docker-run", "compose", "quadlet", "k8s", "helm", "env")
+    container = form in ("docker-run", "compose", "quadlet", "k8s", "helm")
     assert ("@sha256" in text and "a" * 64 in text) == container
     assert "9001" in text or form == "llama-swap"  # which gives each model a port
     assert "this machine only" not in text
@@ -342,7 +342,7 @@ def test_a_file_can_be_changed_without_editing_it(form: str) -> None:
         assert {one["metadata"]["namespace"] for one in made_of.values()} == {"llm"}
         volumes = made_of["Deployment"]["spec"]["template"]["spec"]["volumes"]
         assert {"claimName": "models"} in [one.get("persistentVolumeClaim") for one in volumes]
-    elif form not in ("helm", "env"):
+    elif form != "helm":
         assert "0.0.0.0" in text
 
 

@@ -7,7 +7,7 @@ import shlex
 import advice_cases as cases
 import pytest
 
-from advisor.render.deploy.env_file import env_lines, flags_text
+from advisor.render.deploy.flags import env_lines, flags_text
 
 
 @pytest.mark.parametrize("name", cases.ALL)

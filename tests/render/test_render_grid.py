@@ -21,7 +21,7 @@ from advisor.domain.nouns import Advice, AdvisorError, Plan, Request
 from advisor.lint.validate import validate
 from advisor.render.deploy import serving
 from advisor.render.deploy.compose import compose_yaml
-from advisor.render.deploy.env_file import flags_text
+from advisor.render.deploy.flags import flags_text
 from advisor.render.deploy.front_ends import for_ray
 from advisor.render.deploy.k8s import deployment_yaml
 from advisor.render.deploy.units import systemd_unit

@@ -19,7 +19,7 @@ from advisor.render.forms import FORMS
 from tests.knowledge.test_model_files import QWEN3_8B, config, gguf
 from tests.tables import fields
 
-CONTAINERS = ("docker-run", "compose", "quadlet", "k8s", "helm", "env")
+CONTAINERS = ("docker-run", "compose", "quadlet", "k8s", "helm")
 ENGINES = ("vllm", "sglang", "llama-server")
 TENSORS = {"token_embd.weight": (4096, 151936), "blk.0.ffn_down.weight": (12288, 4096)}
 KEYS = fields(
@@ -75,7 +75,7 @@ def test_no_file_is_wrong_by_our_own_rules(
     text = file_text(form, engine=engine, model=model(kind, tmp_path), quant=None)
     (tmp_path / FORMS[form].file).write_text(text)
     report = validate([tmp_path / FORMS[form].file])
-    assert report.launches or form == "env"
+    assert report.launches
     errors = [one for one in report.findings if one.severity == "error"]
     assert not errors, (errors[0].code, errors[0].message, text)
     if kind == "repository":
@@ -84,7 +84,7 @@ def test_no_file_is_wrong_by_our_own_rules(
     assert not re.search(r"\./my qwen3-8b(?!/config\.json)", text)
     source = str(tmp_path / "my qwen3-8b")
     assert source in text.replace("\\x20", " ")  # absolute: mounted, or where the engine looks
-    if form in CONTAINERS and (engine, form) != ("llama-server", "env"):
+    if form in CONTAINERS:
         words = " ".join(text.replace("\\\n", " ").split())
         assert re.search(r"/models/(my qwen3-8b|qwen3-8b-Q4_K_M.gguf)", words)
 
@@ -143,7 +143,7 @@ def has_registry(image: str) -> bool:
 
 @pytest.mark.parametrize(
     ("form", "engine"),
-    [pair for pair in WRITTEN if pair[0] in CONTAINERS and pair != ("env", "llama-server")],
+    [pair for pair in WRITTEN if pair[0] in CONTAINERS],
 )
 @pytest.mark.parametrize("hardware", ["h100", "mi300x"])
 def test_images_have_their_registry(hardware: str, engine: str, form: str) -> None:

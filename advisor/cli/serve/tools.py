@@ -113,7 +113,7 @@ def recommend(asked: Question) -> Told:
 
 def launch(asked: LaunchArguments) -> Told:
     """The launch that `recommend` answers with, as a file to save: compose, docker-run, systemd,
-    quadlet, k8s, helm, ray, llama-swap or env.
+    quadlet, k8s, helm, ray or llama-swap.
     """
     form, alone = FORMS[asked.form], check_fields(Question, asked.as_options())
     text = form.write(answers.advice(alone))

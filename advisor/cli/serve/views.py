@@ -35,7 +35,6 @@ FORM_NAMES = {
     "helm": "Helm",
     "ray": "Ray Serve",
     "llama-swap": "llama-swap",
-    "env": "env file",
     "curl": "Test with cURL",
     "off": "Without speculation",
     "on": "With speculation",

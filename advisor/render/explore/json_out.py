@@ -1,16 +1,11 @@
-"""Sweep -> the JSON object that `advisor schema sweep` describes, and CSV with one row a point."""
+"""Sweep -> the JSON object that `advisor schema sweep` describes."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping
-from math import isfinite, nan
 from typing import Any
 
 from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Point, Sweep, Within
 from advisor.domain.nouns import Interval
-from advisor.domain.printable import csv_cell
 from advisor.render.json_out import DEFAULTS, defaults
 from advisor.render.objects import SHARE, Shape, list_of, object_of, or_null, schema_of
 
@@ -120,55 +115,3 @@ SWEEP = Shape(
     },
 )
 sweep_json = SWEEP.json
-
-
-_TABLE = (
-    "method k gain_p10 gain_p50 gain_p90 p_gain decision output_tok_s tpot_ms ttft_ms "
-    "ttft_predictable cost_per_million kwh_per_million basis answer answer_k answer_rules note"
-)
-COLUMNS = tuple(_TABLE.split())
-
-
-def sweep_csv(found: Sweep) -> str:
-    """A table: the varied fields, then one point. `answer` and `answer_k` are what `recommend`
-    says of the whole load; a load that cannot be served has one row with the reason in `note`.
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    names = [name for name, _ in found.axes]
-    writer.writerow([*names, *COLUMNS])
-    for load in found.loads:
-        where = [csv_cell(value) if isinstance(value, str) else value for _, value in load.setting]
-        for point in load.points:
-            cells = _cells(point, load)
-            writer.writerow([*where, *(cells[name] for name in COLUMNS)])
-        for note in [why for _, why in load.lacking] + [load.refusal or ""]:
-            if note:
-                writer.writerow([*where, *[""] * (len(COLUMNS) - 1), csv_cell(note)])
-    return out.getvalue()
-
-
-def _cells(point: Point, load: LoadPoint) -> Mapping[str, Any]:
-    gain = point.gain if point.predictable else Interval(p10=nan, p50=nan, p90=nan)
-    metrics = {name: getattr(point, name) for name in METRICS}
-    return {
-        "method": point.method,
-        "k": point.k,
-        "gain_p10": _short(gain.p10),
-        "gain_p50": _short(gain.p50),
-        "gain_p90": _short(gain.p90),
-        "p_gain": _short(point.p_gain if point.predictable else None),
-        "decision": point.decision,
-        **{name: _short(m.value if m.predictable else None) for name, m in metrics.items()},
-        "ttft_predictable": str(point.ttft_ms.predictable).lower(),
-        **{name: _short(getattr(point, name)) for name in ("cost_per_million", "kwh_per_million")},
-        "basis": point.basis,
-        "answer": load.decision,
-        "answer_k": load.run_k,
-        "answer_rules": " ".join(load.k_rules),
-        "note": " ".join(point.forbidden_by),
-    }
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None or not isfinite(value) else f"{value:.4g}"

@@ -1,24 +1,20 @@
-"""Chart -> SVG, PNG or a page of its own, drawn by matplotlib.
+"""Chart -> SVG or PNG, drawn by matplotlib.
 
 An SVG carries its title and what it shows in words (`title`, `desc`, `role`), its text is text, and
-the same chart gives the same bytes. The page needs nothing from elsewhere: style and picture stand
-in it, and no script.
+the same chart gives the same bytes.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import re
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from advisor.advice.explore.values import Sweep
 from advisor.domain.nouns import AdvisorError
-from advisor.render.explore.chart import METRIC_NAMES, Chart, charts, documented_losses
-from advisor.render.explore.json_out import sweep_csv
+from advisor.render.explore.chart import Chart, charts
 from advisor.render.layout import number
 
 # Okabe and Ito (2008): told apart by people with any kind of colour vision
@@ -34,7 +30,7 @@ _STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-FORMS = (".svg", ".png", ".html")
+FORMS = (".svg", ".png")
 
 
 def picture_bytes(found: Sweep, path: Path) -> bytes:
@@ -47,12 +43,8 @@ def picture_bytes(found: Sweep, path: Path) -> bytes:
         raise AdvisorError(
             "nothing to plot: vary a number with several values, e.g. --vary concurrency=1..128"
         )
-    if form == ".html":
-        return page(found, drawn).encode()
     if len(drawn) > 1:
-        raise AdvisorError(
-            f"{form} holds one chart and these are {len(drawn)}: vary fewer fields, or write .html"
-        )
+        raise AdvisorError(f"{form} holds one chart and these are {len(drawn)}: vary fewer fields")
     return svg(drawn[0]).encode() if form == ".svg" else png(drawn[0])
 
 
@@ -122,90 +114,3 @@ def _ticks(axes: Any, chart: Chart) -> None:
                 shown.append(value)
         axes.set_xticks(shown, [number(value) for value in shown])
         axes.minorticks_off()
-
-
-# ---------------------------------------------------------------- a page of its own
-
-_CSS = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem;
-  color: #1a1a1a; background: #fff; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; }
-figure { margin: 1rem 0; background: #fff; }
-figure svg { width: 100%; height: auto; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; }
-th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #999; }
-pre { background: #f2f2f2; padding: .6rem; overflow-x: auto; }
-@media (prefers-color-scheme: dark) {
-  body { color: #eee; background: #161616; } pre { background: #262626; }
-}
-"""
-
-
-def page(found: Sweep, drawn: Sequence[Chart]) -> str:
-    """All charts, their words, tables and measured pairs as one HTML file."""
-    first = drawn[0]
-    parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(first.title)}</title>",
-        f"<style>{_CSS}</style></head><body><main>",
-        "<h1>Gain of speculative decoding against load</h1>",
-    ]
-    for count, chart in enumerate(drawn):
-        parts += _section(chart, count)
-    parts += _pairs(drawn)
-    rows = list(csv.reader(io.StringIO(sweep_csv(found))))
-    parts += ["<h2>Every point</h2>", _table(rows[0], rows[1:])]
-    return "\n".join([*parts, "</main></body></html>"]) + "\n"
-
-
-def _section(chart: Chart, count: int) -> list[str]:
-    picture = svg(chart)
-    # ids are of the whole page: those of each picture get a number
-    for name in sorted(set(re.findall(r'id="([^"]+)"', picture)), key=len, reverse=True):
-        own = f"c{count}-{name}"
-        picture = picture.replace(f'id="{name}"', f'id="{own}"')
-        picture = picture.replace(f'"#{name}"', f'"#{own}"').replace(f"(#{name})", f"(#{own})")
-    picture = picture.replace(
-        'aria-labelledby="title desc"', f'aria-labelledby="c{count}-title c{count}-desc"'
-    )
-    parts = [f"<h2>{escape(chart.title)}</h2>", f"<figure>{picture}</figure>"]
-    parts.append(f"<p>{escape(' '.join((chart.description, *documented_losses(chart))))}</p>")
-    ranges = chart.ranges
-    if ranges is not None:
-        told = "; ".join(
-            f"{first} to {last} requests: {f'k={k}' if k else 'none'}"
-            for first, last, k in ranges.rows
-        )
-        best = f"{told}; {ranges.why}" if ranges.pays else f"Static is better: {ranges.why}"
-        parts.append(f"<p><strong>Best k per load.</strong> {escape(best)}.</p>")
-        if ranges.pays:
-            parts.append(f"<pre>{escape(' '.join(ranges.arguments))}</pre>")
-            if ranges.file_text is not None:
-                parts.append(f"<pre>{escape(ranges.file_text)}</pre>")
-    return parts
-
-
-def _pairs(drawn: Sequence[Chart]) -> list[str]:
-    seen = dict.fromkeys(point for chart in drawn for point in chart.measured)
-    if not seen:
-        return ["<p>No A/B run near these loads was published.</p>"]
-    head = ("load", "k", "metric", "gain", "source", "run")
-    rows = [
-        (number(p.x), "" if p.k is None else str(p.k), METRIC_NAMES.get(p.metric, p.metric))
-        + (f"{p.gain:+.1f} %", p.source, p.run_id)
-        for p in seen
-    ]
-    return ["<h2>A/B runs</h2>", _table(head, rows)]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n" for row in rows
-    )
-    head_rows = f'<div class="wide" tabindex="0"><table><thead><tr>{top}</tr></thead>\n'
-    return f"{head_rows}<tbody>{body}</tbody></table></div>"

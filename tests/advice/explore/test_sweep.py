@@ -19,7 +19,7 @@ from advisor.advice.explore.values import Sweep
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
 from advisor.prediction import estimates
-from advisor.render.explore.json_out import sweep_csv, sweep_json
+from advisor.render.explore.json_out import sweep_json
 from advisor.render.schema import named_schema
 from tests.grid import HARDWARE, LOADS, MODELS
 
@@ -150,7 +150,7 @@ def test_pairs_are_measured_ones_with_a_source() -> None:
     assert all(row.covers and row.hardware == "gb10" for row in found.pairs)
 
 
-def test_json_keeps_to_its_schema_and_csv_has_a_row_a_point() -> None:
+def test_json_keeps_to_its_schema() -> None:
     check = jsonschema.Draft202012Validator(named_schema("sweep"))
     for request, vary in (
         (GB10, {"concurrency": [1, 16], "ctx_tokens": [512, 8192], "k": [0, 2]}),
@@ -160,9 +160,6 @@ def test_json_keeps_to_its_schema_and_csv_has_a_row_a_point() -> None:
         found = sweep(request, vary)
         made = json.loads(json.dumps(sweep_json(found), allow_nan=False))
         check.validate(made)
-        rows = sweep_csv(found).splitlines()
-        points = sum(len(load.points) or 1 for load in found.loads)
-        assert len(rows) == 1 + points
 
 
 def test_names_can_vary_and_each_gets_what_suits_it() -> None:
@@ -243,13 +240,8 @@ def test_series_holds_for_any_ends() -> None:
         assert made == sorted(set(made))
 
 
-def test_command_line_prints_csv_and_refuses_with_status_2() -> None:
+def test_command_line_refuses_with_status_2() -> None:
     run = [sys.executable, "-c", "from advisor.cli.app import main; main()", "sweep"]
-    fine = subprocess.run(
-        [*run, "--hw", "gb10", "--vary", "concurrency=1..4", "--format", "csv"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert fine.stdout.startswith("concurrency,method,k,gain_p10")
     wrong = subprocess.run(
         [*run, "--hw", "gb10", "--vary", "k=x"], capture_output=True, text=True, check=False
     )

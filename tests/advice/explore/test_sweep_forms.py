@@ -1,6 +1,4 @@
-"""The forms of a sweep: text of 80 columns, SVG and page that say what they show; golden in
-data.
-"""
+"""The forms of a sweep: text of 80 columns, and an SVG that says what it shows; golden in data."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +16,7 @@ from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import BreakEven, Sweep
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.render.explore.chart import charts, crossings
-from advisor.render.explore.plot import page, picture_bytes, png, svg
+from advisor.render.explore.plot import picture_bytes, png, svg
 from advisor.render.explore.text import sweep_text
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -129,40 +126,6 @@ def test_the_chart_holds_the_data_of_the_sweep(small_sweep: Sweep) -> None:
     assert {(p.x, p.metric, p.source) for p in chart.measured} == {
         (row.concurrency, row.metric, row.source) for row in small_sweep.pairs
     }
-
-
-class Outside(HTMLParser):
-    """Addresses that a page would load, and the ids it gives."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loads: list[str] = []
-        self.ids: list[str] = []
-        self.tags: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        for name, value in attrs:
-            if name in ("src", "href", "xlink:href") and not (value or "").startswith("#"):
-                self.loads.append(value or "")
-            if name == "id":
-                self.ids.append(value or "")
-
-
-def test_page_needs_nothing_from_elsewhere(small_sweep: Sweep) -> None:
-    two = sweep(
-        Request(hardware="gb10"), {"concurrency": [1, 8], "ctx_tokens": [512, 8192], "k": [0, 2]}
-    )
-    for one in (small_sweep, two):
-        reader = Outside()
-        text = page(one, charts(one))
-        reader.feed(text)
-        assert reader.loads == [] and "script" not in reader.tags
-        assert len(reader.ids) == len(set(reader.ids))
-        assert "@import" not in text and "url(http" not in text
-        assert text.count("<svg") == len(charts(one))
-        for row in one.pairs:
-            assert row.source in text
 
 
 def test_a_picture_that_cannot_be_is_refused(small_sweep: Sweep) -> None:

@@ -97,7 +97,7 @@ def test_the_errors_are_the_sentences_of_the_command_line(page: TestClient) -> N
     assert said in run("recommend", "--hw", "rtx39090").err
 
 
-@pytest.mark.parametrize("form", ["compose", "systemd", "k8s", "quadlet", "docker-run", "env"])
+@pytest.mark.parametrize("form", ["compose", "systemd", "k8s", "quadlet", "docker-run"])
 def test_the_launch_in_every_form(page: TestClient, form: str) -> None:
     address = urlencode({"hw": "gb10", "concurrency": 16})
     ran = run("recommend", "--hw", "gb10", "--concurrency", "16", "--format", form)
