@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from advisor.domain.printable import excerpt
 from advisor.readers.results import (
-    answers,
     engine_logs,
     exposition,
     own_runs,
@@ -23,7 +22,6 @@ from advisor.readers.results.clients import (
     aiperf,
     llama_tests,
     load_tools,
-    offline,
     serving,
     serving_console,
 )
@@ -39,9 +37,9 @@ class ResultFormat(NamedTuple):
     read: Callable[[Document], list[BenchmarkRun]]
 
 
-_CLIENTS = (serving, offline, llama_tests, answers, load_tools, aiperf)
+_CLIENTS = (serving, llama_tests, load_tools, aiperf)
 _TEXTS = (
-    own_runs, serving, serving_console, offline, llama_tests, engine_logs, exposition,
+    own_runs, serving, serving_console, llama_tests, engine_logs, exposition,
 )  # fmt: skip
 READERS = (
     *(
@@ -52,8 +50,7 @@ READERS = (
     *(ResultFormat(text.FORMAT, text.matches, text.read) for text in _TEXTS),
 )
 KNOWN = (
-    "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
-    "llama-batched-bench, llama-sweep-bench, answers of llama-server or vLLM, engine logs, "
+    "vllm bench serve, sglang.benchmark.serving, llama-bench, engine logs, "
     "the JSON of GuideLLM, evalscope perf, AIPerf, GenAI-Perf or llama-benchy, or a server's "
     "/metrics"
 )

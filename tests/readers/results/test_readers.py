@@ -92,13 +92,6 @@ FIGURES = {
     ("llama-bench.csv", "tg32"): {
         "output_tok_s": 2600.136213, "engine_version": "b11312", "output_tokens": 32,
     },
-    ("batched.txt", "B4"): {
-        "output_tok_s": 2348.45, "tpot": 1.71875, "concurrency": 4, "prompt_tok_s": 4360.94,
-    },
-    ("batched.jsonl", "B2"): {"output_tok_s": 2141.972656, "request_tok_s": 1070.986328},
-    ("llama-answer-on.json", ""): {
-        "request_tok_s": 771.3425003644138, "rate": 68 / 116, "length": None,
-    },
     ("llama-server-on.log", ""): {
         "requests": 3, "tpot": (1.30 + 1.07 + 1.17) / 3, "rate": 218 / 321, "length": 2.354,
         "slots": 2,
@@ -127,40 +120,12 @@ FIGURES = {
         "tpot": 6.3420188125,
     },
     ("genai-perf-off.json", ""): {"output_tok_s": 384.41, "concurrency": 4},
-    ("vllm-throughput.json", ""): {
-        "client": "vllm bench throughput",
-        "engine": "vllm",
-        "model": "tiny",
-        "requests": 24,
-        "duration_s": 0.30114663099993777,
-        "output_tok_s": None,  # the file counts prompts and answers together
-        "kind": "offline",
-    },
-    ("vllm-throughput.txt", ""): {
-        "output_tok_s": 2550.25, "requests": 24, "engine_version": "0.32.0", "model": "tiny",
-        "method": "none", "output_tokens": 32, "input_tokens": 1553 / 24,
-        "duration_s": 0.30114663099993777,
-    },
-    ("vllm-latency.json", ""): {
-        "client": "vllm bench latency", "repeats": 5, "e2e": 61.22722980007893,
-        "e2e p99": 92.75159619997794,
-    },
-    ("vllm-latency.txt", ""): {
-        "model": "tiny", "engine_version": "0.32.0", "e2e": 61.22722980007893,
-        "e2e p99": 92.75159619997794, "output_tok_s": None,
-    },
     ("evalscope-1.7.json", ""): {
         "concurrency": 200, "requests": 400, "failed": 0, "output_tok_s": 10692.45, "ttft": 717.63,
         "tpot": 17.66, "itl": 17.64, "output_tokens": 1024.0,
     },
     ("evalscope-1.14.json", ""): {
         "concurrency": 4.0, "output_tok_s": 277.7714, "itl": 31.0, "length": 2.1944,
-    },
-    ("sglang-offline.jsonl", ""): {
-        "engine": "sglang", "kind": "offline", "output_tok_s": 2235.33, "requests": 200,
-    },
-    ("vllm-answer-times.json", ""): {
-        "tpot": 13.73, "ttft": 50.3, "request_tok_s": 1e3 / 13.73, "length": 1 + 56 / 44,
     },
     ("evalscope-on.json", ""): {
         "concurrency": 8, "output_tok_s": 305.7, "ttft": 26.4, "tpot": 26.1, "itl": 63.1,

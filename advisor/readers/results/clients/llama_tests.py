@@ -1,10 +1,8 @@
 """Benchmarks whose rows are tests named by their lengths ("pp512 @ d1024"): `llama-bench` (-o json,
-jsonl, csv, md), `llama-batched-bench` (table, jsonl), ik_llama.cpp's `llama-sweep-bench`
-(table, jsonl) and llama-benchy 0.2 to 0.4 (JSON).
+jsonl, csv, md) and llama-benchy 0.2 to 0.4 (JSON).
 
-The first three cannot speculate: a baseline only. Prompt (pp) and generation (tg) are separate
-tests of llama-bench; its stated deviation is between repeats. A run of one stream for llama-bench,
-of B streams for llama-batched-bench, whose prompt and generation phases do not overlap.
+llama-bench cannot speculate: a baseline only. Prompt (pp) and generation (tg) are separate tests of
+one stream; its stated deviation is between repeats.
 
 llama-benchy's generation speeds count from the first to the last token, so they leave the prompt's
 time out: above the output tok/s of a serving benchmark of the same run. It says nothing of the
@@ -19,17 +17,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.readers.results.document import Document
-from advisor.readers.results.fields import FileLayout, Place, Row, floats_at, list_at, number_at
+from advisor.readers.results.fields import FileLayout, Row, floats_at, list_at, number_at
 from advisor.readers.results.run import BenchmarkRun, Latency
 from advisor.readers.results.tables import has_table, table_records, tables_under
 
 FORMAT = "llama-tests"
 _NONE: dict[str, Any] = {"method": "none", "k": 0}
-_PHASES = ("pp", "tg", "speed_pp", "speed_tg")
-_PHASE_FIELDS: dict[str, Place] = {  # the JSON's names, the table's
-    "input_tokens": ("pp", "PP"), "output_tokens": ("tg", "TG"),
-    "output_tok_s": ("speed_tg", "S_TG t/s"), "prompt_tok_s": ("speed_pp", "S_PP t/s"),
-}  # fmt: skip
 
 
 def _bench_finish(run: BenchmarkRun, row: Row) -> Row:
@@ -73,25 +66,6 @@ def _samples(row: Row) -> list[float]:
     return floats_at({"samples": samples}, "samples")
 
 
-def _phases_finish(run: BenchmarkRun, row: Row) -> Row:
-    speed, seconds, tokens = (
-        run.output_tok_s or None,
-        number_at(row, ("t_tg", "T_TG s")),
-        run.output_tokens,
-    )
-    sizes = f"pp{run.input_tokens or 0:.0f} tg{tokens or 0:.0f}"
-    streams = run.concurrency or 1.0
-    return _NONE | {
-        "part": f"B{streams:.0f} {sizes}" if run.concurrency
-        else f"{sizes} @ d{run.depth_tokens or 0:.0f}",
-        "concurrency": streams,
-        "input_tokens": run.input_tokens or None, "output_tokens": tokens or None,
-        "output_tok_s": speed, "request_tok_s": speed and speed / streams,
-        "tpot_ms": Latency.from_statistics(mean=seconds * 1e3 / tokens)
-        if seconds and tokens else None,
-    }  # fmt: skip
-
-
 def _benchy_finish(run: BenchmarkRun, row: Row) -> Row | None:
     if row.get("is_context_prefill_phase"):
         return None
@@ -120,23 +94,6 @@ BENCH = FileLayout(
         "output_tok_s": "avg_ts", "output_tok_s_sd": "stddev_ts",
     },
 )  # fmt: skip
-BATCHED = FileLayout(
-    format="llama-batched-bench", client="llama-batched-bench", engine="llama-server",
-    kind="offline", marks=(*_PHASES, "pl"), finish=_phases_finish,
-    fields={
-        "concurrency": ("pl", "B"), "requests": ("pl", "B"), "duration_s": ("t", "T s"),
-        **_PHASE_FIELDS,
-    },
-    notes=("output tok/s of the generation phase alone",),
-)  # fmt: skip
-SWEEP = FileLayout(
-    format="llama-sweep-bench", client="llama-sweep-bench", kind="offline",
-    marks=(*_PHASES, "n_kv"), lacks=("pl",), finish=_phases_finish,
-    fields={
-        "depth_tokens": ("n_kv", "N_KV"), **_PHASE_FIELDS,
-    },
-    notes=("output tok/s of the generation phase alone",),
-)  # fmt: skip
 BENCHY = FileLayout(
     format="llama-benchy", client="llama-benchy",
     marks=("latency_mode", "prefix_caching_enabled"), finish=_benchy_finish,
@@ -151,9 +108,8 @@ BENCHY = FileLayout(
     times={"ttft_ms": "e2e_ttft > {}"}, words={"mean": "mean", "sd": "std"},
     notes=("output tok/s from the first to the last token, without the prompt's time",),
 )  # fmt: skip
-LAYOUTS = (BENCH, BATCHED, SWEEP, BENCHY)
+LAYOUTS = (BENCH, BENCHY)
 _CSV = {"n_prompt", "n_gen", "avg_ts"}
-_PHASES_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|.*\|\s*T_PP s\s*\|.*$", re.M)
 _TABLE = re.compile(r"^[> ]*\|\s*model\s*\|(?!.*peak t/s).*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
 _TEST = re.compile(r"^(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?$")
 _SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
@@ -161,20 +117,14 @@ _BUILD = re.compile(r"^[> ]*build: ([0-9a-f]+) \((\d+)\)", re.M)
 
 
 def matches(doc: Document) -> bool:
-    """Whether the text holds a table of one of the first three."""
-    heads = (_TABLE, _PHASES_TABLE)
-    listed = has_table(doc.text, _CSV) or any(head.search(doc.text) for head in heads)
-    return not doc.values and listed
+    """Whether the text holds a table of llama-bench."""
+    return not doc.values and (has_table(doc.text, _CSV) or bool(_TABLE.search(doc.text)))
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per test. A page of notes holds several tables, each of which is read."""
     text = doc.text
-    runs: list[BenchmarkRun] = []
-    for _, rows in tables_under(text, _PHASES_TABLE):
-        layout = BATCHED if rows and "B" in rows[0] else SWEEP
-        runs += layout.runs(doc, (row for row in rows if row["PP"].isdigit()))
-    runs += BENCH.runs(doc, _markdown(text))
+    runs = BENCH.runs(doc, _markdown(text))
     records = (row for row in table_records(text, _CSV) if row.get("avg_ts"))
     return runs or BENCH.runs(doc, records)
 

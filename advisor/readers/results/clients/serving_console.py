@@ -1,6 +1,5 @@
 """The block "Serving Benchmark Result" that `vllm bench serve` and `sglang.benchmark.serving`
-print, as pasted or redirected: whole or as a few of its lines; and that of SGLang's
-bench_offline_throughput.
+print, as pasted or redirected.
 
 Rounded to two places. SGLang's block has a line "Backend:", vLLM's has none; some releases of
 SGLang's print no TPOT, which then follows from the mean latencies. What was asked for is read
@@ -20,11 +19,8 @@ from advisor.readers.results.run import BenchmarkRun
 
 FORMAT = "serving-console"
 # a progress bar may stand before it on the same line
-_TITLE = re.compile(
-    r"^.{0,300}?={3,60} (?:Serving|(Offline Throughput)) Benchmark Result =+[ \t]*$", re.M
-)
+_TITLE = re.compile(r"^.{0,300}?={3,60} Serving Benchmark Result =+[ \t]*$", re.M)
 _SPEED = "output token throughput (tok/s)"
-_LABELS = (_SPEED, "mean tpot (ms)", "median tpot (ms)", "mean ttft (ms)", "median ttft (ms)")
 _LINE = re.compile(
     r"^[^\n]{0,40}?([A-Z][A-Za-z0-9 ()/%.-]{2,50}?):[ \t]+([0-9][0-9.,]*|\S+)[ \t]*(?:<[^\n]*)?$",
     re.M,
@@ -54,9 +50,6 @@ def _finish(run: BenchmarkRun, block: Row) -> Row:
     if backend:
         names = (name for word, name in serving.ENGINES.items() if backend.startswith(word))
         update |= {"client": "sglang.benchmark.serving", "engine": next(names, None)}
-    if block.get("offline"):
-        update |= {"client": "sglang.bench_offline_throughput", "kind": "offline"}
-        update["engine"] = "sglang"
     return update
 
 
@@ -65,20 +58,19 @@ LAYOUT = replace(serving.VLLM, format=FORMAT, loads=None, each=None, finish=_fin
 
 def matches(doc: Document) -> bool:
     """Whether the text is console output of a serving benchmark."""
-    return not doc.values and bool(_starts(doc.text))
+    return not doc.values and _TITLE.search(doc.text) is not None
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per result block."""
-    titled = _TITLE.search(doc.text) is not None
-    starts = _starts(doc.text)
+    starts = [title.start() for title in _TITLE.finditer(doc.text)]
     blocks: list[Block] = []
     cut: tuple[str, ...] = ()
     above = doc.text[: starts[0]]
     texts = [doc.text[a:b] for a, b in zip(starts, [*starts[1:], len(doc.text)], strict=True)]
     for part, text in parts_of(texts):
         try:
-            block = _block(doc, text, titled)
+            block = _block(doc, text)
         except Unreadable:
             if not blocks or text is not texts[-1]:
                 raise
@@ -90,41 +82,20 @@ def read(doc: Document) -> list[BenchmarkRun]:
     return [run.model_copy(update={"notes": (*run.notes, *cut)}) for run in runs]
 
 
-def _starts(text: str) -> list[int]:
-    """Where the blocks start: at their titles, or without any where a label comes again."""
-    titles = [title.start() for title in _TITLE.finditer(text)]
-    if titles or f"{_SPEED}:" not in text.lower():
-        return titles
-    starts: list[int] = []
-    block: set[str] = set()
-    labels: list[str] = []
-    for line in _LINE.finditer(text):
-        label = line[1].lower().strip()
-        if not starts or label in block:
-            starts.append(line.start())
-            block = set()
-        block.add(label)
-        labels.append(label)
-    whole = labels.count(_SPEED) == len(starts) and len({*labels} & {*_LABELS}) > 1
-    return starts if whole else []
-
-
-def _block(doc: Document, text: str, titled: bool) -> Block:
+def _block(doc: Document, text: str) -> Block:
     block: Block = {}
     for label, value in _LINE.findall(text):
         name = label.lower().strip()
         block.setdefault(name, value if name == "backend" else _number(value))
     # a chat of one token has no TPOT
-    whole = not titled or _END.search(text, text.find("\n")) is not None
+    whole = _END.search(text, text.find("\n")) is not None
     if block.get(_SPEED) is None or not (whole or block.get("mean tpot (ms)")):
         why = "has no" if whole else "is cut off: no"
         raise Unreadable(f"{doc.name}: the printed result {why} output throughput or TPOT")
     rates = [float(rate) / 100 for _, rate in _POSITION.findall(text)]
-    title = _TITLE.match(text)
     return block | {
         "spec_decode_per_position_acceptance_rates": rates,
         "k": len(rates) or None,
-        "offline": title is not None and title[1] is not None,
     }
 
 
