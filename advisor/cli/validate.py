@@ -1,5 +1,5 @@
 """`advisor validate`: check the serving configuration that people already run, then print the
-findings, show a diff, fix or migrate.
+findings, show a diff or fix.
 """
 
 from __future__ import annotations
@@ -27,10 +27,6 @@ RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
 
 def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
     """Judge the files and act on the options; the exit status."""
-    if options["target_version"]:
-        from advisor.lint.migrate import migrate_files  # start-up: only for this option
-
-        return migrate_files(files, options)
     report = judge(files, options)
     if options["diff"]:
         return int(bool(apply_fixes(report, options)))
@@ -193,10 +189,6 @@ def _codes(
 @option("diff", "Show what --fix would change; change nothing.", bool)
 @option("fix", "Apply the safe fixes in place.", bool)
 @option("unsafe-fixes", "Apply (with --diff: show) the other fixes as well.", bool)
-@option(
-    "target-version",
-    "Print the launch for another release of its engine (with --fix: rewrite its flags).",
-)
 @option("skip-unrelated", "Do not fail on files that start no engine (for hooks).", bool)
 @option("isolated", "Ignore [tool.advisor] and advisor.toml.", bool)
 @option("jobs", "Processes for many files; default: all cores.", click.IntRange(1, 256))

@@ -1,4 +1,4 @@
-"""What the three adapters share: plain fields between launch and plan, migrating.
+"""What the three adapters share: plain fields between launch and plan.
 
 A subclass says which flags carry which field of a Plan (`FIELDS`), how its engine words
 speculation, and how it reads a version. Unset stays None: an engine's default is never written into
@@ -18,7 +18,7 @@ from advisor.domain.nouns import (
     Launch,
     Plan,
 )
-from advisor.engines import migration, names
+from advisor.engines import names
 from advisor.engines.arguments.fields import RANKS, Bounds, Extras, Field, Value, whole, within
 from advisor.engines.catalogue import Catalogue, image
 from advisor.engines.launch_reader import LaunchReader
@@ -172,32 +172,6 @@ class Adapter(LaunchReader):
             value=value,
             known=option is not None and not option.removed,
         )
-
-    # ------------------------------------------------------------ migration
-
-    def migrate(self, launch: Launch, target_version: str) -> tuple[Launch, tuple[str, ...]]:
-        """The launch for another release, with the same meaning, and notes on what was renamed,
-        made explicit or dropped.
-        """
-        target = self.known_version(target_version)
-        if target is None:
-            raise AdvisorError(f"give the release of {self.name} to migrate to, e.g. {self.newest}")
-        flags, env, notes = self.migrate_rules(launch, target)
-        moved = migration.move_flags(self.catalogue, flags, target, self.MODEL_FLAGS, notes)
-        update = {
-            "flags": moved,
-            "env": tuple(env),
-            "engine_version": target,
-            "version_text": target,
-            "version_pinned": True,
-        }
-        return launch.model_copy(update=update), tuple(dict.fromkeys(notes))
-
-    def migrate_rules(
-        self, launch: Launch, target: str
-    ) -> tuple[list[Flag], list[EnvVar], list[str]]:
-        """Engine's own rewrites before the general renames: (flags, env, notes)."""
-        return list(launch.flags), list(launch.env), []
 
     def image(self, version: str | None, hardware: object = None) -> str | None:
         """The container image of a release, only where a source shows that it exists; else None."""

@@ -184,17 +184,6 @@ class Catalogue(Records):
         use = self._successor(name, row)
         return (use, row.get("value")) if use and self._at(use, version) else None
 
-    def predecessor(self, name: str, version: str | None = None) -> str | None:
-        """The older spelling whose successor this is, if it exists at the release (migrating
-        backwards).
-        """
-        rows = self.notes.get("successors") or {}
-        old = [
-            key for key, row in rows.items() if row.get("use") == name and not row.get("one_way")
-        ]
-        old += [key for key, record in self._records.items() if record.get("successor") == name]
-        return next((key for key in old if self._at(key, version)), None)
-
     def _note(self, table: str, name: str) -> Mapping[str, Any]:
         """What the hand-kept notes say of a spelling; empty where they say nothing."""
         row: Mapping[str, Any] = (self.notes.get(table) or {}).get(name) or {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from advisor.domain.nouns import AdvisorError, Container, Engine, EnvVar, Flag, Launch, Plan
+from advisor.domain.nouns import AdvisorError, Container, Engine, Flag, Launch, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments.fields import (
@@ -24,7 +24,6 @@ from advisor.engines.arguments.fields import (
     depth,
     drop,
     drop_if,
-    flag_of,
     integer,
     last,
     switch,
@@ -40,7 +39,6 @@ from advisor.engines.arguments.llama_words import (
     TYPES,
     WORDS,
     draft_flag,
-    load_mode,
     speculation_words,
     stages,
 )
@@ -293,45 +291,6 @@ class LlamaServerAdapter(Adapter):
         """Values of --spec-type at a build (empty before it existed)."""
         option = self.catalogue.option(TYPE, version)
         return (option.choices or ()) if option is not None else ()
-
-    # ------------------------------------------------------------ migration
-
-    def migrate_rules(
-        self, launch: Launch, target: str
-    ) -> tuple[list[Flag], list[EnvVar], list[str]]:
-        """Return flags, environment and notes after the changes between two releases."""
-        notes: list[str] = []
-        flags = list(launch.flags)
-        if self.catalogue.option("--load-mode", target) is not None:
-            flags = load_mode(flags, notes)
-        moved = [self._migrate_types(flag, target, notes) for flag in flags]
-        k_given = any(flag.name in (N_MAX, OLD_N_MAX) for flag in moved)
-        plan = self.to_plan(launch)
-        before = self.catalogue.behaviour("draft_n_max_default", launch.engine_version)
-        after = self.catalogue.behaviour("draft_n_max_default", target)
-        drafts = plan.method not in ("none", "ngram") and not k_given
-        if drafts and launch.engine_version is not None and before and before != after:
-            name = N_MAX if self.catalogue.option(N_MAX, target) else OLD_N_MAX
-            moved.append(flag_of(name, str(before)))
-            notes.append(f"{name} {before} made explicit: the default became {after}")
-        return moved, list(launch.env), notes
-
-    def _migrate_types(self, flag: Flag, target: str, notes: list[str]) -> Flag:
-        if flag.name != TYPE or not flag.value:
-            return flag
-        types = self.spec_types(target)
-        words = []
-        for word in (flag.value or "").split(","):
-            new = word if word in types else TYPES.get(WORDS.get(word, ""), word)
-            if new not in types:
-                raise AdvisorError(
-                    f"--spec-type {word} cannot be said on llama-server {target}: "
-                    f"{self._type_since(new)}"
-                )
-            if new != word:
-                notes.append(f"--spec-type {word} is now {new}")
-            words.append(new)
-        return flag.model_copy(update={"value": ",".join(words)})
 
     def _type_since(self, word: str) -> str:
         rows = self.catalogue.notes["builds"]

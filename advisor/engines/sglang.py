@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from advisor.domain.nouns import AdvisorError, EnvVar, Flag, Launch, Plan
+from advisor.domain.nouns import AdvisorError, Flag, Launch, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.engines import names
 from advisor.engines.adapter import Adapter
@@ -239,50 +239,6 @@ class SglangAdapter(Adapter):
 
     def _write_model(self, model: str) -> tuple[Flag, ...]:
         return (flag_of("--model-path", model),)
-
-    # ------------------------------------------------------------ migration
-
-    def migrate_rules(
-        self, launch: Launch, target: str
-    ) -> tuple[list[Flag], list[EnvVar], list[str]]:
-        """Return flags, environment and notes after the changes between two releases."""
-        notes: list[str] = []
-        env = []
-        for var in launch.env:
-            if var.name == SPEC_V2 and self.catalogue.behaviour("spec_v2_env", target) in (
-                "only warns",
-                "not read",
-            ):
-                notes.append(f"{SPEC_V2} dropped: sglang {target} no longer reads it")
-            else:
-                env.append(var)
-        flags = list(launch.flags)
-        plan = self.to_plan(launch)
-        if plan.method != "none":
-            self._algorithm(plan.method, target)  # says so if the release has no such method
-            at_target = plan.model_copy(update={"engine_version": target})
-            if plan.mamba_strategy is None and self.needs_extra_buffer(at_target):
-                name = next(n for n in STRATEGIES if self._usable(n, target))
-                flags.append(flag_of(name, "extra_buffer"))
-                notes.append(
-                    f"{name} extra_buffer added: sglang {target} refuses MTP with radix cache on "
-                    f"a hybrid without it"
-                )
-            if (
-                self.needs_spec_v2(target)
-                and not any(var.name == SPEC_V2 for var in env)
-                and plan.method != "ngram"
-            ):
-                env.append(EnvVar(name=SPEC_V2, value="1"))
-                notes.append(f"{SPEC_V2}=1 added: sglang {target} reads it and has it off")
-        return [self._graph(flag, target, notes) for flag in flags], env, notes
-
-    def _graph(self, flag: Flag, target: str, notes: list[str]) -> Flag:
-        if flag.name != "--disable-cuda-graph" or self._usable(flag.name, target):
-            return flag
-        new = "--cuda-graph-backend-decode"
-        notes.append(f"--disable-cuda-graph is now {new} disabled")
-        return flag_of(new, "disabled")
 
 
 def _take(extra: Extras, name: str) -> str | None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from advisor.domain.nouns import Container, EnvVar, Flag, Launch, Plan
+from advisor.domain.nouns import Container, Launch, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments import speculative_json as spec
@@ -22,7 +22,6 @@ from advisor.engines.arguments.fields import (
     Extras,
     Field,
     Value,
-    flag_of,
     human_integer,
     integer,
     number,
@@ -37,13 +36,6 @@ SHORTHAND = {
     "--spec-method": "method",
     "--spec-model": "model",
     "--spec-tokens": "num_speculative_tokens",
-}
-LEGACY = {
-    "--speculative-model": "model",
-    "--num-speculative-tokens": "num_speculative_tokens",
-    "--speculative-draft-tensor-parallel-size": "draft_tensor_parallel_size",
-    "--ngram-prompt-lookup-max": "prompt_lookup_max",
-    "--ngram-prompt-lookup-min": "prompt_lookup_min",
 }
 AUTO_TOOLS, TOOL_PARSER = "--enable-auto-tool-choice", "--tool-call-parser"
 
@@ -143,93 +135,6 @@ class VllmAdapter(Adapter):
 
     def _schedules(self, version: str | None) -> bool:
         return spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", version)
-
-    # ------------------------------------------------------------ migration
-
-    def migrate_rules(
-        self, launch: Launch, target: str
-    ) -> tuple[list[Flag], list[EnvVar], list[str]]:
-        """Return flags, environment and notes after the changes between two releases."""
-        notes: list[str] = []
-        flags = [
-            self._migrate_config(flag, target, notes)
-            for flag in self._one_config(launch.flags, target, notes)
-        ]
-        env = []
-        for var in launch.env:
-            if (
-                var.name == "VLLM_ATTENTION_BACKEND"
-                and var.value
-                and self.catalogue.env(var.name, target) is None
-            ):
-                flags.append(flag_of("--attention-backend", var.value))
-                notes.append(
-                    "VLLM_ATTENTION_BACKEND is no longer read: --attention-backend takes its value"
-                )
-            else:
-                env.append(var)
-        source = launch.engine_version
-        if source is not None and launch.flag("--gpu-memory-utilization") is None:
-            before, after = (
-                self.catalogue.default("--gpu-memory-utilization", v) for v in (source, target)
-            )
-            if before != after:
-                flags.append(flag_of("--gpu-memory-utilization", str(before)))
-                notes.append(
-                    f"--gpu-memory-utilization {before} made explicit: the default became {after}"
-                )
-        self._keep_prefix_caching(launch, target, flags, notes)
-        return flags, env, notes
-
-    def _one_config(self, flags: Sequence[Flag], target: str, notes: list[str]) -> list[Flag]:
-        """The V0 engine's options (--speculative-model ...), and the shorthand where the release
-        lacks it, as JSON.
-        """
-        words = LEGACY | (
-            SHORTHAND if self.catalogue.option("--spec-method", target) is None else {}
-        )
-        old = [flag for flag in flags if flag.name in words]
-        if not old:
-            return list(flags)
-        config = {words[flag.name]: spec.scalar(flag.value) for flag in old}
-        notes.append(f"{', '.join(flag.raw for flag in old)} are keys of {CONFIG}")
-        written = flag_of(CONFIG, json.dumps(config, separators=(",", ":")))
-        return [*(flag for flag in flags if flag not in old), written]
-
-    def _keep_prefix_caching(
-        self, launch: Launch, target: str, flags: list[Flag], notes: list[str]
-    ) -> None:
-        if (
-            launch.engine_version is None
-            or launch.flag("--enable-prefix-caching") is not None
-            or launch.model is None
-        ):
-            return
-        plan = Plan(engine="vllm", engine_version=launch.engine_version, model=launch.model)
-        before = self.effective_prefix_caching(plan)
-        after = self.effective_prefix_caching(plan.model_copy(update={"engine_version": target}))
-        if before is not None and after is not None and before != after:
-            value = None if before else "false"
-            name = "--enable-prefix-caching"
-            raw = self.catalogue.spelling(name, target, not before) or name
-            flags.append(Flag(name=name, raw=raw, value=value))
-            notes.append(
-                f"{raw} made explicit: the default for this model became {'on' if after else 'off'}"
-            )
-
-    def _migrate_config(self, flag: Flag, target: str, notes: list[str]) -> Flag:
-        if flag.name != CONFIG or not flag.value:
-            return flag
-        try:
-            config = json.loads(flag.value)
-        except ValueError:
-            return flag
-        if not isinstance(config, dict):
-            return flag
-        moved = spec.migrate(self.catalogue, config, target, notes)
-        if moved == config:
-            return flag
-        return flag.model_copy(update={"value": json.dumps(moved, separators=(",", ":"))})
 
 
 def speculative_config(extra: Extras) -> tuple[dict[str, Any], Extras]:

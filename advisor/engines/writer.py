@@ -1,17 +1,16 @@
 """A launch to the words of its engine's command line, as its release spells them, and their quoting
-for a shell: literal text is dead, and a variable that the file does not set stays one.
+for a shell.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
 from advisor.domain.nouns import Engine, Flag, Launch, LaunchText
 from advisor.domain.patterns import lazy_re
-from advisor.domain.shell import shell_word
+from advisor.domain.shell import shell_word, shell_words
 from advisor.engines.catalogue import Catalogue
 from advisor.engines.records import Style
 
@@ -52,7 +51,7 @@ class Writer:
 
     def argv(self, launch: Launch) -> tuple[str, ...]:
         """The argument vector, program included. No shell is involved."""
-        return tuple(part for group, _ in self._groups(launch) for part in group)
+        return tuple(part for group in self._groups(launch) for part in group)
 
     @property
     def program(self) -> tuple[str, ...]:
@@ -63,34 +62,28 @@ class Writer:
         """The words that stand together, after the program: a positional model, then each option
         with its values.
         """
-        (head, _), *groups = self._groups(launch)
-        model = head[len(self.PROGRAM) :]
-        return tuple(unit for unit in (model, *(words for words, _ in groups)) if unit)
+        head, *groups = self._groups(launch)
+        return tuple(unit for unit in (head[len(self.PROGRAM) :], *groups) if unit)
 
     def render(self, launch: Launch) -> LaunchText:
         """Ready to paste: env assignments, then one option a line, shell-quoted."""
-        variables = {var.name: var for var in launch.env if var.value is not None}
-        env = {name: var.value or "" for name, var in variables.items()}
-        live = [is_live(var.value, var.unresolved) for var in variables.values()]
-        lines = [
-            f"{name}={join([env[name]], open_)}" for name, open_ in zip(env, live, strict=True)
-        ]
-        lines += [join(group, open_) for group, open_ in self._groups(launch)]
+        env = {var.name: var.value for var in launch.env if var.value is not None}
+        lines = [f"{name}={shell_word(value)}" for name, value in env.items()]
+        lines += map(shell_words, self._groups(launch))
         return LaunchText(argv=self.argv(launch), env=env, text=" \\\n  ".join(lines))
 
-    def _groups(self, launch: Launch) -> list[tuple[tuple[str, ...], bool]]:
-        """(words that stand together, whether one of them is an unset variable to be expanded)."""
+    def _groups(self, launch: Launch) -> list[tuple[str, ...]]:
+        """The words that stand together, the program with its model first."""
         head = list(self.PROGRAM)
-        groups: list[tuple[tuple[str, ...], bool]] = []
+        groups: list[tuple[str, ...]] = []
         for flag in launch.flags:
             if self._environment_sets(flag, launch.engine_version):
                 continue
             if flag.raw == "" and flag.name in self.MODEL_FLAGS:
                 head.append(flag.value or "")
             else:
-                live = is_live(flag.value, flag.unresolved and "$" not in flag.raw)
-                groups.append((self._words(flag, launch.engine_version), live))
-        return [(tuple(head), False), *groups]
+                groups.append(self._words(flag, launch.engine_version))
+        return [tuple(head), *groups]
 
     def _environment_sets(self, flag: Flag, version: str | None) -> bool:
         """Whether a variable of unknown value sets this option: a secret handed down by the
@@ -117,35 +110,7 @@ class Writer:
         return (spelling, flag.value)
 
 
-_VARIABLE = lazy_re(r"\$\{[A-Za-z_]\w*\}")
-
-
-def join(words: Sequence[str], live: bool) -> str:
-    """Shell words; with `live` the one that holds the variable is written so that the shell expands
-    it.
-    """
-    return " ".join(
-        _live(word) if live and _VARIABLE.search(word) else shell_word(word) for word in words
-    )
-
-
 def write_file(name: str, text: str) -> str:
     """The shell command that writes a small file of whole lines."""
     lines = " ".join(shell_word(line) for line in text.splitlines())
     return f"printf '%s\\n' {lines} > {shell_word(name)}"
-
-
-def is_live(value: str | None, unresolved: bool) -> bool:
-    """Whether a value's only dollar is that of its unset variable.
-
-    Of several dollars nothing tells which ones stood in single quotes, so that all of them stay
-    dead; the same for what is no plain variable, and for `!`, which an interactive shell would
-    expand.
-    """
-    if not unresolved or value is None or value.count("$") != 1 or "!" in value:
-        return False
-    return _VARIABLE.search(value) is not None
-
-
-def _live(word: str) -> str:
-    return '"' + re.sub(r'(["\\`])', r"\\\1", word) + '"'

@@ -1,1 +1,1 @@
-"""The story of a file: read, check, compare with advice, fix, migrate."""
+"""The story of a file: read, check, compare with advice, fix."""

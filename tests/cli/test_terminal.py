@@ -100,7 +100,6 @@ COMMANDS: dict[str, Words] = {
     "validate sarif": lambda f: ["validate", evil_launch(f), "--format", "sarif"],
     "validate github": lambda f: ["validate", evil_launch(f), "--format", "github"],
     "validate diff": lambda f: ["validate", evil_launch(f), "--diff", "--unsafe-fixes"],
-    "validate target": lambda f: ["validate", evil_launch(f), "--target-version", "0.32.0"],
     "validate name": lambda f: ["validate", text_file(f, EVIL, "vllm serve m --nope\n")],
     "validate option": lambda f: ["validate", evil_launch(f), "--hw", EVIL, "--select", EVIL],
     "compare files": lambda f: ["compare", evil_launch(f), evil_launch(f)],

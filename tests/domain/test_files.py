@@ -123,7 +123,6 @@ def test_the_stream_is_closed(tmp_path: Path) -> None:
 GOOD = ["pipe.yaml", "big.yaml"]
 COMMANDS = (
     ["validate", "FILE"],
-    ["validate", "FILE", "--target-version", "vllm@0.25.1"],
     ["hardware", "validate", "FILE"],
     ["models", "validate", "FILE"],
     ["results", "FILE"],

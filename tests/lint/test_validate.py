@@ -421,29 +421,6 @@ def test_fix_on_standard_input_prints_the_text() -> None:
     assert run("--fix", "-", text=BARE).stdout == BARE.replace("-fa --jinja", "-fa on --jinja")
 
 
-def test_migration_prints_a_command_and_rewrites_what_is_literal(tmp_path: Path) -> None:
-    result = run(str(CORPUS / "case-065.sh"), "--target-version", "0.5.23")
-    assert "--mamba-radix-cache-strategy no_buffer" in result.output and "0.5.23" in result.output
-    copy = tmp_path / "a.sh"
-    copy.write_text((CORPUS / "case-072.sh").read_text())
-    run(str(copy), "--target-version", "0.5.0", "--fix")
-    text = copy.read_text()
-    assert (
-        "--spec-type draft-mtp" in text and "--load-mode none" in text and "--no-mmap" not in text
-    )
-    run(str(copy), "--target-version", "0.5.0", "--fix")
-    assert copy.read_text() == text
-
-
-def test_migration_to_a_release_that_nothing_has() -> None:
-    result = run(str(CORPUS / "case-065.sh"), "--target-version", "99.0.0")
-    assert isinstance(result.exception, AdvisorError)
-    rows = json.loads(
-        run(str(CORPUS / "case-065.sh"), "--target-version", "0.5.23", "--format", "json").output
-    )
-    assert rows[0]["to"] == "0.5.23" and rows[0]["command"]
-
-
 def test_the_hook_file_calls_a_command_that_is_there() -> None:
     import yaml
 
@@ -502,21 +479,6 @@ def test_githubs_commands_take_what_ends_their_parts_as_percent_codes(tmp_path: 
     (tmp_path / "a,b:100%.sh").write_text("vllm serve m --max-num-sqes 4\n")
     result = run(str(tmp_path / "a,b:100%.sh"), "--format", "github")
     assert f"::error file={tmp_path}/a%2Cb%3A100%25.sh,line=1,col=14,title=SD101" in result.output
-
-
-def test_migration_leaves_python_byte_for_byte(tmp_path: Path) -> None:
-    """Keywords need values of their own types, which the command line of a release does not tell:
-    both of these are gone in the release asked for.
-    """
-    path = tmp_path / "serve.py"
-    text = (
-        b"from vllm import LLM\n"
-        b'llm = LLM("m", guided_decoding_backend="xgrammar", num_lookahead_slots=3, seed=1)\n'
-    )
-    path.write_bytes(text)
-    result = run(str(path), "--target-version", "0.33.0", "--fix")
-    assert "num_lookahead_slots" in result.output
-    assert path.read_bytes() == text
 
 
 def test_too_large_a_share_of_one_memory_is_a_warning() -> None:

@@ -1,19 +1,13 @@
-"""Values that the file does not tell (`$SEQS`, `{{ .Values.seqs }}`): set, but unknown - in rules,
-fixes and migration.
-"""
+"""Values that the file does not tell (`$SEQS`, `{{ .Values.seqs }}`): set, but unknown."""
 
 from __future__ import annotations
 
-import subprocess
 from typing import Any
 
 import pytest
 
-from advisor import engines
-from advisor.domain.nouns import Case, Launch
-from advisor.engines import Token
+from advisor.domain.nouns import Case
 from advisor.lint.apply_fixes import apply_rounds
-from advisor.lint.migrate import migrate_launches, rewrite_file
 from advisor.lint.report import Given, Report
 from advisor.lint.validate import understand, validate
 from advisor.readers import read_text
@@ -39,15 +33,6 @@ spec:
 
 def codes(text: str, **told: Any) -> set[str]:
     return {finding.code for finding in validate(text=text + "\n", **told).findings}
-
-
-def move(text: str, target: str) -> str:
-    return migrate_launches(read_text(text + "\n", "-"), target)[0].text
-
-
-def in_place(text: str, target: str) -> str:
-    read = read_text(text + "\n", "-")
-    return rewrite_file(read, migrate_launches(read, target)).text.removesuffix("\n")
 
 
 # ---------------------------------------------------------------- rules
@@ -171,91 +156,3 @@ def test_told_devices_bound_the_ranks(gpus: int | None, fires: bool) -> None:
     told = {} if gpus is None else {"gpus": gpus}
     assert ("SD267" in codes(text, **told)) is fires
     assert "SD267" not in codes(f"{text} --nnodes 4", **told)
-
-
-# ---------------------------------------------------------------- migration
-
-
-@pytest.mark.parametrize(
-    ("text", "after"),
-    [
-        (f"{LLAMA} -fa -c 8192", f"{LLAMA} -fa on -c 8192"),
-        (f"{LLAMA} -c 8192 --flash-attn", f"{LLAMA} -c 8192 --flash-attn on"),
-        (f"{LLAMA} -fa on -c 8192", f"{LLAMA} -fa on -c 8192"),
-    ],
-)
-def test_a_switch_that_takes_a_value_now_is_given_it(text: str, after: str) -> None:
-    assert in_place(text, "0.5.0") == after
-    assert in_place(after, "0.5.0") == after
-
-
-def test_lists_of_options_that_are_gone_are_kept_whole() -> None:
-    text = f"{HYBRID} --cuda-graph-sizes 1 2 4 --max-num-seqs 4"
-    assert "--cudagraph-capture-sizes 1 2 4 " in move(text, "0.33.0")
-    assert in_place(text, "0.33.0") == text.replace(
-        "--cuda-graph-sizes", "--cudagraph-capture-sizes"
-    )
-    launch = read_text(text + "\n", "-").launches[0]
-    assert not launch.notes
-
-
-def test_what_only_a_variable_holds_is_not_written_twice() -> None:
-    text = f"{HYBRID} --max-num-seqs 4 --cuda-graph-sizes $X"
-    assert in_place(text, "0.33.0") == text
-
-
-@pytest.mark.parametrize(
-    ("written", "printed"),
-    [
-        ('--max-num-seqs "$SEQS"', '--max-num-seqs "${SEQS}"'),
-        ("--max-num-seqs $SEQS", '--max-num-seqs "${SEQS}"'),
-        ('--chat-template "/t/$NAME \\`a\\`.jinja"', '--chat-template "/t/${NAME} \\`a\\`.jinja"'),
-        ("--chat-template '${NAME}'", "--chat-template '${NAME}'"),
-        ("--chat-template '$NAME'\"$SEQS\"", "--chat-template '$NAME${SEQS}'"),
-        ("--chat-template '${NAME}'$SEQS", "--chat-template '${NAME}${SEQS}'"),
-        ("--chat-template '`id`'$SEQS", '--chat-template "\\`id\\`${SEQS}"'),
-        ("--chat-template '$(id)'$SEQS", "--chat-template '$(id)${SEQS}'"),
-        ("--max-num-seqs $(nproc)", "--max-num-seqs '${(nproc)}'"),
-        ("--chat-template '\"\\a'$SEQS", '--chat-template "\\"\\\\a${SEQS}"'),
-    ],
-)  # fmt: skip
-def test_unset_variables_are_printed_live_and_literals_dead(written: str, printed: str) -> None:
-    assert move(f"{HYBRID} --port 80 {written}", "0.33.0").splitlines()[-1].strip() == printed
-
-
-def test_a_variable_of_the_environment_is_printed_live() -> None:
-    assert move(f"HF_HOME=$CACHE {HYBRID} --max-num-seqs 4", "0.33.0").startswith(
-        'HF_HOME="${CACHE}" '
-    )
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "${A}",
-        'x"${A}"',
-        "\\${A}",
-        "`id`${A}",
-        "$(id)${A}",
-        "${A}$B",
-        "!!${A}",
-        "a b ${A}",
-        "${A}\\",
-    ],
-)
-def test_what_is_printed_expands_to_the_words_and_runs_nothing(value: str) -> None:
-    """The shell itself, with A = 7: the one variable of the file is expanded, or nothing is."""
-    flag = (
-        engines.get("vllm").read([Token("--chat-template"), Token(value, unresolved=True)]).flags[0]
-    )
-    launch = Launch(engine="vllm", flags=(flag,))
-    text = engines.get("vllm").render(launch).text
-    shown = subprocess.run(
-        ["bash", "-c", f"vllm() {{ printf '%s' \"${{@: -1}}\"; }}; A=7; B=8; {text}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert shown in (value, value.replace("${A}", "7"))
-    if value.count("$") == 1 and "!" not in value:
-        assert shown == value.replace("${A}", "7")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from advisor.engines.extract.releases import cache, environment, probe, unpack
 
-# newest, oldest, and each release where a flag that is emitted or migrated changed
+# newest, oldest, and each release where a flag that is emitted changed
 VERSIONS = {
     "vllm": (
         "0.19.1",

@@ -11,16 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from advisor import engines
-from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix
+from advisor.domain.nouns import Edit, Finding, Fix
 from advisor.lint import fixes
 from advisor.lint.apply_fixes import apply_rounds, worse
-from advisor.lint.migrate import migrate_launches, rewrite_file
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
-from advisor.readers import read_path, read_text
 from advisor.readers.source import SourceText
-from tests.refusals import refusals
 
 HERE = Path(__file__).parents[1]
 ROWS: list[dict[str, Any]] = yaml.safe_load(
@@ -79,70 +75,6 @@ def test_real_files_get_better_or_stay(path: Path, unsafe: bool, tmp_path: Path)
     assert [one.strip() for one in new if one.strip().startswith("#")] == [
         one.strip() for one in old if one.strip().startswith("#")
     ]
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_real_files_migrate_to_every_release(path: Path) -> None:
-    read = read_path(str(path))
-    for engine in {launch.engine for launch in read.launches} - {"ik_llama.cpp"}:
-        adapter = engines.get(engine)
-        for version in adapter.versions:
-            try:
-                moved = migrate_launches(read, version)
-            except AdvisorError as error:
-                assert "cannot be said" in str(error)
-                continue
-            change = rewrite_file(read, moved)
-            back = read_text(change.text, read.source.name, version=version)
-            assert len(back.launches) == len(read.launches)
-            for one in moved:
-                written = back.launches[read.launches.index(one.launch)]
-                assert is_accepted(one.after, version)
-                by_hand = any(
-                    flag.unresolved or flag.origin == "python" for flag in one.launch.flags
-                )
-                assert is_accepted(written, version) or by_hand or (path.stem, version) in BY_HAND
-            assert rewrite_file(back, migrate_launches(back, version)).text == change.text
-
-
-# preset files for builds older than presets
-BY_HAND = {("case-118", "4227c9be4"), ("case-121", "4227c9be4")}
-
-
-def is_accepted(launch: Any, version: str) -> bool:
-    """Whether the release takes the launch, but for values that the file leaves to a variable, or
-    that no release takes.
-    """
-    argv = engines.get(launch.engine).argv(launch)
-    said = refusals(launch.engine, argv, version)
-    return not [one for one in said if "${" not in one and " does not take '" not in one]
-
-
-LLAMA, DRAFT_MAX = "llama-server -m q.gguf --spec-type draft-mtp\n", "LLAMA_ARG_DRAFT_MAX=8"
-SERVE = "python3 -m sglang.launch_server --model-path m/A --speculative-algorithm EAGLE\n"
-MIGRATED = [
-    (
-        *("vllm", "0.25.1"),
-        "export VLLM_ATTENTION_BACKEND=FLASHINFER\nexport HF_HOME=/h\nvllm serve m/A --port 1\n",
-        "export HF_HOME=/h\nvllm serve m/A --attention-backend FLASHINFER --port 1\n",
-    ),
-    (
-        *("llama-server", "0.5.0", f"{DRAFT_MAX} {LLAMA}"),
-        f"LLAMA_ARG_SPEC_DRAFT_N_MAX=8 {LLAMA}",
-    ),
-    (
-        *("llama-server", "0.5.0", f"{DRAFT_MAX} LLAMA_ARG_PORT=1 {LLAMA}"),
-        f"LLAMA_ARG_SPEC_DRAFT_N_MAX=8 LLAMA_ARG_PORT=1 {LLAMA}",
-    ),
-    ("sglang", "0.5.23", f"export SGLANG_ENABLE_SPEC_V2=1\n{SERVE}", SERVE),
-]
-
-
-@pytest.mark.parametrize(("engine", "version", "text", "expected"), MIGRATED)
-def test_migration_writes_variables(engine: str, version: str, text: str, expected: str) -> None:
-    read = read_text(text)
-    assert read.launches[0].engine == engine
-    assert rewrite_file(read, migrate_launches(read, version)).text == expected
 
 
 def test_a_fix_that_makes_things_worse_is_not_made() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from advisor.domain.nouns import Flag
 from advisor.domain.patterns import lazy_re
-from advisor.engines.arguments.fields import Extras, flag_of
+from advisor.engines.arguments.fields import Extras
 
 STAGE = "--spec-stage"
 DRAFT, DRAFT_REPOSITORY = "--spec-draft-model", "--spec-draft-hf"
@@ -50,18 +50,6 @@ def mode_of(flags: Sequence[Flag]) -> str:
     if "mlock" in modes and "dio" not in modes:
         return "mlock" if "none" in modes else "mmap+mlock"
     return "dio" if "dio" in modes else next(iter(modes), "")
-
-
-def load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
-    """--mmap, --no-mmap, --mlock, --direct-io -> --load-mode."""
-    old = [flag for flag in flags if (flag.name, False) in LOAD_MODES]
-    others = [flag for flag in flags if flag not in old]
-    if mode := mode_of(old):
-        notes.append(f"--mmap/--mlock/--direct-io are now --load-mode {mode}")
-        return [*others, flag_of("--load-mode", mode)]
-    if old:
-        notes.append("--no-mlock or --no-direct-io dropped: it is the default")
-    return others
 
 
 def speculation_words(value: str | None) -> tuple[list[str], dict[str, str]]:

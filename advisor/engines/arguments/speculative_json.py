@@ -9,14 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from advisor.domain.nouns import AdvisorError, Plan
+from advisor.domain.nouns import Plan
 from advisor.domain.patterns import lazy_re
 from advisor.engines.arguments.fields import DEPTH, within
-from advisor.engines.catalogue import Catalogue
 
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 TOKENS = "num_speculative_tokens"
-MOST_RATES = 1_000  # written out one by one
 DIRECT = {"eagle", "eagle3", "draft_model", "dflash", "dspark"}
 _ASSISTANT = lazy_re(r"gemma[-_. ]?4.*assistant", re.IGNORECASE)
 NGRAM = {"ngram", "[ngram]", "ngram_gpu", "suffix"}
@@ -131,68 +129,3 @@ def write(plan: Plan) -> dict[str, Any]:
     if plan.k_schedule:
         config[SCHEDULE] = [list(row) for row in plan.k_schedule]
     return config
-
-
-def _open(catalogue: Catalogue, key: str, version: str) -> bool:
-    """Whether a field takes other text beside its choices."""
-    kind = str((catalogue.json_field("SpeculativeConfig", key, version) or {}).get("type") or "")
-    return "str" in kind.replace("Literal", "").split("[")[0] or "| str" in kind or "str |" in kind
-
-
-def migrate(
-    catalogue: Catalogue, config: Mapping[str, Any], target: str, notes: list[str]
-) -> dict[str, Any]:
-    """The same speculation in the words of another release; notes name what changed or was
-    dropped.
-    """
-    moved = dict(config)
-    word = str(moved.get("method") or "")
-    if word != "mtp" and (word.endswith("_mtp") or word.lower() == "nextn"):
-        moved["method"] = "mtp"
-        notes.append(f"method '{word}' is now 'mtp'")
-    methods = (catalogue.json_field("SpeculativeConfig", "method", target) or {}).get(
-        "choices"
-    ) or ()
-    if moved.get("method") and moved["method"] not in methods:
-        raise AdvisorError(
-            f"the method '{moved['method']}' cannot be said on vllm {target}: its parser does "
-            f"not take it"
-        )
-    rate = moved.pop("synthetic_acceptance_rate", None)
-    known = catalogue.json_fields("SpeculativeConfig", target)
-    if rate is not None and "synthetic_acceptance_rate" in known:
-        moved["synthetic_acceptance_rate"] = rate
-    elif rate is not None and "synthetic_acceptance_rates" in known:
-        k = moved.get(TOKENS) or 1
-        if not (
-            isinstance(rate, int | float)
-            and within(rate, (0, 1))
-            and isinstance(k, int)
-            and within(k, (1, MOST_RATES))
-        ):
-            raise AdvisorError(
-                "synthetic_acceptance_rate becomes one rate for each of num_speculative_tokens: "
-                f"give a rate from 0 to 1, and from 1 to {MOST_RATES} tokens"
-            )
-        moved["synthetic_acceptance_rates"] = [round(rate ** (i + 1), 6) for i in range(k)]
-        notes.append(
-            "synthetic_acceptance_rate became synthetic_acceptance_rates (unconditional, one per "
-            "position)"
-        )
-    for key in [key for key in moved if key not in known]:
-        del moved[key]
-        notes.append(f"--speculative-config key '{key}' dropped: vllm {target} has no such key")
-    for key, value in list(moved.items()):
-        choices = (catalogue.json_field("SpeculativeConfig", key, target) or {}).get("choices")
-        if (
-            key != "method"
-            and choices
-            and isinstance(value, str)
-            and value not in choices
-            and not _open(catalogue, key, target)
-        ):
-            del moved[key]
-            notes.append(
-                f"--speculative-config {key} '{value}' dropped: not a value of vllm {target}"
-            )
-    return moved
