@@ -73,15 +73,17 @@ class Number(NumberType):
         """Return the placeholder that the help shows."""
         return "N" if self.whole else "X"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | int:
-        """Return the number; fail where it is none or outside the limits."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; fail where it is none or outside the limits. A range of requests is
+        a question of its own to `recommend`: both ends.
+        """
         kind = "a whole number" if self.whole else "a number"
         value = written_count(value) if self.whole else value
         if self.whole and (ends := _RANGE.fullmatch(str(value).strip())):
             name = param.opts[-1].lstrip("-") if param is not None else "NAME"
             vary = f"--vary {name}={ends[1]}..{ends[2]}"
+            if (param and param.name, ctx and ctx.info_name) == ("concurrency", "recommend"):
+                return tuple(int(self.convert(end, param, ctx)) for end in ends.groups())
             here = ctx is not None and ctx.info_name == "sweep"
             other = f"give one number, or ask `advisor sweep {vary}`"
             ask = f"here it is {vary}" if here else other
@@ -103,9 +105,7 @@ class Tokens(Number):
     def __init__(self, low: float, high: float) -> None:
         super().__init__(low, high, whole=True)
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float | int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return a number of tokens; `8k` is 8192."""
         return super().convert(written_tokens(value), param, ctx)
 
@@ -244,7 +244,7 @@ quant: Quantisation  [default: the best that fits and runs]
 engine: vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]
 engine-version: Release, llama.cpp build (b9235) or commit  [default: the newest known]
 method: Draft method  [default: the model's own head, else a published drafter]
-concurrency: Concurrent requests.
+concurrency: Concurrent requests; recommend takes a range too, 1..64.
 ctx ctx_tokens: Prompt tokens per request: 2048, 32k.
 output-tokens: Output tokens per request.
 workload: {", ".join(WORKLOADS)}.

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from advisor.advice.questions import advice_for, no_mtp_answer
+from advisor.advice.questions import advice_for, no_mtp_answer, question
 from advisor.cli.base import HELP, form_option, option, say
 from advisor.cli.options import question_options
 from advisor.domain.nouns import Advice, AdvisorError
@@ -52,10 +52,33 @@ def recommend(form: str, explain: bool, quiet: bool, ab: bool, **asked: Any) -> 
         raise click.UsageError(f"--set needs --format {', '.join(STARTS)}")
     if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
+    if isinstance(asked["concurrency"], tuple):
+        if form not in ("text", "json"):
+            raise click.UsageError("a range of requests is for --format text and json")
+        written = _over_range(asked, form)
+        if written is not None:
+            return write(written)
     advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
     advice = advice.model_copy(update={"settings": settings})
     written = FORMS[form].write_both(advice) if ab else render_form(advice, form, explain)
     write(quiet_line(advice, unicode=takes_unicode()) if quiet else written)
+
+
+def _over_range(asked: dict[str, Any], form: str) -> str | None:
+    """The answer for a range of loads; None where nothing can draft: the largest load says why."""
+    from advisor.advice.explore.policy import over_range  # start-up: only for a range
+    from advisor.render.explore.json_out import POLICY
+    from advisor.render.explore.policy import policy_text
+
+    least, asked["concurrency"] = asked["concurrency"]
+    if least > asked["concurrency"]:
+        raise AdvisorError("write the smaller number of a range first")
+    limits = {"within", "price"}
+    request, machine = question({name: x for name, x in asked.items() if name not in limits})
+    policy = over_range(request, least, machine) if least < asked["concurrency"] else None
+    if policy is None or form == "json":
+        return text_of(POLICY.json(policy)) if policy is not None else None
+    return policy_text(policy, page_width(), wants_color(), unicode=takes_unicode())
 
 
 def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any]) -> Advice:

@@ -12,6 +12,7 @@ SCHEMAS = {
     "recommend": "advisor.render.json_out:ANSWER.document",
     "validate": "advisor.render.findings.json_out:validate_schema",
     "sweep": "advisor.render.explore.json_out:SWEEP.document",
+    "policy": "advisor.render.explore.json_out:POLICY.document",
     "compare": "advisor.render.explore.compare:COMPARISON.document",
     "why-not": "advisor.render.explore.compare:WHY_NOT.document",
     "plan": "advisor.render.explore.plan:PLAN.document",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from advisor.advice import decide, judge
-from advisor.advice.explore.values import KRanges, LoadPoint, Setting
+from advisor.advice.explore.values import KRanges, LoadPoint, RangeLoad, Setting
 from advisor.advice.plans.methods import LEAST_GAIN, KRange, merge_ranges
 from advisor.domain.nouns import AdvisorError, Facts, Method, Plan
 from advisor.domain.sourced import sourced
@@ -66,9 +66,12 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         for row, utilities in zip(group, worth, strict=True)
         for k in (row.load.best_k or 0,)
     ]
-    static = max(
-        sorted({0, *answers}), key=lambda k: (sum(row.get(k, NOTHING) for row in worth), -k)
-    )
+    best = np.array([max(row.values()) for row in worth])
+    regrets = {
+        k: float((best - [row.get(k, NOTHING) for row in worth]).mean())
+        for k in sorted({k for row in worth for k in row})
+    }
+    static = min(sorted({0, *answers}), key=regrets.__getitem__)
     wanted = [
         k if row[k] >= row.get(static, NOTHING) + log(1 + LEAST_GAIN) else static
         for k, row in zip(answers, worth, strict=True)
@@ -87,6 +90,14 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
     alone = np.array([_gain(row.load, static, method) for row in group])
     switched = [_gain(row.load, k, method) for row, k in zip(group, wanted, strict=True)]
     simple = np.array(switched) - alone
+    tops = [_gain(row.load, k, method) for row, k in zip(group, answers, strict=True)]
+
+    def loads(ks: Sequence[int], gains: Sequence[float]) -> tuple[RangeLoad, ...]:
+        return tuple(
+            RangeLoad(requests=size, k=k, gain=exp(gain), best_k=best, best_gain=exp(top))
+            for size, k, gain, best, top in zip(sizes, ks, gains, answers, tops, strict=True)
+        )
+
     fixed = KRanges(
         setting=setting,
         method=method,
@@ -95,6 +106,8 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         gain=exp(simple.mean()),
         pays=False,
         why=why,
+        loads=loads([static] * len(sizes), alone.tolist()),
+        regrets=tuple(sorted(regrets.items(), key=lambda row: (row[1], row[0]))),
     )
     if len(rows) == 1:
         return fixed
@@ -105,7 +118,8 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         words = engine_ranges.schedule_arguments(first, rows)
     except AdvisorError as refusal:
         return fixed.model_copy(update={"why": str(refusal)})
-    gains = np.array(_with_ranges(group, first, rows)) - alone
+    ranged = _with_ranges(group, first, rows)
+    gains = np.array(ranged) - alone
     least, most = log(1 - MOST_LOSS), log(1 + LEAST_GAIN) - 1e-9
     pays = bool(gains.mean() > 0 and gains.max() >= most and gains.min() >= least)
     cost = gains.mean() - simple.mean()
@@ -119,7 +133,7 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         )
     update: dict[str, Any] = {"gain": exp(gains.mean()), "why": why}
     if pays:  # what to start is told for the ranges that pay alone
-        update |= {"rows": rows, "pays": True, **words._asdict()}
+        update |= {"rows": rows, "pays": True, "loads": loads(wanted, ranged), **words._asdict()}
     return fixed.model_copy(update=update)
 
 

@@ -17,7 +17,9 @@ from advisor.domain.nouns import (
     Decision,
     Evidence,
     Facts,
+    Finding,
     Interval,
+    LaunchText,
     MemoryBill,
     Method,
     MetricEstimate,
@@ -102,12 +104,23 @@ class BreakEven(Frozen):
     direction: Literal["falls", "rises"]  # below 1, or above it, as the axis grows
 
 
+class RangeLoad(Frozen):
+    """One load under the ranges, or under the one k: its median gain, and that of the answer."""
+
+    requests: int
+    k: int
+    gain: float
+    best_k: int  # 0: no speculation
+    best_gain: float
+
+
 class KRanges(Frozen):
     """The best k per batch size along one curve, and whether it pays to change it.
 
     `rows` are (batch from, batch to, k) and cover 1 to the largest load without a gap: the engine's
     where they pay, else the k of the answer at each load (0 where it is off); `gain` is
     the mean speed-up over the loads against `static_k`, the one k that serves all of them best.
+    `regrets` are (k, mean loss of expected log gain against the best of each load), least first.
     """
 
     setting: Setting  # the other varied fields
@@ -120,6 +133,8 @@ class KRanges(Frozen):
     arguments: tuple[str, ...] = ()  # of the engine; empty where it takes one k only
     file_name: str | None = None
     file_text: str | None = None
+    loads: tuple[RangeLoad, ...] = ()
+    regrets: tuple[tuple[int, float], ...] = ()
 
 
 Bound = Literal["objectives", "slots", "search"]
@@ -180,6 +195,23 @@ class Sweep(Frozen):
     pairs: tuple[Evidence, ...] = ()  # measured pairs that cover a load, of the goal's metrics
     k_ranges: tuple[KRanges, ...] = ()
     within: tuple[Within, ...] = ()  # where latency objectives were asked about
+
+
+class Policy(Frozen):
+    """One launch for every load of a range: no speculation, one k, or a k per batch size.
+
+    `decision` is "measure" where the chance of a gain is not clear at every load (`unsure`).
+    `findings` are of `plan`, the server at the largest load.
+    """
+
+    decision: Decision
+    ranges: KRanges
+    unsure: tuple[int, ...]  # requests
+    plan: Plan
+    launch: LaunchText
+    launch_off: LaunchText
+    findings: tuple[Finding, ...]
+    sweep: Sweep
 
 
 Quantile = Literal["p10", "p50", "p90"]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Point, Sweep, Within
+from advisor.advice.explore.values import (
+    BreakEven,
+    KRanges,
+    LoadPoint,
+    Point,
+    Policy,
+    RangeLoad,
+    Sweep,
+    Within,
+)
 from advisor.domain.nouns import Interval
 from advisor.render.json_out import DEFAULTS, defaults
 from advisor.render.objects import SHARE, Shape, list_of, object_of, or_null, schema_of
@@ -59,14 +68,17 @@ Shape(
 )
 Shape(BreakEven, "break_even", "axis method k quantile at direction setting", **_SETTING)
 _FILE = object_of({"name": schema_of(str), "text": schema_of(str)})
+Shape(RangeLoad, "range_load", "requests k gain best_k best_gain")
 Shape(
     KRanges,
     "k_ranges",
-    "setting method rows static_k gain pays why arguments file",
+    "setting method rows static_k gain pays why loads regrets arguments file",
     about={
         "rows": "[batch from, batch to, k], without a gap",
         "static_k": "the one k that serves all loads best",
         "gain": "mean over the loads against static_k",
+        "loads": "median gain at each load, and the best k there with its own",
+        "regrets": "[k, mean loss of expected log gain against the best of each load]",
     },
     values=_SETTING["values"]
     | {
@@ -74,7 +86,8 @@ Shape(
             None if one.file_name is None else {"name": one.file_name, "text": one.file_text}
         )
     },
-    kinds=_SETTING["kinds"] | {"file": or_null(_FILE)},
+    kinds=_SETTING["kinds"]
+    | {"file": or_null(_FILE), "regrets": list_of(list_of({"type": "number"}))},
 )
 Shape(
     Within,
@@ -115,3 +128,14 @@ SWEEP = Shape(
     },
 )
 sweep_json = SWEEP.json
+POLICY = Shape(
+    Policy,
+    "policy",
+    "decision unsure plan launch launch_off ranges findings sweep",
+    identity="urn:mtp-advisor:policy:1",
+    about={
+        "unsure": "requests at once where this k alone is not clearly a gain",
+        "ranges": "rows where a k per batch size pays, else static_k; 0 is no speculation",
+        "sweep": "every load and k that it was chosen from",
+    },
+)

@@ -8,6 +8,7 @@ import shlex
 from itertools import pairwise
 
 import pytest
+from cli_run import run
 
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.k_ranges import LoadFacts, k_ranges
@@ -172,3 +173,49 @@ def test_the_engines_own_costs_can_make_one_k_better() -> None:
     """vLLM 0.25 loses its full graphs on a hybrid model, which the ranges must earn back."""
     found = ranges_of(256, hardware="gb10", engine="vllm", engine_version="0.25.1")
     assert not found.pays
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--hw gb10",
+        "--hw h100 --gpus 4 --model llama-3.3-70b --engine vllm",
+        "--hw rtx4090 --model qwen3.6-27b --engine llama-server",
+        "--hw rtx5090 --model qwen3.6-27b --engine sglang",  # gains for one request alone
+    ],
+)
+def test_a_range_of_loads_is_one_launch_of_least_regret(words: str) -> None:
+    """The regret by hand, of the utilities that a sweep of the same server prints."""
+    ran = run("recommend", *words.split(), "--concurrency", "1..32", "--format", "json")
+    told = json.loads(ran.out)
+    loads = told["sweep"]["loads"]
+    utilities = [
+        {p["k"]: p["utility"] for p in load["points"] if not p["forbidden_by"]} for load in loads
+    ]
+    everywhere = set.intersection(*map(set, utilities))
+    regret = {k: sum(max(row.values()) - row[k] for row in utilities) for k in everywhere}
+    ranges, launch = told["ranges"], " ".join(told["launch"]["argv"])
+    answers = {0, *(load["best_k"] for load in loads if load["decision"] != "off")}
+    assert ranges["static_k"] == min(answers & everywhere, key=regret.__getitem__)
+    assert [load["setting"]["concurrency"] for load in loads] == [1, 2, 4, 8, 16, 32]
+    assert ("--spec" in launch) == (told["decision"] != "off")
+    assert (told["decision"] == "off") == (told["plan"]["k"] == 0)
+    for load, row in zip(loads, ranges["loads"], strict=True):
+        points = {point["k"]: point["gain"]["p50"] for point in load["points"]}
+        assert row["gain"] == pytest.approx(points[told["plan"]["k"]])
+        assert row["best_gain"] == pytest.approx(points[row["best_k"]])
+    text = run("recommend", *words.split(), "--concurrency", "1-32").out
+    assert len(text.splitlines()) <= 26 and "1 to 32 requests" in text.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("9..3", "smaller number"),
+        ("0..64", "from 1 to"),
+        ("1..64 --format compose", "text and json"),
+    ],
+)
+def test_a_range_that_cannot_be_answered_is_one_sentence(words: str, part: str) -> None:
+    ran = run("recommend", "--hw", "gb10", "--concurrency", *words.split())
+    assert ran.code == 2 and part in ran.err and not ran.out
