@@ -67,18 +67,17 @@ def recommend(form: str, explain: bool, quiet: bool, ab: bool, **asked: Any) -> 
 def _over_range(asked: dict[str, Any], form: str) -> str | None:
     """The answer for a range of loads; None where nothing can draft: the largest load says why."""
     from advisor.advice.explore.policy import over_range  # start-up: only for a range
-    from advisor.render.explore.json_out import POLICY
-    from advisor.render.explore.policy import policy_text
+    from advisor.render.explore import json_out, policy  # start-up: the same
 
     least, asked["concurrency"] = asked["concurrency"]
     if least > asked["concurrency"]:
         raise AdvisorError("write the smaller number of a range first")
     limits = {"within", "price"}
     request, machine = question({name: x for name, x in asked.items() if name not in limits})
-    policy = over_range(request, least, machine) if least < asked["concurrency"] else None
-    if policy is None or form == "json":
-        return text_of(POLICY.json(policy)) if policy is not None else None
-    return policy_text(policy, page_width(), wants_color(), unicode=takes_unicode())
+    chosen = over_range(request, least, machine) if least < asked["concurrency"] else None
+    if chosen is None or form == "json":
+        return text_of(json_out.POLICY.json(chosen)) if chosen is not None else None
+    return policy.policy_text(chosen, page_width(), wants_color(), unicode=takes_unicode())
 
 
 def _with_objectives(within: str | None, price: str | None, asked: dict[str, Any]) -> Advice:

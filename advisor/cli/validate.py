@@ -131,16 +131,14 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
 
         colour = _colour(options["color"], aside)
         say(report_text(report, colour, options["verbose"]), color=colour, err=aside)
-    elif form == "github":
-        from advisor.render.findings.hosts import report_github  # start-up: only for this option
-
-        if text := report_github(report):
-            say(text, err=aside)
     else:
-        from advisor.render.findings.hosts import report_sarif  # start-up: only for this option
-        from advisor.render.findings.json_out import report_json  # start-up: only for this option
+        from advisor.render.findings import hosts, json_out  # start-up: not for the text
 
-        data = report_json(report) if form == "json" else report_sarif(report)
+        if form == "github":
+            if text := hosts.report_github(report):
+                say(text, err=aside)
+            return
+        data = json_out.report_json(report) if form == "json" else hosts.report_sarif(report)
         say(json_text(data), err=aside)
 
 

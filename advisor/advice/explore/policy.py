@@ -29,15 +29,15 @@ def over_range(request: Request, least: int, machine: Machine | None = None) -> 
         sizes.append(2 * sizes[-1])
     vary = {AXIS: (*sizes, request.concurrency)}
     swept = sweep(request, vary, machine=machine)
-    if len({(plan.tp, plan.pp, plan.dp) for plan in map(_plain, _served(swept))}) > 1:
+    if len({(plan.tp, plan.pp, plan.dp) for plan in map(_plain, _loads_with_points(swept))}) > 1:
         # one server has one layout: that of the largest load
-        pinned = {"tp": _plain(_served(swept)[-1]).tp}
+        pinned = {"tp": _plain(_loads_with_points(swept)[-1]).tp}
         swept = sweep(request.model_copy(update=pinned), vary, machine=machine)
     return _policy(swept) if swept.k_ranges else None
 
 
 def _policy(swept: Sweep) -> Policy:
-    served, ranges = _served(swept), swept.k_ranges[0]
+    served, ranges = _loads_with_points(swept), swept.k_ranges[0]
     most = max(row.k for row in ranges.loads)
     able = (point for load in served if (point := load.point(most, ranges.method)) is not None)
     plan = [point.plan for point in able][-1]
@@ -65,7 +65,7 @@ def _policy(swept: Sweep) -> Policy:
     )
 
 
-def _served(swept: Sweep) -> list[LoadPoint]:
+def _loads_with_points(swept: Sweep) -> list[LoadPoint]:
     return [load for load in swept.loads if load.points]
 
 
