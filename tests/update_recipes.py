@@ -43,6 +43,17 @@ def modes(feature: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
         yield mode, name == feature.get("default_mode")
 
 
+def parsers(recipe: dict[str, Any]) -> dict[str, str]:
+    """The parsers of tool calls and of reasoning that a recipe names."""
+    features = recipe.get("features") or {}
+    words = [word for feature in features.values() for word in feature.get("args", ())]
+    return {
+        name[2:].replace("-", "_"): value
+        for name, value in itertools.pairwise(words)
+        if name in ("--tool-call-parser", "--reasoning-parser")
+    }
+
+
 def rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of one recipe; none for a model that is not ours."""
     recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -53,6 +64,9 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
     variants = recipe.get("variants") or {}
     repository = model["model_id"]
     names = {name: row.get("model_id", repository) for name, row in variants.items()}
+    precisions = {
+        names[name]: row["precision"] for name, row in variants.items() if "precision" in row
+    }
     hardware = sorted(k for k, v in (meta.get("hardware") or {}).items() if v == "verified")
     base = {
         "model": known.id,
@@ -63,6 +77,8 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
         "context": model.get("context_length"),
         "tp": (variants.get("default") or {}).get("tp"),
         "verified": hardware,
+        "precisions": precisions,
+        **parsers(recipe),
     }
     feature = (recipe.get("features") or {}).get("spec_decoding")
     for mode, chosen in modes(feature) if feature else [({}, False)]:
@@ -76,7 +92,7 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
             "default": chosen or None,
         }
         found = base | extra
-        yield {name: value for name, value in found.items() if value not in (None, [], "")}
+        yield {name: value for name, value in found.items() if value not in (None, [], "", {})}
 
 
 def main(checkout: str) -> None:

@@ -347,9 +347,9 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
             "sglang 0.5.12",
         ),
         (
-            {"model": "gemma-4-12b", "engine": "sglang", "method": "mtp"},
-            "separate assistant model",
-            "--engine vllm",
+            {"model": "gemma-4-12b", "engine": "sglang", "engine_version": "0.5.13"},
+            "sglang takes from 0.5.14 on",
+            "sglang 0.5.14",
         ),
         (
             {"model": "gemma-4-31b", "engine": "llama-server", "engine_version": "b9553"},

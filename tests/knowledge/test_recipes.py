@@ -58,7 +58,14 @@ def known_differences(name: str, row: dict[str, Any]) -> Iterator[str]:
             yield f"drafter {drafter or method}"
         elif row.get("k") not in (None, fits[0].k) and name != "specforge":
             yield "k"
+    parsers = ("reasoning_parser", "tool_call_parser")
+    yield from (
+        x for x in parsers if name == "vllm" and row.get(x, getattr(model, x)) != getattr(model, x)
+    )
     held = {one.repository: one for one in store.checkpoints(model)}
+    for repository, precision in row.get("precisions", {}).items():
+        if repository in held and precision not in held[repository].quant:
+            yield f"precision of {repository}"
     inside = [r for d in store.drafters(model) if d.method == method for r in d.inside]
     for repository in row.get("checkpoints", ()):
         if method == "mtp" and repository in held and held[repository].keeps_mtp is not True:
@@ -75,6 +82,9 @@ def launched_differences(name: str, row: dict[str, Any]) -> Iterator[str]:
         yield "launch"
     elif row.get("tp") not in (None, plan.tp):
         yield "tp"
+    for parser in ("reasoning_parser", "tool_call_parser"):
+        if name == "sglang" and row.get(parser) not in (None, getattr(advice.plan, parser)):
+            yield f"launched {parser}"
     if advice.plan.max_model_len and advice.plan.max_model_len > row.get("context", 1e9):
         yield "length"
 
@@ -102,10 +112,20 @@ CHOSEN = [(name, row) for name, row in rows() if row.get("default")]
 
 
 @pytest.mark.parametrize(
-    ("name", "row"), CHOSEN, ids=[f"{row['model']}-{name}-{row['date']}" for name, row in CHOSEN]
+    ("name", "row"), CHOSEN, ids=[f"{row['model']}-{name}" for name, row in CHOSEN]
 )
 def test_launches_agree_with_the_recipes(name: str, row: dict[str, Any]) -> None:
     assert set(launched_differences(name, row)) <= disagreements(name, row)
+
+
+def test_no_model_that_a_recipe_drafts_with_is_answered_none() -> None:
+    asked = {(row["model"], ENGINES[name]) for name, row in rows() if row.get("method")}
+    silent = [
+        pair
+        for pair in sorted(asked)
+        if recommend(**LARGE, model=pair[0], engine=pair[1], what_if=False).candidate is None
+    ]
+    assert not silent
 
 
 def test_every_disagreement_has_a_reason_and_is_one() -> None:

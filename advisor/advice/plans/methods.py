@@ -55,10 +55,9 @@ NGRAM_FORMS = {"suffix": ("vllm",)}  # forms of n-gram lookup, and the engines t
 
 # SGLang runs Gemma 4's assistant under NEXTN, which it turns into FROZEN_KV_MTP by itself
 # (sgl-project/sglang#24436, merged after 0.5.11 was tagged); the 12B's has another architecture,
-# which that change does not name.
+# which models/gemma4_mtp.py of 0.5.14 has and that of 0.5.12 has not.
 SGLANG_ASSISTANTS = "0.5.12"
-
-ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
+SGLANG_UNIFIED = {"google/gemma-4-12B-it-assistant": "0.5.14"}
 
 # llama-server loads Gemma 4's assistant from a GGUF of its own since ggml-org/llama.cpp#23398, and
 # with -hf finds one that lies beside the model as mtp-*.gguf (common/download.cpp, read from b10362
@@ -159,13 +158,12 @@ def named_assistant(facts: Facts) -> str | None:
 
 def assistant_since(model: LLM | None, engine: str | None) -> str | None:
     """The engine's first release that takes the model's assistant; None if none is known."""
-    not_in = ASSISTANTS_NOT_IN.get(engine or "", ())
-    if model is None or model.assistant is None or model.assistant in not_in:
+    if model is None or model.assistant is None:
         return None
     beside = any(engine in c.engines and c.keeps_mtp for c in model.checkpoints)
     return {
         "vllm": model.assistant_since,
-        "sglang": SGLANG_ASSISTANTS,
+        "sglang": SGLANG_UNIFIED.get(model.assistant, SGLANG_ASSISTANTS),
         "llama-server": LLAMA_ASSISTANTS if beside else None,
     }.get(engine or "")
 
