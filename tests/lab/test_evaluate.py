@@ -57,6 +57,23 @@ def test_regret_counts_off_and_needs_three_k() -> None:
     assert metrics.regrets(y, y, k, sweep, lambda *_: 1) == pytest.approx([0, 0.2])
 
 
+def test_the_better_method_is_counted_outside_the_noise_alone() -> None:
+    """By hand: in a the head is 1.5 and DFlash 2.0 (its better k), in b they are 1 % apart, c has
+    one method.
+    """
+    y = np.log([1.5, 2.0, 1.2, 1.50, 1.515, 3.0])
+    setting = np.array(["a", "a", "a", "b", "b", "c"])
+    method = np.array(["mtp", "dflash", "dflash", "mtp", "dflash", "mtp"])
+    wrong = np.log([2.0, 1.5, 1.6, 1.0, 1.0, 1.0])  # k of 1.2 picked, and not even that
+    picks = metrics.method_picks(y, y, setting, method)
+    assert (picks.named.tolist(), picks.lost.tolist()) == ([True], [0.0])
+    assert picks.error == pytest.approx([0.0])
+    picks = metrics.method_picks(y, wrong, setting, method)
+    assert not picks.named[0] and picks.lost == pytest.approx([0.25])
+    assert picks.error == pytest.approx([1 - (1.6 / 2.0) / (2.0 / 1.5)])
+    assert not metrics.method_picks(y, y, setting, method, "mtp").named[0]
+
+
 def test_interval_score_prefers_narrow_and_true() -> None:
     y = np.zeros(1)
     narrow, wide, wrong = (

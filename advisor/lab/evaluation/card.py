@@ -32,8 +32,8 @@ PAGES = jinja2.Environment(
 TEMPLATE = PAGES.get_template("card.md.j2", globals={"table": table})
 TRAINED = {"on": "loss_on", "off": "loss_off", "measure": "measure", "gap": "gain_curve"}
 FROM_EVALUATION = (
-    "decisions", "regrets", "models", "two_regret", "splits", "kinds", "chances", "bases",
-    "acceptance", "by_source",
+    "decisions", "regrets", "which_method", "models", "two_regret", "splits", "kinds", "chances",
+    "bases", "acceptance", "by_source",
 )  # fmt: skip
 
 

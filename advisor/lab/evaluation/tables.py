@@ -191,6 +191,26 @@ def regrets(found: Evaluation) -> Table:
     return lines
 
 
+def which_method(found: Evaluation) -> Table:
+    """Where one owner measured several methods on one server: how often the better one is named."""
+    e, lines = found.examples, Table()
+    for side in scores.sides(e, found.shipped):
+        pick = side.stated
+        columns = (e.fold[pick], e.group[pick], e.metric[pick])
+        setting = np.array(["|".join(each) for each in zip(*columns, strict=True)])
+        for name, first in (("highest median", ""), ("the model's head first", "mtp")):
+            picks = metrics.method_picks(
+                e.log_speedup[pick], side.median[pick], setting, e.method[pick], first
+            )
+            folds = np.array([each.split("|")[0] for each in picks.settings])
+            each = metrics.group_average(picks.named.astype(float), folds)
+            right = percent(float(picks.named.mean()))
+            figures = [percent(float(np.median(picks.error))), percent(float(picks.lost.mean()))]
+            counts = (len(folds), len(np.unique(folds)))
+            lines.append([name, STATED[side.name], *counts, right, each.text(), *figures])
+    return lines
+
+
 def by_source(found: Evaluation) -> Table:
     """Each left-out source: how many rows, the means, the errors and the coverage."""
     e, o, rows = found.examples, found.shipped, scores.scored_rows(found.examples)
