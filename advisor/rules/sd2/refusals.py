@@ -19,9 +19,10 @@ ROWS = rows("compatibility", "speculation_beside")
 def speculation_beside(case: Case) -> Hits:
     """Speculation beside an option that the release refuses with it, or that takes its effect away.
 
-    Why: SGLang runs LoRA beside some algorithms alone, vLLM's adaptive verification not beside
-    LoRA, pipelines, eager mode or Gated DeltaNet; a drafter's keys and values do not reach the
-    server that decodes; and experts in the machine's memory make each drafted token dear.
+    Why: SGLang runs LoRA, pipelines and DP attention beside some algorithms alone, vLLM's adaptive
+    verification not beside LoRA, pipelines, eager mode or Gated DeltaNet; a drafter's keys and
+    values do not reach the server that decodes; and experts in the machine's memory make each
+    drafted token dear.
     Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B
         --speculative-algorithm EAGLE3 --speculative-draft-model-path AngelSlim/Qwen3-8B_eagle3
         --enable-lora --lora-paths a=/x
@@ -62,6 +63,7 @@ def _applies(case: Case, row: Mapping[str, Any], given: Flag) -> bool:
         and case.plan.attention_backend in row.get("backends", (case.plan.attention_backend,))
         and row.get("holds", "") in (given.value or "") not in row.get("unless", ())
         and ("beside" not in row or row["beside"] in extra or has_switch(case, row["beside"]))
+        and ("absent" not in row or not has_switch(case, row["absent"]))
     )
 
 
