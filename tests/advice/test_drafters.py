@@ -562,3 +562,17 @@ def test_the_answer_names_the_drafter_with_which_users_saw_no_gain() -> None:
     text = " ".join(reason.text for reason in advice.reasons)
     assert "no drafter is known" not in text
     assert "users saw no gain with z-lab/Qwen3-Coder-30B-A3B-DFlash: --method dflash" in text
+
+
+@pytest.mark.parametrize(("release", "head"), [("0.5.21", None), ("0.5.23", "--enable-dp-lm-head")])
+def test_a_block_drafter_runs_beside_dp_attention_from_its_release_on(
+    release: str, head: str | None
+) -> None:
+    """sglang 0.5.22 and 0.5.23 arg_groups/speculative_hook.py: refused, then with the head alone."""
+    asked = {"hardware": "b200", "gpus": 8, "model": "kimi-k2.5", "engine": "sglang"}
+    advice = recommend(**asked, engine_version=release, method="dflash", concurrency=128)
+    words = advice.launch.argv
+    assert advice.decision == "on" and "DFLASH" in words
+    assert ("--enable-dp-attention" in words) == (head is not None)
+    assert head is None or head in words
+    assert not [f for f in advice.plan_findings if f.severity == "error"]

@@ -18,7 +18,7 @@ from advisor.advice.plans.topology import Split
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.domain.sourced import sourced
-from advisor.domain.versions import parse_release
+from advisor.domain.versions import before, parse_release
 from advisor.engines.traits import LOOPBACK
 from advisor.perf import memory
 from advisor.perf.sizes import device
@@ -33,6 +33,9 @@ BY_TENSOR = (
     "with --split-mode tensor a drafter crashed or changed outputs, and no build is known whose "
     "outputs were checked equal (SD208)"
 )
+# SGLang's first release with the method beside DP attention, and with what (SD285); None: not yet
+BESIDE_GROUPS = {"dflash": "0.5.23", "dspark": "0.5.16", "ngram": None, "draft_model": None}
+DP_LM_HEAD = ("--enable-dp-lm-head", None)
 REMOTE_TOKENIZER = ("kimi",)  # vLLM recipe of Kimi-K2.5
 TOKENIZER = "--tokenizer-mode"
 # Qwen3's names of what does not think: its parser takes an answer without </think> for a thought
@@ -122,6 +125,10 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     word = facts.request.method if facts.request is not None else None
     if method == "ngram" and base.engine not in methods.NGRAM_FORMS.get(word or "", (base.engine,)):
         return f"{word} decoding is known of {' and '.join(methods.NGRAM_FORMS[word or ''])} alone"
+    if (DP_ATTENTION, None) in base.extra and method in BESIDE_GROUPS:
+        since = BESIDE_GROUPS[method]
+        if since is None or before(base.engine_version, since):
+            return f"{method} does not run beside DP attention in this release (SD285)"
     try:
         engines.get(base.engine).to_launch(with_method(facts, base, method, 1))
     except AdvisorError as refusal:
@@ -311,6 +318,8 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
             "extra": (*base.extra, *methods.draft_options(facts, method)),
         }
     )
+    if (DP_ATTENTION, None) in base.extra and method in BESIDE_GROUPS:
+        plan = plan.model_copy(update={"extra": (*plan.extra, DP_LM_HEAD)})
     if known is not None:
         named_apart = None if known.inside else known.address
         env = known.env.get(base.engine, {})
