@@ -568,7 +568,7 @@ def test_the_answer_names_the_drafter_with_which_users_saw_no_gain() -> None:
 def test_a_block_drafter_runs_beside_dp_attention_from_its_release_on(
     release: str, head: str | None
 ) -> None:
-    """sglang 0.5.22 and 0.5.23 arg_groups/speculative_hook.py: refused, then with the head alone."""
+    """SGLang 0.5.22, 0.5.23 arg_groups/speculative_hook.py: refused, then the head alone."""
     asked = {"hardware": "b200", "gpus": 8, "model": "kimi-k2.5", "engine": "sglang"}
     advice = recommend(**asked, engine_version=release, method="dflash", concurrency=128)
     words = advice.launch.argv
