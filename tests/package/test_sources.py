@@ -25,8 +25,7 @@ TOLERANCES = {
     "advice/explore/axes.py": {"POINTS", "MOST_LOADS", "MOST_K", "K_LIMITS"},
     "advice/explore/compare.py": {"MOST"},
     "advice/explore/k_ranges.py": {"NOTHING"},
-    "advice/explore/mix.py": {"MOST_BYTES", "MOST_CLASSES", "MOST_MODELS", "RATES"},
-    "advice/explore/mixing.py": {"GRID", "STEPS"},
+    "advice/explore/mix.py": {"MOST_BYTES", "MOST_CLASSES"},
     "advice/explore/servers.py": {"STEP", "MOST_PARTS"},
     "advice/explore/why_not.py": {"MOST"},
     "advice/explore/within.py": {"MOST"},
@@ -122,7 +121,6 @@ CALLS = {"series", "printable", "excerpt", "round"}
 INSIDE = {
     "advice/explain/reasons.py": {"_from_rules"},  # the same
     "advice/explore/compare.py": {"_default"},  # how much is shown
-    "advice/explore/mixing.py": {"loads"},  # rounding
     "advice/own_runs/machine.py": {"save"},  # rights of a file
     "advice/plans/checkpoints.py": {"own_name"},  # how much is read
     "prediction/predict_rows.py": {"_write"},  # bytes of a random name
