@@ -30,15 +30,19 @@ def advice_for(asked: Mapping[str, Any], what_if: bool = True) -> Advice:
 
 
 def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
-    """The request that the options make, and the user's machine where `machine` names one: its
-    hardware then need not be told. Raises AdvisorError in one sentence.
+    """The request that the options make, and the user's machine where `machine` names one or
+    `receipts` a folder: its hardware then need not be told. Raises AdvisorError in one sentence.
     """
     machine = None
-    if asked.get("machine"):
-        from advisor.advice.own_runs.machine import load  # start-up: pydantic and YAML
+    if asked.get("machine") or asked.get("receipts"):
+        from advisor.advice.own_runs.receipt import machine_for  # start-up: pydantic and YAML
 
-        machine = load(asked["machine"])
-    asked = {key: value for key, value in asked.items() if key != "machine"}
+        name = (
+            _hardware({key: asked.get(key) for key in ("hw", "gpus")})[0] if asked.get("hw") else ""
+        )
+        hardware = knowledge.hardware(name).id if name else None
+        machine = machine_for(asked.get("machine"), asked.get("receipts"), hardware)
+    asked = {key: value for key, value in asked.items() if key not in ("machine", "receipts")}
     if machine is not None and not asked.get("hw"):
         asked |= {"hw": machine.hardware, "gpus": asked.get("gpus") or machine.gpus}
     return request_from(asked), machine

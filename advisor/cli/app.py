@@ -45,8 +45,9 @@ ab own_runs Measure: Evaluate an A/B benchmark: OFF is the run without speculati
   it.
 calibrate own_runs Measure: Add your runs to a private machine file for `advisor recommend --machine
   NAME`.
-share own_runs Measure: Write a machine's runs as CSV and YAML, to contribute them to the
-  measurements.
+receipt receipts Measure: Write the receipt of an A/B: one JSON and one HTML file, without names,
+  hosts or prompts.
+share receipts Measure: Write a machine's runs as a receipt, to contribute them to the measurements.
 watch own_runs Measure: Observe a running server and recommend speculation on, off or another k.
 serve serve.commands Serve thread: Serve the web page: recommendations, comparisons, checks,
   results; JSON API at /api.

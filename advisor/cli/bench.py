@@ -6,6 +6,7 @@ import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import fill
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -21,10 +22,11 @@ from advisor.cli.recommend import page_width
 from advisor.cli.server_key import key_option
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.shell import shell_words
-from advisor.lab import ab_run
+from advisor.domain.shell import shell_word, shell_words
+from advisor.lab import ab_run, quality
 from advisor.lab import bench_plan as plans
 from advisor.lab.load import Progress as ProgressOfLoad
+from advisor.lint.validate import validate
 from advisor.readers import server as client
 from advisor.readers.results.formats import read_all
 from advisor.render.bench_script import bench_plan, bench_script, prompt_files
@@ -92,6 +94,7 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
 @option(
     "stall", "Abort after this long without a token, s.", click.FloatRange(0.1, 3600), default=60
 )
+@option("check-quality", "Ask both runs the same greedy tasks: speculation changes none.", bool)
 @key_option
 def run_plan(
     folder: Path | None,
@@ -99,6 +102,7 @@ def run_plan(
     arm: str | None,
     prompts: Path | None,
     stall: float,
+    check_quality: bool,
     api_key: str | None,
     **load: Any,
 ) -> None:
@@ -109,11 +113,10 @@ def run_plan(
     options.
     """
     folder = folder or Path("ab")
+    how: dict[str, Any] = {"stall_s": stall, "key": api_key, "check_quality": check_quality}
     if url is None:
         made = plans.read(folder)
-        files = _with_bar(
-            lambda tell: ab_run.run(made, folder, stall_s=stall, tell=tell, key=api_key), folder
-        )
+        files = _with_bar(lambda tell: ab_run.run(made, folder, tell=tell, **how), folder)
     else:
         if arm is None:
             raise click.UsageError("--url needs --arm off or --arm on")
@@ -127,30 +130,43 @@ def run_plan(
             mine = mine.model_copy(update={"k": load["k"]})
         files = {
             arm: _with_bar(
-                lambda tell: ab_run.measure(
-                    server.url, made, mine, folder, stall_s=stall, tell=tell, key=api_key
-                ),
+                lambda tell: ab_run.measure(server.url, made, mine, folder, tell=tell, **how),
                 folder,
             )
         }
     for name, paths in files.items():
         say(f"{name}: {' '.join(map(str, paths))}")
-    left, right = (
-        [folder / f"{name}-seed{seed}.jsonl" for seed in made.seeds] for name in ("off", "on")
-    )
+    left, right = (plans.results(made, folder, name) for name in ("off", "on"))
     if all(path.is_file() for path in (*left, *right)):
-        off, on = read_all(left), read_all(right)
-        asked = {
-            "hardware": made.hardware,
-            "model": made.model,
-            "quant": made.quant,
-            "k": made.arms[-1].k or None,
-        }
-        found = settings.setting(off, on, {k: v for k, v in asked.items() if v != "unknown"})
-        report = judge_ab(off, on, found)
+        off, on, asked = read_all(left), read_all(right), plans.options_of(made)
+        report = judge_ab(off, on, settings.setting(off, on, asked))
         say("\n" + ab_text(report, page_width()), end="")
+        if check := quality.of_folder(folder, _known_defects(made) if check_quality else ()):
+            say(fill(check.sentence(), page_width()))
         if report.verdict != "not comparable":
+            say(f"to share: advisor receipt {shell_word(str(folder))}")
             say(f"next: {_calibrate_command(left, right, asked)}")
+        if check is not None and check.alarm:
+            raise click.exceptions.Exit(1)
+
+
+def _known_defects(plan: plans.BenchPlan) -> tuple[str, ...]:
+    """What is known to go wrong in the launch with speculation and not in the one without."""
+    codes: list[dict[str, str]] = []
+    for arm in plan.arms:
+        try:
+            seen = validate(
+                text=f"{shell_words(arm.argv)}\n",
+                hw=plan.hardware,
+                concurrency=plan.concurrency,
+                workload=plan.workload,
+                engine_version=plan.engine_version,
+                select=["SD2"],
+            )
+        except AdvisorError:  # a server that was running already
+            return ()
+        codes.append({one.code: one.slug for one in seen.findings})
+    return tuple(f"{code} {slug}" for code, slug in codes[-1].items() if code not in codes[0])
 
 
 def _calibrate_command(left: list[Path], right: list[Path], asked: dict[str, Any]) -> str:
@@ -159,7 +175,7 @@ def _calibrate_command(left: list[Path], right: list[Path], asked: dict[str, Any
     for flag, paths in (("--off", left[1:]), ("--on", right[1:])):
         words += [word for path in paths for word in (flag, str(path))]
     for flag, name in (("--hw", "hardware"), ("--model", "model"), ("--quant", "quant")):
-        if asked[name] and asked[name] != "unknown":
+        if asked.get(name):
             words += [flag, str(asked[name])]
     return shell_words([*words, *(["--k", str(asked["k"])] if asked["k"] else []), "--name", "own"])
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
+from advisor.advice.own_runs import receipt as receipts
 from advisor.cli.base import option, path_type, say
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.measurements import files
+from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import known_ids, measurements_dir
+from advisor.render.share import rows_of, source_of
 
 
 @click.group()
@@ -33,14 +37,25 @@ def data_check(path: Path | None) -> None:
 @option("acceptance", "CSV of acceptance by position.", path_type(exists=True))
 @option(
     "sources",
-    "CSV that describes the sources, or the YAML of `advisor share`.",
+    "CSV that describes the sources.",
     path_type(exists=True),
 )
 @option("into", "Measurements folder; default: the shipped one.", path_type())
 def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Path | None) -> None:
-    """Add rows, split into one CSV per source with its metadata."""
-    added = files.add(into or measurements_dir(), runs, acceptance, sources)
-    files.write_index(into or measurements_dir())
+    """Add rows, split into one CSV per source with its metadata.
+
+    RUNS is a CSV, or a receipt (JSON), which describes its source itself.
+    """
+    folder = into or measurements_dir()
+    if runs.suffix == ".json":
+        made = receipts.read(runs)
+        with TemporaryDirectory() as place:
+            table = Path(place, f"{made.id}.csv")
+            table.write_text(files.csv_text(RUN_COLUMNS, rows_of(made)), encoding="utf-8")
+            added = files.add(folder, table, acceptance, source_of(made))
+    else:
+        added = files.add(folder, runs, acceptance, sources)
+    files.write_index(folder)
     say(f"added {len(added)} sources: {', '.join(added)}")
 
 

@@ -1,4 +1,4 @@
-"""`advisor results`, `ab`, `calibrate`, `share` and `watch`: own benchmark files and servers."""
+"""`advisor results`, `ab`, `calibrate` and `watch`: own benchmark files and servers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ from advisor.readers.results.run import BenchmarkRun
 from advisor.render import own_runs as text_of_runs
 from advisor.render.notes import next_run_line
 from advisor.render.objects import text_of
-from advisor.render.share import shared_csv, shared_sidecar, source_id
 
 FILE = path_type("file", exists=True, allow_dash=True)
 _LAUNCH = "Launch of the benchmark: compose.yml, a script, a unit, a folder of 'bench plan'."
 write = partial(say, end="")  # never coloured: a colour in it is the file's or the server's
-_more_runs = with_options(
+more_runs = with_options(
     option("off more_off", "Another run without speculation.", FILE, multiple=True),
     option("on more_on", "Another run with speculation.", FILE, multiple=True),
     option("launch", _LAUNCH, path_type(exists=True)),
@@ -71,7 +70,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
 @click.command(context_settings=HELP)
 @click.argument("off", type=FILE)
 @click.argument("on", type=FILE, required=False)
-@_more_runs
+@more_runs
 @setting_options
 @goal_option
 @form_option("text", "json")
@@ -141,7 +140,7 @@ def watch(url: str, seconds: float, api_key: str | None, **asked: Any) -> None:
 
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="OFF [ON] [METRICS]")
-@_more_runs
+@more_runs
 @option("name", "The machine's name.", default="own")
 @setting_options
 def calibrate(
@@ -211,21 +210,3 @@ def _arms(
     off = rest[0] + read_all(more_off)
     on = (rest[1] if len(rest) == 2 else []) + read_all(more_on)
     return off, on, counters
-
-
-@click.command(context_settings=HELP)
-@click.argument("name", metavar="MACHINE")
-@option("out", None, path_type("folder"), default=Path("."))
-def share(name: str, out: Path) -> None:
-    """Write a machine's runs as CSV and YAML, to contribute them to the measurements.
-
-    Review both files before you send them; they hold what the machine file holds.
-    """
-    machine = machines.load(name)
-    out.mkdir(parents=True, exist_ok=True)
-    source = source_id(machine)
-    csv_path, yaml_path = out / f"{source}.csv", out / f"{source}.yaml"
-    text = shared_csv(machine, source)
-    csv_path.write_text(text, encoding="utf-8")
-    yaml_path.write_text(shared_sidecar(machine, source, text), encoding="utf-8")
-    write(f"{csv_path}\n{yaml_path}\n")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from advisor.advice.questions import advice_for, no_mtp_answer, question
-from advisor.cli.base import HELP, form_option, option, say
+from advisor.cli.base import HELP, form_option, option, say, with_options
 from advisor.cli.options import question_options
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
@@ -22,8 +22,12 @@ from advisor.render.objects import text_of
 from advisor.render.schema import SCHEMAS, named_schema
 from advisor.render.text import advice_text, quiet_line
 
-machine_option = option(
-    "machine", "Use the measurements of this machine, see `advisor calibrate`.", metavar="NAME"
+_RECEIPTS = "Use the receipts in this folder, see `advisor receipt`."
+machine_option = with_options(
+    option(
+        "machine", "Use the measurements of this machine, see `advisor calibrate`.", metavar="NAME"
+    ),
+    option("receipts", _RECEIPTS, click.Path(exists=True, file_okay=False)),
 )
 
 

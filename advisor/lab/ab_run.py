@@ -15,16 +15,18 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from advisor.domain.facts import AdvisorError
 from advisor.engines.traits import traits
-from advisor.lab import bench_plan, load
+from advisor.lab import bench_plan, load, quality
 from advisor.lab.bench_plan import HEALTH_S, Arm, BenchPlan
 from advisor.lab.processes import EngineProcess, signal_group
 from advisor.readers import server as client
 from advisor.readers.exchange import BadAnswer, ServerGone
 from advisor.readers.results import document, own_runs
 from advisor.readers.results.own_runs import Header
+from advisor.readers.results.power import sample_power
 
 STOP_S = 30.0
 # llama-server 0.5.0 hung in the handler of its first signal in 13 of 60 tries with answers under
@@ -42,8 +44,11 @@ def measure(
     stall_s: float = 60.0,
     tell: Tell = lambda *_: None,
     key: str | None = None,
+    check_quality: bool = False,
 ) -> list[Path]:
-    """Warm up and measure an arm on a running server, seed by seed. Raises AdvisorError."""
+    """Warm up and measure an arm on a running server, seed by seed; with `check_quality` ask it the
+    tasks of that check. Raises AdvisorError.
+    """
     server = client.describe(url, key)
     body: dict[str, Any] = {"max_tokens": plan.output_tokens, "ignore_eos": True}
     body |= {"model": server.model}
@@ -52,7 +57,7 @@ def measure(
     load_of_plan = plan.model_dump(include={
         "concurrency", "requests", "input_tokens", "output_tokens", "workload", "model",
     })  # fmt: skip
-    paths = _files(plan, arm, folder)
+    paths = bench_plan.results(plan, folder, arm.name)
     for seed, path in zip(plan.seeds, paths, strict=True):
         texts = _prompts(plan, folder, plan.requests, seed)
         header = Header(
@@ -74,12 +79,20 @@ def measure(
                     "again"
                 )
             shown = partial(tell, label)
-            load.run(url, path, header, texts, body, stall_s=stall_s, tell=shown, key=key)
+            samples = folder / f"power-{arm.name}.csv" if _is_here(url) else Path(os.devnull)
+            with sample_power(samples, os.environ | arm.env):
+                load.run(url, path, header, texts, body, stall_s=stall_s, tell=shown, key=key)
+    answers = quality.path_of(folder, arm.name)
+    if check_quality and not answers.is_file():
+        tell(arm.name, load.Progress(0, 0, 0, "quality check"))
+        made = quality.ask(server, stall_s * 2, key)
+        answers.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return paths
 
 
-def _files(plan: BenchPlan, arm: Arm, folder: Path) -> list[Path]:
-    return [folder / f"{arm.name}-seed{seed}.jsonl" for seed in plan.seeds]
+def _is_here(url: str) -> bool:
+    """Whether a server runs on this machine, whose cards are then its own."""
+    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 def _prompts(plan: BenchPlan, folder: Path, count: int, seed: int) -> list[str]:
@@ -106,14 +119,16 @@ def run(
     stall_s: float = 60.0,
     tell: Tell = lambda *_: None,
     key: str | None = None,
+    check_quality: bool = False,
 ) -> dict[str, list[Path]]:
     """Both arms of a plan, the one without speculation first. `key` is for servers that their own
     launch gives none. Raises AdvisorError.
     """
     out: dict[str, list[Path]] = {}
     for arm in plan.arms:
-        if _is_finished(plan, arm, folder):
-            out[arm.name] = _files(plan, arm, folder)
+        asked = not check_quality or quality.path_of(folder, arm.name).is_file()
+        if asked and _is_finished(plan, arm, folder):
+            out[arm.name] = bench_plan.results(plan, folder, arm.name)
             continue
         server = _start(plan, arm, folder)
         label = f"{arm.name}, seed {plan.seeds[0]}"
@@ -122,8 +137,9 @@ def run(
             _wait(plan, server, arm, folder)
             own = _own_key(plan, arm) or key
             out[arm.name] = measure(
-                plan.url, plan, arm, folder, stall_s=stall_s, tell=tell, key=own
-            )
+                plan.url, plan, arm, folder, stall_s=stall_s, tell=tell, key=own,
+                check_quality=check_quality,
+            )  # fmt: skip
         finally:
             signs, seconds = _stop_signs(plan)
             server.end(*signs, seconds=seconds)
@@ -133,7 +149,10 @@ def run(
 
 def _is_finished(plan: BenchPlan, arm: Arm, folder: Path) -> bool:
     try:
-        runs = [own_runs.parse(document.load(path)) for path in _files(plan, arm, folder)]
+        runs = [
+            own_runs.parse(document.load(path))
+            for path in bench_plan.results(plan, folder, arm.name)
+        ]
     except (AdvisorError, ValueError, OSError):
         return False
     done = [{record.i for record in run.records if record.error is None} for run in runs]

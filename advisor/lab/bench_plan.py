@@ -158,6 +158,18 @@ def read(folder: Path) -> BenchPlan:
         raise AdvisorError(f"{path}: {excerpt(where)}: {first['msg'].lower()}") from error
 
 
+def results(plan: BenchPlan, folder: Path, arm: str) -> list[Path]:
+    """The files of an arm, one a seed."""
+    return [folder / f"{arm}-seed{seed}.jsonl" for seed in plan.seeds]
+
+
+def options_of(plan: BenchPlan) -> dict[str, Any]:
+    """What the plan says of its runs, as the options of `advisor ab`."""
+    stated = {"hardware": plan.hardware, "model": plan.model, "quant": plan.quant}
+    known = {name: value for name, value in stated.items() if value != "unknown"}
+    return known | {"k": plan.arms[-1].k or None}
+
+
 def passage(words: int, dice: random.Random) -> str:
     """About that many words of plain sentences, different for every state of the dice."""
     lines: list[str] = []

@@ -69,24 +69,30 @@ def checked_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/v1')}"
 
 
-def get(url: str, path: str, timeout_s: float = 10.0, key: str | None = None) -> bytes:
-    """The body of a GET, which `timeout_s` bounds as a whole.
+def get(
+    url: str,
+    path: str,
+    timeout_s: float = 10.0,
+    key: str | None = None,
+    data: bytes | None = None,
+) -> bytes:
+    """The body of a GET, or of a POST of JSON `data`, which `timeout_s` bounds as a whole.
 
     Raises ServerGone where nothing answers in time, BadAnswer for an error status, Refused for what
     no second try changes.
     """
-    limit = Limit(timeout_s)
+    limit, headers = Limit(timeout_s), {"Content-Type": "application/json"} if data else {}
     try:
-        with exchange(f"{url}{path}", limit, key) as answer:
+        with exchange(f"{url}{path}", limit, key, data, headers) as answer:
             check_status(f"{url}{path}", answer.status, key)
             if answer.status >= 400:
                 raise BadAnswer(f"{url}{path} answers {answer.status}")
-            data = answer.read(MAX_ANSWER + 1)
-            if len(data) > MAX_ANSWER:
+            body = answer.read(MAX_ANSWER + 1)
+            if len(body) > MAX_ANSWER:
                 raise Refused(f"{url}{path} answers more than {MAX_ANSWER // 2**20} MiB")
             if answer.length:
                 raise BadAnswer(f"{url}{path}: the answer broke off")
-            return data
+            return body
     except TimeoutError as error:
         raise ServerGone(f"no server answers at {url} (no whole answer in {timeout_s:g} s)") from (
             error
@@ -95,10 +101,17 @@ def get(url: str, path: str, timeout_s: float = 10.0, key: str | None = None) ->
         raise ServerGone(f"no server answers at {url} ({reason(error)})") from error
 
 
-def get_json(url: str, path: str, key: str | None = None) -> dict[str, Any]:
-    """The JSON object at a path. Raises ServerGone, BadAnswer or Refused."""
+def get_json(
+    url: str,
+    path: str,
+    key: str | None = None,
+    asked: Mapping[str, Any] | None = None,
+    timeout_s: float = 10.0,
+) -> dict[str, Any]:
+    """The JSON object at a path, `asked` by a POST. Raises ServerGone, BadAnswer or Refused."""
+    data = None if asked is None else json.dumps(asked).encode()
     try:
-        value = json.loads(get(url, path, key=key))
+        value = json.loads(get(url, path, timeout_s, key, data))
     except (ValueError, RecursionError) as error:
         raise BadAnswer(f"{url}{path} is no JSON: not an OpenAI-compatible server?") from error
     if not isinstance(value, dict):

@@ -18,6 +18,7 @@ SCHEMAS = {
     "plan": "advisor.render.explore.plan:PLAN.document",
     "results": "advisor.render.own_runs:results_schema",
     "ab": "advisor.render.own_runs:ab_schema",
+    "receipt": "advisor.render.receipt:receipt_schema",
     "hardware": "advisor.domain.nouns:Hardware.model_json_schema",
     "model": "advisor.domain.nouns:LLM.model_json_schema",
 }

@@ -149,17 +149,15 @@ def _run(
 
 def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
     """The machine's own runs for a question. Raises AdvisorError for other hardware."""
-    name, asked = machine.name, facts.hardware.id if facts.hardware else machine.hardware
+    asked = facts.hardware.id if facts.hardware else machine.hardware
     if asked != machine.hardware:
         raise AdvisorError(
-            f"machine '{name}' is a {machine.hardware}, the question is about {asked}"
+            f"{machine.label} is a {machine.hardware}, the question is about {asked}"
         )
     if not machine.runs:
-        raise AdvisorError(
-            f"machine '{name}' has no runs: 'advisor calibrate OFF ON --name {name}'"
-        )
+        raise AdvisorError(f"{machine.label} has no runs: measure with 'advisor bench plan'")
     for run in machine.runs:
-        where = f"machine '{name}', run of {run.date}"
+        where = f"{machine.label}, run of {run.date}"
         if run.engine not in engines.ENGINES:
             raise AdvisorError(f"{where}: no predicted engine is called '{excerpt(run.engine)}'")
         try:
@@ -177,7 +175,7 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
         bare = judge.estimate_plans(without, [advice.candidate])[0]
     edited = ", edited by hand since they were measured" if machine.is_edited else ""
     runs = f"{count} own run{'s' if count > 1 else ''}"
-    text = f"Calibrated with machine '{machine.name}' ({runs}, newest {machine.newest}{edited})"
+    text = f"Calibrated with {machine.label} ({runs}, newest {machine.newest}{edited})"
     changes = [
         f"{label} gain {_interval_text(getattr(estimate, name).speedup)}, "
         f"{_interval_text(getattr(bare, name).speedup)} without them"

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -83,6 +83,7 @@ class _MachinePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Kind = TypeVar("Kind", bound=BaseModel)
 Metric = Literal["output_tok_s", "tpot", "ttft"]  # of gains and baselines
 MOST_SD = sourced(5.0, "log ratio", "own choice: more says nothing", "chosen")
 Deviation = Annotated[float, Field(gt=0, le=MOST_SD)]
@@ -177,6 +178,11 @@ class Machine(_MachinePart):
         """Whether the file was changed by hand since it was saved."""
         return self.seal is not None and self.seal != self.digest()
 
+    @property
+    def label(self) -> str:
+        """How a sentence names it."""
+        return f"machine '{self.name}'"
+
     def digest(self) -> str:
         """What tells these numbers from others."""
         numbers = self.model_dump_json(include={"hardware", "gpus", "runs"})
@@ -187,7 +193,7 @@ class Machine(_MachinePart):
         for number, run in enumerate(self.runs, 1):
             if why := run.contradiction():
                 raise AdvisorError(
-                    f"machine '{self.name}', run {number} ({excerpt(run.date)}, k = {run.k}): {why}"
+                    f"{self.label}, run {number} ({excerpt(run.date)}, k = {run.k}): {why}"
                 )
 
     @property
@@ -247,15 +253,19 @@ def load(name: str) -> Machine:
     if not path.exists():
         there = ", ".join(names()) or "none yet: advisor calibrate OFF ON --name NAME makes one"
         raise AdvisorError(f"no machine is called '{excerpt(name)}'; there are: {there}")
-    data = read_yaml_safely(path, MAX_BYTES)
+    machine = validate(Machine, read_yaml_safely(path, MAX_BYTES), path)
+    machine.check()
+    return machine
+
+
+def validate(kind: type[Kind], data: Any, path: Path) -> Kind:
+    """A record of what a file holds. Raises AdvisorError, naming the place."""
     try:
-        machine = Machine.model_validate(data)
+        return kind.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise AdvisorError(f"{path}: {excerpt(where)}: {first['msg'].lower()}") from error
-    machine.check()
-    return machine
 
 
 def save(machine: Machine) -> Path:

@@ -105,15 +105,24 @@ def csv_text(columns: tuple[str, ...], rows: Iterable[Mapping[str, str]]) -> str
 
 
 def add(
-    folder: Path, runs: Path | None, acceptance: Path | None = None, sources: Path | None = None
+    folder: Path,
+    runs: Path | None,
+    acceptance: Path | None = None,
+    sources: Path | Mapping[str, Any] | None = None,
 ) -> list[str]:
-    """Take tables into the folder, split by source; the ids. Raises AdvisorError, nothing added."""
+    """Take tables into the folder, split by source; the ids. `sources` describes them: a file, or
+    the one source itself. Raises AdvisorError, nothing added.
+    """
     tables: dict[str, dict[str, list[dict[str, str]]]] = {}
     for part, path in (("runs", runs), ("acceptance", acceptance)):
         for row in _rows_by_source(path) if path else ():
             tables.setdefault(row["source_id"], {}).setdefault(part, []).append(row)
     described = _facts_by_source(sources) if sources else {}
     names = sorted(tables.keys() | described.keys())
+    hashes = {sha for facts in described.values() for sha in facts.get("inputs_sha256") or ()}
+    for name, facts in read_sidecars(folder).items():
+        if name not in names and hashes & set(facts.get("inputs_sha256") or ()):
+            raise AdvisorError(f"{', '.join(names)}: a duplicate, of the same files as {name}")
     for source in names:
         if (folder / "sources" / f"{source}.yaml").exists():
             raise AdvisorError(
@@ -139,14 +148,11 @@ def _rows_by_source(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def _facts_by_source(path: Path) -> dict[str, dict[str, Any]]:
-    """What describes each source: a row of a CSV, or the sidecar that `advisor share` writes."""
-    if path.suffix not in (".yaml", ".yml"):
-        return {row["source_id"]: dict(row) for row in _rows_by_source(path)}
-    facts = read_yaml_safely(path, MAX_SIDECAR_BYTES)
-    if not isinstance(facts, dict) or not isinstance(facts.get("id"), str):
-        raise AdvisorError(f"{path.name} describes no source: it has no id.")
-    return {facts["id"]: facts | {"what_it_holds": facts.get("holds", "")}}
+def _facts_by_source(sources: Path | Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What describes each source: a row of a CSV, or the one source itself."""
+    if isinstance(sources, Path):
+        return {row["source_id"]: dict(row) for row in _rows_by_source(sources)}
+    return {sources["id"]: {**sources, "what_it_holds": sources["holds"]}}
 
 
 def _write_source(

@@ -48,6 +48,7 @@ class Pace:
     rounds_of: int = 0
     key: str = ""  # what requests below /v1 must carry, as vLLM asks for it
     usage: bool = True  # whether token counts are sent where they are asked for
+    answer: Any = None  # (body) -> the message of an answer that does not stream
     requests: int = 0
     prompt_tokens: int = 0
     tokens: int = 0
@@ -167,9 +168,14 @@ class Handler(BaseHTTPRequestHandler):
                 self._stream(chat, count, told, stall=fault == "stall", holds=holds)
             else:
                 time.sleep(
-                    (pace.ttft_ms + pace.step_ms * sum(1 for _ in steps(pace, count))) / 1000
+                    0
+                    if pace.answer
+                    else (pace.ttft_ms + pace.step_ms * sum(1 for _ in steps(pace, count))) / 1000
                 )
-                self._json(whole(chat, count, usage))
+                made = whole(chat, count, usage)
+                if pace.answer is not None:
+                    made["choices"][0]["message"] = pace.answer(body)
+                self._json(made)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
         finally:

@@ -5,7 +5,6 @@ look at a running server.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 import stat
@@ -22,6 +21,7 @@ from click.testing import CliRunner
 from readers.results.paced_server import Pace, start
 
 from advisor.advice.own_runs import machine as machines
+from advisor.advice.own_runs import receipt as receipts
 from advisor.advice.own_runs.setting import workload_of
 from advisor.advice.recommend import recommend
 from advisor.cli import own_runs as cli_own_runs
@@ -33,7 +33,7 @@ from advisor.prediction.decision import decide_one
 from advisor.readers import server as client
 from advisor.render.json_out import advice_json
 from advisor.render.layout import Paper
-from advisor.render.share import shared_csv, source_id
+from advisor.render.share import rows_of
 from advisor.render.text import first_screen, screen_height
 
 FILES = Path(__file__).parent / "files"
@@ -339,41 +339,40 @@ def test_unknown_and_other_machines_are_refused() -> None:
 
 def test_what_is_shared_holds_no_formula() -> None:
     run = machines.MachineRun(date="2026-11-25", model="=cmd|calc", engine="vllm", workload="@x")
-    table = shared_csv(machines.Machine(name="a", hardware="+gb10", runs=(run,)), "own")
-    row = next(csv.DictReader(io.StringIO(table)))
+    made = receipts.of_machine(machines.Machine(name="a", hardware="+gb10", runs=(run,)))
+    row = next(rows_of(made))
     assert (row["model"], row["workload"], row["hardware"]) == ("'=cmd|calc", "'@x", "'+gb10")
 
 
 def test_what_is_shared_is_taken_into_the_measurements(tmp_path: Path) -> None:
     call("calibrate", *ARMS, *SETTING)
     assert call("share", "spark", "--out", str(tmp_path / "out"))[0] == 0
-    (table,) = (tmp_path / "out").glob("own-spark-*.csv")
-    status, said = call("data", "check", str(table))
-    assert status == 0 and "2 good rows, 0 problems" in said
-    rows = list(csv.DictReader(table.open()))
-    assert float(rows[0]["tpot_ms"]) == pytest.approx(20.005, rel=1e-3)
-    assert float(rows[1]["tpot_ms"]) == pytest.approx(13.173, rel=1e-3)
-    sidecar, into = table.with_suffix(".yaml"), tmp_path / "measurements"
-    words = ["data", "add", str(table), "--sources", str(sidecar), "--into", str(into)]
+    (made,) = (tmp_path / "out").glob("own-gb10-*.json")
+    assert "spark" not in made.read_text()
+    into = tmp_path / "measurements"
+    words = ["data", "add", str(made), "--into", str(into)]
     status, said = call(*words)
     assert status == 0, said
     status, said = call("data", "check", str(into))
     assert status == 0 and "2 good rows, 0 problems" in said, said
-    taken = list(csv.DictReader((into / "runs" / table.name).open()))
-    assert [row["tpot_ms"] for row in taken] == [row["tpot_ms"] for row in rows]
-    sent = yaml.safe_load(sidecar.read_text())
-    kept = yaml.safe_load((into / "sources" / sidecar.name).read_text())
-    about = {name: kept[name] for name in sent if name != "files"}
-    assert about == {name: sent[name] for name in about} and kept["files"]["runs"]["rows"] == 2
+    rows = list(csv.DictReader((into / "runs" / f"{made.stem}.csv").open()))
+    assert [float(row["tpot_ms"]) for row in rows] == pytest.approx([20.005, 13.173], rel=1e-3)
+    kept = yaml.safe_load((into / "sources" / f"{made.stem}.yaml").read_text())
+    assert kept["files"]["runs"]["rows"] == 2 and len(kept["inputs_sha256"]) == 2
     assert "is there already" in call(*words)[1]
+    call("calibrate", *ARMS, *SETTING, "--quant", "fp8")
+    call("share", "spark", "--out", str(tmp_path / "more"))
+    (other,) = (tmp_path / "more").glob("own-gb10-*.json")
+    assert other.name != made.name
+    assert "a duplicate" in call("data", "add", str(other), "--into", str(into))[1]
 
 
-def test_a_machine_with_more_runs_is_another_source() -> None:
+def test_the_same_runs_are_one_receipt_whoever_holds_them() -> None:
     one = machine(1.3)
     more = machines.with_runs(one, machine(1.2, concurrency=16).runs)
     other = one.model_copy(update={"name": "n"})
-    assert len({source_id(each) for each in (one, more, other)}) == 3
-    assert source_id(one) == source_id(machine(1.3))
+    ids = [receipts.of_machine(each).id for each in (one, more, other)]
+    assert ids[0] == ids[2] != ids[1]
 
 
 def test_every_load_of_a_file_and_every_k_beside_one_baseline_is_kept(own_folder: Path) -> None:

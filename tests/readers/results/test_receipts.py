@@ -1,0 +1,209 @@
+"""Receipts: what they hold, what they do not, and that what was measured comes back."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from math import log
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from cli_run import run
+from readers.results.test_own_round_trip import write
+
+from advisor.advice.own_runs import receipt as receipts
+from advisor.domain.nouns import AdvisorError
+from advisor.readers.results.formats import read_all
+
+SETTING = ("--hw", "h100", "--model", "qwen3.6-35b-a3b", "--engine", "vllm", "--quant", "fp8")
+GAIN = 2494.995 / 2004.994  # geometric means of 2490, 2500 and of 2000, 2010 tok/s
+SECRETS = ("alice", "rack-7", "/home", "hunter2", "Tell me a secret")
+
+
+def ask(*words: str) -> str:
+    done = run(*words)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def error_of(*words: str) -> str:
+    done = run(*words)
+    assert done.code == 2 and done.err.startswith("Error: "), done
+    return " ".join(done.err.split())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the receipt of an A/B with two repeats of each arm lies."""
+    speeds = {"off": (2000, 7.2), "off2": (2010, 7.18), "on": (2490, 5.78), "on2": (2500, 5.77)}
+    files = {
+        name: write(tmp_path / f"{name}.json", *speed, name.startswith("on"))
+        for name, speed in speeds.items()
+    }
+    for path in map(Path, files.values()):  # what a client writes beside its numbers
+        row = json.loads(path.read_text())
+        row |= {"tokenizer_id": "/home/alice/x", "host": "rack-7", "api_key": "hunter2"}
+        row |= {"endpoint_type": "alice's laptop: rack-7", "generated_texts": [SECRETS[-1]]}
+        path.write_text(json.dumps(row))
+    out = tmp_path / "team"
+    ask("receipt", files["off"], files["on"], "--off", files["off2"], "--on", files["on2"],
+        *SETTING, "--out", str(out))  # fmt: skip
+    return out
+
+
+def only(folder: Path, suffix: str = ".json") -> Path:
+    (path,) = folder.glob(f"*{suffix}")
+    return path
+
+
+def edit(path: Path, **fields: Any) -> Path:
+    """The receipt with other values, beside it."""
+    data = json.loads(path.read_text()) | fields
+    other = path.with_name("other.json")
+    other.write_text(json.dumps(data))
+    return other
+
+
+@pytest.mark.parametrize("asked", [("--hw", "h100"), ("--output-spread", "0")])
+def test_what_was_measured_comes_back(folder: Path, asked: tuple[str, ...]) -> None:
+    words = ("recommend", "--receipts", str(folder), "--concurrency", "16", "--format", "json")
+    made = json.loads(ask(*words, *asked))
+    rate = made["estimate"]["output_tok_s"]
+    assert made["plan"]["k"] == 2 and rate["speedup"]["p50"] == pytest.approx(GAIN, rel=0.03)
+    assert rate["baseline"] == pytest.approx(2005, rel=0.03)
+    text = made["reasons"][0]["text"]
+    assert "Calibrated with the receipts in" in text and "(1 own run, newest 2026-11-20)" in text
+
+
+def test_a_receipt_is_as_its_schema_says_and_holds_both_arms(folder: Path) -> None:
+    data = json.loads(only(folder).read_text())
+    jsonschema.Draft202012Validator(json.loads(ask("schema", "receipt"))).validate(data)
+    assert data["schema"] == "advisor/receipt/1" and data["verdict"] == "faster"
+    assert [run["output_tok_s"] for run in data["off"] + data["on"]] == [2000, 2010, 2490, 2500]
+    assert data["on"][0]["acceptance"]["by_position"] == [0.85, 0.6]
+    assert data["loads"][0]["gains"][0]["gain"] == pytest.approx(GAIN, rel=1e-4)
+    assert len(data["runs"][0]["inputs_sha256"]) == 4
+    assert data["quality"] is None and data["power"] == {}, "not known"
+
+
+def test_a_receipt_holds_no_names_hosts_paths_or_prompts(folder: Path) -> None:
+    for suffix in (".json", ".html"):
+        text = only(folder, suffix).read_text()
+        assert not [word for word in SECRETS if word in text]
+
+
+def test_what_any_reader_gives_is_freed_of_names(folder: Path) -> None:
+    """Every text field of a run, whichever reader fills it."""
+    files = sorted(folder.parent.glob("o*.json"))
+    off, on = (
+        [
+            one.model_copy(
+                update={
+                    name: f"/home/alice/{name}@rack-7"
+                    for name, field in type(one).model_fields.items()
+                    if field.annotation in (str, str | None) and name not in ("sha256", "model")
+                }
+                | {"notes": ("Tell me a secret",), "method": "none" if arm == "off" else "mtp"}
+            )
+            for one in read_all([path for path in files if path.name.startswith(arm)])
+        ]
+        for arm in ("off", "on")
+    )
+    for i, each in enumerate((*off, *on)):
+        object.__setattr__(each, "part", f"rack-7 {i}")
+    made = receipts.make(off, on, {"hardware": "h100", "model": "qwen3.6-35b-a3b"})
+    assert not [word for word in SECRETS if word in made.text()]
+
+
+class Page(HTMLParser):
+    """The tags and addresses of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_the_page_stands_alone_and_nothing_in_it_runs(folder: Path) -> None:
+    path = edit(only(folder), source="<script>alert(1)</script>\x1b[31m")
+    page = receipts.read(path)
+    from advisor.render.receipt import receipt_html
+
+    text = receipt_html(page)
+    seen = Page(text)
+    assert not seen.links and not seen.tags & {"script", "link", "img", "iframe"}
+    assert "\x1b" not in text and "url(" not in text and "@import" not in text
+    for word in ("1.24x", "P99", "85.0%, 60.0%", "not known"):
+        assert word in text
+
+
+BAD = {
+    "other schema": ({"schema": "advisor/receipt/2"}, "its schema is not advisor/receipt/1"),
+    "unknown key": ({"host": "rack-7"}, "extra inputs are not permitted"),
+    "no hardware": ({"hardware": None}, "hardware: input should be a valid string"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_receipt_is_one_sentence(name: str, folder: Path) -> None:
+    edit(only(folder), **BAD[name][0])
+    assert BAD[name][1] in error_of("recommend", "--receipts", str(folder))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 3000, '{"schema":' + "9" * 5000 + "}"])
+def test_what_is_no_json_is_one_sentence(text: str, folder: Path) -> None:
+    (folder / "bad.json").write_text(text)
+    assert "bad.json" in error_of("recommend", "--receipts", str(folder))
+
+
+def test_a_gain_that_the_arms_do_not_make_is_error_of(folder: Path) -> None:
+    data = json.loads(only(folder).read_text())
+    data["runs"][0]["gains"]["output_tok_s"]["log"] = log(1.9)
+    edit(only(folder), runs=data["runs"])
+    said = error_of("recommend", "--receipts", str(folder))
+    assert "off and on make 1.24x output_tok_s, and none of its runs says so" in said
+
+
+def test_an_edited_receipt_is_said_to_be(folder: Path) -> None:
+    data = json.loads(only(folder).read_text())
+    data["runs"][0]["accepted_length"] = 2.5
+    only(folder).write_text(json.dumps(data))
+    words = ("recommend", "--receipts", str(folder), "--concurrency", "16", "--explain")
+    assert "edited by hand" in " ".join(ask(*words).split())
+
+
+def test_receipts_of_several_machines_are_told_apart(folder: Path) -> None:
+    ask("receipt", *(str(folder.parent / f"{arm}.json") for arm in ("off", "on")), "--hw", "h200",
+        "--model", "qwen3.6-35b-a3b", "--out", str(folder))  # fmt: skip
+    assert "1 own run, newest" in " ".join(
+        ask("recommend", "--receipts", str(folder), "--hw", "h100", "--explain").split()
+    )
+    assert "they are of h100-sxm, h200" in error_of("recommend", "--receipts", str(folder))
+    assert "no receipt of rtx3090" in error_of(
+        "recommend", "--receipts", str(folder), "--hw", "3090"
+    )
+
+
+def test_the_same_run_twice_counts_once(folder: Path) -> None:
+    edit(only(folder))
+    assert len(receipts.machine_for(None, str(folder), "h100-sxm").runs) == 1
+
+
+def test_two_sets_of_runs_are_one_too_many(folder: Path) -> None:
+    said = error_of("recommend", "--receipts", str(folder), "--machine", "m")
+    assert "give one of them" in said
+
+
+@pytest.mark.parametrize("count", [0, 1001])
+def test_a_folder_without_receipts_or_with_too_many(tmp_path: Path, count: int) -> None:
+    for i in range(count):
+        (tmp_path / f"{i}.json").write_text("{}")
+    with pytest.raises(AdvisorError, match=r"holds none|more than 1000"):
+        receipts.machine_for(None, str(tmp_path), None)
