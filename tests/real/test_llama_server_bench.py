@@ -5,7 +5,10 @@ this machine is.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import math
 import os
 import signal
 import subprocess
@@ -82,6 +85,57 @@ def test_an_ab_of_the_real_server_reports_the_acceptance_that_was_set(
     again = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert again.exit_code == 0 and "A/B: " in again.output  # nothing is measured twice
     assert (tmp_path / "on-seed1.jsonl").read_text().count('"i"') == 12
+
+
+def receipt_of(folder: Path) -> dict[str, Any]:
+    """The receipt that `advisor receipt` writes of a folder, into `team` in it."""
+    made = CliRunner().invoke(cli, ["receipt", str(folder), "--out", str(folder / "team")])
+    assert made.exit_code == 0, made.output + str(made.exception)
+    (path,) = (folder / "team").glob("*.json")
+    data: dict[str, Any] = json.loads(path.read_text())
+    return data
+
+
+def test_a_receipt_of_the_real_server_with_a_key_comes_back(
+    server: Path, model: Path, tmp_path: Path
+) -> None:
+    """Plan, run with a key, quality check, receipt, and the answer from it; its drafts are verified
+    as ever, so that no answer changes.
+    """
+    made = plan(server, model, tmp_path, hardware="b300", workload="chat", seeds=[1, 2])
+    for arm in made["arms"]:
+        arm["argv"] = [w for w in arm["argv"] if w not in ("--spec-synth-rates", "0.8,0.6")]
+        arm["argv"] += ["--api-key", "k3y-of-the-owner"]
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))
+    ran = CliRunner().invoke(cli, ["bench", "run", str(tmp_path), "--check-quality"])
+    assert ran.exit_code == 0, ran.output + str(ran.exception)
+    assert "same answers within the engine's own noise" in " ".join(ran.output.split())
+    data = receipt_of(tmp_path)
+    assert not data["quality"]["alarm"] and data["quality"]["tasks"] == 28
+    for path in (tmp_path / "team").iterdir():
+        assert "k3y" not in path.read_text() and "127.0.0.1" not in path.read_text()
+    (gain,) = (g["gain"] for g in data["loads"][0]["gains"] if g["metric"] == "output_tok_s")
+    noise = data["runs"][0]["gains"]["output_tok_s"]["sd"]  # large on a busy machine
+    words = ["sweep", "--receipts", str(tmp_path / "team"), "--model", "qwen3.6-35b-a3b"]
+    words += ["--engine", "llama-server", "--concurrency", "2", "--output-tokens", "48"]
+    words += ["--ctx", str(round(data["runs"][0]["input_tokens"])), "--workload", "chat"]
+    swept = CliRunner().invoke(cli, [*words, "--vary", "k=2..2", "--format", "csv"])
+    assert swept.exit_code == 0, swept.output + str(swept.exception)
+    (row,) = csv.DictReader(io.StringIO(swept.output))
+    assert abs(math.log(float(row["gain_p50"]) / gain)) < max(0.03, noise)
+    asked = CliRunner().invoke(cli, ["recommend", *words[1:], "--format", "json"])
+    assert asked.exit_code == 0, asked.output + str(asked.exception)
+    assert json.loads(asked.output)["decision"] == "off"  # no draft was right, and it said so
+
+
+def test_a_real_server_that_answers_otherwise_with_drafts_is_an_alarm(
+    server: Path, model: Path, tmp_path: Path
+) -> None:
+    """With `--spec-synth-rates` drafts are accepted whether they are right or not."""
+    plan(server, model, tmp_path)
+    ran = CliRunner().invoke(cli, ["bench", "run", str(tmp_path), "--check-quality"])
+    assert ran.exit_code == 1, ran.output + str(ran.exception)
+    assert "QUALITY ALARM" in ran.output
 
 
 def test_without_metrics_the_answers_themselves_tell(
