@@ -105,6 +105,25 @@ def test_campaign_is_the_label_without_k() -> None:
     assert rows.campaign("x-k0") == "x"
 
 
+@pytest.mark.parametrize("method", ["eagle3", "dflash", "dspark", "ngram"])
+def test_arms_of_all_methods_share_the_campaign_of_the_plain_arm(method: str) -> None:
+    assert rows.campaign(f"m-k7-wide-{method}") == rows.campaign("m-k0-wide")
+
+
+RAW_FOLDERS = sorted({path.parent for path in RAW.parent.glob("*/*.jsonl")})
+
+
+@pytest.mark.parametrize("kept", RAW_FOLDERS, ids=lambda path: path.name)
+def test_kept_points_become_runs_of_the_schema(kept: Path, tmp_path: Path) -> None:
+    source, count = rows.import_folder(kept, tmp_path)
+    assert files.check(tmp_path, m.known_ids()) == (count, [])
+    assert kept.name in (source, source.removeprefix("bench-"))
+    points, (read, _) = rows.read_rows(kept), m.read_runs(tmp_path)
+    drafts = [point for point in points if point["k"] and f"-k{point['k']}" in point["label"]]
+    methods = {point.get("method", "mtp") for point in drafts}
+    assert {r.run.spec_method for r in read if r.run.speedup} == methods
+
+
 @pytest.mark.parametrize(
     ("about", "message"),
     [

@@ -93,7 +93,7 @@ class Job:
     max_model_len: int = 32_960
     env: dict[str, str] = field(default_factory=dict)
     rates: tuple[float, ...] = RATES
-    method: str = "mtp"  # or "eagle3", "dflash", "ngram"
+    method: str = "mtp"  # or "eagle3", "dflash", "dspark", "ngram"
     kv_cache_dtype: str = "auto"
     # KV cache in GiB where engines share a GPU; None: what gpu_memory_utilization leaves
     kv_gib: float | None = None

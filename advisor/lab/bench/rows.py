@@ -127,7 +127,7 @@ def weakness(row: Row, about: About) -> About | None:
 
 def campaign(label: str) -> str:
     """What the arms of one campaign share in their label: all but the draft length."""
-    return re.sub(r"-(eagle3|dflash|ngram)$", "", re.sub(r"-k\d+(?=-|$)", "", label))
+    return re.sub(r"-(eagle3|dflash|dspark|ngram)$", "", re.sub(r"-k\d+(?=-|$)", "", label))
 
 
 def is_decode_biased(row: Row) -> bool:
