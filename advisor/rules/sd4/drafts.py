@@ -6,6 +6,7 @@ from advisor.perf.regimes import losses
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import (
     capability,
+    certain,
     flag,
     hardware_name,
     has_switch,
@@ -16,6 +17,7 @@ from advisor.rules.kit.case import (
     rows,
     spec_flag,
 )
+from advisor.rules.kit.fixes import value_fix
 from advisor.rules.kit.policy import concurrent_requests, is_sparse_moe, matches, regime, streams
 from advisor.rules.kit.releases import between, release
 
@@ -301,3 +303,33 @@ def adaptive_tiers(case: Case) -> Hits:
         fix="Give tiers with --speculative-adaptive-config; `advisor sweep` writes them.",
         row=row,
     )
+
+
+@rule("SD433", "info", "llama-server", data="regime.llama_p_min")
+@when(methods="mtp", options="--spec-draft-p-min")
+def drafts_cut_by_probability(case: Case) -> Hits:
+    """Drafts of an MTP head that stop below a probability.
+
+    Why: a draft of a few tokens costs little beside the pass that checks it, so the tokens that are
+    left out are missed more than their cost; a shorter draft at any probability is the better cut.
+    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --parallel 1 --spec-type draft-mtp
+        --spec-draft-n-max 3 --spec-draft-p-min 0.75
+    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --parallel 1 --spec-type draft-mtp
+        --spec-draft-n-max 3 --spec-draft-p-min 0.0
+    """
+    (row,) = rows("regime", "llama_p_min")
+    given = certain(case, "--spec-draft-p-min")
+    try:
+        least = float(given.value or "") if given is not None else 0.0
+    except ValueError:
+        return
+    if given is not None and least >= row["least"] and case.plan.k <= row["most_k"]:
+        yield Hit(
+            f"{given.name} {given.value} with MTP lost in {row['lost']} of {row['runs']} A/B runs "
+            f"(median {row['median']})",
+            flag=given,
+            fix=value_fix(
+                case, given, "0.0", "Set it to 0.0 and lower --spec-draft-n-max instead."
+            ),
+            row=row,
+        )
