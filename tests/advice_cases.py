@@ -219,13 +219,10 @@ def off(**changes: object) -> Advice:
 
 def measure() -> Advice:
     """Too close to call: the A/B is handed over."""
-    bench = (
-        f"vllm bench serve --model {REPOSITORY} \\\n  --random-input-len 2048 --max-concurrency 16"
-    )
     return off(
         decision="measure",
         estimate=estimate(1.02),
-        measure_with=("advisor bench plan --hw gb10 --out ab", "advisor bench run ab", bench),
+        measure_with=("advisor bench plan --hw gb10 --out ab", "advisor bench run ab"),
         launch_on=launch(),
     )
 

@@ -218,7 +218,7 @@ def advise(
         launch=launch_text(topology.on_each(facts, running.plan)),
         launch_off=launch_text(topology.on_each(facts, base.plan)),
         launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,
-        measure_with=resolve.ab_commands(request, facts, base.plan) if best is not None else (),
+        measure_with=resolve.ab_commands(request) if best is not None else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
         objective=objectives.objective(
             request,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from advisor import engines
 from advisor.advice.choices import Default, engine_for, version_for
 from advisor.advice.plans import checkpoints, methods, propose, topology
 from advisor.advice.plans.limits import FOUR_BITS
@@ -22,7 +21,6 @@ from advisor.domain.nouns import (
     Checkpoint,
     Facts,
     Hardware,
-    Plan,
     Quant,
     Request,
     UnknownFact,
@@ -230,13 +228,10 @@ def _measured_methods(facts: Facts) -> tuple[str, ...]:
     return methods.methods(facts) or (drafters.asked_method(facts) or "mtp",)
 
 
-def ab_commands(request: Request, facts: Facts, plan: Plan) -> tuple[str, ...]:
-    """How to plan and run an A/B; last, the engine's own benchmark for a running server."""
-    return (
-        " ".join(("advisor bench plan", *as_options(request), "--out", AB_FOLDER)),
-        f"advisor bench run {AB_FOLDER}",
-        engines.get(plan.engine).benchmark_command(plan, facts),
-    )
+def ab_commands(request: Request) -> tuple[str, str]:
+    """How to plan and run an A/B."""
+    plan = " ".join(("advisor bench plan", *as_options(request), "--out", AB_FOLDER))
+    return plan, f"advisor bench run {AB_FOLDER}"
 
 
 def as_options(request: Request) -> list[str]:

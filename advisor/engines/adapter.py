@@ -192,12 +192,6 @@ class Adapter(LaunchReader):
         """A release as its server names it, for a question that asked for `asked`."""
         return version or ""
 
-    def benchmark_command(self, plan: Plan, request: object) -> str:
-        """Return the engine's own benchmark command for the load of the request."""
-        from advisor.engines.benchmarks import command  # start-up: only some forms
-
-        return command(plan, request)
-
     def effective_prefix_caching(self, plan: Plan, hybrid: bool | None = None) -> bool | None:
         """Whether prefix caching is on once the release's default is applied; `hybrid` None: by the
         model's name.

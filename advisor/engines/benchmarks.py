@@ -21,20 +21,6 @@ METRICS_FLAG = {
     "llama-server": "--metrics",
     "ik_llama.cpp": "--metrics",
 }
-_LINE = {"sglang": 'one {"conversations": [...]} a line'}
-
-
-def own_prompts(engine: str) -> str:
-    """One sentence on how the same client sends prompts of the user's own: drafts of random tokens
-    are accepted more or less often than those of text that people ask for. Sources: vLLM's docs,
-    benchmarking/cli; the options of sglang.bench_serving.
-    """
-    line = _LINE.get(engine, 'one {"prompt": "..."} a line')
-    return (
-        f"Random prompts draft unlike your text: better, put your own in a file, {line}, and give "
-        f"--dataset-name custom "
-        "--dataset-path FILE instead of the random options."
-    )
 
 
 def requests(concurrency: int) -> int:
@@ -97,7 +83,9 @@ def command(
 
 
 def prompt_line(engine: str, text: str) -> str:
-    """A prompt as a line of the file that the engine's client reads; sources: see `own_prompts`."""
+    """A prompt as a line of the file that the engine's client reads; sources: vLLM's docs,
+    benchmarking/cli; the options of sglang.bench_serving.
+    """
     if engine == "sglang":  # a conversation of one turn is passed over
         turns = [{"role": "user", "content": text}, {"role": "assistant", "content": "."}]
         return json.dumps({"conversations": turns})

@@ -21,7 +21,6 @@ from advisor.domain.nouns import (
     Source,
 )
 from advisor.domain.sourced import sourced
-from advisor.engines.benchmarks import own_prompts
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf.sizes.pools import shares_context
@@ -108,9 +107,10 @@ def details(
     def items(texts: Iterable[str]) -> Iterator[str]:
         return chain.from_iterable(map(paper.item, texts))
 
+    commands = chain.from_iterable(pack_command(x, paper.width) for x in advice.measure_with)
     reasons = chain.from_iterable(paper.item(r.text, r.sources) for r in ordered)
     sections = (
-        _ab_plan(advice, paper),
+        _section("Measure it on your machine", commands),
         _section("Why, in full", reasons),
         _section("What would change the answer", items(advice.would_change)),
         _findings(advice.findings, paper),
@@ -128,28 +128,6 @@ def details(
 def _section(title: str, lines: Iterable[str]) -> list[str]:
     body = list(lines)
     return [heading(title), *body] if body else []
-
-
-def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
-    if advice.decision != "measure" or advice.launch_on is None:
-        lines = [line for one in advice.measure_with[:2] for line in pack_command(one, paper.width)]
-        return _section("Measure it on your machine", lines)
-    lines = paper.wrap("Run both; each takes about 5 minutes. Run A, without speculation:")
-    lines += pack_launch(advice.launch_off, paper.width)
-    lines += paper.wrap("Run B, with speculation:")
-    lines += pack_launch(advice.launch_on, paper.width)
-    lines += paper.wrap("Against each server, from another terminal, the same load:")
-    for command in advice.measure_with[2:]:
-        lines += pack_command(command, paper.width)
-    if advice.measure_with:
-        lines += paper.wrap(own_prompts(advice.plan.engine))
-        lines += paper.wrap("Or let the advisor start both servers, measure and judge:")
-    for command in advice.measure_with[:2]:
-        lines += pack_command(command, paper.width)
-    lines += paper.wrap(
-        "Keep the faster setting. Passing its measured --acceptance-length narrows the estimate."
-    )
-    return _section("Measure it", lines)
 
 
 def _findings(findings: Sequence[Finding], paper: Paper) -> list[str]:
@@ -255,8 +233,6 @@ def evidence_words(row: Evidence) -> str:
 
 
 def _off_launch(advice: Advice, paper: Paper) -> list[str]:
-    if advice.decision == "measure":
-        return []
     if advice.decision == "on":
         return _section("The same without speculation", pack_launch(advice.launch_off, paper.width))
     if advice.launch_on is None:

@@ -22,7 +22,7 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import knowledge_dir
-from advisor.engines import names
+from advisor.engines import benchmarks, names
 from advisor.engines.extract import build_catalogue
 
 NAMES = ("vllm", "sglang", "llama-server")
@@ -221,7 +221,7 @@ def test_benchmark_commands_follow_the_load() -> None:
     }
     for engine, words in clients.items():
         plan = Plan(engine=engine, model="Qwen/Qwen3.6-27B")  # type: ignore[arg-type]
-        text = engines.get(engine).benchmark_command(plan, request)
+        text = benchmarks.command(plan, request)
         assert words in text and "--max-concurrency 16" in text and "2048" in text and "256" in text
 
 
@@ -230,12 +230,9 @@ def test_benchmark_of_llama_server_counts_with_the_models_tokenizer() -> None:
         quant="bf16", repository="Qwen/Qwen3.6-27B", engines=("vllm", "sglang"), source="s"
     )
     facts = Facts(model=LLM(id="qwen3.6-27b", checkpoints=(checkpoint,)), concurrency=4)
-    adapter, plan = (
-        engines.get("llama-server"),
-        Plan(engine="llama-server", model="u/Q-GGUF", port=9000),
-    )
-    assert "--tokenizer Qwen/Qwen3.6-27B " in adapter.benchmark_command(plan, facts)
-    assert "--tokenizer YOUR-TOKENIZER-REPO " in adapter.benchmark_command(plan, Facts())
+    plan = Plan(engine="llama-server", model="u/Q-GGUF", port=9000)
+    assert "--tokenizer Qwen/Qwen3.6-27B " in benchmarks.command(plan, facts)
+    assert "--tokenizer YOUR-TOKENIZER-REPO " in benchmarks.command(plan, Facts())
 
 
 def test_import_is_light() -> None:

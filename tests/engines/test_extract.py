@@ -90,17 +90,6 @@ def test_a_build_of_llama_cpp_needs_its_place_in_the_order() -> None:
         )
 
 
-HELP = """\
------ common params -----
-
--h,    --help, --usage                  print usage and exit
--c,    --ctx-size N                     size of the prompt context (default: 0, 0 = loaded from model)
-                                        (env: LLAMA_ARG_CTX_SIZE)
--fa,   --flash-attn [on|off|auto]       set Flash Attention use ('on', 'off', or 'auto', default: 'auto')
-                                        (env: LLAMA_ARG_FLASH_ATTN)
---draft, --draft-n, --draft-max N       the argument has been removed. use --spec-draft-n-max
-"""
-
 SOURCE = """
     add_opt(common_arg(
         {"-c", "--ctx-size"}, "N",
@@ -121,23 +110,6 @@ SOURCE = """
         {"--only-for-the-bench"}, "N", "n", [](common_params & params, int value) { }
     ).set_examples({LLAMA_EXAMPLE_BENCH}));
 """
-
-
-def test_options_of_a_help_text() -> None:
-    rows = {row["flags"][-1]: row for row in llama.of_help(HELP)}
-    assert rows["--ctx-size"] | {"dest": ""} == {
-        "flags": ["-c", "--ctx-size"],
-        "dest": "",
-        "type": "int",
-        "default": "0, 0 = loaded from model",
-        "choices": None,
-        "nargs": 1,
-        "deprecated": False,
-        "removed": False,
-        "env": "LLAMA_ARG_CTX_SIZE",
-    }
-    assert rows["--flash-attn"]["choices"] == ["on", "off", "auto"]
-    assert rows["--draft-max"]["removed"] and rows["--usage"]["type"] == "flag"
 
 
 def test_options_of_a_source_file(tmp_path: Path) -> None:

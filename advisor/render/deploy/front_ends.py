@@ -33,9 +33,6 @@ BUILDER = "ray.serve.llm:build_openai_app"
 _OWN = ("--model", "--host", "--port", "--served-model-name")
 # what spans machines: Ray's part
 _PLACEMENT = ("--nnodes", "--node-rank", "--master-addr")
-_NO_KEY = (
-    "API key: none; Ray Serve asks for none, so anyone who reaches the port may use the server"
-)
 PORT = 9000
 IMAGE = "docker.io/library/nginx:1.28.0-alpine"
 LOCAL = "127.0.0.1"
