@@ -315,10 +315,11 @@ def test_a_file_that_was_edited_is_said_to_be(own_folder: Path) -> None:
 
 
 def test_streams_follow_from_throughput_and_time_per_token(tmp_path: Path) -> None:
-    """Where no file states the load, as in a table."""
-    table = tmp_path / "t.md"
+    """Where no file states the load."""
+    table = tmp_path / "t.csv"
     table.write_text(
-        "| k | tok/s | TPOT (ms) |\n|--|--|--|\n| 0 | 200 | 20 |\n| 2 | 300 | 13.3 |\n"
+        "completed,duration,request_throughput,output_throughput,mean_ttft_ms,mean_tpot_ms,k,method\n"
+        "16,8,2,200,50,20,0,none\n16,6,3,300,50,13.3,2,mtp\n"
     )
     status, said = call("calibrate", str(table), *SETTING)
     assert status == 0, said
