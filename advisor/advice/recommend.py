@@ -59,32 +59,23 @@ def recommend(
     """
     request = request if request is not None else check_request(asked)
     try:
-        advice, question, candidates = answer(request, machine, what_if)
+        advice, _ = answer(request, machine, what_if)
     except AdvisorError:
         if (spilled := spread.answer(request, facts_for_request(request))) is not None:
             return spilled
         raise
     if machine is None:
         return advice
-    calibration = _calibration()
-    return advice.model_copy(
-        update={
-            "reasons": (calibration.calibrated_reason(machine, advice), *advice.reasons),
-            "next_run": calibration.next_run(question.facts, candidates, advice.decision),
-        }
-    )
+    first = _calibration().calibrated_reason(machine, advice)
+    return advice.model_copy(update={"reasons": (first, *advice.reasons)})
 
 
-class Answered(NamedTuple):
-    """An answer with the question and the candidates that it was chosen from."""
-
-    advice: Advice
-    question: judge.PlanQuestion
-    candidates: tuple[Candidate, ...]
-
-
-def answer(request: Request, machine: Machine | None = None, what_if: bool = True) -> Answered:
-    """The same without own runs; both runs are alike where TPOT decides. Raises AdvisorError."""
+def answer(
+    request: Request, machine: Machine | None = None, what_if: bool = True
+) -> tuple[Advice, judge.PlanQuestion]:
+    """The same without own runs, and its question; both runs are alike where TPOT decides. Raises
+    AdvisorError.
+    """
     facts = with_own_runs(facts_for_request(request), machine)
     question = judge.candidate_plans(facts)
     candidates, answers = judge_question(question)
@@ -92,14 +83,15 @@ def answer(request: Request, machine: Machine | None = None, what_if: bool = Tru
     best = advice.estimate if advice.candidate is not None else None
     slots = decide.common_slots(question.facts, advice.decision, advice.decided_by, best)
     if slots is None:
-        return Answered(advice, question, candidates)
-    alike = answer(request.model_copy(update={"max_num_seqs": slots}), machine, what_if)
-    limit, others = alike.question.facts.request, alike.advice.reasons
+        return advice, question
+    same = request.model_copy(update={"max_num_seqs": slots})
+    alike, question = answer(same, machine, what_if)
+    limit, others = question.facts.request, alike.reasons
     least = limit.max_num_seqs or slots if limit is not None else slots
     if least < slots:  # without the sentence on a limit that was lowered once more
         others = others[1:]
     update = {"reasons": (reasons.one_limit(advice, least), *others), "request": request}
-    return alike._replace(advice=alike.advice.model_copy(update=update))
+    return alike.model_copy(update=update), question
 
 
 def recommend_beside(request: Request, plan: Plan) -> tuple[Advice, Estimates | None]:

@@ -26,7 +26,6 @@ from advisor.readers.results import arms
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render import own_runs as text_of_runs
-from advisor.render.notes import next_run_line
 from advisor.render.objects import text_of
 
 FILE = path_type("file", exists=True, allow_dash=True)
@@ -177,8 +176,6 @@ def calibrate(
         f"{len(added.machine.runs)} in total: {_short_path(path)}\n"
     )
     write(before)
-    if added.next is not None:
-        write(f"{fill(next_run_line(added.next), page_width())}\n")
     load = f" --ctx {request.ctx_tokens}" if request.ctx_tokens else ""
     load += f" --output-tokens {request.output_tokens}" if request.output_tokens else ""
     write(

@@ -286,17 +286,6 @@ class Objective(Frozen):
     users_without: int | None = None
 
 
-class NextRun(Frozen):
-    """The A/B on the user's machine whose result is worth most to the decision."""
-
-    method: Method
-    k: int
-    concurrency: int
-    now: Interval  # speed-up of this plan for the goal, and what is expected of it after the run
-    then: Interval
-    value: float  # what choosing again after the run gains on average, log ratio
-
-
 class Advice(Frozen):
     """The answer to a request: decision, plan, estimate and what supports them."""
 
@@ -328,4 +317,3 @@ class Advice(Frozen):
     objective: Objective | None = None  # where one was asked for
     # of a million output tokens without speculation and with it; None: no price was told
     cost_per_million: tuple[float | None, ...] | None = None
-    next_run: NextRun | None = None  # with own runs: what to measure next; None: it is settled

@@ -16,7 +16,6 @@ from advisor.perf.encoding import own_cases
 from advisor.perf.encoding.encode_plans import from_questions
 from advisor.perf.encoding.encode_settings import of_cases
 from advisor.perf.sizes import device
-from advisor.prediction import predict
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import ESTIMATED, goal_chances, plain_sd, token_wait
 from advisor.prediction.intervals import Predicted
@@ -176,14 +175,6 @@ def overflow_chance(facts: Facts, plan: Plan) -> float:
     if plan.method == "none" or not device.reserves(plan) or device.moves_experts(facts, plan):
         return 0.0
     return device.overflow_chance(memory.bill(facts, plan).short_gib or 0.0)
-
-
-def expected_moves(cases: Sequence[tuple[Facts, Plan]], metric: str) -> Floats:
-    """By how much one more A/B of each case is expected to move the log speed-up of all: standard
-    deviations with their signs, after the own runs that the facts hold. Entry (i, j) of (N, N) is
-    the move of case i by a run of case j. `metric`: one of ESTIMATED.
-    """
-    return predict.expected_moves(_points(cases), own_cases.of_cases(cases), metric, load())
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> arrays.Points:

@@ -245,18 +245,3 @@ def _link(there: Places, own: Observations, made: Kernel, held: Floats | None = 
     accepted = np.hstack([across.accepted, across.accepted[:, told]])
     both = np.hstack([across.accepted + across.rest, across.accepted[:, told]])
     return _Link(told, accepted, both, np.linalg.inv(total + np.diag(noise**2 + JITTER)))
-
-
-def expected_moves(there: Places, own: Observations | None, made: Kernel | None = None) -> Floats:
-    """By how much one more run at each of N places is expected to move the predictions of all.
-    Entry (i, j) of (N, N) is the standard deviation of the move of log speed-up i by a run at place
-    j, with its sign.
-    """
-    made = made or kernel()
-    parts = covariance(distances(there.where, there.where), there, there, made)
-    left = parts.accepted + parts.rest
-    if own is not None:
-        link = _link(there, own, made)
-        left = left - link.both @ link.root @ link.both.T
-    variance = np.maximum(np.diag(left), 0.0) + LEAST_SD**2
-    return np.asarray(left / np.sqrt(variance)[None, :])

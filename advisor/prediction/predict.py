@@ -239,22 +239,6 @@ def as_one_story(
     )
 
 
-def expected_moves(
-    points: arrays.Points, own: RunCases | None, metric: str, model: Model
-) -> Floats:
-    """By how much one more A/B of each of N points is expected to move the log speed-up of all in a
-    metric (N, N): entry (i, j) is the standard deviation of the move of point i by an A/B of point
-    j, with its sign.
-    """
-    from advisor.prediction import calibrated, own_runs  # start-up: only with own runs
-
-    whole = arrays.concat([points, *((own.points,) if own is not None else ())])
-    every, full, _, _ = all_metrics(whole, model)
-    computed = calibrated.Priced(whole, full, every, {}, np.zeros(len(whole), dtype=bool))
-    seen = calibrated.observe(own, computed, 0) if own is not None else None
-    return own_runs.expected_moves(computed.take(slice(0, len(points))).places(metric), seen)
-
-
 def all_metrics(
     points: arrays.Points, model: Model
 ) -> tuple[dict[str, Predicted], arrays.Points, acc.AcceptanceBelief, Floats]:

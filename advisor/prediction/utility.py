@@ -17,9 +17,6 @@ from advisor.knowledge import store as knowledge
 from advisor.perf.arrays import Floats
 
 SAMPLES = sourced(128, "deviates", "Enough that the choice of k repeats; see _dimensions", "chosen")
-OUTCOMES = sourced(
-    15, "outcomes", "Of a run that is planned; the next run is the same with 30", "chosen"
-)
 _STEPS = tuple(
     float(np.sqrt(prime)) for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)
 )
@@ -70,29 +67,6 @@ def expected_utility(low: Floats, middle: Floats, high: Floats) -> Floats:
     """Expected utility of log speed-ups by their percentiles, log units; 0: no speculation."""
     mean: Floats = utilities(low, middle, high, normal(0)).mean(axis=1)
     return mean
-
-
-def values_of_runs(middle: Floats, sd: Floats, moves: Floats) -> Floats:
-    """What a choice among plans, and no speculation, gains on average by one run before it.
-    `middle`, `sd`: of the log speed-up of each plan (N,). `moves`: standard deviation by which a
-    run of plan j is expected to move the log speed-up of plan i, with its sign (N, N). Log units,
-    by the plan that is run; never below 0.
-    """
-    z = _outcomes()
-    left = np.sqrt(np.fmax(np.square(sd)[:, None] - np.square(moves), 0.0))
-    after = middle[:, None, None] + moves[:, :, None] * z
-    side = np.broadcast_to(Z10 * left[:, :, None], after.shape)
-    flat = [part.ravel() for part in (after - side, after, after + side)]
-    then = expected_utility(*flat).reshape(after.shape).max(axis=0)
-    without = expected_utility(middle - Z10 * sd, middle, middle + Z10 * sd).max(initial=0.0)
-    return np.asarray(np.fmax(np.fmax(then, 0.0).mean(axis=1) - without, 0.0))
-
-
-@cache
-def _outcomes() -> Floats:
-    """Outcomes of a run, each as likely as the others, in standard deviations (OUTCOMES,)."""
-    z = np.array([quantile((i + 0.5) / OUTCOMES) for i in range(OUTCOMES)])
-    return np.asarray(z / np.sqrt(np.mean(z**2)))
 
 
 def deviates(index: int) -> Floats:

@@ -131,15 +131,6 @@ Shape(
     "argv env text files",
     about={"files": "texts of the files that argv names, by name"},
 )
-Shape(
-    nouns.NextRun,
-    "next_run",
-    "method k concurrency now then value",
-    about={
-        "then": "expected after the run",
-        "value": "log ratio that choosing again after the run gains on average",
-    },
-)
 
 
 def _estimate(advice: nouns.Advice, estimate: nouns.Estimate | None) -> nouns.Estimate | None:
@@ -161,7 +152,7 @@ ANSWER = Shape(
     "recommend",
     "request decision decided_by objective cost_per_million gain plan estimate candidate drafter "
     "findings reasons runners_up evidence would_change defaults launch launch_off launch_on "
-    "measure_with next_run facts",
+    "measure_with facts",
     identity="urn:mtp-advisor:recommend:1",
     about={
         "decided_by": "the step that decided, e.g. estimate or rule",
@@ -175,8 +166,6 @@ ANSWER = Shape(
         "launch_off": "the same without speculation",
         "launch_on": "the speculative candidate's launch",
         "facts": "how old they are: the newest dated source, the newest release by engine",
-        "next_run": "with --machine: the A/B that is worth most to the decision; null where it is "
-        "settled",
     },
     values={
         "drafter": lambda advice: next(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from advisor.advice.decide import crowds, paid_share
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG, own_name
-from advisor.domain.nouns import Advice, Interval, NextRun
+from advisor.domain.nouns import Advice
 from advisor.engines.traits import LOOPBACK, traits
 
 MUCH = 0.25  # of TPOT's weight, from which on it is said that it counts less
@@ -117,19 +117,6 @@ def is_local(advice: Advice) -> bool:
     return advice.plan.host == LOOPBACK or (
         advice.plan.host is None and traits(advice.plan.engine).listens_locally
     )
-
-
-def next_run_line(run: NextRun) -> str:
-    """What to measure next on the user's machine, and what that would make of the interval."""
-    many = "request" if run.concurrency == 1 else "requests"
-    return (
-        f"Measure next: k = {run.k} at {run.concurrency} {many}; {_span(run.now)} then narrows to "
-        f"about {_span(run.then)}"
-    )
-
-
-def _span(span: Interval) -> str:
-    return f"{span.p10:.2f}-{span.p90:.2f}x"
 
 
 def goal_note(advice: Advice) -> str:

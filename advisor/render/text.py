@@ -27,7 +27,7 @@ from advisor.render.layout import (
     pack_launch,
     source_tag,
 )
-from advisor.render.notes import goal_note, next_run_line, placeholder, reach, unknown_checkpoint
+from advisor.render.notes import goal_note, placeholder, reach, unknown_checkpoint
 from advisor.render.text_sections import METHOD_NAMES, chance_words, details
 from advisor.render.verdict import (
     LONG_MS,
@@ -122,8 +122,6 @@ def _screen(
         lines += paper.wrap(text)
     gains = _gains(advice, paper)
     lines += [*gap, *gains] if gains else []
-    if advice.next_run is not None:
-        lines += paper.wrap(next_run_line(advice.next_run))
     lines += [*gap, *_why(advice, paper)]
     for risk in dangers:
         lines += paper.wrap(risk, "Risk: ")

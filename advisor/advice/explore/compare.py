@@ -115,7 +115,7 @@ def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
 
 def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | None) -> ComparedArm:
     try:
-        advice, question, _ = answer(request)
+        advice, question = answer(request)
     except UnknownFact:
         raise
     except AdvisorError as error:

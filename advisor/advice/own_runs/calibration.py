@@ -1,19 +1,14 @@
-"""From benchmark files to own runs of a machine, what they change of an answer, and what to
-measure next.
-"""
+"""From benchmark files to own runs of a machine, and what they change of an answer."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from advisor import engines
-from advisor.advice import decide, judge
+from advisor.advice import judge
 from advisor.advice.own_runs import bandwidth, cells
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.ab_test import tokens_per_step
@@ -21,15 +16,11 @@ from advisor.advice.own_runs.machine import MOST_SD, Machine, MachineRun, Metric
 from advisor.advice.own_runs.setting import OwnSetting, setting
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.facts import OwnRun
-from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
     Advice,
     AdvisorError,
-    Candidate,
-    Decision,
     Facts,
     Interval,
-    NextRun,
     Plan,
     Reason,
     Request,
@@ -39,22 +30,8 @@ from advisor.domain.printable import excerpt
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.age import today
-from advisor.perf.steps import in_steps
-from advisor.prediction import estimates, utility
-from advisor.prediction.own_runs import LEAST_LEFT
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun
-
-WORTH = sourced(
-    0.01,
-    "log ratio",
-    "a measurement after which the choice gains less than one percent is not worth its time",
-    "chosen",
-)
-
-ENOUGH = sourced(
-    0.2, "log width of the 80 % interval", "below it another run decides nothing", "chosen"
-)
 
 FAR = sourced(
     3.0, "ratio", "own choice: levels without speculation scatter by 0.2 to 0.4 in log", "chosen"
@@ -205,56 +182,13 @@ def _interval_text(interval: Interval) -> str:
     return f"{interval.p50:.2f}x ({interval.p10:.2f} to {interval.p90:.2f})"
 
 
-def next_run(
-    facts: Facts, candidates: Sequence[Candidate], decision: Decision = "measure"
-) -> NextRun | None:
-    """The single A/B at the load of the question that is worth most to its decision: what to run
-    is chosen once more after it, so its value is what the choice then gains on average (log ratio,
-    a loss weighs more). None where no run is worth naming, or nothing that speculates can run.
-
-    `candidates` are judged, the first without speculation; `decision` is the answer so far:
-    "measure" is never settled.
-    """
-    allowed = [candidates[i] for i in decide.allowed_candidates(candidates)]
-    goal = facts.goal or "balanced"
-    spans = [decide.goal_interval(one.estimate, goal) for one in allowed]
-    if not allowed or (
-        decision != "measure" and max(math.log(s.p90 / s.p10) for s in spans) < ENOUGH
-    ):
-        return None
-    metric = "ttft" if goal == "ttft" else "tpot" if goal == "tpot" else "output_tok_s"
-    plans = [one.plan for one in allowed]
-    moves = estimates.expected_moves(in_steps(facts, plans), metric)
-    middle = np.log([span.p50 for span in spans])
-    sd = np.log([span.p90 / span.p10 for span in spans]) / (2 * Z10)
-    worth = utility.values_of_runs(middle, sd, moves)
-    best = int(worth.argmax())
-    if decision != "measure" and worth[best] < WORTH:
-        return None
-    left = math.sqrt(max(sd[best] ** 2 - moves[best, best] ** 2, LEAST_LEFT * sd[best] ** 2))
-    now = spans[best]
-    return NextRun(
-        method=plans[best].method,
-        k=plans[best].k,
-        concurrency=facts.concurrency or 1,
-        now=now,
-        then=Interval(
-            p10=now.p50 * math.exp(-Z10 * left),
-            p50=now.p50,
-            p90=now.p50 * math.exp(Z10 * left),
-        ),
-        value=float(worth[best]),
-    )
-
-
 class Addition(NamedTuple):
-    """What was added to which machine, what was measured there before, what comes next."""
+    """What was added to which machine, and what was measured there before."""
 
     runs: int
     machine: Machine
     request: Request
     before: tuple[machines.Before, ...]
-    next: NextRun | None
 
 
 def add_runs(
@@ -287,13 +221,4 @@ def add_runs(
     before = machines.measured_before(machine, runs)
     machine = machines.with_runs(machine, runs)
     machines.save(machine)
-    following = None
-    if on:
-        facts = facts_for_request(request).model_copy(update={"own_runs": machine.own_runs()})
-        with suppress(AdvisorError):
-            question = judge.candidate_plans(facts)
-            rows = judge.estimate_questions([(facts, question.plans, question.bills)])[0]()
-            candidates = judge.judge_plans(question, rows)
-            decision = decide.decide(facts, candidates).decision
-            following = next_run(facts, candidates, decision)
-    return Addition(len(runs), machine, request, before, following)
+    return Addition(len(runs), machine, request, before)

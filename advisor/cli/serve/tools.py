@@ -27,7 +27,6 @@ from advisor.render.findings.json_out import report_json
 from advisor.render.findings.text import report_text
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json
-from advisor.render.notes import next_run_line
 from advisor.render.own_runs import ab_json, ab_text, runs_json, runs_text
 from advisor.render.text import advice_text
 
@@ -201,6 +200,5 @@ def calibrate(asked: CalibrateArguments) -> Told:
     off, on = _upload("off", asked.off), _upload("on", asked.on)
     added = uploads.add_uploaded_runs(asked.machine, off, on, (), _setting(asked))
     count, name = len(added.machine.runs), added.machine.name
-    then = f" {next_run_line(added.next)}." if added.next is not None else ""
-    text = f"{added.runs} runs added to machine {name}, {count} in total.{then}"
-    return text, {"machine": name, "added": added.runs, "runs": count, "next": then.strip()}
+    text = f"{added.runs} runs added to machine {name}, {count} in total."
+    return text, {"machine": name, "added": added.runs, "runs": count}

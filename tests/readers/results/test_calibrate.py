@@ -26,15 +26,11 @@ from advisor.advice.own_runs.setting import workload_of
 from advisor.advice.recommend import recommend
 from advisor.cli import own_runs as cli_own_runs
 from advisor.cli.app import cli, main
-from advisor.domain.normal import cdf
 from advisor.domain.nouns import Advice, AdvisorError
-from advisor.prediction import own_runs, utility
+from advisor.prediction import own_runs
 from advisor.prediction.decision import decide_one
 from advisor.readers import server as client
-from advisor.render.json_out import advice_json
-from advisor.render.layout import Paper
 from advisor.render.share import rows_of
-from advisor.render.text import first_screen, screen_height
 
 FILES = Path(__file__).parent / "files"
 ARMS = [str(FILES / f"vllm-serve-{arm}.json") for arm in ("off", "on")]
@@ -505,76 +501,12 @@ def test_a_machine_with_own_runs_is_on_and_off_by_a_clear_sign_only() -> None:
     assert plain.own_share == 0 <= asked.own_share < 0.19 and 0.5 < near.own_share <= 1
 
 
-def test_a_run_moves_predictions_by_what_it_would_explain() -> None:
-    """One more run at one place, before and after a run there: closed form."""
-    made = own_runs.kernel()
-    prior = made.accepted * 0.02 + (made.step + made.setting) * 0.2**2
-    alone = own_runs.expected_moves(place(), None)
-    assert alone[0, 0] == pytest.approx(prior / np.sqrt(prior + 0.05**2), rel=1e-6)
-    left = prior - prior**2 / (prior + 0.02**2)
-    again = own_runs.expected_moves(place(), own(0.3, 0.02))
-    assert again[0, 0] == pytest.approx(left / np.sqrt(left + 0.05**2), rel=0.05)
-    both = place(np.vstack([HERE, HERE + np.eye(10)[2]]))
-    moves = own_runs.expected_moves(both, None)
-    assert 0 < moves[1, 0] < moves[0, 0], "another k hears of it, and less"
-
-
-def test_the_value_of_a_run_is_what_choosing_again_gains() -> None:
-    """Beside a simulation of outcomes; nothing to learn is worth nothing."""
-    middle, sd = np.array([0.05, 0.02]), np.array([0.2, 0.3])
-    moves = np.array([[0.15, 0.05], [0.05, 0.25]])
-    z = np.random.default_rng(0).standard_normal(100_000)
-    aversion = float(utility.knowledge.threshold("loss_aversion").value)
-
-    def worth(mean: np.ndarray, left: float) -> np.ndarray:
-        """Expected utility of a normal, a loss weighing more."""
-        t = mean / left
-        density = np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
-        below = left * density - mean * np.array([cdf(-x) for x in t])
-        return np.asarray(mean - (aversion - 1) * below)
-
-    now = max(0.0, *(worth(np.array([m]), s)[0] for m, s in zip(middle, sd, strict=True)))
-    for j, found in enumerate(utility.values_of_runs(middle, sd, moves)):
-        left = np.sqrt(sd**2 - moves[:, j] ** 2)
-        best = np.max([worth(middle[i] + moves[i, j] * z, left[i]) for i in (0, 1)], axis=0)
-        assert found == pytest.approx(np.maximum(best, 0).mean() - now, abs=0.004)
-    assert utility.values_of_runs(middle, sd, 0 * moves) == pytest.approx(0, abs=1e-9)
-
-
 def far_machine(gain: float) -> machines.Machine:
     """Of a machine whose run says little of a mixture at 256 requests."""
     return machine(gain, model="llama-3.3-70b", k=3, engine="sglang", concurrency=4)
 
 
 WIDE = {"concurrency": 256, "ctx_tokens": 2048, "output_tokens": 512}
-
-
-def test_the_answer_names_the_next_run_and_that_run_settles_it() -> None:
-    asked = recommend(hardware="gb10", machine=far_machine(1.1), **WIDE)
-    run = asked.next_run
-    assert asked.decision == "measure" and run is not None and run.concurrency == 256
-    screen = first_screen(asked, Paper(80))
-    line = [text for text in screen if text.startswith("Measure next: ")]
-    assert len(line) == 1 and len(line[0]) <= 80 and f"k = {run.k} at 256 requests" in line[0]
-    assert screen_height(screen, 80) < 24
-    told = advice_json(asked)["next_run"]
-    assert told["k"] == run.k and told["value"] == pytest.approx(run.value) and run.value > 0
-    measured = machine(
-        run.now.p50, k=run.k, method=run.method, concurrency=256, input_tokens=2048,
-        output_tokens=512,
-    )  # fmt: skip
-    after = recommend(hardware="gb10", machine=measured, **WIDE)
-    assert after.decision == "on" and after.next_run is None, "as expected, and so settled"
-    assert after.gain is not None
-    width = log(after.gain.p90 / after.gain.p10)
-    assert width < log(run.now.p90 / run.now.p10)
-    assert not any("Measure next" in text for text in first_screen(after, Paper(80)))
-    assert advice_json(after)["next_run"] is None
-
-
-def test_without_own_runs_no_next_run_is_named() -> None:
-    asked = recommend(hardware="gb10", **WIDE)
-    assert asked.next_run is None and advice_json(asked)["next_run"] is None
 
 
 def test_what_was_accepted_is_told_apart_from_what_a_step_cost() -> None:

@@ -14,7 +14,6 @@ from advisor.cli.serve.sheets.questions import Checkup
 from advisor.cli.serve.views import findings
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.findings.text import describe_launch, skipped_lines, summary
-from advisor.render.notes import next_run_line
 from advisor.render.own_runs import number, runs_text
 
 _METRICS = {"output_tok_s": "Output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
@@ -77,12 +76,11 @@ def results_view(
 
 
 def _addition(added: Addition) -> dict[str, Any]:
-    name, request, advice = added.machine.name, added.request, added.next
+    name, request = added.machine.name, added.request
     many = "run" if added.runs == 1 else "runs"
     words = {"machine": name, "model": request.model, "concurrency": str(request.concurrency)}
     return {
         "text": f"{added.runs} {many} added to machine {name}, {len(added.machine.runs)} in total.",
-        "next": next_run_line(advice) if advice is not None else "",
         "link": f"/?{question_from(words).url()}",
     }
 
