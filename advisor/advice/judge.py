@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor import engines, rules
-from advisor.advice.explain import caveats, measured
+from advisor.advice.explain import measured
 from advisor.advice.explain.difference import SideAnswers, SideQuestions
 from advisor.advice.plans import methods, placement, propose, topology
 from advisor.advice.plans.memory_relief import shortfall
@@ -151,15 +151,10 @@ def estimate_beside(
     facts, plans = question.facts, (*question.plans, *(plan for plan, _ in others))
     if not plans:
         return [], SideAnswers(beside, Medians(np.empty(0), {}, {}), layouts=question.layouts)
-    cases, varied = in_steps(facts, plans), caveats.varied_lengths(facts)
-    more = in_steps(varied, question.plans) if varied is not None else ()
-    batch = estimates.predict_batch([*cases, *more], beside=beside.points)
+    batch = estimates.predict_batch(in_steps(facts, plans), beside=beside.points)
     bills = (*question.bills, *(bill for _, bill in others))
-    written, later = _slice_estimates(batch, 0, (facts, plans, bills)), None
-    if varied is not None:
-        planned = (varied, question.plans, question.bills)
-        later = partial(_slice_estimates, batch, len(cases), planned)
-    return written, SideAnswers(beside, batch.beside, later, question.layouts)
+    written = _slice_estimates(batch, 0, (facts, plans, bills))
+    return written, SideAnswers(beside, batch.beside, layouts=question.layouts)
 
 
 def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:

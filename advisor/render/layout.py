@@ -74,25 +74,6 @@ class Paper(NamedTuple):
         """A list item with its sources in brackets."""
         return self.wrap(text + source_tag(sources), mark)
 
-    def brief(
-        self, text: str, lines: int, mark: str = "- ", sources: Sequence[str] = ()
-    ) -> list[str]:
-        """A list item cut to `lines` lines by an ellipsis; its sources stay where they fit."""
-        tag = source_tag(sources)
-        whole = self.wrap(text + tag, mark)
-        if len(whole) <= lines:
-            return whole
-        room = max(self.width, MIN_WIDTH) * lines
-        if len(tag) > room // 2:
-            tag = ""
-        words = text.split()
-        while words:
-            words.pop()
-            cut = self.wrap(" ".join(words).rstrip(",;:.(") + " ..." + tag, mark)
-            if len(cut) <= lines:
-                return cut
-        return whole[:lines]
-
     def rows(
         self, table: Sequence[Sequence[str]], indent: str = "  ", gap: str = "  "
     ) -> list[str]:

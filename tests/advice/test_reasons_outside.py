@@ -249,31 +249,6 @@ def test_what_a_given_length_leaves_no_room_for_is_told_as_that() -> None:
     assert recommend(hardware="rtx3090", model="gemma-4-31b", max_model_len=int(found[1]))
 
 
-@pytest.mark.parametrize(
-    "model,workload,said",
-    [
-        ("qwen3-next-80b-a3b", "random", True),  # 0.95 with equal lengths, 1.14 with varied ones
-        ("qwen3-next-80b-a3b", "mixed", False),
-    ],
-)
-def test_equal_lengths_of_random_text_are_told(model: str, workload: str, said: bool) -> None:
-    """Random benchmarks force answers of one length; where that changes the gain it is said."""
-    asked: Any = {"hardware": "h200", "model": model, "concurrency": 16, "workload": workload}
-    advice = recommend(**asked)
-    texts = [reason.text for reason in advice.reasons]
-    found = [re.search(r"answers of one length; ([\d.]+)x if their lengths vary", t) for t in texts]
-    gains = [float(match[1]) for match in found if match]
-    assert len(gains) == said
-    if said and advice.estimate is not None:
-        assert gains[0] > 1.05 * advice.estimate.output_tok_s.speedup.p50
-    assert not [g for t in texts if (g := t.count("lengths vary")) > 1]
-
-
-def test_one_request_at_a_time_has_no_lengths_to_vary() -> None:
-    advice = recommend(hardware="h200", concurrency=1, workload="random")
-    assert not [reason for reason in advice.reasons if "lengths vary" in reason.text]
-
-
 def test_answers_of_one_length_are_a_cause_of_their_own() -> None:
     """Random prompts with answers of one length start and end together; mixed text does not."""
     advice = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048)

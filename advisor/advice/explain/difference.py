@@ -100,7 +100,6 @@ class SideAnswers(NamedTuple):
 
     asked: SideQuestions
     medians: Medians
-    varied: Callable[[], list[Estimate]] | None = None  # of the plans, see `caveats`
     layouts: Sequence[Layout] = ()
     beside: Callable[[Candidate], Reason | None] = lambda _: None  # see `rivals.explain`
 
@@ -117,12 +116,6 @@ class SideAnswers(NamedTuple):
             }
             for row, size in enumerate(self.asked.sizes)
         }
-
-    def of_lengths(self, plan: Plan) -> Estimate | None:
-        """The estimate of one of the plans for answers of varied lengths, where that was asked."""
-        if self.varied is None or plan not in self.asked.plans:
-            return None
-        return self.varied()[list(self.asked.plans).index(plan)]
 
     def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
         """Tokens a step and the gain of each metric of one plan under a measured load."""

@@ -22,7 +22,7 @@ from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.advice.objectives import meets
 from advisor.advice.plans import placement
 from advisor.advice.wording import name_of, reason, whole_percent
-from advisor.domain.nouns import Advice, Candidate, Estimate, Facts, Finding, Goal, Plan, Reason
+from advisor.domain.nouns import Advice, Candidate, Facts, Finding, Goal, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -60,7 +60,7 @@ def explain(facts: Facts, verdict: Verdict, answers: SideAnswers) -> tuple[Reaso
         reasons = [
             *_from_rules(facts, best, verdict),
             *(from_evidence(facts, goal, best, answers) if verdict.rule != "one_token" else ()),
-            _from_step(facts, best, answers.of_lengths(best.plan)),
+            _from_step(facts, best),
             *from_drafter(facts, best.plan),
             _from_other_k(facts, verdict, best, goal),
             _from_decision(verdict),
@@ -129,7 +129,7 @@ def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]
     return reasons
 
 
-def _from_step(facts: Facts, best: Candidate, varied: Estimate | None) -> Reason | None:
+def _from_step(facts: Facts, best: Candidate) -> Reason | None:
     estimate = best.estimate
     if estimate is None:
         return None
@@ -145,7 +145,7 @@ def _from_step(facts: Facts, best: Candidate, varied: Estimate | None) -> Reason
         f"{f'With the acceptance that you state{at}, a' if stated else 'A'} draft-and-verify cycle "
         f"at k={best.plan.k} costs {cycle / base:.2f} baseline steps and "
         f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
-        f"while decoding{_what_else(best, decoding)}{_varied_lengths(best, varied)}"
+        f"while decoding{_what_else(best, decoding)}"
     )
     drafts = f"a step with {best.plan.k} draft{'s' if best.plan.k > 1 else ''}"
     brief = f"{drafts} costs {cycle / base:.2f} plain ones and yields {length.p50:.2f} tokens"
@@ -153,18 +153,6 @@ def _from_step(facts: Facts, best: Candidate, varied: Estimate | None) -> Reason
     if (lost := _loss_words(best)) and abs(log(overall / decoding)) >= SAME_GAIN:
         brief = f"{decoding:.2f}x while decoding; {lost} leave {overall:.2f}x"
     return reason(text, PHYSICS, weight=2.7 if stated else 1.4, brief=brief)
-
-
-def _varied_lengths(best: Candidate, varied: Estimate | None) -> str:
-    """What is expected of answers whose lengths vary, where random text makes them equal and that
-    matters: a joint start lets all prompts meet, and then fewer steps save less.
-    """
-    if varied is None or best.estimate is None:
-        return ""
-    other = varied.output_tok_s.speedup.p50
-    if abs(log(other / best.estimate.output_tok_s.speedup.p50)) < SAME_GAIN:
-        return ""
-    return f" (random text: answers of one length; {other:.2f}x if their lengths vary)"
 
 
 def _loss_words(best: Candidate) -> str:

@@ -13,7 +13,6 @@ from advisor.advice.explore import mixing
 from advisor.advice.explore.layouts import ClassResult, Instance, Kind, PlanLayout, memory_gib
 from advisor.advice.explore.mix import WorkMix
 from advisor.advice.explore.servers import ServerDraft, ServerResult
-from advisor.advice.explore.values import KRanges
 from advisor.domain.normal import Z10
 from advisor.domain.nouns import Interval
 from advisor.knowledge import store as knowledge
@@ -32,7 +31,6 @@ class LayoutDraft(NamedTuple):
     title: str
     servers: tuple[ServerDraft, ...] = ()
     refusal: str | None = None
-    k_ranges: KRanges | None = None
 
     @property
     def slowdown(self) -> float:
@@ -51,7 +49,7 @@ def build_layout(
     measure: Measure, draft: LayoutDraft, several: Sequence[ServerResult], runs: Sequence[int]
 ) -> PlanLayout:
     """A layout of servers, each running its candidate `runs`; bare where it has a refusal."""
-    same = ("kind", "title", "refusal", "k_ranges")
+    same = ("kind", "title", "refusal")
     bare = PlanLayout(**{name: getattr(draft, name) for name in same})
     if draft.refusal is not None:
         return bare

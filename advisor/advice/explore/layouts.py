@@ -7,11 +7,10 @@ from __future__ import annotations
 from typing import Literal
 
 from advisor.advice.explore.mix import WorkMix
-from advisor.advice.explore.values import KRanges
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import Candidate, Decision, Facts, Interval, MemoryBill, Plan, Request
 
-Kind = Literal["off", "on", "scheduled", "shared", "gpus"]
+Kind = Literal["off", "on", "shared", "gpus"]
 
 
 class ClassResult(Frozen):
@@ -62,7 +61,6 @@ class PlanLayout(Frozen):
     device_gib: float | None = None  # of one GPU that is used most
     usable_gib: float | None = None
     refusal: str | None = None
-    k_ranges: KRanges | None = None
 
 
 class MixPlan(Frozen):

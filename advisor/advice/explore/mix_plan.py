@@ -1,10 +1,10 @@
 """The story of a mix: layouts are made, estimated in one call, compared and one is chosen.
 
-Layouts: one server without, with and with scheduled speculation; two servers on the same GPUs or on
-their own, for every way to part the classes. The measure is the weighted gain over the classes
-against one server without speculation. A split is chosen where it keeps objectives that one server
-does not, or where its gain over one server lies outside the interval. What it does not know: the
-costs of running two servers.
+Layouts: one server without and with speculation; two servers on the same GPUs or on their own, for
+every way to part the classes. The measure is the weighted gain over the classes against one server
+without speculation. A split is chosen where it keeps objectives that one server does not, or where
+its gain over one server lies outside the interval. What it does not know: the costs of running two
+servers.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ from itertools import combinations
 from math import log
 
 from advisor.advice.explore import servers
-from advisor.advice.explore.axes import series
 from advisor.advice.explore.layout_gains import LayoutDraft, Measure, build_layout, relative
 from advisor.advice.explore.layouts import MixPlan, PlanLayout
 from advisor.advice.explore.mix import WorkMix, check_mix
 from advisor.advice.explore.servers import ServerDraft
-from advisor.advice.explore.sweep import sweep
 from advisor.advice.wording import span, whole_percent
 from advisor.domain.nouns import AdvisorError, Interval
-from advisor.perf import memory
 
 Part = tuple[int, ...]  # classes of one server, as indices into the mix
 
@@ -39,39 +36,12 @@ def drafts(mix: WorkMix) -> list[LayoutDraft]:
     check_mix(mix)
     whole = servers.build_server(mix, range(len(mix.classes)))
     layouts = [LayoutDraft("off", "one server without speculation", (whole,))]
-    layouts.append(_schedule_draft(mix, whole))
     for parts in _parts(len(mix.classes)):
         layouts += [_split_draft(mix, whole, parts, count) for count in range(mix.gpus)]
     return layouts
 
 
 # ---------------------------------------------------------------- layouts
-
-
-def _schedule_draft(mix: WorkMix, whole: ServerDraft) -> LayoutDraft:
-    """One server with a k per batch size, where the engine takes one and it pays."""
-    draft = LayoutDraft("scheduled", "one server, k by batch size")
-    most_at_once = max(range(len(whole.loads)), key=lambda i: whole.loads[i])
-    request, together = whole.each[most_at_once].request, whole.question.facts.concurrency or 1
-    nothing = "there is nothing to schedule"
-    if together < 2:
-        return draft._replace(refusal=f"{nothing}: one request at a time")
-    if request is None or not whole.question.plans:
-        return draft._replace(refusal=f"{nothing}: no speculative method is known to run here")
-    curves = sweep(request, {"concurrency": series(1, together, 12)}).k_ranges
-    if not curves:
-        return draft._replace(refusal=nothing)
-    ranges = curves[0]
-    if not ranges.pays:
-        return draft._replace(refusal=f"one fixed k is enough: {ranges.why}", k_ranges=ranges)
-    most = max(k for _, _, k in ranges.rows)
-    same = (p for p in whole.question.plans if p.k == most and p.method == ranges.method)
-    if (plan := next(same, None)) is None:
-        return draft._replace(refusal=f"k={most} does not fit beside the longest class")
-    plan = plan.model_copy(update={"k": most, "k_schedule": ranges.rows})
-    bill = memory.bill(memory.replica(whole.question.facts, plan), plan)
-    own = whole._replace(question=whole.question._replace(plans=(plan,), bills=(bill,)))
-    return draft._replace(servers=(own,), k_ranges=ranges)
 
 
 def _parts(count: int) -> list[tuple[Part, Part]]:
@@ -118,9 +88,7 @@ def _build_layouts(mix: WorkMix, drafts: Sequence[LayoutDraft]) -> list[PlanLayo
     measure = Measure(mix, reference)
     layouts = []
     for draft, several in zip(drafts, served, strict=True):
-        runs = [server.runs for server in several]
-        if draft.kind in ("off", "scheduled"):
-            runs = [0 if draft.kind == "off" else 1] * len(several)
+        runs = [0 if draft.kind == "off" else server.runs for server in several]
         layouts.append(build_layout(measure, draft, several, runs))
         if draft.kind != "off":
             continue
@@ -137,25 +105,14 @@ def _build_layouts(mix: WorkMix, drafts: Sequence[LayoutDraft]) -> list[PlanLayo
 
 def _choose(layouts: Sequence[PlanLayout]) -> tuple[int, list[str]]:
     """The layout to run, and why."""
-    off, on, ranges = (
-        next(i for i, x in enumerate(layouts) if x.kind == kind)
-        for kind in ("off", "on", "scheduled")
-    )
-    chosen, single, scheduled = off, layouts[on], layouts[ranges]
+    off, on = (next(i for i, x in enumerate(layouts) if x.kind == kind) for kind in ("off", "on"))
+    chosen, single = off, layouts[on]
     why = [f"No speculation: {single.refusal}"]
     if single.refusal is None and single.gain is not None:
         decision = single.instances[0].decision
         chosen = on if decision == "on" else off
         word = _WORDS[decision]
         why = [f"{word} in one server: {_span(single.gain)}, P(gain) {single.p_gain:.2f}"]
-    if scheduled.refusal is None:
-        more = whole_percent(relative(scheduled, layouts[chosen]).p50)
-        k_schedule = scheduled.instances[0].plan.k_schedule
-        if k_schedule and chosen == on and _middle(scheduled) >= _middle(single):
-            chosen = ranges
-        why.append(f"k by batch size against one k: {more} at this load")
-    else:
-        why.append(f"No k by batch size: {scheduled.refusal}")
     splits = [i for i, x in enumerate(layouts) if x.kind in ("shared", "gpus")]
     able = [i for i in splits if layouts[i].refusal is None]
     if not able:

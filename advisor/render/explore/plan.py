@@ -75,9 +75,7 @@ def ttft_words(seen: ClassResult) -> str:
 def server_words(one: Instance) -> str:
     """One server of a layout: classes, speculation, memory."""
     plan, bill = one.plan, one.memory
-    if plan.k_schedule:
-        spec = ", ".join(f"{a} to {b}: k={k}" for a, b, k in plan.k_schedule)
-    elif plan.method != "none":
+    if plan.method != "none":
         spec = f"{METHOD_NAMES.get(plan.method, plan.method)}, k={plan.k}"
     else:
         spec = "no speculation" + (" (measure it first)" if one.decision == "measure" else "")

@@ -138,9 +138,11 @@ def test_readme_says_why_and_names_every_file(spark: MixPlan) -> None:
 
 
 def test_a_layout_that_cannot_be_is_not_written(spark: MixPlan) -> None:
-    refused = next(i for i, one in enumerate(spark.layouts) if one.refusal)
-    with pytest.raises(AdvisorError, match="one fixed k is enough"):
-        folder(spark, "compose", refused)
+    classes = (WorkClass(name="a", concurrency=2), WorkClass(name="b", concurrency=2))
+    full = plan_mix(WorkMix(hardware="h100", quant="bf16", engine="vllm", classes=classes))
+    refused = next(i for i, one in enumerate(full.layouts) if one.refusal)
+    with pytest.raises(AdvisorError, match="copies do not fit"):
+        folder(full, "compose", refused)
     with pytest.raises(AdvisorError, match="GPUs of its own"):
         folder(spark, "ray", layout(spark, "shared"))
 
