@@ -199,9 +199,18 @@ def is_ray_serve(document: Node) -> bool:
     """Whether the document holds Ray Serve's applications, or the models of one application."""
     applications = document.get("applications")
     return document.get("llm_configs") is not None or (
-        applications is not None
-        and any(one.path("args.llm_configs") is not None for one in applications.items)
+        applications is not None and any(_ray_models(one) for one in applications.items)
     )
+
+
+def _ray_models(application: Node) -> list[Node]:
+    """The models of an application: a list of them, or those of prefill and decode."""
+    models = application.path("args.llm_configs") or application.get("llm_configs")
+    if models is not None:
+        return models.items or [models]
+    holder = application.get("args")
+    named = holder.entries() if holder is not None and holder.kind == "map" else []
+    return [one for _, one in named if one.kind == "map" and one.get("engine_kwargs") is not None]
 
 
 def read_workers(document: Node, reading: Reading) -> bool:
@@ -222,11 +231,10 @@ def read_ray_serve(document: Node, reading: Reading) -> None:
     reading.form = "ray-serve"
     applications = document.get("applications")
     for holder in applications.items if applications is not None else [document]:
-        models = holder.path("args.llm_configs") or holder.get("llm_configs")
-        if models is not None and models.kind == "scalar":
-            reading.note(f"{models.text} is not read", models.start)
-        for model in models.items if models is not None else []:
-            if model.kind == "map" and reading.step():
+        for model in _ray_models(holder):
+            if model.kind == "scalar":
+                reading.note(f"{model.text} is not read", model.start)
+            elif model.kind == "map" and reading.step():
                 _ray_model(model, reading)
 
 
