@@ -26,6 +26,7 @@ from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _MACRO = lazy_re(r"\$\{([\w.-]+)\}")
+_BARE = lazy_re(r"\$(PORT|MODEL_ID)\b")
 _COMMENT_LINE = lazy_re(r"^[ \t]*#[^\n]*(?:\n|$)", re.M)
 _GIVEN = frozenset(("PORT", "MODEL_ID", "PID"))
 
@@ -57,6 +58,8 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
             "MODEL_ID": scalar(key, reading.source),
         }
         line = expand_macros(_without_comments(scalar(command, reading.source)), macros, 0, reading)
+        if "sh -c" not in line.text:
+            line = replace_matches(line, _BARE, lambda found, at: _bare(found[1], at, reading))
         words = split_words(line, dollars=False)
         env: Env = {}
         listed = model.get("env")
@@ -97,6 +100,13 @@ def _macros(node: Node | None, reading: Reading) -> dict[str, Mapped]:
 
 def _without_comments(text: Mapped) -> Mapped:
     return replace_matches(text, _COMMENT_LINE, lambda *_: EMPTY)
+
+
+def _bare(name: str, at: int, reading: Reading) -> Mapped:
+    """A macro without braces, which no shell fills in either."""
+    said = f"llama-swap fills in ${{{name}}}: ${name} is passed on as it stands"
+    reading.slip(said, at, at + len(name) + 1, f"${{{name}}}")
+    return hole(name, at)
 
 
 def _misspelt(name: str, at: int, macros: dict[str, Mapped], reading: Reading) -> Mapped | None:
