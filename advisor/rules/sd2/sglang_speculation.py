@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
 from advisor.rules.kit.case import flag, has_switch, integer, is_hybrid, number, spec_flag, unread
-from advisor.rules.kit.fixes import add_fix, swap_fix, value_fix
+from advisor.rules.kit.fixes import add_fix, set_fix, swap_fix, value_fix
 from advisor.rules.kit.releases import affects
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
@@ -13,14 +13,16 @@ GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
 @rule("SD228", "error", "sglang")
 @when(methods="mtp eagle eagle3")
 def sglang_spec_triple(case: Case) -> Hits:
-    """Some of SGLang's three speculation numbers without the others.
+    """SGLang's three speculation numbers: some without the others, or more tokens than a tree has.
 
-    Why: steps, topk and draft tokens are given together or not at all; a part stops the server.
+    Why: steps, topk and draft tokens are given together or not at all; a part stops the server, and
+    so do more draft tokens than steps and topk make.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
         --speculative-num-draft-tokens 4
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
         --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
-    Sources: sglang 0.5.9 to 0.5.23 server_args.py
+    Sources: sglang 0.5.9 to 0.5.23 server_args.py; sglang 0.5.16 and 0.5.22 eagle_utils.py
+        (organize_draft_results)
     """
     given = [name for name in TRIPLE if flag(case, name) is not None]
     missing = [name for name in TRIPLE if name not in given]
@@ -30,6 +32,16 @@ def sglang_spec_triple(case: Case) -> Hits:
             flag=flag(case, given[0]) or spec_flag(case),
             severity="warning" if unread(case) else None,
             fix=completion_fix(case, given, missing),
+        )
+    n, width, m = (number(case, name) or 0 for name in TRIPLE)
+    most = 1 + width + (n - 1) * width**2  # each step goes on from the best `width` tokens
+    if n > 0 and width > 1 and m > most:
+        tokens = flag(case, TRIPLE[2])
+        yield Hit(
+            f"{n} steps with topk {width} make a tree of {most} tokens, not {m}: the server stops "
+            "while it captures its graphs",
+            flag=tokens,
+            fix=set_fix(case, tokens, str(most), f"Use {TRIPLE[2]} {most} or fewer."),
         )
 
 
