@@ -39,7 +39,10 @@ def drafter_of_another_model(case: Case) -> Hits:
 def judge(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
     """What the drafter's file, or else its name, says."""
     home = knowledge.drafter_home(draft)
-    if (kind := other_kind(case, draft)) is not None:
+    if case.plan.method in ("eagle3", "dflash") and draft == case.launch.model:
+        text = f"{draft} is the model itself, and no drafter: the server stops while it loads it"
+        yield reject(case, model, "", "error")._replace(message=text)
+    elif (kind := other_kind(case, draft)) is not None:
         yield kind
     elif home is None:
         yield from by_name(case, draft, model)
