@@ -6,7 +6,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines.catalogue import Catalogue
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.fixes import json_fix, json_rename_fix
+from advisor.rules.kit.fixes import json_fix, json_rename_fix, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 from advisor.rules.kit.numbers import likely_number, outside, wrong_type
@@ -67,6 +67,15 @@ def json_option(case: Case) -> Hits:
             continue
         if key:
             yield from keys(case, found, name, {key.partition(".")[0]: _scalar(found.value, key)})
+        elif name in LISTED and found.origin == "cli" and not is_json(found.value):
+            words = json.dumps([word for word in found.value.replace(",", " ").split() if word])
+            yield Hit(
+                f"{found.raw} takes a JSON list, not '{found.value}'",
+                flag=found,
+                fix=set_fix(case, found, words, f"Write {words}."),
+                everywhere=True,
+                slip=True,
+            )
         elif takes_object(case, found):
             broken = problem(found.value)
             if has_empty_values(found):
@@ -85,6 +94,15 @@ def json_option(case: Case) -> Hits:
                     versions="0.10.0 and later" if (old := _PAIRS.fullmatch(found.value)) else "",
                     slip=not old,
                 )
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is JSON, of whatever kind."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def takes_object(case: Case, found: Flag) -> bool:
