@@ -121,7 +121,7 @@ def addition(file: str, beside: Flag | None, name: str, value: str | None) -> Ed
 def drop_fix(case: Case, option: Option, what: str, *, safe: bool = False) -> Fix:
     """Take a flag away."""
     given = flag(case, option) if isinstance(option, str) else option
-    if given is None or given.origin not in ("cli", "ini") or given.unresolved:
+    if given is None or given.origin not in ("cli", "ini", "python") or given.unresolved:
         return Fix(text=what)
     safe = safe and not is_shared(case, given.span, alike=False)
     return replace_fix(case, given, "", what, safe=safe)
