@@ -190,12 +190,17 @@ def _starts_nothing(words: list[Mapped], i: int) -> bool:
     return bool(verbs) and verbs[0] in _CONTAINER_CARE
 
 
+_ADDRESS = lazy_re(r"localhost|\d{1,3}(?:\.\d{1,3}){3}")  # behind -h, meant for --host
 _ASKS = frozenset(("--version", "--help", "-h", "--usage", "--list-devices"))
 
 
 def _only_asks(args: list[Mapped]) -> bool:
     """Whether the program is asked for its version or its options, and ends."""
-    return any(word.text.rstrip(").,;") in _ASKS for word in args[:3])
+    return any(
+        word.text.rstrip(").,;") in _ASKS
+        and not (word.text == "-h" and args[at + 1 :] and _ADDRESS.fullmatch(args[at + 1].text))
+        for at, word in enumerate(args[:3])
+    )
 
 
 _ASIDE = lazy_re(r"llama[-_]server\s+\(")  # `title "llama-server (on this host)"`

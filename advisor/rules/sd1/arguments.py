@@ -216,13 +216,18 @@ def option_without_dashes(case: Case, stray: Flag) -> str | None:
     return name
 
 
+def switch_before(case: Case, stray: Flag) -> Flag | None:
+    """The option without a value right before an argument."""
+    start = stray.span.start if stray.span is not None else 0
+    ends = (one for one in case.launch.flags if one.span and one.span.end == start - 1)
+    before = next(ends, None)
+    return before if before is not None and before.value is None else None
+
+
 def with_number(case: Case, stray: Flag) -> Fix | None:
     """The option that takes the number which stands behind a switch: --n-cpu-moe for --cpu-moe."""
-    start = stray.span.start if stray.span is not None and (stray.value or "").isdigit() else 0
-    before = next(
-        (one for one in case.launch.flags if one.span and one.span.end == start - 1), None
-    )
-    if before is None or before.value is not None:
+    before = switch_before(case, stray)
+    if before is None or not (stray.value or "").isdigit():
         return None
     name = f"--n-{before.name.removeprefix('--')}"
     option = catalogue(case).find(name, None)
@@ -241,7 +246,9 @@ def stray_argument_mend(case: Case, stray: Flag, model: bool) -> Fix:
         text = f"-m {shlex.quote(stray.value or '')}"
         return replace_fix(case, stray, text, "Write -m before it.")
     if _ADDRESS.fullmatch(stray.value or "") and flag(case, "--host") is None:
-        text = f"--host {stray.value}"
+        text, before = f"--host {stray.value}", switch_before(case, stray)
+        if before is not None and before.raw == "-h":  # which prints the options and ends
+            return rename_fix(case, before, "--host", "Write --host for -h.")
         return replace_fix(case, stray, text, "Write --host before it.")
     return replace_fix(case, stray, "", f"Remove '{stray.value}'.")
 

@@ -5,7 +5,14 @@ from advisor.domain.nouns import Case, Fix, Flag, Severity, Span
 from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule
-from advisor.rules.kit.fixes import drop_fix, is_release_pinned, rename_fix, replace_fix, span_fix
+from advisor.rules.kit.fixes import (
+    at,
+    drop_fix,
+    is_release_pinned,
+    rename_fix,
+    replace_fix,
+    span_fix,
+)
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -13,6 +20,7 @@ from advisor.rules.kit.flags import (
     lookup_spelling,
     option_at_release,
 )
+from advisor.rules.kit.releases import possible
 from advisor.rules.kit.values import slip
 
 PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options beside
@@ -21,7 +29,9 @@ DOCKERS = (
     *("-e", "--env", "--env-file", "-v", "--volume", "--gpus", "--ipc", "--shm-size", "-it", "-d"),
     *("--name", "--rm", "--restart", "--network", "-p", "--publish", "--runtime", "--entrypoint"),
 )
+_PORT = lazy_re(r"\d{4,5}")  # behind -p, as other programs take it
 _SIGN = lazy_re(r"(--?[A-Za-z][\w-]*)[:;,](.*)")
+_GLUED = lazy_re(r"(--[a-z][\w-]*?)(--[a-z][\w-]*)")
 _SHORT = lazy_re(r"-[A-Za-z]")  # a build's own, as often as a slip
 _LEAD = lazy_re(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
@@ -45,6 +55,14 @@ def unknown_flag(case: Case) -> Hits:
         if (cut := _SIGN.fullmatch(found.raw)) and catalogue(case).find(cut[1], None) is not None:
             yield sign_hit(case, found, cut[1], cut[2])
             continue
+        two = _GLUED.fullmatch(found.raw)
+        if found.raw == "-p" and _PORT.fullmatch(found.value or ""):
+            text = f"{case.plan.engine} has no option -p; the port is given by --port"
+            yield respelt(found, text, rename_fix(case, found, "--port", "Write --port."))
+            continue
+        if two and all(catalogue(case).find(one, None) is not None for one in two.groups()):
+            yield glued_hit(case, found, two[1], two[2])
+            continue
         match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
         if match is not None and match.abbreviated:  # a keyword, which nothing completes
             yield short_hit(case, found, match.spelling)
@@ -59,6 +77,11 @@ def unknown_flag(case: Case) -> Hits:
         near = nearest_option(case, lookup_spelling(found))
         near = near if near and close(lookup_spelling(found), near) else None
         misspelt = slip(lookup_spelling(found), near)
+        near = heir(case, near)
+        said, meant = (
+            set(one.strip("-").split("-")) for one in (lookup_spelling(found), near or "")
+        )
+        misspelt = misspelt or (len(said) > 2 and said < meant)  # words left out or turned
         if case.plan.engine not in CATALOGUED and not misspelt:
             continue  # a fork without a catalogue of its own
         hint = f"; the nearest is {near}" if near else ""
@@ -76,6 +99,22 @@ def unknown_flag(case: Case) -> Hits:
                 lookup_spelling(found), near, catalogue(case).spellings(catalogued_version(case))
             ),
         )
+
+
+def glued_hit(case: Case, found: Flag, first: str, second: str) -> Hit:
+    """Two options without a blank between them."""
+    start = found.span.start if found.span is not None else -1
+    place = at(start + len(first)) if start >= 0 else None
+    text = f"{case.plan.engine} has no option {found.raw}: a blank is missing before {second}"
+    return respelt(found, text, span_fix(case, place, " ", f"Write {first} {second}."))
+
+
+def heir(case: Case, near: str | None) -> str | None:
+    """What took the place of the nearest option, where that one is gone."""
+    known, version = catalogue(case), catalogued_version(case)
+    option = known.find(near, version or known.newest) if near else None
+    gone = near is not None and (option is None or option.removed)
+    return known.successor(near, version) or near if near is not None and gone else near
 
 
 def behind_the_image(case: Case, found: Flag) -> Hit | None:
@@ -119,11 +158,13 @@ def abbreviations(case: Case) -> Hits:
             continue
         missing = len(match.spelling) - len(lookup_spelling(found))
         if 0 < missing <= 2:
-            what = f"Write {match.spelling}."
+            what, word = f"Write {match.spelling}.", lookup_spelling(found)
+            ever = {catalogue(case).match(word, one) for one in possible(case, found)}
+            same = {one and one.spelling for one in ever} == {match.spelling}
             yield Hit(
                 f"{found.raw} is read as {match.spelling} only while no other option begins so",
                 flag=found,
-                severity="warning",
+                severity="info" if same else "warning",
                 fix=rename_fix(case, found, match.spelling, what),
             )
 

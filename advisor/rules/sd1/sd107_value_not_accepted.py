@@ -29,7 +29,7 @@ COUNTS = (
 SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")  # SD314
 # numbers with a fraction, read with std::stof
 SAMPLING = (
-    *("--temp", "--top-p", "--min-p", "--repeat-penalty"),
+    *("--temp", "--top-p", "--min-p", "--spec-draft-p-min", "--repeat-penalty"),
     *("--presence-penalty", "--frequency-penalty"),
 )
 SECONDS = ("--timeout", "--sleep-idle-seconds")
