@@ -616,8 +616,11 @@ spec:
             - model_loading_config: {model_id: a, model_source: Qwen/Qwen3-8B}
               engine_kwargs:
                 max_model_len: 8192
+      - args:
+          decode_config: {model_loading_config: {model_id: b}, engine_kwargs: {seed: 1}}
 """
-    (launch,) = read_text(text, "a.yaml").launches
+    launch, decode = read_text(text, "a.yaml").launches
+    assert decode.model == "b"
     found = launch.flag("--max-model-len")
     assert launch.model == "Qwen/Qwen3-8B" and found is not None and found.value_span is not None
     place = found.value_span
