@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from advisor import engines
 from advisor.domain.nouns import Case, Facts, Flag
+from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import Release, parse_release
 from advisor.engines.images import is_official
 from advisor.knowledge.rule_data import table
@@ -21,6 +22,7 @@ from advisor.rules.registry import GGUF_ENGINES, get_defect
 # whose catalogues have every minor release; of llama.cpp's builds they have a few
 _COMPLETE = ("vllm", "sglang")
 _METHOD = "--speculative-config.method"
+_DAY = lazy_re(r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?!\d)")  # of a nightly's tag
 _NEVER = 60  # options asked for; more belong to no launch that a person wrote
 
 
@@ -139,7 +141,18 @@ def possible(case: Case, without: Flag | None = None) -> tuple[str, ...]:
     if engine == "vllm" and case.plan.method != "none":
         words.add((_METHOD, case.plan.method))
     few = frozenset(words if len(words) <= _NEVER else ())
-    return _releases_with(engine, few, model.id if model else "", case.plan.method == "mtp")
+    fits = _releases_with(engine, few, model.id if model else "", case.plan.method == "mtp")
+    return tuple(one for one in fits if not is_after_build(case, one)) or fits
+
+
+def is_after_build(case: Case, release: str | None) -> bool:
+    """Whether a release came out later than the next one after the day that the tag names."""
+    found = _DAY.search(case.launch.version_text or "")
+    days = table("compatibility")["released"].get(case.plan.engine, {})
+    if found is None or release not in days:
+        return False
+    later = [out for out in days.values() if out >= "-".join(found.groups())]
+    return days[release] in later[1:]
 
 
 @lru_cache(maxsize=256)

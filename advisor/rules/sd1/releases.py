@@ -26,7 +26,13 @@ from advisor.rules.kit.flags import (
     lookup_spelling,
     option_at_release,
 )
-from advisor.rules.kit.releases import between, release, version_label, version_name
+from advisor.rules.kit.releases import (
+    between,
+    is_after_build,
+    release,
+    version_label,
+    version_name,
+)
 
 SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
 KEY = "num_speculative_tokens_per_batch_size"
@@ -46,7 +52,7 @@ def removed_flag(case: Case) -> Hits:
     """
     for given in case.launch.flags:
         removal = find_removal(case, given)
-        if removal is None or given.origin == "env":
+        if removal is None or given.origin == "env" or is_after_build(case, removal.version):
             continue
         if option_at_release(case, given) == "removed":
             later = f"{version_name(removal.version)} and later" if removal.version else ""

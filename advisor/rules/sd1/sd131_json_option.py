@@ -67,7 +67,7 @@ def json_option(case: Case) -> Hits:
             continue
         if key:
             yield from keys(case, found, name, {key.partition(".")[0]: _scalar(found.value, key)})
-        elif name in LISTED and found.origin == "cli" and not is_json(found.value):
+        elif name in LISTED and found.origin == "cli" and _scalar(found.value, "") == found.value:
             words = json.dumps([word for word in found.value.replace(",", " ").split() if word])
             yield Hit(
                 f"{found.raw} takes a JSON list, not '{found.value}'",
@@ -96,15 +96,6 @@ def json_option(case: Case) -> Hits:
                 )
 
 
-def is_json(text: str) -> bool:
-    """Whether a text is JSON, of whatever kind."""
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def takes_object(case: Case, found: Flag) -> bool:
     """Whether the value must be a JSON object, and is no level, file or class."""
     value = (found.value or "").strip()
@@ -126,7 +117,7 @@ def _scalar(value: str, key: str) -> Any:
     if "." in key:
         return None
     try:
-        return json.loads(value) if value[:1] in ("[", "{") else value
+        return json.loads(value) if value[:1] in ("[", "{", '"') else value
     except (ValueError, RecursionError):
         return value
 
@@ -155,6 +146,13 @@ def fields_of(case: Case, found: Flag, place: str, config: str, given: dict[str,
         if key in fields:
             row = known.json_field(config, key, version) or {}
             yield from check_type(case, found, key, row, value, f" of {place}")
+        elif heir := table("compatibility")["former_keys"].get(place, {}).get(key):
+            yield Hit(
+                f"{place} has no key '{key}' any more: '{heir}' took its place",
+                flag=found,
+                fix=json_rename_fix(case, found, key, heir, f"Use '{heir}'."),
+                versions="all catalogued releases",
+            )
         elif fields and known.json_field(config, key, None) is None:
             yield unknown_key(case, found, place, key, given, fields)
 
