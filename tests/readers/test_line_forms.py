@@ -38,9 +38,9 @@ FORMS = {
     ),
     "powershell": (
         "a.ps1",
-        "$m = 'C:\\m\\a.gguf'\n& .\\llama-server.exe -m $m `\n  -c 4096\n",
+        "$m = 'C:\\a.gguf'\n$a = @('-c',\n 4096)\n& .\\llama-server.exe -m $m `\n  @a\n",
         "llama-server",
-        "C:\\m\\a.gguf",
+        "C:\\a.gguf",
         "--ctx-size",
         "4096",
     ),

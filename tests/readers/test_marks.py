@@ -161,9 +161,6 @@ def test_ellipsis_and_arguments_are_unknown() -> None:
     assert not {"SD107", "SD115", "SD109"} & codes(text, "a.py")
 
 
-# ---------------------------------------------------------------- PowerShell
-
-
 # ---------------------------------------------------------------- YAML that holds commands,
 # documents
 

@@ -244,6 +244,7 @@ def test_sums_that_double_end_within_a_budget() -> None:
     [
         ('BIN=/opt/llama-server\nM=a.gguf\n\nexec "$BIN" -m "$M" -np 1\n', "a.sh"),
         ('set "BIN=C:\\llama-server.exe"\n\nset M=a.gguf\n"%BIN%" -m %M% -np 1\n', "a.bat"),
+        ("$a = @('-m', 'a.gguf')\n$p=1\n\nStart-Process llama-server -ArgumentList $a\n", "a.ps1"),
         ('$bin = "C:\\llama-server.exe"\n\n$m = "a.gguf"\n& $bin -m $m -np 1\n', "a.ps1"),
     ],
 )

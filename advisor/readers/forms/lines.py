@@ -2,8 +2,8 @@
 is not known (make, just, PowerShell, Nix, Terraform).
 
 A line goes on behind a caret, a backslash or a backtick. A name that the text sets to one value
-stands for it, any other is unknown; lists of arguments, which only their language knows, are not
-read.
+stands for it, any other is unknown. Of lists of arguments those of PowerShell are read:
+`@("-m", $model)`, given by `@list` or -ArgumentList.
 """
 
 from __future__ import annotations
@@ -43,8 +43,12 @@ _MARK = lazy_re(
     r"%%(?:~[a-zA-Z$:]{0,9})?([A-Za-z])(?![A-Za-z])|\$?\{\{-?[ \t]*([^{}\n]{1,200})\}\}"
     r"|\$\{([^{}\n]{1,200})\}|\$\(([^()\n]{1,200})\)"
     r"|%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!"
-    r"|\$(?:env:|script:|global:)?([A-Za-z_]\w*)"
+    r"|(?:\$|(?<=\s)@)(?:env:|script:|global:)?([A-Za-z_]\w*)"
 )
+_PARENS = r"\((?:[^()]|\([^()]*\)){0,500}\)"
+_LIST = lazy_re(rf"@\(((?:[^()\"']|\"[^\"\n]*\"|'[^'\n]*'|{_PARENS}){{0,2000}})\)")
+_BETWEEN = lazy_re(rf"(\"[^\"\n]*\"|'[^'\n]*')|((?:\[\w.]+\])?{_PARENS})|[ \t]*[,\r\n][\s,]*")
+_PARAMETER = lazy_re(r"-[A-Z][A-Za-z]+")  # of a command of PowerShell
 _CONDITION = lazy_re(
     r"\s*@?if\s+(?:/i\s+)?(?:not\s+)?(?:defined\s+\S+|exist\s+(?:\"[^\"]*\"|\S+)|errorlevel\s+\d+"
     r"|(?:\"[^\"]*\"|[^\s\"=]+)\s*(?:==|\s(?:equ|neq|lss|leq|gtr|geq)\s)\s*(?:\"[^\"]*\"|[^\s\"]+))"
@@ -78,6 +82,7 @@ def _read(reading: Reading, form: str) -> None:
         return
     code = _REMARK.sub(lambda remark: re.sub(r"[^\n]", " ", remark.group()), source)
     text = Mapped(code, range(len(code)))
+    text = replace_matches(text, _LIST, lambda found, _: _items(text.part(*found.span(1))))
     names, env = _assignments(text)
     joined = replace_matches(text, _CONTINUED[form], lambda _, at: literal(" ", -2))
     for line in _lines(joined):
@@ -90,8 +95,30 @@ def _read(reading: Reading, form: str) -> None:
         else:
             setting = _ASSIGNMENT.match(line.text)
             command = form == "text" and setting is not None and not setting[1]
-            if setting is None or (command and ENGINE_TEXT.search(setting[3])):
+            named = "-ArgumentList" in line.text
+            if setting is None or named or (command and ENGINE_TEXT.search(setting[3])):
                 _read_line(line, names, env, reading)
+
+
+def _items(inside: Mapped) -> Mapped:
+    """The items of a list with blanks between them; an expression among them is a hole."""
+
+    def item(found: re.Match[str], at: int) -> Mapped | None:
+        return None if found[1] else hole("expression", at) if found[2] else literal(" ", -2)
+
+    return replace_matches(inside, _BETWEEN, item)
+
+
+def _with_list(line: Mapped) -> list[Mapped]:
+    """The program and the arguments of a command of PowerShell that takes them as a list."""
+    words = words_of(_items(line))
+    said = [word.text.lower() for word in words]
+    if "-argumentlist" not in said:
+        return words
+    at = said.index("-argumentlist")
+    end = next((i for i in range(at + 1, len(words)) if _PARAMETER.fullmatch(words[i].text)), None)
+    program = said.index("-filepath") + 1 if "-filepath" in said[:at] else at - 1
+    return [words[max(program, 0)], *words[at + 1 : end]]
 
 
 def _assignments(text: Mapped) -> tuple[dict[str, Mapped], Env]:
@@ -112,7 +139,8 @@ def _assignments(text: Mapped) -> tuple[dict[str, Mapped], Env]:
         if len(value) > MAX_VALUE or len(values) > MAX_NAMES:
             continue
         same = key not in values or (known is not None and known.text in ("", value.text))
-        values[key] = value if same else None
+        called = lead == "$" and (written[:1] in ("(", "[") or "-ArgumentList" in written)
+        values[key] = value if same and not called else None
         if lead.lstrip("@").startswith(("set", "$env:", "export")):
             env[name] = EnvItem(_fill(unquote(value), {}), text.pos[found.start(2)])
     return {name: value for name, value in values.items() if value is not None}, env
@@ -121,9 +149,11 @@ def _assignments(text: Mapped) -> tuple[dict[str, Mapped], Env]:
 def _fill(text: Mapped, names: dict[str, Mapped], depth: int = 0) -> Mapped:
     """The text with the values that it names; what is not known is a hole."""
 
-    def value_of(mark: re.Match[str], at: int) -> Mapped:
+    def value_of(mark: re.Match[str], at: int) -> Mapped | None:
         name = next(group for group in mark.groups() if group).strip()
         value = names.get(name.lower())
+        if value is None and mark.group().startswith("@"):
+            return None
         if value is None or depth > 3:
             return hole(name, at)
         return _fill(value, names, depth + 1)
@@ -147,7 +177,8 @@ def _read_line(line: Mapped, names: dict[str, Mapped], env: Env, reading: Readin
     ends = [*((cut.start(), cut.end()) for cut in _OPERATOR.finditer(masked)), (len(line), 0)]
     start = 0
     for end, after in ends:
-        words = words_of(line.part(start, end))
+        part = line.part(start, end)
+        words = _with_list(part) if "-argumentlist " in part.text.lower() else words_of(part)
         while words and words[0].text.lower() in _LEADS:
             words = words[1:]
         if words and (lead := _LEAD.match(words[0].text)):
