@@ -167,6 +167,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow('SD430', 'lone-loss', 'info', ('vllm',), ('hardware', 'model', 'quant', 'concurrency'), True, 'sd4.load', decides=True),
     RuleRow('SD431', 'adaptive-or-fixed', 'info', ('vllm',), ('model', 'concurrency', 'version'), True, 'sd4.drafts', methods=('mtp', 'eagle', 'eagle3', 'dflash', 'dspark', 'draft_model')),
     RuleRow('SD432', 'adaptive-tiers', 'info', ('sglang',), ('concurrency', 'version'), False, 'sd4.drafts', options=('--speculative-adaptive',)),
+    RuleRow('SD433', 'drafts-cut-by-probability', 'info', ('llama-server',), (), True, 'sd4.drafts', methods=('mtp',), options=('--spec-draft-p-min',)),
     RuleRow('SD501', 'no-measured-pair', 'info', (), ('hardware', 'model', 'concurrency'), True, 'sd5.evidence', parts=('facts.request',)),
     RuleRow('SD502', 'evidence-of-other-version', 'info', ('vllm', 'sglang'), ('hardware', 'model', 'concurrency'), True, 'sd5.evidence', parts=('facts.request',)),
     RuleRow('SD503', 'superseded-claim', 'info', (), ('hardware', 'concurrency'), True, 'sd5.evidence', parts=('facts.request',)),
