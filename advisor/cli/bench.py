@@ -198,6 +198,7 @@ def _plan_of(
             "concurrency": load["concurrency"],
             "input_tokens": load["ctx"],
             "output_tokens": load["output_tokens"],
+            "output_spread": plans.usual_spread(load["workload"]),
             "workload": load["workload"],
             "requests": load["requests"] or max(4 * load["concurrency"], 16),
             "warmup": load["warmup"],

@@ -41,7 +41,8 @@ def command(
     workload: str | None = None,
 ) -> str:
     """One command line; `request` needs concurrency, ctx_tokens and output_tokens (None: 1, 2048,
-    512). `data` is a file of prompts (see `prompt_line`); random ones without it.
+    512). `data` is a file of prompts with the lengths of their answers (see `prompt_line`); random
+    ones of one length without it.
 
     With `result` the client saves that file; vLLM's then also holds k, method and the kind of
     prompts, which its format does not state by itself.
@@ -59,7 +60,7 @@ def command(
         load += ["--random-range-ratio", "1.0"] if sglang else []
     else:
         load = ["--dataset-name", "custom", "--dataset-path", data]
-        load += ["--sharegpt-output-len" if sglang else "--custom-output-len", str(output)]
+        load += [] if sglang else ["--custom-output-len", "-1"]  # the file has them
         load += ["--skip-chat-template"] if _skips_template(plan) else []
     load += ["--num-prompts", str(count)]
     load += ["--max-concurrency", str(concurrency), "--seed", str(seed)]
@@ -82,14 +83,17 @@ def command(
     return shell_words(words)
 
 
-def prompt_line(engine: str, text: str) -> str:
-    """A prompt as a line of the file that the engine's client reads; sources: vLLM's docs,
-    benchmarking/cli; the options of sglang.bench_serving.
+def prompt_line(engine: str, text: str, output: int) -> str:
+    """A prompt and the tokens of its answer as a line of the file that the engine's client reads;
+    sources: the custom datasets of vLLM 0.19.1 to 0.33.0 and SGLang 0.5.23.
     """
-    if engine == "sglang":  # a conversation of one turn is passed over
-        turns = [{"role": "user", "content": text}, {"role": "assistant", "content": "."}]
+    if engine == "sglang":  # which counts the tokens of the answer that the file has
+        turns = [
+            {"role": "user", "content": text},
+            {"role": "assistant", "content": "a" + " a" * (output - 1)},
+        ]
         return json.dumps({"conversations": turns})
-    return json.dumps({"prompt": text})
+    return json.dumps({"prompt": text, "output_tokens": output})
 
 
 def _skips_template(plan: Plan) -> bool:

@@ -55,11 +55,13 @@ def measure(
     if plan.temperature is not None:
         body["temperature"] = plan.temperature
     load_of_plan = plan.model_dump(include={
-        "concurrency", "requests", "input_tokens", "output_tokens", "workload", "model",
+        "concurrency", "requests", "input_tokens", "output_tokens", "output_spread", "workload",
+        "model",
     })  # fmt: skip
     paths = bench_plan.results(plan, folder, arm.name)
     for seed, path in zip(plan.seeds, paths, strict=True):
         texts = _prompts(plan, folder, plan.requests, seed)
+        lengths = bench_plan.answer_lengths(plan, plan.requests, seed)
         header = Header(
             arm=arm.name, method=arm.method, k=arm.k, seed=seed, slots=server.slots,
             date=datetime.now(UTC).date().isoformat(),
@@ -81,7 +83,9 @@ def measure(
             shown = partial(tell, label)
             samples = folder / f"power-{arm.name}.csv" if _is_here(url) else Path(os.devnull)
             with sample_power(samples, os.environ | arm.env):
-                load.run(url, path, header, texts, body, stall_s=stall_s, tell=shown, key=key)
+                load.run(
+                    url, path, header, texts, body, lengths, stall_s=stall_s, tell=shown, key=key
+                )
     answers = quality.path_of(folder, arm.name)
     if check_quality and not answers.is_file():
         tell(arm.name, load.Progress(0, 0, 0, "quality check"))

@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_bytes_safely, read_yaml_safely
 from advisor.domain.printable import excerpt
+from advisor.perf import imputation
 from advisor.readers.results.run import ResultModel
 
 PLAN = "plan.yaml"
@@ -115,6 +116,9 @@ class BenchPlan(ResultModel):
     concurrency: int = Field(ge=1, le=10_000)
     input_tokens: int = Field(ge=1, le=10_000_000)
     output_tokens: int = Field(ge=1, le=1_000_000)
+    output_spread: float = Field(
+        0.0, ge=0, le=0.95
+    )  # half the range of answer lengths by their mean
     workload: str = "mixed"
     requests: int = Field(ge=1, le=1_000_000)
     warmup: int = Field(ge=0, le=100_000)
@@ -201,6 +205,25 @@ def make_prompts(count: int, input_tokens: int, workload: str, seed: int) -> lis
         head = passage(words, dice) + "\n\n" if words > 10 else ""
         out.append(f"{head}{task}")
     return out
+
+
+def usual_spread(workload: str | None) -> float:
+    """How far answers vary where nobody says, as the estimates have it."""
+    return 0.0 if workload == "random" else imputation.value("output_spread")
+
+
+def answer_lengths(plan: BenchPlan, count: int, seed: int) -> list[int]:
+    """Answer tokens of each request: evenly over the plan's range, in an order of the seed's.
+
+    Where all have one length, requests that start together end together: without drafts none waits
+    for another's prompt, with drafts they drift apart and do (H200, 35B-A3B, 8 requests: 0.81 of
+    the output, where varied lengths gained 1.07).
+    """
+    half = plan.output_spread * plan.output_tokens
+    steps = ((2 * i + 1) / count - 1 for i in range(count))
+    lengths = [max(1, round(plan.output_tokens + half * step)) for step in steps]
+    random.Random(f"lengths:{seed}").shuffle(lengths)
+    return lengths
 
 
 def read_prompts(path: Path, count: int) -> list[str]:

@@ -68,12 +68,14 @@ def run(
     header: Header,
     prompts: Sequence[str],
     body: dict[str, Any],
+    lengths: Sequence[int],
     *,
     stall_s: float = 60.0,
     tell: Callable[[Progress], None] = lambda _: None,
     key: str | None = None,
 ) -> Progress:
-    """Send what is missing, `header.concurrency` at a time, and append each answer.
+    """Send what is missing, `header.concurrency` at a time, and append each answer. `lengths`: the
+    tokens of each answer.
 
     Raises AdvisorError in one sentence where the server is gone or keeps failing; what was measured
     stays in the file.
@@ -84,7 +86,18 @@ def run(
         return Progress(header.requests, header.requests, 0)
     with path.open("a", encoding="utf-8") as out:
         loop = _Loop(
-            url, out, iter(todo), prompts, body, sitting, stall_s, tell, header, len(done), key
+            url,
+            out,
+            iter(todo),
+            prompts,
+            body,
+            lengths,
+            sitting,
+            stall_s,
+            tell,
+            header,
+            len(done),
+            key,
         )
         before = _counters(url, key)
         loop.start(header.concurrency)
@@ -142,6 +155,7 @@ class _Loop:
     todo: Iterator[int]
     prompts: Sequence[str]
     body: dict[str, Any]
+    lengths: Sequence[int]
     sitting: int
     stall_s: float
     tell: Callable[[Progress], None]
@@ -195,6 +209,7 @@ class _Loop:
     def _send(self, i: int) -> None:
         start = time.monotonic() - self.begun
         body = {**self.body, "messages": [{"role": "user", "content": self.prompts[i]}]}
+        body["max_tokens"] = self.lengths[i]
         body["seed"] = self.header.seed * SEEDS_APART + i  # one for all would draw the same
         try:
             answer = client.stream(self.url, body, self.stall_s, self._hold, self.key)

@@ -9,7 +9,14 @@ from advisor.domain.shell import shell_word, shell_words
 from advisor.engines import benchmarks
 from advisor.engines.traits import traits
 from advisor.engines.writer import write_file
-from advisor.lab.bench_plan import MAX_PROMPTS_BYTES, Arm, BenchPlan, make_prompts
+from advisor.lab.bench_plan import (
+    MAX_PROMPTS_BYTES,
+    Arm,
+    BenchPlan,
+    answer_lengths,
+    make_prompts,
+    usual_spread,
+)
 
 BYTES_PER_TOKEN = 6  # of the built-in prompts, at most
 # what a benchmark has no use for, with the words that each takes
@@ -23,7 +30,7 @@ def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
         raise AdvisorError("there is nothing to compare: no way to draft is known for this setting")
     facts, plan = advice.facts, advice.plan
     port = plan.port or traits(plan.engine).default_port
-    concurrency = facts.concurrency or 1
+    concurrency, spread = facts.concurrency or 1, facts.output_spread
     return BenchPlan(
         hardware=advice.request.hardware,
         model=facts.model.id if facts.model else advice.request.model,
@@ -35,6 +42,7 @@ def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
         concurrency=concurrency,
         input_tokens=facts.ctx_tokens or 2048,
         output_tokens=facts.output_tokens or 512,
+        output_spread=usual_spread(facts.workload) if spread is None else spread,
         workload=facts.workload or "mixed",
         requests=benchmarks.requests(concurrency),
         warmup=min(WARM * concurrency, 16),
@@ -68,8 +76,12 @@ def prompt_files(plan: BenchPlan) -> dict[str, str]:
     counts = {0: max(plan.warmup, 1)} | dict.fromkeys(plan.seeds, plan.requests)
     return {
         _prompts_of(seed): "".join(
-            f"{benchmarks.prompt_line(plan.engine, text)}\n"
-            for text in make_prompts(count, plan.input_tokens, plan.workload, seed)
+            f"{benchmarks.prompt_line(plan.engine, text, length)}\n"
+            for text, length in zip(
+                make_prompts(count, plan.input_tokens, plan.workload, seed),
+                answer_lengths(plan, count, seed),
+                strict=True,
+            )
         )
         for seed, count in counts.items()
     }

@@ -105,7 +105,7 @@ def _run(
         concurrency=streams or request.concurrency,
         input_tokens=one.input_tokens or state_of("ctx_tokens"),
         output_tokens=one.output_tokens or state_of("output_tokens"),
-        output_spread=state_of("output_spread"),
+        output_spread=state_of("output_spread") if one.output_spread is None else one.output_spread,
         workload=state_of("workload"),
         temperature=one.temperature,
         gains={

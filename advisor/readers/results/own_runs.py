@@ -20,6 +20,7 @@ from advisor.readers.results.run import (
     Latency,
     Number,
     ResultModel,
+    spread_of,
 )
 
 FORMAT = "advisor-bench"
@@ -36,6 +37,7 @@ class Header(ResultModel):
     requests: int = Field(ge=1, le=10_000_000)
     input_tokens: int
     output_tokens: int
+    output_spread: float = 0.0
     workload: str
     date: str
     prompts_sha256: str
@@ -119,6 +121,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
             requests=len(good), failed=len(file.records) - len(good),
             input_tokens=sum(inputs) / len(inputs) if inputs else None,
             output_tokens=tokens / len(good),
+            output_spread=spread_of([r.output_tokens for r in good]),
             duration_s=seconds,
             output_tok_s=tokens / seconds if seconds else None,
             ttft_ms=Latency.of(r.ttft_s * 1e3 for r in good),

@@ -14,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 MAX_VALUES = 20_000  # per-request values that are kept of one run
 MAX_MS = 1e12  # above: no latency
+LEAST_LENGTHS = 4  # of answers, that tell how far they vary
+MOST_SPREAD = 0.95
 Kind = Literal["serving", "offline", "counters", "log"]
 # the last has no predictions: its runs are read and judged
 EngineName = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
@@ -161,6 +163,7 @@ class BenchmarkRun(ResultModel):
     input_tokens: Number = None  # per request
     depth_tokens: Number = None  # cached before the prompt, per request
     output_tokens: Number = None  # per request
+    output_spread: Number = None  # half the range of answer lengths by their mean
     duration_s: Number = None
     output_tok_s: Number = None  # of the server
     request_tok_s: Number = None  # of one stream, after its first token
@@ -193,6 +196,16 @@ class BenchmarkRun(ResultModel):
         return (
             None if latency is None else (latency.mean if latency.mean is not None else latency.p50)
         )
+
+
+def spread_of(lengths: Sequence[float]) -> float | None:
+    """Half the range of lengths, by their mean, as if each within it were as likely; None of fewer
+    than four, which tell too little.
+    """
+    if len(lengths) < LEAST_LENGTHS or not (mean := sum(lengths) / len(lengths)) > 0:
+        return None
+    variance = sum((length - mean) ** 2 for length in lengths) / len(lengths)
+    return min(math.sqrt(3 * variance) / mean, MOST_SPREAD)
 
 
 def per_request(total: float | None, count: float | None) -> float | None:

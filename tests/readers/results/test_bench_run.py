@@ -73,6 +73,9 @@ def on_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "time", clock)
 
 
+ONE_LENGTH = ("--workload", "random")  # answers end together, as the rounds of the server do
+
+
 def bench(folder: Path, url: str, arm: str, *more: str) -> tuple[int, str]:
     words = [
         "bench",
@@ -98,9 +101,9 @@ def test_a_set_gain_is_reported_within_three_percent(
     engine: str, tmp_path: Path, on_the_servers_clock: None
 ) -> None:
     with serve(**OFF, engine=engine, rounds_of=4) as url:
-        assert bench(tmp_path, url, "off")[0] == 0
+        assert bench(tmp_path, url, "off", *ONE_LENGTH)[0] == 0
     with serve(**ON, engine=engine, rounds_of=4) as url:
-        status, said = bench(tmp_path, url, "on", "--k", "2")
+        status, said = bench(tmp_path, url, "on", "--k", "2", *ONE_LENGTH)
     assert status == 0, said
     assert "A/B: FASTER" in said
     off, on = (read_results(tmp_path / f"{arm}-seed1.jsonl") for arm in ("off", "on"))
@@ -526,6 +529,13 @@ def test_bench_plan_writes_a_script_that_bash_accepts(engine: str, tmp_path: Pat
     rows = [json.loads(line) for line in (tmp_path / "prompts-seed1.jsonl").open()]
     texts = [row.get("prompt") or row["conversations"][0]["content"] for row in rows]
     assert texts == plans.make_prompts(16, 2048, "mixed", 1)
+    lengths = [
+        row.get("output_tokens") or len(row["conversations"][1]["content"].split()) for row in rows
+    ]
+    assert (min(lengths), max(lengths), sum(lengths)) == (272, 752, 16 * 512), (
+        "512, half of it around"
+    )
+    assert ("--custom-output-len -1" in script) == (engine != "sglang"), "the file has the lengths"
     assert "mixed prompts" in made.output.split("next: ")[-1]
     plan = yaml.safe_load((tmp_path / "plan.yaml").read_text())
     assert [arm["name"] for arm in plan["arms"]] == ["off", "on"] and plan["arms"][1]["k"] > 0
@@ -557,3 +567,15 @@ def test_prompts_differ_between_requests_and_repeat_with_a_seed() -> None:
     assert first == plans.make_prompts(20, 200, "code", 1) != plans.make_prompts(20, 200, "code", 2)
     assert len({text[:60] for text in first}) > 15
     assert 100 < len(first[0].split()) < 220
+
+
+def test_answers_vary_as_the_estimate_has_them_and_are_read_back(tmp_path: Path) -> None:
+    """Answers of one length start and end together without drafts: an A/B then says "slower" of
+    drafts that gain (H200, 35B-A3B, 8 requests, docs/research/one-engine.md).
+    """
+    with serve(**QUICK) as url:
+        status, text = bench(tmp_path, url, "off")
+    assert status == 0, text
+    [run] = read_results(tmp_path / "off-seed1.jsonl")
+    assert run.output_spread == pytest.approx(plans.usual_spread("mixed"), abs=0.05)
+    assert plans.usual_spread("random") == 0

@@ -27,7 +27,7 @@ from advisor.readers.results.fields import (
     part_at,
     text_at,
 )
-from advisor.readers.results.run import Acceptance, BenchmarkRun, EngineName, Latency
+from advisor.readers.results.run import Acceptance, BenchmarkRun, EngineName, Latency, spread_of
 from advisor.readers.results.tables import has_table, table_records
 
 FORMAT = "serving-table"
@@ -87,6 +87,7 @@ def _vllm_finish(run: BenchmarkRun, row: Row) -> Row:
         "engine": "vllm" if is_vllm else None,
         "k": run.k if run.k is not None else positions or swept.get("k"),
         "method": run.method or swept.get("method"),
+        "output_spread": spread_of(floats_at(row, "output_lens")),
         **times,
     }
 
@@ -102,6 +103,7 @@ def _sglang_finish(run: BenchmarkRun, row: Row) -> Row:
     update: dict[str, Any] = {
         "part": run.part or text_at(row, "tag") or "", "engine": engine,
         "engine_version": release if engine == "sglang" else None,
+        "output_spread": spread_of(floats_at(row, "output_lens")),
         "acceptance": Acceptance(length=length) if drafted else None,
         "notes": ("inter-token latency is per token, not per chunk",),
     }  # fmt: skip
