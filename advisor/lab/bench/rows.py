@@ -282,10 +282,9 @@ def import_folder(
         for path in (into / "runs" / f"{source}.csv", into / "sources" / f"{source}.yaml"):
             path.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        rows, facts = Path(scratch, "runs.csv"), Path(scratch, "source.yaml")
+        rows = Path(scratch, "runs.csv")
         rows.write_text(files.csv_text(RUN_COLUMNS, table), encoding="utf-8")
-        facts.write_text(yaml.safe_dump(_sidecar(about, table)), encoding="utf-8")
-        files.add(into, rows, None, facts)
+        files.add(into, rows, sources=_sidecar(about, table))
     return source, len(table)
 
 
