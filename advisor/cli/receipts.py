@@ -14,8 +14,10 @@ from advisor.cli.base import HELP, option, path_type, say
 from advisor.cli.options import setting_options
 from advisor.cli.own_runs import more_runs
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.printable import excerpt
 from advisor.lab import bench_plan as plans
 from advisor.lab import quality
+from advisor.readers.results import arms
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.power import power_in
 from advisor.readers.results.run import BenchmarkRun
@@ -43,8 +45,9 @@ def receipt(
     """Write the receipt of an A/B: one JSON and one HTML file, without names, hosts or prompts.
 
     DIR is a folder of `advisor bench run`; else OFF is the run without speculation, ON the one
-    with it. `advisor recommend --receipts FOLDER` uses receipts, `advisor schema receipt` prints
-    their schema.
+    with it. One file that holds both (a public table, a sweep) makes a receipt of each machine and
+    draft length in it that is known. `advisor recommend --receipts FOLDER` uses receipts, `advisor
+    schema receipt` prints their schema.
     """
     more: dict[str, Any] = {}
     if off.is_dir():
@@ -55,10 +58,10 @@ def receipt(
         more["quality"] = quality.of_folder(off)
         seen = {arm: power_in(off / f"power-{arm}.csv") for arm in ("off", "on")}
         more["power"] = {arm: power for arm, power in seen.items() if power}
-    elif on is None:
-        raise AdvisorError("give a folder of 'advisor bench run', or two files: OFF ON")
+    elif on is None and not more_on:
+        return _write_table(read_all((off, *more_off)), asked, out)
     else:
-        left, right = read_all((off, *more_off)), read_all((on, *more_on))
+        left, right = read_all((off, *more_off)), read_all((*([on] if on else []), *more_on))
     plan = settings.plan_of_launch(launch) if launch else None
     _write(receipts.make(left, right, asked, plan, **more), out)
 
@@ -72,6 +75,26 @@ def share(name: str, out: Path) -> None:
     Review the files before you send them; they hold what the machine file holds, without its name.
     """
     _write(receipts.of_machine(machines.load(name)), out)
+
+
+def _write_table(runs: Runs, asked: dict[str, Any], out: Path) -> None:
+    """A receipt of each part of a table; says what it lacks of the others."""
+    rows: dict[tuple[str | None, ...], Runs] = {}
+    for run in runs:
+        name = run.part.partition(",")[0] if run.hardware else None
+        rows.setdefault((run.hardware, name, run.engine, run.model), []).append(run)
+    lacking = []
+    for (card, *_), each in rows.items():
+        try:
+            left, by_k = arms.both_in_one(each)
+            for k, right in by_k.items():
+                _write(receipts.make(left, right, asked | ({"k": k} if k else {})), out)
+        except AdvisorError as error:
+            lacking.append(f"{excerpt(card or each[0].file)}: {error}")
+    if len(lacking) == len(rows):
+        raise AdvisorError(lacking[0])
+    for line in lacking:
+        say(f"no receipt of {line}", err=True)
 
 
 def _write(made: receipts.Receipt, out: Path) -> None:

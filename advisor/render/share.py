@@ -61,7 +61,7 @@ def source_of(receipt: Receipt) -> dict[str, Any]:
         "id": receipt.id,
         "kind": "own",
         "title": f"runs of a {receipt.hardware}",
-        "address": "sent by its owner",
+        "address": "sent by its owner" if receipt.source == "own" else "a public table",
         "date": receipt.newest,
         "holds": f"{len(receipt.runs)} settings",
         "how": "advisor receipt",

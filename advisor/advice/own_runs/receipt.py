@@ -31,6 +31,7 @@ from advisor.readers.results.run import BenchmarkRun
 RECEIPT_ID: Literal["advisor/receipt/1"] = "advisor/receipt/1"
 MAX_BYTES = sourced(4 * 2**20, "bytes", "own choice: of 200 runs with percentiles", "chosen")
 MAX_FILES = sourced(1000, "files", "own choice: of a folder", "chosen")
+_SOURCES = {"card-table": "table", "atlas-bench": "atlas"}  # public forms
 _WORD = re.compile(r"[A-Za-z0-9][\w.+ -]{0,39}")
 _DATE = re.compile(r"(20\d\d)-?(\d\d)-?(\d\d)")
 SAME_GAIN = sourced(
@@ -117,7 +118,8 @@ def make(
     report = ab_test.judge_ab(left, right, known)
     return Receipt(
         hardware=request.hardware, gpus=request.gpus, runs=tuple(runs_of(left, right, known)),
-        off=left, on=right, verdict=report.verdict, loads=report.loads, **more,
+        source=_SOURCES.get(off[0].format, "own"), off=left, on=right, verdict=report.verdict,
+        loads=report.loads, **more,
     )  # fmt: skip
 
 

@@ -80,11 +80,13 @@ def setting(
     given = _with_known_names({key: value for key, value in asked.items() if value is not None})
     conflicts = tuple(_conflicts(given, asked, off, on))
     goal: Goal = given.get("goal", "balanced")
-    stated = {
+    card, cards = split_count(_first(runs, "hardware") or "")
+    stated: dict[str, Any] = {
         "model": launch.model if launch and launch.model else _first(runs, "model"),
         "engine": launch.engine if launch else _first(runs, "engine"),
         "engine_version": launch.engine_version if launch else _first(runs, "engine_version"),
-        "hardware": _first(runs, "hardware"),
+        "hardware": id_of_driver_name(strip_size(card.partition("(")[0].strip())) or None,
+        "gpus": cards,
         "workload": workload_of(_first(runs, "dataset")),
     }
     counts = {"ctx_tokens": "input_tokens"}  # where files call it otherwise
@@ -150,7 +152,7 @@ def _spelling(name: str, value: Any) -> Any:
         return model.id if model else None
     if name == "hardware":
         try:
-            return knowledge.hardware(value).id if value else None
+            return knowledge.hardware(id_of_driver_name(value)).id if value else None
         except UnknownFact:
             return None
     if name == "method":

@@ -14,12 +14,14 @@ from pydantic import ValidationError
 
 from advisor.domain.printable import excerpt
 from advisor.readers.results import (
+    card_tables,
     engine_logs,
     exposition,
     own_runs,
 )
 from advisor.readers.results.clients import (
     aiperf,
+    atlas,
     llama_tests,
     load_tools,
     serving,
@@ -37,9 +39,9 @@ class ResultFormat(NamedTuple):
     read: Callable[[Document], list[BenchmarkRun]]
 
 
-_CLIENTS = (serving, llama_tests, load_tools, aiperf)
+_CLIENTS = (serving, llama_tests, load_tools, aiperf, atlas)
 _TEXTS = (
-    own_runs, serving, serving_console, llama_tests, engine_logs, exposition,
+    own_runs, serving, serving_console, llama_tests, engine_logs, exposition, card_tables,
 )  # fmt: skip
 READERS = (
     *(
@@ -51,8 +53,8 @@ READERS = (
 )
 KNOWN = (
     "vllm bench serve, sglang.benchmark.serving, llama-bench, engine logs, "
-    "the JSON of GuideLLM, evalscope perf, AIPerf, GenAI-Perf or llama-benchy, or a server's "
-    "/metrics"
+    "the JSON of GuideLLM, evalscope perf, AIPerf, GenAI-Perf, llama-benchy or atlas-bench, a "
+    "public table with a card a row, or a server's /metrics"
 )
 
 

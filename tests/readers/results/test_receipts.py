@@ -207,3 +207,82 @@ def test_a_folder_without_receipts_or_with_too_many(tmp_path: Path, count: int) 
         (tmp_path / f"{i}.json").write_text("{}")
     with pytest.raises(AdvisorError, match=r"holds none|more than 1000"):
         receipts.machine_for(None, str(tmp_path), None)
+
+
+TABLE = """
+| Card | Baseline | With flag | n-max | Acceptance | Contributor |
+|---|---|---|---|---|---|
+| RTX 3090 24GB | 30.0 | 42.0 | 2 | 0.78 | [@alice](https://example.org/alice) |
+| RTX 3090 24GB (Q6_K) | 25.0 | 30.0 | 3 | 0.5-0.9 | alice |
+| 2x RTX 4090 24GB | 50 | 90 | 3 | 0.7 | alice |
+| Toaster 9000 | 1 | 2 | 2 | 0.7 | alice |
+"""
+
+
+def test_a_public_table_becomes_receipts_with_what_is_unknown_marked(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(TABLE)
+    setting = ("--model", "qwen3.8-27b", "--engine", "llama-server")
+    done = run("receipt", str(tmp_path / "README.md"), *setting, "--out", str(tmp_path / "team"))
+    assert done.code == 0, done.err
+    assert "no receipt of Toaster 9000: for a receipt, give known hardware" in done.err
+    made = sorted(
+        (receipts.read(path) for path in (tmp_path / "team").glob("table-*.json")),
+        key=lambda one: one.runs[0].baseline["tpot"],
+    )
+    assert [(one.hardware, one.gpus, one.runs[0].k) for one in made] == [
+        ("rtx4090", 2, 3), ("rtx3090", 1, 2), ("rtx3090", 1, 3)
+    ]  # fmt: skip
+    first = made[1]
+    assert first.runs[0].gains["tpot"].log == pytest.approx(log(1.4))
+    assert first.runs[0].accepted_length == pytest.approx(1 + 2 * 0.78)
+    assert made[2].runs[0].accepted_length is None, "a range is no rate"
+    data = json.loads(first.text())
+    assert data["off"][0]["ttft_ms"] is data["runs"][0]["engine_version"] is None
+    assert "alice" not in first.text()
+    words = ("--hw", "3090", "--receipts", str(tmp_path / "team"), *setting, "--format", "json")
+    answer = json.loads(ask("recommend", *words))
+    assert "2 own runs" in answer["reasons"][0]["text"]
+
+
+def atlas(path: Path, tpot: float, args: dict[str, Any], engine: str = "vllm") -> str:
+    """A file in the layout of atlas-bench, with figures of our own."""
+    times = {"mean": tpot, "p50": tpot, "p90": 1.1 * tpot, "p95": 1.2 * tpot, "p99": 1.3 * tpot}
+    data = {
+        "schema_version": 1, "config_id": "c", "cell_id": "d", "workload_id": "serve-single-v1",
+        "kind": "serving", "args": args, "engine": {"id": engine, "version": "0.33.0"},
+        "model": {"hf_id": "Qwen/Qwen3.8-27B", "quant_id": "fp8"},
+        "hardware": {"id": "nvidia-gb10-dgx-spark", "count": 1, "host": {"cpu": "alice"}},
+        "workload": {"resolved_params": {"concurrency": 2, "seed": 42, "temperature": 0}},
+        "metrics": {
+            "requests_ok": 50, "requests_failed": 0, "duration_s": 0.0128 * 25 * tpot * 20,
+            "input_tokens_total": 12_800, "output_tokens_total": 12_800,
+            "output_tok_s": 2000 / tpot, "ttft_ms": dict(times, mean=300.0), "tpot_ms": times,
+        },
+        "raw": {"harness": "atlas-bench", "harness_version": "0.1.0"},
+    }  # fmt: skip
+    path.write_text(json.dumps(data))
+    return str(path)
+
+
+DRAFTS = {
+    "vllm": ({"speculative-config": {"method": "mtp", "num_speculative_tokens": 3}}, "mtp"),
+    "sglang": ({"speculative-algorithm": "NEXTN", "speculative-num-steps": 3}, "mtp"),
+    "llamacpp": ({"spec-type": "draft-mtp", "spec-draft-n-max": 3}, "mtp"),
+}
+
+
+@pytest.mark.parametrize("engine", DRAFTS)
+def test_files_of_the_atlas_become_a_receipt(engine: str, tmp_path: Path) -> None:
+    args, method = DRAFTS[engine]
+    off = atlas(tmp_path / "off.json", 100.0, {"max-model-len": 8192}, engine)
+    on = atlas(tmp_path / "on.json", 62.5, args, engine)
+    ask("receipt", off, on, "--out", str(tmp_path / "team"))
+    made = receipts.read(only(tmp_path / "team"))
+    (own,) = made.runs
+    assert (made.hardware, made.source, own.method, own.k) == ("gb10", "atlas", method, 3)
+    assert (own.engine, own.concurrency, own.input_tokens) == (
+        {"llamacpp": "llama-server"}.get(engine, engine), 2, 256
+    )  # fmt: skip
+    assert own.gains["tpot"].log == pytest.approx(log(1.6))
+    assert made.on[0].tpot_ms is not None and made.on[0].tpot_ms.p99 == pytest.approx(81.25)
+    assert made.on[0].itl_ms is None and "alice" not in made.text()
