@@ -55,14 +55,20 @@ def bench() -> None:
 @question_options
 @option("out", "Folder for plan.yaml and run.sh.", path_type("folder"), default=Path("ab"))
 @option("seeds", "Repeats of each run.", click.IntRange(1, 20), default=2)
-def make_plan(out: Path, seeds: int, **asked: Any) -> None:
+@option("turns", "Requests of one conversation, each with what was said.", click.IntRange(1, 100))
+@option(
+    "rate",
+    "Requests per second, at random times  [default: --concurrency at a time]",
+    Number(1e-4, 1e5),
+)
+def make_plan(out: Path, seeds: int, turns: int | None, rate: float | None, **asked: Any) -> None:
     """Plan an A/B benchmark: baseline first, warm-up, repeats, counters, versions.
 
     plan.yaml is what `advisor bench run` reads; run.sh does the same with the engine's own
-    benchmark.
+    benchmark. Goodput is that within --max-ttft-ms and --max-tpot-ms.
     """
     advice = recommend(request_from(asked))
-    made = bench_plan(advice, tuple(range(1, seeds + 1)))
+    made = bench_plan(advice, tuple(range(1, seeds + 1)), turns=turns or 1, rate=rate)
     prompts = prompt_files(made)
     script = bench_script(advice, made, own_text=bool(prompts))
     for path in plans.write(made, script, prompts, out):

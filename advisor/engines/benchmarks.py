@@ -39,6 +39,7 @@ def command(
     method: str | None = None,
     data: str | None = None,
     workload: str | None = None,
+    rate: float | None = None,
 ) -> str:
     """One command line; `request` needs concurrency, ctx_tokens and output_tokens (None: 1, 2048,
     512). `data` is a file of prompts with the lengths of their answers (see `prompt_line`); random
@@ -63,7 +64,8 @@ def command(
         load += [] if sglang else ["--custom-output-len", "-1"]  # the file has them
         load += ["--skip-chat-template"] if _skips_template(plan) else []
     load += ["--num-prompts", str(count)]
-    load += ["--max-concurrency", str(concurrency), "--seed", str(seed)]
+    load += ["--request-rate", f"{rate:g}"] if rate else ["--max-concurrency", str(concurrency)]
+    load += ["--seed", str(seed)]
     if sglang:
         words = ["python3", "-m", _sglang_module(plan.engine_version)]
         words += ["--backend", "sglang-oai-chat", "--host", "127.0.0.1"]

@@ -56,7 +56,7 @@ def measure(
         body["temperature"] = plan.temperature
     load_of_plan = plan.model_dump(include={
         "concurrency", "requests", "input_tokens", "output_tokens", "output_spread", "workload",
-        "model",
+        "model", "turns", "prefix_share", "max_ttft_ms", "max_tpot_ms",
     })  # fmt: skip
     paths = bench_plan.results(plan, folder, arm.name)
     for seed, path in zip(plan.seeds, paths, strict=True):
@@ -66,7 +66,7 @@ def measure(
             arm=arm.name, method=arm.method, k=arm.k, seed=seed, slots=server.slots,
             date=datetime.now(UTC).date().isoformat(),
             prompts_sha256=bench_plan.digest_of(texts),
-            engine=server.engine or plan.engine,
+            engine=server.engine or plan.engine, request_rate=plan.rate,
             engine_version=server.version or plan.engine_version,
             **load_of_plan,
         )  # fmt: skip
@@ -102,7 +102,10 @@ def _is_here(url: str) -> bool:
 def _prompts(plan: BenchPlan, folder: Path, count: int, seed: int) -> list[str]:
     if plan.prompts:
         return bench_plan.read_prompts(folder / Path(plan.prompts).name, count)
-    return bench_plan.make_prompts(count, plan.input_tokens, plan.workload, seed)
+    return bench_plan.make_prompts(
+        count, plan.input_tokens, plan.workload, seed,
+        prefix_share=plan.prefix_share, turns=plan.turns,
+    )  # fmt: skip
 
 
 def _warm_up(

@@ -124,6 +124,11 @@ class BenchPlan(ResultModel):
     warmup: int = Field(ge=0, le=100_000)
     seeds: tuple[int, ...] = Field((1, 2), min_length=1, max_length=20)
     temperature: float | None = Field(None, ge=0, le=5)
+    turns: int = Field(1, ge=1, le=100)  # requests of one conversation
+    prefix_share: float = Field(0, ge=0, le=1)  # of a prompt, that all have
+    rate: float | None = Field(None, gt=0, le=1e5)  # requests/s; None: `concurrency` at a time
+    max_ttft_ms: float | None = Field(None, gt=0)  # what counts as good
+    max_tpot_ms: float | None = Field(None, gt=0)
     prompts: str | None = None  # a file beside the plan
     arms: tuple[Arm, ...] = Field(min_length=1, max_length=2)
 
@@ -189,8 +194,18 @@ def passage(words: int, dice: random.Random) -> str:
     return " ".join(lines)
 
 
-def make_prompts(count: int, input_tokens: int, workload: str, seed: int) -> list[str]:
-    """Prompts of about `input_tokens` tokens; the same seed makes the same prompts."""
+def make_prompts(
+    count: int,
+    input_tokens: int,
+    workload: str,
+    seed: int,
+    *,
+    prefix_share: float = 0,
+    turns: int = 1,
+) -> list[str]:
+    """Prompts of about `input_tokens` tokens, `prefix_share` of them the same in all; the later
+    `turns` of a conversation ask about its first. The same seed makes the same prompts.
+    """
     dice = random.Random(f"{workload}:{seed}")
     if workload == "random":  # a word of four letters is about two tokens
         return [
@@ -199,11 +214,14 @@ def make_prompts(count: int, input_tokens: int, workload: str, seed: int) -> lis
         ]
     tasks = TASKS.get(workload) or tuple(task for rows in TASKS.values() for task in rows)
     words = max(0, round(input_tokens * WORDS_PER_TOKEN) - 15)
+    shared = round(words * prefix_share)
+    prefix = passage(shared, random.Random(workload)) + "\n\n" if shared > 10 else ""
     out = []
     for i in range(count):
         task = tasks[(i + dice.randrange(len(tasks))) % len(tasks)]
-        head = passage(words, dice) + "\n\n" if words > 10 else ""
-        out.append(f"{head}{task}")
+        own = words - shared if i % turns == 0 else 0
+        head = passage(own, dice) + "\n\n" if own > 10 else ""
+        out.append(f"{prefix if i % turns == 0 else ''}{head}{task}")
     return out
 
 

@@ -9,6 +9,7 @@ not sent again.
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ from advisor.readers.results.own_runs import Counters, Header, Record
 SEEDS_APART = 100_000  # between the sampling seeds of two runs
 UNCOUNTED = "the server states no token counts, and a chunk may hold several tokens"
 COUNTERS = ("drafts", "draft_tokens", "accepted")
+MOST_OPEN = 256  # requests in flight at a fixed rate
 MAX_FAILURES = 3  # in a row, after which the server is taken for broken
 
 
@@ -81,7 +83,10 @@ def run(
     stays in the file.
     """
     done, sitting = resume(path, header)
-    todo = [i for i in range(header.requests) if i not in done]
+    talks = [range(i, min(i + header.turns, header.requests))
+             for i in range(0, header.requests, header.turns)]  # fmt: skip
+    todo = [talk for talk in talks if not done.issuperset(talk)]  # a broken one begins anew
+    done = {i for talk in talks if talk not in todo for i in talk}
     if not todo:
         return Progress(header.requests, header.requests, 0)
     with path.open("a", encoding="utf-8") as out:
@@ -100,7 +105,7 @@ def run(
             key,
         )
         before = _counters(url, key)
-        loop.start(header.concurrency)
+        loop.start(min(MOST_OPEN, len(todo)) if header.request_rate else header.concurrency)
         _count(out, before, _counters(url, key), sitting, time.monotonic() - loop.begun)
     if loop.fatal is not None:
         raise AdvisorError(
@@ -152,7 +157,7 @@ class _Loop:
 
     url: str
     out: IO[str]
-    todo: Iterator[int]
+    todo: Iterator[range]  # the requests of a conversation
     prompts: Sequence[str]
     body: dict[str, Any]
     lengths: Sequence[int]
@@ -172,6 +177,7 @@ class _Loop:
 
     def __post_init__(self) -> None:
         self.begun = time.monotonic()
+        self.dice, self.due = random.Random(self.header.seed), 0.0
 
     @property
     def progress(self) -> Progress:
@@ -194,22 +200,33 @@ class _Loop:
         if self.defect is not None:
             raise self.defect
 
-    def _next(self) -> int | None:
+    def _next(self) -> tuple[range, float] | None:
+        """A conversation and when it is due: at random times that make the rate, else now."""
         with self.lock:
-            return None if self.fatal is not None else next(self.todo, None)
+            talk = None if self.fatal is not None else next(self.todo, None)
+            if talk is not None and self.header.request_rate:
+                self.due += self.dice.expovariate(self.header.request_rate / self.header.turns)
+            return None if talk is None else (talk, self.due)
 
     def _work(self) -> None:
         try:
-            while (i := self._next()) is not None:
-                self._send(i)
+            while (following := self._next()) is not None:
+                talk, due = following
+                while (left := due - (time.monotonic() - self.begun)) > 0 and not self.is_stopped:
+                    time.sleep(min(left, 0.2))
+                messages: list[dict[str, str]] = []
+                for i in talk:
+                    if not self._send(i, messages):
+                        break
         except Exception as error:
             with self.lock:
                 self.defect, self.todo = error, iter(())
 
-    def _send(self, i: int) -> None:
+    def _send(self, i: int, messages: list[dict[str, str]]) -> bool:
+        """Ask after what was said before, and add both to it; whether an answer came."""
         start = time.monotonic() - self.begun
-        body = {**self.body, "messages": [{"role": "user", "content": self.prompts[i]}]}
-        body["max_tokens"] = self.lengths[i]
+        messages.append({"role": "user", "content": self.prompts[i]})
+        body = {**self.body, "messages": messages, "max_tokens": self.lengths[i]}
         body["seed"] = self.header.seed * SEEDS_APART + i  # one for all would draw the same
         try:
             answer = client.stream(self.url, body, self.stall_s, self._hold, self.key)
@@ -222,6 +239,7 @@ class _Loop:
                 sitting=self.sitting, error=excerpt(error),
             )  # fmt: skip
             self._keep(record, error)
+            return False
         else:
             record = Record(
                 i=i, start_s=start, ttft_s=answer.ttft_s, end_s=start + answer.end_s,
@@ -230,6 +248,8 @@ class _Loop:
                 draft_tokens=answer.draft_tokens, accepted_tokens=answer.accepted_tokens,
             )  # fmt: skip
             self._keep(record)
+            messages.append({"role": "assistant", "content": answer.text})
+            return True
 
     def _hold(self, connection: HasFile) -> None:
         with self.lock:

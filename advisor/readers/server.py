@@ -53,6 +53,7 @@ class StreamedAnswer(NamedTuple):
     output_tokens: int
     draft_tokens: int | None = None  # llama-server's `timings`: drafted in this answer
     accepted_tokens: int | None = None
+    text: str = ""  # without what the model thought
 
 
 def checked_url(url: str) -> str:
@@ -225,6 +226,7 @@ class _Reader:
         self.last, self.chunks, self.finished = 0.0, 0, False
         self.usage: dict[str, Any] = {}
         self.timings: dict[str, Any] = {}
+        self.text: list[str] = []
 
     def take(self, line: bytes) -> None:
         """One line. Raises BadAnswer where it is none of an event stream."""
@@ -241,7 +243,8 @@ class _Reader:
             self.usage = event["usage"]
         if isinstance(event.get("timings"), dict):
             self.timings = event["timings"]
-        if _has_text(event):
+        if delta := _delta(event):
+            self.text.append(str(delta.get("content") or ""))
             self.last = time.monotonic() - self.start
             self.first = self.last if self.first is None else self.first
             self.chunks += 1
@@ -265,7 +268,7 @@ class _Reader:
         )
         return StreamedAnswer(
             self.first, self.last, self.chunks, prompt, output or self.chunks,
-            drafted, (accepted or 0) if drafted else None,
+            drafted, (accepted or 0) if drafted else None, "".join(self.text),
         )  # fmt: skip
 
 
@@ -281,12 +284,12 @@ def _event(text: bytes) -> dict[str, Any]:
     return event
 
 
-def _has_text(event: Mapping[str, Any]) -> bool:
+def _delta(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What an event adds to the answer; empty where that is no text."""
     choices = event.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     delta = choice.get("delta") if isinstance(choice, dict) else None
     if not isinstance(delta, dict):
-        return False
-    return any(
-        delta.get(name) for name in ("content", "reasoning_content", "reasoning", "tool_calls")
-    )
+        return {}
+    names = ("content", "reasoning_content", "reasoning", "tool_calls")
+    return delta if any(delta.get(name) for name in names) else {}

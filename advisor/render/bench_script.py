@@ -4,6 +4,8 @@ benchmark.
 
 from __future__ import annotations
 
+from typing import Any
+
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText
 from advisor.domain.shell import shell_word, shell_words
 from advisor.engines import benchmarks
@@ -24,8 +26,10 @@ _READS_ANSWERS = {"--reasoning-parser": 2, "--tool-call-parser": 2, "--enable-au
 WARM = 2  # warm-up requests for each request in flight
 
 
-def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
-    """Both arms at the load of the advice. Raises AdvisorError where no drafts can be made."""
+def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2), **load: Any) -> BenchPlan:
+    """Both arms at the load of the advice; `load`: turns and rate. Raises AdvisorError where no
+    drafts can be made.
+    """
     if advice.candidate is None or advice.launch_on is None:
         raise AdvisorError("there is nothing to compare: no way to draft is known for this setting")
     facts, plan = advice.facts, advice.plan
@@ -48,6 +52,10 @@ def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
         warmup=min(WARM * concurrency, 16),
         seeds=seeds,
         temperature=advice.request.temperature,
+        prefix_share=facts.prefix_share or 0,
+        max_ttft_ms=advice.request.max_ttft_ms,
+        max_tpot_ms=advice.request.max_tpot_ms,
+        **load,
         arms=(
             _arm("off", plan.engine, advice.launch_off),
             _arm("on", plan.engine, advice.launch_on, advice.candidate.method, advice.candidate.k),
@@ -78,7 +86,9 @@ def prompt_files(plan: BenchPlan) -> dict[str, str]:
         _prompts_of(seed): "".join(
             f"{benchmarks.prompt_line(plan.engine, text, length)}\n"
             for text, length in zip(
-                make_prompts(count, plan.input_tokens, plan.workload, seed),
+                make_prompts(
+                    count, plan.input_tokens, plan.workload, seed, prefix_share=plan.prefix_share
+                ),
                 answer_lengths(plan, count, seed),
                 strict=True,
             )
@@ -104,6 +114,11 @@ def bench_script(advice: Advice, plan: BenchPlan, own_text: bool = False) -> str
     lines = [
         "#!/usr/bin/env bash",
         f"# Sends {text}.",
+        *(
+            ["# Conversations of several turns: `advisor bench run` only."]
+            if plan.turns > 1
+            else []
+        ),
         "# Made by `advisor bench plan`. First the run without speculation; the engine's own "
         "benchmark; about",
         f"# {plan.requests} requests of {plan.input_tokens} prompt and {plan.output_tokens} "
@@ -161,7 +176,7 @@ def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm, word: str, own_text: b
         name = f"{arm.name}-seed{seed}"
         made = benchmarks.command(
             noun, advice.facts, seed=seed, result=f"{name}.json", k=arm.k, method=arm.method,
-            data=_prompts_of(seed) if own_text else None, workload=word,
+            data=_prompts_of(seed) if own_text else None, workload=word, rate=plan.rate,
         )  # fmt: skip
         lines += [f"record metrics-{name}-before.prom", made, f"record metrics-{name}-after.prom"]
     return [*lines, "stop"]

@@ -61,6 +61,7 @@ def _run(run: BenchmarkRun, width: int) -> str:
     load = [
         f"{round(run.concurrency, 1):g} concurrent" if run.concurrency else "",
         f"{run.request_rate:g} requests/s" if run.request_rate else "",
+        f"goodput {run.goodput_rps:.3g} requests/s" if run.goodput_rps is not None else "",
         f"{run.requests} requests" if run.requests else "",
         f"{run.failed} failed" if run.failed else "",
         f"{run.input_tokens:.0f} prompt tokens" if run.input_tokens else "",
@@ -181,6 +182,7 @@ _MEANINGS = {
     "method": "speculative method; none where the file states that nothing was drafted",
     "concurrency": "requests in flight, as limited by the client",
     "request_rate": "requests per second, where the load is open",
+    "goodput_rps": "requests per second that kept to the objectives; null without any",
     "input_tokens": "per request, mean",
     "depth_tokens": "cached before the prompt, per request",
     "output_tokens": "per request, mean",

@@ -130,6 +130,7 @@ def _load(
         *ab_reasons.why_short_drafts(on, plan),
         *(ab_reasons.why_open_load(max(rates)) if rates and setting.goal == "balanced" else ()),
         *ab_reasons.why_metrics_differ(gains, offered=bool(rates)),
+        *_goodputs(off, on),
     )
     compared = []
     for gain in gains:
@@ -145,6 +146,14 @@ def _load(
         weak=tuple(arms.weak_points(off, on)),
         next=_next(on, gains, setting, plan) if plan is not None and step is not None else None,
     )
+
+
+def _goodputs(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> Iterator[str]:
+    """What was served within the objectives, where both sides say it."""
+    sides = [[g for run in arm if (g := run.goodput_rps) is not None] for arm in (off, on)]
+    if all(sides):
+        before, after = (sum(side) / len(side) for side in sides)
+        yield f"goodput {before:.3g} -> {after:.3g} requests/s within the objectives"
 
 
 def _load_text(run: BenchmarkRun, part_is_load: bool) -> str:

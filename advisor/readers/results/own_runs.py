@@ -6,6 +6,7 @@ An interrupted file is still whole up to its last line, so a run goes on where i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -47,6 +48,11 @@ class Header(ResultModel):
     method: str | None = None
     k: Count = None
     slots: Count = None
+    turns: int = 1
+    prefix_share: float = 0
+    request_rate: Number = None
+    max_ttft_ms: Number = None
+    max_tpot_ms: Number = None
 
 
 class Record(ResultModel):
@@ -101,7 +107,9 @@ def parse(doc: Document) -> RunFile:
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return the run. Raises Unreadable where no request finished."""
     file = parse(doc)
-    header, good = file.header, [r for r in file.records if r.error is None and r.output_tokens > 0]
+    header = file.header
+    last = {r.i: r for r in file.records if r.error is None and r.output_tokens > 0}
+    good = list(last.values())  # a conversation that was broken off began anew
     if not good:
         raise Unreadable(f"{doc.name}: no request of this run has finished")
     seconds = busy_seconds(good)
@@ -116,7 +124,9 @@ def read(doc: Document) -> list[BenchmarkRun]:
             part=f"{header.arm}, seed {header.seed}", date=header.date, engine=known,
             engine_version=header.engine_version, model=header.model, method=header.method,
             k=header.k or counted or (0 if header.method == "none" else None),
-            slots=header.slots, concurrency=header.concurrency, seed=header.seed,
+            slots=header.slots, seed=header.seed, request_rate=header.request_rate,
+            concurrency=None if header.request_rate else header.concurrency,
+            goodput_rps=_goodput(header, good) / seconds if seconds else None,
             dataset=f"{header.workload}:{header.prompts_sha256[:12]}",
             requests=len(good), failed=len(file.records) - len(good),
             input_tokens=sum(inputs) / len(inputs) if inputs else None,
@@ -137,6 +147,14 @@ def read(doc: Document) -> list[BenchmarkRun]:
     ]  # fmt: skip
 
 
+def _goodput(header: Header, records: Sequence[Record]) -> float:
+    """How many requests kept to the objectives; NaN, which is not stated, without any."""
+    ttft, tpot = header.max_ttft_ms or math.inf, header.max_tpot_ms or math.inf
+    if math.isinf(ttft) and math.isinf(tpot):
+        return math.nan
+    return sum(r.ttft_s * 1e3 <= ttft and all(t <= tpot for t in tpots([r])) for r in records)
+
+
 def busy_seconds(records: list[Record]) -> float:
     """Time from the first start to the last end, summed over sittings, s."""
     total = 0.0
@@ -146,7 +164,7 @@ def busy_seconds(records: list[Record]) -> float:
     return total
 
 
-def tpots(records: list[Record]) -> list[float]:
+def tpots(records: Sequence[Record]) -> list[float]:
     """Time per output token after the first of each request, ms."""
     return [
         (r.end_s - r.start_s - r.ttft_s) * 1e3 / (r.output_tokens - 1)

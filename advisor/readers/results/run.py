@@ -154,6 +154,7 @@ class BenchmarkRun(ResultModel):
     hardware: str | None = None
     concurrency: Number = None  # requests in flight, as limited by the client
     request_rate: Number = None  # requests per second, where the load is open
+    goodput_rps: Number = None  # requests per second within the objectives
     slots: Count = None
     dataset: str | None = None
     seed: Count = None

@@ -133,6 +133,7 @@ VLLM = FileLayout(
             "max_concurrency", "maximum request concurrency", "max request concurrency",
             "max reqeuest concurrency",  # as SGLang 0.4 writes it
         ),
+        "goodput_rps": ("request_goodput", "request_goodput:"),
         "request_rate": ("request_rate", "request rate configured (rps)", "traffic request rate"),
         "requests": ("completed", "successful requests"),
         "failed": ("failed", "failed requests"),

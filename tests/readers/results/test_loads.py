@@ -1,0 +1,112 @@
+"""Loads other than so many requests at a time: conversations, shared prefixes, fixed rates."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cli_run import run
+from readers.results.test_bench_run import QUICK, serve
+
+from advisor.lab import bench_plan as plans
+from advisor.lab import load
+from advisor.readers.results.formats import read_results
+from advisor.readers.results.own_runs import Header, Record
+
+
+def measure(folder: Path, requests: int, pace: dict[str, Any], **more: Any) -> list[Record]:
+    """The requests of one run of a plan against the paced server, in the order of the file."""
+    with serve(**QUICK | pace) as url:
+        plan = {
+            "hardware": "h100", "model": "qwen3.6-35b-a3b", "engine": "vllm", "url": url,
+            "concurrency": 4, "input_tokens": 100, "output_tokens": 8, "requests": requests,
+            "warmup": 0, "arms": [{"name": "off", "argv": ["-"]}],
+        }  # fmt: skip
+        plan |= {"seeds": [1]} | more
+        (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+        done = run("bench", "run", str(folder), "--url", url, "--arm", "off")
+    assert done.code == 0, done.err
+    (path,) = folder.glob("off-seed*.jsonl")
+    lines = path.read_text().splitlines()
+    return [Record.model_validate_json(line) for line in lines if '"i"' in line]
+
+
+def test_each_turn_is_sent_with_what_was_said(tmp_path: Path) -> None:
+    rows = {row.i: row for row in measure(tmp_path, 7, {}, turns=3)}
+    assert sorted(rows) == list(range(7))
+    for first in (0, 3):
+        for before, after in ((first, first + 1), (first + 1, first + 2)):
+            told, asked = rows[before], rows[after]
+            assert (asked.input_tokens or 0) > (told.input_tokens or 0) + told.output_tokens
+            assert asked.start_s >= told.end_s, "a turn waits for the answer before it"
+    assert (rows[3].input_tokens or 0) < (rows[2].input_tokens or 0)
+
+
+def test_a_conversation_that_broke_off_begins_anew(tmp_path: Path) -> None:
+    rows = measure(tmp_path, 6, {}, turns=3)
+    path = tmp_path / "off-seed1.jsonl"
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    rest = [row for row in kept if row.get("i") not in (1, 2)]  # as a kill after its first turn
+    path.write_text("".join(json.dumps(row) + "\n" for row in rest))
+    again = measure(tmp_path, 6, {}, turns=3)
+    assert sorted(row.i for row in again[4:]) == [0, 1, 2] and len(rows) == 6
+    assert read_results(path)[0].requests == 6, "a turn that was asked twice counts once"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_a_shared_prefix_is_that_share_of_every_prompt(share: float) -> None:
+    prompts = plans.make_prompts(8, 2000, "chat", 1, prefix_share=share)
+    others = plans.make_prompts(8, 2000, "chat", 2, prefix_share=share)
+    common = len(os.path.commonprefix([*prompts, *others]))  # noqa: RUF071
+    mean = sum(map(len, prompts)) / len(prompts)
+    assert common / mean == pytest.approx(share, abs=0.05)
+    assert mean == pytest.approx(len(plans.make_prompts(1, 2000, "chat", 1)[0]), rel=0.1)
+
+
+def test_a_rate_is_kept_however_long_answers_take(tmp_path: Path) -> None:
+    """By the same dice: the requests start when they are due, though each takes longer than the
+    time between two.
+    """
+    rows = measure(tmp_path, 24, {"ttft_ms": 200.0}, rate=40.0, seeds=[3])
+    dice, due = random.Random(3), 0.0
+    for row in sorted(rows, key=lambda one: one.i):
+        due += dice.expovariate(40.0)
+        assert row.start_s >= due - 1e-3
+    starts = [row.start_s for row in rows]
+    assert max(starts) < due + 2
+    (made,) = read_results(tmp_path / "off-seed3.jsonl")
+    assert made.request_rate == 40.0 and made.concurrency is None
+
+
+@pytest.mark.parametrize(("limit", "share"), [(1.0, 0.0), (10_000.0, 1.0)])
+def test_goodput_is_what_kept_to_the_objectives(limit: float, share: float, tmp_path: Path) -> None:
+    measure(tmp_path, 8, {"ttft_ms": 20.0}, max_ttft_ms=limit)
+    (made,) = read_results(tmp_path / "off-seed1.jsonl")
+    assert made.goodput_rps == pytest.approx(share * 8 / (made.duration_s or 0), rel=1e-6)
+    assert ("goodput" in run("results", str(tmp_path / "off-seed1.jsonl")).out) is True
+
+
+def test_a_plan_takes_all_of_them(tmp_path: Path) -> None:
+    words = ("--hw", "h100", "--model", "qwen3.6-35b-a3b", "--turns", "3", "--rate", "2.5",
+             "--prefix-share", "0.4", "--max-ttft-ms", "900", "--out", str(tmp_path))  # fmt: skip
+    assert run("bench", "plan", *words).code == 0
+    made = plans.read(tmp_path)
+    assert (made.turns, made.rate, made.prefix_share, made.max_ttft_ms) == (3, 2.5, 0.4, 900)
+    script = (tmp_path / "run.sh").read_text()
+    sent = [line for line in script.splitlines() if "--save-result" in line]
+    assert all("--request-rate 2.5" in line and "--max-conc" not in line for line in sent) and sent
+    assert "Conversations of several turns: `advisor bench run` only" in script
+
+
+def test_files_of_before_these_loads_go_on(tmp_path: Path) -> None:
+    old = Header(arm="off", seed=1, concurrency=1, requests=2, input_tokens=1, output_tokens=1,
+                 workload="chat", date="2026-11-01", prompts_sha256="0")  # fmt: skip
+    names = ("turns", "prefix_share", "request_rate", "max_ttft_ms", "max_tpot_ms")
+    path = tmp_path / "off.jsonl"
+    path.write_text(old.model_dump_json(exclude=set(names)) + "\n")
+    assert load.resume(path, old) == (set(), 0)
