@@ -113,7 +113,12 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:
     gains = {
         p.k: math.log(e.output_tok_s.speedup.p50) for p, e in zip(plans, expected, strict=True)
     }
-    return _choose(gains, k if run.acceptance else 0, why)
+    word = _choose(gains, k if run.acceptance else 0, why)
+    runs = k if run.acceptance and k in gains else max(gains, key=lambda k: gains[k])
+    row = next(e for p, e in zip(plans, expected, strict=True) if p.k == runs)
+    least = row.accepted_length.p50 / row.output_tok_s.speedup.p50  # a step costs that many tokens
+    change = f"alert: k={runs} is off below {least:.2f} accepted tokens a step at this load"
+    return word._replace(why=(*word.why, change))
 
 
 def _choose(gains: Mapping[int, float], k: int | None, why: list[str]) -> WatchWord:

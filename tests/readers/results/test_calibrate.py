@@ -566,7 +566,12 @@ def test_watch_reads_a_server_and_says_what_to_do(
     assert "speculation: " in said and "output " in said
     if engine == "vllm":
         assert "by position 80%, 60%" in said or "tokens per step" in said
-        assert "k=2 is expected to give" in " ".join(said.split())
+        line = " ".join(said.split())
+        assert "k=2 is expected to give" in line
+        gain = float(re.search(r"k=2 is expected to give ([\d.]+)x", line)[1])  # type: ignore[index]
+        least = re.search(r"alert: k=2 is off below ([\d.]+) accepted tokens a step", line)
+        # by hand: 2.4 tokens a step for what `gain` times less would be the time of a plain one
+        assert least is not None and float(least[1]) == pytest.approx(2.4 / gain, rel=0.05)
 
 
 def test_watch_without_a_server_or_traffic() -> None:
