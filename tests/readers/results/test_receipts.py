@@ -286,3 +286,18 @@ def test_files_of_the_atlas_become_a_receipt(engine: str, tmp_path: Path) -> Non
     assert own.gains["tpot"].log == pytest.approx(log(1.6))
     assert made.on[0].tpot_ms is not None and made.on[0].tpot_ms.p99 == pytest.approx(81.25)
     assert made.on[0].itl_ms is None and "alice" not in made.text()
+
+
+def test_the_receipt_kept_as_an_example_is_what_its_files_make(tmp_path: Path) -> None:
+    """A real A/B of vLLM on an H200."""
+    place = Path(__file__).parents[3] / "examples" / "ab-h200"
+    files = [str(place / f"{arm}-seed{seed}.jsonl") for seed in (1, 2) for arm in ("off", "on")]
+    ask("receipt", *files[:2], "--off", files[2], "--on", files[3], "--hw", "h200", "--quant",
+        "bf16", "--out", str(tmp_path))  # fmt: skip
+    for suffix in (".json", ".html"):
+        assert only(place, suffix).read_text() == only(tmp_path, suffix).read_text()
+    setting = ("--concurrency", "8", "--ctx", "2079", "--output-tokens", "192", "--vary", "k=2..2")
+    made = ask("sweep", "--receipts", str(place), "--model", "qwen3.5-9b", "--quant", "bf16",
+               *setting, "--goal", "tpot", "--format", "json")  # fmt: skip
+    (row,) = json.loads(made)["loads"][0]["points"]
+    assert row["gain"]["p50"] == pytest.approx(6.1236 / 4.0349, rel=0.03)
