@@ -90,7 +90,7 @@ def _write_table(runs: Runs, asked: dict[str, Any], out: Path) -> None:
             for k, right in by_k.items():
                 _write(receipts.make(left, right, asked | ({"k": k} if k else {})), out)
         except AdvisorError as error:
-            lacking.append(f"{excerpt(card or each[0].file)}: {error}")
+            lacking.append(f"{excerpt(card)}: {error}" if card else str(error))
     if len(lacking) == len(rows):
         raise AdvisorError(lacking[0])
     for line in lacking:

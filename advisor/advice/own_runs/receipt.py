@@ -32,6 +32,7 @@ RECEIPT_ID: Literal["advisor/receipt/1"] = "advisor/receipt/1"
 MAX_BYTES = sourced(4 * 2**20, "bytes", "own choice: of 200 runs with percentiles", "chosen")
 MAX_FILES = sourced(1000, "files", "own choice: of a folder", "chosen")
 _SOURCES = {"card-table": "table", "atlas-bench": "atlas"}  # public forms
+_ID = r"^[a-z0-9][a-z0-9.-]*$"  # no path: a file is named by it
 _WORD = re.compile(r"[A-Za-z0-9][\w.+ -]{0,39}")
 _DATE = re.compile(r"(20\d\d)-?(\d\d)-?(\d\d)")
 SAME_GAIN = sourced(
@@ -49,13 +50,15 @@ class Receipt(Machine):
 
     form: Literal["advisor/receipt/1"] = Field(default=RECEIPT_ID, alias="schema")
     name: Word = ""  # a machine's own name does not travel
+    hardware: Annotated[str, Field(max_length=60, pattern=_ID)]
     power: Annotated[dict[str, ArmPower], Field(max_length=2)] = Field(default_factory=dict)
     off: Annotated[tuple[BenchmarkRun, ...], Field(max_length=MAX_RUNS)] = ()
     on: Annotated[tuple[BenchmarkRun, ...], Field(max_length=MAX_RUNS)] = ()
     verdict: ab_test.Verdict | None = None
     loads: Annotated[tuple[ab_test.LoadVerdict, ...], Field(max_length=MAX_RUNS)] = ()
     quality: QualityCheck | None = None
-    source: Word = "own"  # whose figures: own, or the public table that they were read from
+    # whose figures: own, or the public form that they were read from
+    source: Annotated[str, Field(max_length=20, pattern=_ID)] = "own"
 
     @property
     def id(self) -> str:
@@ -68,7 +71,7 @@ class Receipt(Machine):
         return f"receipt {self.id}"
 
     def check(self) -> None:
-        """Raise AdvisorError where numbers contradict each other, the runs the arms among them."""
+        """Raise AdvisorError where numbers contradict each other, also runs and arms."""
         super().check()
         stated = [(run.k, n, gain.log) for run in self.runs for n, gain in run.gains.items()]
         for left, right in arms.pairs(self.off, self.on) if self.off and self.on else ():

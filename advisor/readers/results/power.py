@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -34,18 +35,20 @@ class ArmPower(ResultModel):
 @contextlib.contextmanager
 def sample_power(path: Path, environment: Mapping[str, str]) -> Iterator[None]:
     """Append samples to a file until the end of the block; nothing without NVIDIA's driver."""
-    cards = environment.get("CUDA_VISIBLE_DEVICES")
-    with contextlib.ExitStack() as stack, contextlib.suppress(FileNotFoundError):
-        with path.open("ab") as out:
-            process = subprocess.Popen(
-                [*_COMMAND, *(["-i", cards] if cards else [])], stdin=subprocess.DEVNULL,
-                stdout=out, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-        stack.callback(process.wait)
-        stack.callback(process.kill)
+    if shutil.which(_COMMAND[0]) is None:
         yield
         return
-    yield
+    cards = environment.get("CUDA_VISIBLE_DEVICES")
+    command = [*_COMMAND, *(["-i", cards] if cards else [])]
+    with path.open("ab") as out:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL
+        )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def power_in(path: Path) -> ArmPower | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from html.parser import HTMLParser
 from math import log
 from pathlib import Path
@@ -16,6 +17,8 @@ from readers.results.test_own_round_trip import write
 from advisor.advice.own_runs import receipt as receipts
 from advisor.domain.nouns import AdvisorError
 from advisor.readers.results.formats import read_all
+from advisor.readers.results.power import power_in, sample_power
+from advisor.render.receipt import receipt_html
 
 SETTING = ("--hw", "h100", "--model", "qwen3.6-35b-a3b", "--engine", "vllm", "--quant", "fp8")
 GAIN = 2494.995 / 2004.994  # geometric means of 2490, 2500 and of 2000, 2010 tok/s
@@ -132,10 +135,9 @@ class Page(HTMLParser):
 
 
 def test_the_page_stands_alone_and_nothing_in_it_runs(folder: Path) -> None:
-    path = edit(only(folder), source="<script>alert(1)</script>\x1b[31m")
-    page = receipts.read(path)
-    from advisor.render.receipt import receipt_html
-
+    data = json.loads(only(folder).read_text())
+    data["runs"][0]["engine_version"] = "<script>alert(1)</script>\x1b[31m"
+    page = receipts.read(edit(only(folder), runs=data["runs"]))
     text = receipt_html(page)
     seen = Page(text)
     assert not seen.links and not seen.tags & {"script", "link", "img", "iframe"}
@@ -147,6 +149,8 @@ def test_the_page_stands_alone_and_nothing_in_it_runs(folder: Path) -> None:
 BAD = {
     "other schema": ({"schema": "advisor/receipt/2"}, "its schema is not advisor/receipt/1"),
     "unknown key": ({"host": "rack-7"}, "extra inputs are not permitted"),
+    "a path for an id": ({"hardware": "../../gb10"}, "hardware: string should match pattern"),
+    "a path for a source": ({"source": "/etc/x"}, "source: string should match pattern"),
     "no hardware": ({"hardware": None}, "hardware: input should be a valid string"),
 }  # fmt: skip
 
@@ -301,3 +305,48 @@ def test_the_receipt_kept_as_an_example_is_what_its_files_make(tmp_path: Path) -
                *setting, "--goal", "tpot", "--format", "json")  # fmt: skip
     (row,) = json.loads(made)["loads"][0]["points"]
     assert row["gain"]["p50"] == pytest.approx(6.1236 / 4.0349, rel=0.03)
+
+
+SMI = """\
+#!/usr/bin/env bash
+[ "$*" = "--query-gpu=index,name,driver_version,memory.used,power.draw,power.limit \
+--format=csv,noheader,nounits -lms 500 -i 0,1" ] || exit 3
+while :; do
+  echo "0, NVIDIA H200, 580.1, 120000, 500.0, 700.0"
+  echo "1, NVIDIA H200, 580.1, 3, 80.0, 700.0"
+  sleep 0.05
+done
+"""
+
+
+def test_watts_are_of_the_cards_in_use(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand: 500 W of one card; the other holds 3 MiB. 500 W / 2000 tok/s = 0.25 J a token."""
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text(SMI)
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+    samples, end = tmp_path / "power.csv", time.monotonic() + 60
+    with sample_power(samples, {"CUDA_VISIBLE_DEVICES": "0,1"}):
+        while samples.stat().st_size < 400:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    seen = power_in(samples)
+    assert seen is not None and (seen.watts, seen.limit_w) == (500.0, 700.0)
+    assert (seen.card, seen.driver) == ("NVIDIA H200", "580.1")
+    made = receipts.read(only(folder)).model_copy(update={"power": {"off": seen}})
+    assert "<td>0.25</td>" in receipt_html(made) and "NVIDIA H200" in receipt_html(made)
+
+
+UNKNOWN = {
+    "no driver": "", "no watts": "0, NVIDIA GB10, 580.1, [N/A], [N/A], [N/A]\n",
+    "rubbish": "Failed to initialize NVML\n1,2\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_watts_that_nobody_tells_are_not_known(name: str, tmp_path: Path) -> None:
+    (tmp_path / "power.csv").write_text(UNKNOWN[name])
+    assert power_in(tmp_path / "power.csv") is power_in(tmp_path / "none.csv") is None
