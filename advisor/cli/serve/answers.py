@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore, Lock
 from typing import Any, Generic, TypeVar
 
-from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import Sweep
+from advisor.advice.explore.sweep import pin_choices, sweep
+from advisor.advice.explore.values import LoadPoint, Sweep
 from advisor.advice.explore.within import with_users
 from advisor.advice.questions import advice_for, no_mtp_answer
 from advisor.advice.questions import question as request_of
@@ -83,6 +83,7 @@ class AnswerCache(Generic[Answer]):
 _advice: AnswerCache[Advice] = AnswerCache()
 _quick: AnswerCache[Advice] = AnswerCache()  # without what would change the answer
 _curves: AnswerCache[Sweep] = AnswerCache()
+_with_k: AnswerCache[LoadPoint] = AnswerCache()
 
 
 def advice(question: Question, what_if: bool = True) -> Advice:
@@ -114,6 +115,12 @@ def curve(question: Question) -> Sweep:
         with turn():
             return _swept(pinned)
     return _curves.get(pinned, lambda: _swept(pinned))
+
+
+def with_k(question: Question, advice: Advice, k: int) -> LoadPoint:
+    """The load of a question with this k alone, for the setting of its answer."""
+    request, _ = pin_choices(advice.request)
+    return _with_k.get((question, k), lambda: sweep(request, {"k": (k,)}).loads[0])
 
 
 def _swept(question: Question) -> Sweep:

@@ -18,10 +18,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from advisor import rules as rulebook
 from advisor.advice.explore.axes import parse_axis
 from advisor.advice.explore.sweep import sweep as run_sweep
+from advisor.advice.explore.within import users_within, with_costs
 from advisor.advice.questions import question as request_of
 from advisor.cli.serve import answers
 from advisor.cli.serve.controls import KNOWN, known_names
-from advisor.cli.serve.question import Question
+from advisor.cli.serve.launch import LaunchQuestion, answer, answer_json, file_text
+from advisor.cli.serve.question import PricedQuestion
 from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
 from advisor.domain.nouns import AdvisorError
@@ -30,7 +32,6 @@ from advisor.render.explore.json_out import sweep_json
 from advisor.render.explore.plan import mix_plan_json
 from advisor.render.findings.json_out import report_json
 from advisor.render.forms import FORMS
-from advisor.render.json_out import advice_json
 from advisor.render.objects import inline, object_of
 from advisor.render.own_runs import ab_json, runs_json
 from advisor.render.schema import named_schema
@@ -74,7 +75,7 @@ _VARY = Field(
 )
 
 
-class Variation(Question):
+class Variation(PricedQuestion):
     """A question and what varies in it."""
 
     vary: Annotated[tuple[Axis, ...], BeforeValidator(_axes), _VARY]
@@ -87,17 +88,17 @@ def _responses(command: str = "") -> dict[int | str, Any]:
 
 
 @router.get("/recommend", responses=_responses("recommend"))
-def recommend(question: Annotated[Question, Query()]) -> JSONResponse:
+def recommend(asked: Annotated[LaunchQuestion, Query()]) -> JSONResponse:
     """What `advisor recommend --format json` prints."""
-    return JSONResponse(advice_json(answers.advice(question)))
+    return JSONResponse(answer_json(asked))
 
 
 @router.get("/launch/{form}", response_class=PlainTextResponse)
-def launch(form: str, question: Annotated[Question, Query()]) -> PlainTextResponse:
+def launch(form: str, asked: Annotated[LaunchQuestion, Query()]) -> PlainTextResponse:
     """The launch in one form: flags, compose, docker-run, systemd, quadlet, k8s, helm, ..."""
     if form not in FORMS:
         raise AdvisorError(f"there is no form '{form[:40]}'; there are {', '.join(FORMS)}")
-    return PlainTextResponse(FORMS[form].write(answers.advice(question)))
+    return PlainTextResponse(file_text(answer(asked), form, asked))
 
 
 @router.get("/compare", responses=_responses("compare"))
@@ -127,8 +128,13 @@ def swept_for(asked: Variation) -> Any:
     if loads > MOST_LOADS:
         raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
     request, machine = request_of(asked.as_options())
+    rate, limits = asked.rate(), asked.limits()
     with answers.turn():
-        return run_sweep(request, vary, machine=machine)
+        found = run_sweep(request, vary, machine=machine)
+        if limits:
+            seen = users_within(found.request, limits, found.ks)
+            found = found.model_copy(update={"within": seen})
+    return with_costs(found, rate)
 
 
 @router.post("/validate", responses=_responses("validate"))

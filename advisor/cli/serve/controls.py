@@ -9,6 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from advisor.advice.own_runs.machine import names as machine_names
+from advisor.cli.serve.launch import LaunchQuestion
 from advisor.cli.serve.question import Question, fields_of
 from advisor.domain.nouns import DraftMethod, Engine, Goal, Interconnect, Workload
 from advisor.engines.traits import traits
@@ -43,8 +44,17 @@ LABELS: dict[str, tuple[str, str, str]] = {
     "acceptance_k": ("measured at k", "none", ""),
     "acceptance": ("Acceptance by position", "0.82,0.63", ""),
     "machine": ("Your machine", "none", ""),
-    "k": ("k of the run", "as stated", ""),
+    "k": ("k", "the answer's", ""),
+    "speculation": ("Speculation", "as answered", ""),
+    "parsers": ("Parsers", "by the model", ""),
+    "key": ("API key", "none", ""),
+    "host": ("Listens on", "127.0.0.1", ""),
+    "port": ("Port", "8000", ""),
+    "image": ("Container image", "of the release", "wide"),
+    "price": ("Price an hour", "2.10", ""),
+    "watts": ("Power in watts", "700", ""),
 }
+LAUNCH = ("speculation", "k", "parsers", "key", "host", "port", "image")
 TITLES = {name: f"\u201c{words[0]}\u201d" for name, words in LABELS.items()}
 _GOALS = {
     "balanced": "Balanced",
@@ -56,13 +66,15 @@ _GOALS = {
 
 def controls(given: Mapping[str, str], wrong: str = "") -> dict[str, Any]:
     """The fields with what the address gives them; `wrong` names the one that is refused."""
-    more = [name for name in LABELS if name not in (*FIRST, *NEXT, "k", "machine")]
+    more = [name for name in LABELS if name not in (*FIRST, *NEXT, *LAUNCH, "machine")]
     more += ["machine"] * bool(machine_names())
     return {
         "first": fields(given, FIRST, wrong=wrong),
         "next": fields(given, NEXT, wrong=wrong),
-        "more": fields(given, more, wrong=wrong),
+        "more": fields(given, more, LaunchQuestion, wrong=wrong),
         "more_open": wrong in more or any(given.get(name) for name in more),
+        "launch": fields(given, LAUNCH, LaunchQuestion, wrong=wrong),
+        "launch_open": wrong in LAUNCH or any(given.get(name) for name in LAUNCH),
     }
 
 
@@ -155,5 +167,8 @@ _CHOICES: dict[str, Callable[[], Options]] = {
     "method": lambda: _same(get_args(DraftMethod)),
     "interconnect": lambda: _same(get_args(Interconnect)),
     "thinking": lambda: [("true", "on"), ("false", "off")],
+    "speculation": lambda: _same(("on", "off")),
+    "parsers": lambda: [("off", "none")],
+    "key": lambda: [("on", "required")],
     "machine": lambda: _same(machine_names()),
 }

@@ -22,7 +22,15 @@ from starlette.types import ASGIApp
 from advisor.cli.serve import answers, tools
 from advisor.cli.serve.app import LOOPBACK, Guard
 from advisor.cli.serve.html import version
-from advisor.cli.serve.question import NAMES, FormFields, Question, check_fields, own_words
+from advisor.cli.serve.launch import LaunchQuestion
+from advisor.cli.serve.question import (
+    NAMES,
+    FormFields,
+    Question,
+    check_fields,
+    fields_of,
+    own_words,
+)
 from advisor.cli.serve.tools import FILE_CHARACTERS, Told
 from advisor.domain.nouns import AdvisorError
 
@@ -59,7 +67,7 @@ class _Offer(NamedTuple):
         """The tool as a client is told of it."""
         schema = _plain(self.takes.model_json_schema())
         if issubclass(self.takes, Question) and self.answer is not tools.recommend:
-            for name in set(NAMES) & set(schema["properties"]):
+            for name in set(fields_of(LaunchQuestion)) & set(schema["properties"]):
                 schema["properties"][name].pop("description", None)  # as of `recommend`
         schema["properties"]["full"] = FULL
         about = " ".join((self.answer.__doc__ or "").split())

@@ -18,6 +18,7 @@ from advisor.cli.serve import answers
 from advisor.cli.serve.controls import TITLES, controls
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import render
+from advisor.cli.serve.launch import answer, launch_question
 from advisor.cli.serve.question import NAMES, field_of, own_words, question_from
 from advisor.cli.serve.views import answer_view, sources
 from advisor.domain.nouns import AdvisorError
@@ -74,19 +75,20 @@ def answer_fields(asked: Mapping[str, str], form: str, what_if: bool = True) -> 
     if not any(asked.values()):
         return shown
     try:
-        question = question_from(asked)
+        question = launch_question(asked)
         if not question.hw and not question.machine:
             return shown
-        advice = answers.advice(question, what_if)
+        advice, plain = answer(question, what_if), question.plain()
+        view = answer_view(advice, question, form)
     except AdvisorError as error:
         return shown | {"error": own_words(str(error), TITLES), "wrong": field_of(error)}
     return shown | {
         "advice": advice,
-        "view": answer_view(advice, question, form),
+        "view": view,
         "curve": None,
-        "curve_part": f"/part/curve?{question.url()}",
-        "curve_page": f"/curve?{question.url()}",
-        "changes_part": "" if what_if else f"/part/changes?{question.url()}",
+        "curve_part": f"/part/curve?{plain.url()}",
+        "curve_page": f"/curve?{plain.url()}",
+        "changes_part": "" if what_if else f"/part/changes?{plain.url()}",
         "form_url": lambda key: f"/?{question.url(form=key)}",
         "served": True,
     }

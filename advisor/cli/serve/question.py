@@ -6,12 +6,15 @@ hardware, models and releases, which the knowledge looks up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from advisor.advice.explore import within
+from advisor.advice.explore.values import Rate
 from advisor.cli.options import written_count, written_tokens
 from advisor.domain import nouns
 from advisor.domain.nouns import LIMITS, MAX_POSITIONS, AdvisorError, UnknownFact
@@ -40,9 +43,18 @@ def _rates(value: Any) -> Any:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
-Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _RATES = Field(min_length=1, max_length=MAX_POSITIONS)
-Rates = Annotated[tuple[Rate, ...], _RATES, BeforeValidator(_rates)]
+Rates = Annotated[tuple[Share, ...], _RATES, BeforeValidator(_rates)]
+
+
+def _hourly(value: Any) -> Any:
+    """A bare number is a price an hour."""
+    text = value.strip() if isinstance(value, str) else value
+    return f"{text}/h" if text and "/" not in str(text) else text
+
+
+Price = Annotated[str | None, Field(max_length=40), BeforeValidator(_hourly)]
 
 
 class FieldError(AdvisorError):
@@ -81,6 +93,7 @@ _ALSO = {  # names that people and agents give to fields
     "context": "ctx",
     "quantization": "quant",
     "num_gpus": "gpus",
+    "within": "users_within",
 }
 
 
@@ -166,6 +179,10 @@ class Question(FormFields):
         """The options of the question as the command line parses them."""
         return {name: getattr(self, name) for name in Question.model_fields}
 
+    def plain(self) -> Question:
+        """The question alone, without what else a form has."""
+        return check_fields(Question, self.as_options())
+
     def non_defaults(self) -> dict[str, str]:
         """What differs from the defaults, under the options' names, as text."""
         out = {}
@@ -190,6 +207,34 @@ class Question(FormFields):
             else:
                 words.append(f"--{name.replace('_', '-')} {quote(value)}")
         return " ".join(words)
+
+
+class PricedQuestion(Question):
+    """A question with its limits in one text, and what the machine costs and draws."""
+
+    users_within: Name | None = about("The most requests at once within tpot=50ms,ttft=2s")
+    price: Price = about("Price of the whole machine, 2.10/h: cost per million tokens")
+    watts: float | None = about("Power of the whole machine", gt=0, le=1e6, allow_inf_nan=False)
+
+    def limits(self) -> dict[str, float]:
+        """The fields of a request that `users_within` stands for. Raises FieldError."""
+        with _named("users_within"):
+            return within.objectives(self.users_within) if self.users_within else {}
+
+    def rate(self) -> Rate:
+        """What the machine costs and draws. Raises FieldError."""
+        with _named("price"):
+            per_hour = within.price(self.price) if self.price is not None else None
+        return Rate(per_hour=per_hour, watts=self.watts)
+
+
+@contextmanager
+def _named(field: str) -> Iterator[None]:
+    """What is refused within is refused of this field."""
+    try:
+        yield
+    except AdvisorError as error:
+        raise FieldError(f"{field}: {error}", field) from None
 
 
 def _option_text(value: Any) -> str:

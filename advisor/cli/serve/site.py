@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from advisor.cli.serve import answers
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import ASSETS, asset_bytes, render
-from advisor.cli.serve.question import Question, question_from
+from advisor.cli.serve.launch import LaunchQuestion, launch_question
 from advisor.cli.serve.views import FORM_NAMES, answer_view, launch_forms, launch_text
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
@@ -32,7 +32,7 @@ LOADS = (1, 4, 16, 64)
 class Cell(NamedTuple):
     """One answer of the copy, or why there is none."""
 
-    question: Question
+    question: LaunchQuestion
     name: str  # of its file
     advice: Advice | None
     problem: str = ""
@@ -74,10 +74,10 @@ def _files(boxes: Sequence[str], llms: Sequence[str]) -> Iterator[tuple[str, str
 
 
 def _cell(box: str, llm: str, load: int) -> Cell:
-    question = question_from({"hw": box, "model": llm, "concurrency": load})
+    question = launch_question({"hw": box, "model": llm, "concurrency": load})
     name = f"{llm}-{box}-{load}.html"
     try:
-        return Cell(question, name, answers.advice(question))
+        return Cell(question, name, answers.advice(question.plain()))
     except AdvisorError as error:
         return Cell(question, name, None, str(error))
 
@@ -99,10 +99,10 @@ def _entry(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _curve(question: Question) -> dict[str, Any] | None:
+def _curve(question: LaunchQuestion) -> dict[str, Any] | None:
     """The curve over load; None where no load can be estimated (experts in system memory)."""
     try:
-        return curve_view(answers.curve(question), question.concurrency)
+        return curve_view(answers.curve(question.plain()), question.concurrency)
     except AdvisorError:
         return None
 
@@ -120,7 +120,7 @@ def _answer(cell: Cell, cells: Sequence[Cell]) -> str:
         others=others,
         curve=_curve(question),
         every_form=[
-            (key, FORM_NAMES[key], launch_text(advice, key), files.get(key, ""))
+            (key, FORM_NAMES[key], launch_text(advice, key, question), files.get(key, ""))
             for key in launch_forms(advice)
             if key != "json"
         ],

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from advisor import rules as rulebook
 from advisor.advice.explore.mix import MOST_BYTES, MOST_CLASSES
-from advisor.cli.serve import answers
 from advisor.cli.serve.api import Variation, swept_for
 from advisor.cli.serve.controls import KNOWN, known_names
-from advisor.cli.serve.question import FormFields, Question, check_fields, read_written
+from advisor.cli.serve.launch import LaunchQuestion, answer, answer_json, file_text
+from advisor.cli.serve.question import FormFields, check_fields, read_written
 from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
 from advisor.render.explore import compare as comparison
@@ -26,7 +26,6 @@ from advisor.render.explore.text import sweep_text
 from advisor.render.findings.json_out import report_json
 from advisor.render.findings.text import report_text
 from advisor.render.forms import FORMS, STARTS
-from advisor.render.json_out import advice_json
 from advisor.render.own_runs import ab_json, ab_text, runs_json, runs_text
 from advisor.render.text import advice_text
 
@@ -35,7 +34,7 @@ WIDTH = 100
 Told = tuple[str, dict[str, Any]]  # what a tool answers: a text to read, and the JSON
 
 
-class LaunchArguments(Question):
+class LaunchArguments(LaunchQuestion):
     """The options of `launch`."""
 
     form: Literal[STARTS] = Field("compose", description="As which file")  # type: ignore[valid-type]
@@ -102,21 +101,19 @@ class CalibrateArguments(AbArguments):
     machine: str = Field(max_length=40, description="Name of your machine, a new or a known one")
 
 
-def recommend(asked: Question) -> Told:
+def recommend(asked: LaunchQuestion) -> Told:
     """Whether speculative decoding pays for a setup, with which k, how sure that is and why, and
     the launch command.
     """
-    advice = answers.advice(asked)
-    return advice_text(advice, width=WIDTH), advice_json(advice)
+    return advice_text(answer(asked), width=WIDTH), answer_json(asked)
 
 
 def launch(asked: LaunchArguments) -> Told:
     """The launch that `recommend` answers with, as a file to save: compose, docker-run, systemd,
     quadlet, k8s, helm, ray or llama-swap.
     """
-    form, alone = FORMS[asked.form], check_fields(Question, asked.as_options())
-    text = form.write(answers.advice(alone))
-    return text, {"form": asked.form, "file": form.file, "text": text}
+    text = file_text(answer(asked), asked.form, asked)
+    return text, {"form": asked.form, "file": FORMS[asked.form].file, "text": text}
 
 
 def sweep(asked: Variation) -> Told:

@@ -12,13 +12,15 @@ from typing import Any, get_args
 
 from advisor.advice.plans.placement import layout_words
 from advisor.cli.serve.answers import link_of
+from advisor.cli.serve.controls import LABELS
+from advisor.cli.serve.launch import LaunchQuestion, command_lines, energy, file_text, key_name
 from advisor.cli.serve.question import Question
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Finding, MetricEstimate
 from advisor.domain.shell import shell_word
-from advisor.engines.traits import traits
+from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, traits
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
-from advisor.render.layout import number, pack_launch
+from advisor.render.layout import number
 from advisor.render.notes import is_local, placeholder, reach
 from advisor.render.text import levels, schedule_words
 from advisor.render.text import release as label
@@ -45,11 +47,11 @@ _METRICS = (
     ("tpot_ms", "Time per output token", "ms"),
     ("ttft_ms", "Time to first token", "ms"),
 )
-WIDTH = 92  # of the command, characters
+_USUAL_MS = 50  # a time per token to start from: faster than people read
 _SEVERITIES = {"error": 0, "warning": 1, "info": 2}
 
 
-def answer_view(advice: Advice, question: Question, form: str = "") -> dict[str, Any]:
+def answer_view(advice: Advice, question: LaunchQuestion, form: str = "") -> dict[str, Any]:
     """Everything that the answer's template shows."""
     forms = launch_forms(advice)
     chosen = form if form in forms else next(iter(forms))
@@ -61,11 +63,13 @@ def answer_view(advice: Advice, question: Question, form: str = "") -> dict[str,
         "met": advice.objective is not None and advice.objective.met,
         "setting": setting(advice),
         "reach": f"Listens on {server_url(advice)}, {reach(advice)}.",
+        "wanted": wanted_words(advice, question),
+        "costs": costs_words(advice, question),
         "metrics": metrics(advice),
         "reasons": [
             {"text": r.text, "sources": sources(r.sources)} for r in strongest(advice.reasons)
         ],
-        "asks": asks(advice, question),
+        "asks": asks(advice, question.plain()),
         "findings": findings(
             [f for f in advice.findings if not any(f.message in r.text for r in advice.reasons)]
         ),
@@ -77,12 +81,12 @@ def answer_view(advice: Advice, question: Question, form: str = "") -> dict[str,
         "runners_up": [candidate_words(one) for one in advice.runners_up],
         "forms": [{"key": key, "name": FORM_NAMES.get(key, key)} for key in forms],
         "form": chosen,
-        "launch": launch_text(advice, chosen),
+        "launch": launch_text(advice, chosen, question),
         "file": FORMS[chosen].file if chosen in FORMS else "",
         "download": f"/api/launch/{chosen}?{question.url()}",
         "placeholder": printable(placeholder(advice) or ""),
         "measure_with": advice.measure_with,
-        "command": question.command(),
+        "command": question.command(form=chosen if chosen in STARTS else "compose"),
         "api": f"/api/recommend?{question.url()}",
     }
 
@@ -106,15 +110,48 @@ def headline(advice: Advice) -> str:
     return f"Turn {name} on, {k}"
 
 
+def wanted_words(advice: Advice, asked: LaunchQuestion) -> str:
+    """What the launch has that the answer did not choose."""
+    words = [
+        f"{LABELS[name][0].lower()} {x}" for name, x in asked.wanted().items() if name in LABELS
+    ]
+    if not words:
+        return ""
+    key = f" Set {key_name(advice.plan)} where it starts." if asked.key else ""
+    return f"As set by you: {', '.join(words)}; the figures are those of the answer.{key}"
+
+
+def costs_words(advice: Advice, asked: LaunchQuestion) -> str:
+    """What a million output tokens cost and draw, without speculation and with it."""
+    rows = ((advice.cost_per_million, ""), (energy(advice, asked), " kWh"))
+    parts = [
+        " and ".join(
+            f"{number(x)}{unit} {how}"
+            for x, how in zip(pair, ("without", "with"), strict=True)
+            if x
+        )
+        for pair, unit in rows
+        if pair is not None
+    ]
+    return f"A million output tokens: {'; '.join(parts)}." if any(parts) else ""
+
+
 def asks(advice: Advice, question: Question) -> list[tuple[str, str]]:
     """Questions that follow from an answer, as (words, link)."""
     plan, engine = advice.candidate, advice.plan.engine
     whats = {} if plan is None else {f"k={k}": f"k = {k}" for k in (plan.k - 1, plan.k + 1) if k}
+    within = question.model_copy(update={"max_tpot_ms": _USUAL_MS}).url()
+    users = (
+        [] if advice.objective else [(f"How many within {_USUAL_MS} ms a token?", f"/?{within}")]
+    )
     whats = {"on": "on"} if advice.decision == "off" else {"off": "off", **whats}
     others = [name for name in get_args(Engine) if traits(name).writable and name != engine]
     return [
         *((f"Why not {name}?", f"/why-not?{question.url(what=x)}") for x, name in whats.items()),
         *((f"Compare with {x}", f"/compare?{question.url(names=f'{engine},{x}')}") for x in others),
+        ("Which drafter?", f"/why-not?{question.url(what='drafter')}"),
+        ("Several workloads, two servers?", f"/mix?{question.url()}"),
+        *users,
         ("Is my own file as good?", f"/check?{question.url()}"),
     ]
 
@@ -280,26 +317,28 @@ def _writes(advice: Advice, form: str) -> bool:
     return True
 
 
-def launch_text(advice: Advice, form: str) -> str:
+def launch_text(advice: Advice, form: str, asked: LaunchQuestion) -> str:
     """The launch in one form. Raises AdvisorError where that form cannot hold it."""
     runs = {"flags": advice.launch, "off": advice.launch_off, "on": advice.launch_on}
     if (run := runs.get(form)) is not None:
-        return "\n".join(pack_launch(run, WIDTH, ""))
+        return "\n".join(command_lines(run, advice.plan, asked.key is not None))
     if form == "curl":
-        return chat_request(advice)
-    return advice_json_text(advice) if form == "json" else FORMS[form].write(advice)
+        return chat_request(advice, asked.key is not None)
+    return advice_json_text(advice) if form == "json" else file_text(advice, form, asked)
 
 
 def server_url(advice: Advice) -> str:
     """Where the launch is reached from its own machine."""
-    return f"http://127.0.0.1:{advice.plan.port or traits(advice.plan.engine).default_port}"
+    host = advice.plan.host or LOOPBACK
+    host = LOOPBACK if host in (ALL_ADDRESSES, "::") else host
+    return f"http://{host}:{advice.plan.port or traits(advice.plan.engine).default_port}"
 
 
-def chat_request(advice: Advice) -> str:
+def chat_request(advice: Advice, key: bool = False) -> str:
     """A first request to the server that the launch starts."""
     plan, lines = advice.plan, [f"curl {server_url(advice)}/v1/chat/completions"]
-    if not is_local(advice) and (key := traits(plan.engine).api_key_env):
-        lines.append(f'-H "Authorization: Bearer ${key}"')
+    if key or (not is_local(advice) and traits(plan.engine).api_key_env):
+        lines.append(f'-H "Authorization: Bearer ${key_name(plan)}"')
     asked = {"role": "user", "content": "Write a haiku about drafts."}
     name = plan.served_model_name or plan.model
     body = {"model": name, "messages": [asked], "max_tokens": 512}

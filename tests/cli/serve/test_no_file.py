@@ -22,8 +22,9 @@ from mcp import Client
 from starlette.testclient import TestClient
 
 from advisor.cli.serve import api, pages
+from advisor.cli.serve.launch import LaunchQuestion
 from advisor.cli.serve.mcp_server import server
-from advisor.cli.serve.question import Question, fields_of
+from advisor.cli.serve.question import fields_of
 from advisor.cli.serve.sheets import pages as sheets
 from advisor.cli.serve.sheets.questions import Doubt, MixForm, PastedText, Sides
 from advisor.cli.serve.sheets.uploads import RunOptions
@@ -105,7 +106,7 @@ def fields_at(route: APIRoute) -> list[str]:
     """
     told = {
         name
-        for kind in (Question, Sides, Doubt, MixForm, PastedText, RunOptions)
+        for kind in (LaunchQuestion, Sides, Doubt, MixForm, PastedText, RunOptions)
         for name in fields_of(kind)
     } | {"form", "machine", "off", "on", "launch"}
     flat = route.dependant

@@ -8,7 +8,7 @@ see its form: no file is opened.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BeforeValidator, Field
 
@@ -18,12 +18,19 @@ from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import SPOKEN, WhyNot, why_not
-from advisor.advice.explore.within import objectives
-from advisor.advice.explore.within import price as per_hour_of
+from advisor.advice.questions import advice_for
 from advisor.advice.questions import question as request_of
+from advisor.advice.wording import span, whole_percent
 from advisor.cli.serve.answers import turn
-from advisor.cli.serve.question import FormFields, Name, Question, about, limit_field
-from advisor.domain.nouns import AdvisorError, Workload
+from advisor.cli.serve.question import (
+    FormFields,
+    Name,
+    PricedQuestion,
+    Question,
+    about,
+    limit_field,
+)
+from advisor.domain.nouns import AdvisorError, DraftMethod, Plan, Workload
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
 from advisor.lint.fixes import redacted_diff
@@ -34,6 +41,7 @@ from advisor.render.explore.compare import comparison_rows, speeds
 from advisor.render.explore.plan import server_words, ttft_words
 from advisor.render.explore.plan_folder import FORMS, folder
 from advisor.render.layout import number
+from advisor.render.text_sections import METHOD_NAMES
 
 TEXT_CHARACTERS = 500_000
 
@@ -204,15 +212,6 @@ def _names(value: Any) -> Any:
     return [name.strip() for name in names if name.strip()]
 
 
-def _hourly(value: Any) -> Any:
-    """A bare number is a price an hour."""
-    text = value.strip() if isinstance(value, str) else value
-    return f"{text}/h" if text and "/" not in str(text) else text
-
-
-Price = Annotated[str | None, Field(max_length=40), BeforeValidator(_hourly)]
-
-
 _SIDES = Field(
     min_length=2,
     max_length=3,
@@ -220,20 +219,19 @@ _SIDES = Field(
 )
 
 
-class Sides(Question):
+class Sides(PricedQuestion):
     """The options of `compare`."""
 
     names: Annotated[tuple[Name, ...], BeforeValidator(_names), _SIDES]
-    users_within: Name | None = about("The most requests at once within tpot=50ms,ttft=2s")
-    price: Price = about("Price of the whole machine, 2.10/h: cost per million tokens")
-    watts: float | None = about("Power of the whole machine", gt=0, le=1e6, allow_inf_nan=False)
 
 
 class Doubt(Question):
     """The options of `why-not`."""
 
     what: str = about(
-        "on, off, k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME", ..., max_length=200
+        "on, off, k=4, engine=sglang, quant=bf16, model=NAME, hw=NAME, or drafter: which of all",
+        ...,
+        max_length=200,
     )
 
 
@@ -243,10 +241,7 @@ def compare_choices(asked: Sides) -> tuple[Comparison, Rate]:
     told = asked.as_options()
     if not asked.hw and kind_of(asked.names[0]) == "hardware":
         told["hw"] = asked.names[0]  # each name is its own
-    limits = objectives(asked.users_within) if asked.users_within else None
-    per_hour = per_hour_of(asked.price) if asked.price else None
-    found = compare(request_of(told)[0], asked.names, limits)
-    return found, Rate(per_hour=per_hour, watts=asked.watts)
+    return compare(request_of(told)[0], asked.names, asked.limits() or None), asked.rate()
 
 
 @turn()
@@ -255,9 +250,31 @@ def explain_why_not(asked: Doubt) -> WhyNot:
     if not asked.hw and not asked.machine:
         raise AdvisorError("which hardware? choose one, or give hw")
     what = asked.what
+    if what.lower() == "drafter":
+        return _drafters(asked)
     if "=" not in what and what.lower() not in SPOKEN:  # a name alone: sglang, bf16
         what = f"{kind_of(what)}={what}"
     return why_not(request_of(asked.as_options())[0], what)
+
+
+def _drafters(asked: Question) -> WhyNot:
+    """Each way of drafting as if it were asked for: what it gains, or why it cannot run."""
+    gains: dict[Plan, tuple[float, str]] = {}
+    lacking = []
+    for method in get_args(DraftMethod):
+        answer = advice_for(asked.as_options() | {"method": method}, what_if=False)
+        plan, gain = answer.candidate, answer.gain
+        if plan is None or gain is None:
+            lacking += [row.text for row in answer.reasons[:1]]
+            continue
+        drafter = f" with {plan.draft_model}" if plan.draft_model else ""
+        words = f"k = {plan.k}{drafter}: {whole_percent(gain.p50)} ({span(gain)})"
+        name = METHOD_NAMES.get(method, method)
+        gains.setdefault(plan, (gain.p50, f"{name}, {words}, alone: {answer.decision}"))
+    rows = [words for _, words in sorted(gains.values(), reverse=True)]
+    name = rows[0].partition(",")[0] if rows else ""
+    head = f"{name} is expected to gain most" if rows else "no way to draft is known here"
+    return WhyNot(asked="drafter", head=head, reasons=(*rows, *lacking))
 
 
 def sides_view(found: Comparison, rate: Rate) -> dict[str, Any]:

@@ -34,7 +34,8 @@ async function text(got) { // a busy or refusing server answers in plain text
 }
 
 // The question goes along to the other tabs, and comes back from them.
-const SHARED = new Set(["names", "what", "text", "name", "form", "users_within", "price", "watts", "k", "launch", "off", "on"]);
+const SHARED = new Set(["names", "what", "text", "name", "form", "users_within", "price", "watts", "launch", "off", "on",
+  "k", "speculation", "parsers", "key", "host", "port", "image"]);
 function carry() {
   const source = document.querySelector("main form");
   if (!source) return;
