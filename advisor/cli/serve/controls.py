@@ -45,6 +45,11 @@ LABELS: dict[str, tuple[str, str, str]] = {
     "acceptance": ("Acceptance by position", "0.82,0.63", ""),
     "machine": ("Your machine", "none", ""),
     "k": ("k", "the answer's", ""),
+    "name": ("Name", "chat", ""),
+    "prompt": ("Prompt", "2048", "small"),
+    "output": ("Answer", "512", "small"),
+    "tpot": ("TPOT at most", "50ms", "small"),
+    "ttft": ("TTFT at most", "2s", "small"),
     "speculation": ("Speculation", "as answered", ""),
     "parsers": ("Parsers", "by the model", ""),
     "key": ("API key", "none", ""),
@@ -66,7 +71,8 @@ _GOALS = {
 
 def controls(given: Mapping[str, str], wrong: str = "") -> dict[str, Any]:
     """The fields with what the address gives them; `wrong` names the one that is refused."""
-    more = [name for name in LABELS if name not in (*FIRST, *NEXT, *LAUNCH, "machine")]
+    beside = (*FIRST, *NEXT, *LAUNCH, "machine")
+    more = [x for x in LABELS if x in fields_of(LaunchQuestion) and x not in beside]
     more += ["machine"] * bool(machine_names())
     return {
         "first": fields(given, FIRST, wrong=wrong),
@@ -91,7 +97,8 @@ def fields(
     for name in names:
         label, hint, size = LABELS[name]
         field = model[name]
-        default = "" if sheet or field.default in (None, 0.0) else str(field.default)
+        given_none = sheet or field.is_required() or field.default in (None, 0.0)
+        default = "" if given_none else str(field.default)
         options = (
             _CHOICES[name]() if name in _CHOICES and not (name == "machine" and sheet) else None
         )

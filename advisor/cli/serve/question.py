@@ -81,7 +81,10 @@ _FACTS = {
 }
 _HINTS = get_type_hints(nouns.Request)
 _REAL = {name for name in LIMITS if float in (_HINTS[name], *get_args(_HINTS[name]))}
-_TOKENS = ("ctx", "ctx_tokens", "output_tokens", "prompt", "output")
+_TOKENS = {  # fields of forms, and the limits that they have
+    **dict.fromkeys(("ctx", "ctx_tokens", "prompt"), "ctx_tokens"),
+    **dict.fromkeys(("output", "output_tokens"), "output_tokens"),
+}
 _COUNTS = {*LIMITS, "k"} - {*_REAL, *_TOKENS}
 
 
@@ -94,6 +97,7 @@ _ALSO = {  # names that people and agents give to fields
     "quantization": "quant",
     "num_gpus": "gpus",
     "within": "users_within",
+    "mix": "text",
 }
 
 
@@ -103,7 +107,7 @@ def read_written(name: str, value: Any) -> Any:
         return value
     text = value.strip()
     if name in _TOKENS:
-        return written_tokens(text)
+        return written_tokens(written_count(text))
     return written_count(text) if name in _COUNTS else text
 
 
@@ -269,7 +273,7 @@ def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> FieldErr
     ]
     name = place[0] if place else "the question"
     got = excerpt(first.get("input"), 40)
-    field = {"ctx": "ctx_tokens"}.get(name, name)
+    field = _TOKENS.get(name, name)
     text = f"{name}: '{got}': {first['msg'][:1].lower()}{first['msg'][1:]}"
     if first["type"] == "extra_forbidden":
         text = f"there is no field '{excerpt(name, 40)}'{_nearest(name, kind)}"
@@ -279,6 +283,8 @@ def field_error(errors: Sequence[Any], kind: type[BaseModel] | None) -> FieldErr
         low, high = LIMITS[field]
         whole = "a number" if field in _REAL else "a whole number"
         text = f"{name}: '{got}' is not {whole} from {low:,} to {high:,}"
+    elif first["type"] == "string_pattern_mismatch" and kind is not None:
+        text = f"{name}: '{got}' does not fit: {fields_of(kind)[name].description}"
     elif first["type"] == "literal_error":
         text = f"{name}: '{got}' is none of {first['ctx']['expected']}"
     return FieldError(text, name)

@@ -6,17 +6,15 @@ path. What it does not know: the protocol.
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
 from pydantic import Field
 
 from advisor import rules as rulebook
-from advisor.advice.explore.mix import MOST_BYTES, MOST_CLASSES
 from advisor.cli.serve.api import Variation, swept_for
 from advisor.cli.serve.controls import KNOWN, known_names
 from advisor.cli.serve.launch import LaunchQuestion, answer, answer_json, file_text
-from advisor.cli.serve.question import FormFields, check_fields, read_written
+from advisor.cli.serve.question import FormFields
 from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
 from advisor.render.explore import compare as comparison
@@ -38,31 +36,6 @@ class LaunchArguments(LaunchQuestion):
     """The options of `launch`."""
 
     form: Literal[STARTS] = Field("compose", description="As which file")  # type: ignore[valid-type]
-
-
-class Mix(FormFields):
-    """The mix of `plan`."""
-
-    hw: str | None = None
-    gpus: int | None = None
-    model: str | None = None
-    quant: str | None = None
-    engine: str | None = None
-    classes: tuple[dict[str, Any], ...] = Field(
-        (),
-        max_length=MOST_CLASSES,
-        description="Each with name, concurrency, prompt and output in tokens, and if known "
-        'workload, goal, objective: {"tpot": "60ms", "ttft": "2s"}',
-    )
-    mix: str | None = Field(
-        None, max_length=MOST_BYTES, description="Or all of it as YAML, as `advisor plan` reads it"
-    )
-
-    def text(self) -> str:
-        """The mix as YAML, of which JSON is a part."""
-        told = self.model_dump(include={"gpus", "model", "quant", "engine"}, exclude_none=True)
-        classes = [{k: read_written(k, v) for k, v in one.items()} for one in self.classes]
-        return self.mix or json.dumps({"hardware": self.hw, **told, "classes": classes})
 
 
 class ListArguments(FormFields):
@@ -136,11 +109,11 @@ def why_not(asked: sheets.Doubt) -> Told:
     return comparison.why_not_text(found, width=WIDTH), comparison.why_not_json(found)
 
 
-def plan(asked: Mix) -> Told:
+def plan(asked: sheets.MixForm) -> Told:
     """How to serve several workloads on one machine: one server or two, with or without
     speculation, with the gain, memory and objectives of each layout.
     """
-    found = sheets.make_plan(check_fields(sheets.MixForm, {"text": asked.text()}))
+    found = sheets.make_plan(asked)
     return plan_text(found, width=WIDTH), mix_plan_json(found)
 
 

@@ -445,6 +445,9 @@ def test_21_several_workloads(visit: Visit) -> None:
     page.reload()
     page.locator("#plan-h").wait_for()
     assert page.locator("#plan-h").inner_text() == said
+    link = page.get_by_role("link", name="Answer", exact=True).get_attribute("href") or ""
+    assert "hw=" not in link or "name_1" not in link
+    page.get_by_text("More: the whole mix as YAML").click()
     page.get_by_label("The mix, as YAML").fill("hardware: gb11")
     page.get_by_role("button", name="Plan").click()
     page.get_by_role("alert").wait_for()

@@ -234,6 +234,7 @@ def test_an_error_keeps_every_value_and_marks_its_field(
     [
         ("hw=2x 3090&ctx=8k", "hw=rtx3090&gpus=2&ctx=8192"),
         ("hw=dgx spark&concurrency=16 users&ctx=4k", "hw=gb10&concurrency=16&ctx=4096"),
+        ("hw=gb10&concurrency=1,000&ctx=8,192 tokens", "hw=gb10&concurrency=1000&ctx=8192"),
         ("hw=h200 x8&model=deepseek-ai/DeepSeek-V3.2", "hw=h200&gpus=8&model=deepseek-v3.2"),
     ],
 )  # fmt: skip
@@ -314,6 +315,63 @@ def test_a_mix_is_planned_as_the_command_line_plans_it(page: TestClient, tmp_pat
         got = page.post("/part/mix", data={"text": bad})
         assert got.status_code == 400 and 'role="alert"' in got.text, bad
     assert page.post("/api/plan", json={"text": EXAMPLE, "form": "x"}).status_code == 400
+
+
+CLASSES = {
+    "chat": {"concurrency": "4", "prompt": "2k", "output": "256", "workload": "chat"},
+    "documents": {"concurrency": "2 users", "prompt": "8,192", "goal": "throughput", "ttft": "2s"},
+    "night": {"concurrency": "1", "workload": "rag", "tpot": "60ms"},
+}
+
+
+def rows(**more: str) -> dict[str, str]:
+    """The fields of the form of a mix."""
+    told = {"hw": "gb10", "model": "qwen3.6-35b-a3b"}
+    for number, (name, row) in enumerate(CLASSES.items(), 1):
+        told |= {f"{key}_{number}": value for key, value in row.items()} | {f"name_{number}": name}
+    return told | more
+
+
+def test_a_mix_in_fields_is_that_mix_in_yaml(page: TestClient) -> None:
+    text = (
+        "hardware: gb10\nmodel: qwen3.6-35b-a3b\nclasses:\n"
+        "- {name: chat, concurrency: 4, prompt: 2048, output: 256, workload: chat}\n"
+        "- {name: documents, concurrency: 2, prompt: 8192, goal: throughput, objective: {ttft: 2s}}"
+        "\n- {name: night, concurrency: 1, workload: rag, objective: {tpot: 60ms}}\n"
+    )
+    wanted = page.post("/part/mix", data={"text": text}).text
+    assert 'id="plan-h"' in wanted and page.post("/part/mix", data=rows()).text == wanted
+    for got in (page.post("/mix", data=rows()), page.get("/mix", params=rows())):
+        assert wanted.strip() in got.text
+        for name, value in rows().items():  # each keeps its value
+            control = re.findall(rf'id="f-{name}".*?</p>', got.text, re.S)[0]
+            assert f'value="{value}"' in control, name
+
+
+@pytest.mark.parametrize(
+    ("wrong", "value"),
+    [
+        ("hw", ""),
+        ("hw", "gb11"),
+        ("gpus", "none"),
+        ("name_1", "A b"),
+        ("concurrency_2", "0"),
+        ("concurrency_3", ""),
+        ("prompt_2", "long"),
+        ("workload_3", "poems"),
+        ("tpot_1", "fast"),
+    ],
+)
+def test_a_wrong_field_of_a_mix_is_marked(page: TestClient, wrong: str, value: str) -> None:
+    got = page.post("/mix", data=rows(**{wrong: value}))
+    assert got.status_code == 400 and f'data-wrong="{wrong}"' in got.text
+    assert re.findall(r'id="f-(\w+)"[^>]*aria-invalid="true"', got.text) == [wrong]
+
+
+def test_the_form_of_a_mix_starts_from_the_question(page: TestClient) -> None:
+    got = page.get("/mix?hw=h100&concurrency=9&ctx=6000&output_tokens=77").text
+    for name, value in (("hw", "h100"), ("concurrency_1", "9"), ("prompt_1", "6000")):
+        assert f'value="{value}"' in re.findall(rf'id="f-{name}".*?</p>', got, re.S)[0]
 
 
 def test_runs_are_remembered_as_the_command_line_remembers_them(

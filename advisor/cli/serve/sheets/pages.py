@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse
 from advisor.cli.serve.api import router as api_router
 from advisor.cli.serve.controls import FIRST, NEXT, TITLES, fields
 from advisor.cli.serve.pages import page, question_query, read_parameters
-from advisor.cli.serve.question import Question, check_fields, field_of, own_words
+from advisor.cli.serve.question import FieldError, Question, check_fields, field_of, own_words
 from advisor.cli.serve.sheets import questions as sheets
 from advisor.cli.serve.sheets import uploads
 from advisor.cli.serve.sheets.views import check_view, results_view
@@ -27,6 +27,9 @@ from advisor.render.explore.plan_folder import FORMS
 
 router = APIRouter(include_in_schema=False)
 CHECK_FIELDS = ("hw", "gpus", "concurrency", "ctx", "output_tokens", "workload", "engine_version")
+MACHINE = ("hw", "gpus", "model", "quant", "engine")
+CLASS = ("name", "concurrency", "prompt", "output", "workload", "goal", "tpot", "ttft")
+ROWS = (1, 2, 3)  # of the form; more classes are YAML
 AB_FIELDS = ("hw", "model", "gpus", "k", "workload", "engine_version", "machine")
 
 
@@ -36,7 +39,8 @@ class _Sheet(NamedTuple):
     name: str
     answer: Callable[[uploads.Form], dict[str, Any]]  # raises AdvisorError
     empty: dict[str, Any]
-    controls: Callable[[dict[str, str]], dict[str, Any]]
+    controls: Callable[[dict[str, str], str], dict[str, Any]]  # words, the field that is wrong
+    asks: tuple[str, ...] = ()  # fields of an address that ask for an answer
 
     def show(self, form: uploads.Form) -> dict[str, Any]:
         """The answer, or the sentence why there is none."""
@@ -48,14 +52,15 @@ class _Sheet(NamedTuple):
     def page(self, words: dict[str, str], shown: dict[str, Any]) -> HTMLResponse:
         """The whole sheet."""
         status = 400 if shown["error"] else 200
-        shown |= {"carried": question_query(words), **self.controls(words)}
+        controls = self.controls(words, shown.get("wrong", ""))
+        shown |= {"carried": question_query(words), **controls}
         return page(f"{self.name}.html", status, tab=self.name, **shown)
 
 
 def _serve(sheet: _Sheet) -> None:
-    def visit(request: Request) -> HTMLResponse:  # empty, or with the text of the address
+    def visit(request: Request) -> HTMLResponse:  # empty, or with what the address asks
         words = dict(request.query_params)
-        asked = "text" in sheet.controls(words).get("given", {}) and words.get("text", "").strip()
+        asked = any(words.get(name, "").strip() for name in sheet.asks)
         form = uploads.Form(words, {})
         return sheet.page(words, sheet.show(form) if asked else {**sheet.empty, "error": ""})
 
@@ -90,31 +95,67 @@ def _results(form: uploads.Form) -> dict[str, Any]:
 
 
 def _mix(form: uploads.Form) -> dict[str, Any]:
-    mixed = check_fields(sheets.MixForm, form.words)
+    words = form.words
+    told: dict[str, Any] = {
+        name: words[name] for name in (*MACHINE, "text", "form") if name in words
+    }
+    if not told.get("text", "").strip():
+        told["classes"] = [row for number in ROWS if (row := _class(words, number))]
+    mixed = check_fields(sheets.MixForm, told)
     return {"plan": sheets.mix_view(sheets.make_plan(mixed), mixed.form)}
 
 
-def _check_controls(words: dict[str, str]) -> dict[str, Any]:
+def _class(words: dict[str, str], number: int) -> dict[str, Any] | None:
+    """A row of the form as a class; None where it is empty. Raises FieldError."""
+    row = {name: words.get(f"{name}_{number}", "") for name in CLASS}
+    if not any(value.strip() for value in row.values()):
+        return None
+    try:
+        return check_fields(sheets.MixClass, row).as_mix()
+    except FieldError as error:
+        raise FieldError(f"class {number}: {error}", f"{error.field}_{number}") from None
+
+
+def _check_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
     given = {"text": words.get("text", ""), "name": words.get("name", "")}
-    made = fields(words, CHECK_FIELDS, sheets.PastedText, sheet="not stated")
+    made = fields(words, CHECK_FIELDS, sheets.PastedText, wrong, "not stated")
     return {"given": given, "fields": made}
 
 
-def _results_controls(words: dict[str, str]) -> dict[str, Any]:
-    made = fields(words, AB_FIELDS, uploads.RunOptions, sheet="as the files state")
+def _results_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
+    made = fields(words, AB_FIELDS, uploads.RunOptions, wrong, "as the files state")
     made[-1] |= {"label": "Remember them as machine", "hint": "own", "size": "half"}
     return {"fields": made}
 
 
-def _mix_controls(words: dict[str, str]) -> dict[str, Any]:
-    given = {"text": words.get("text", sheets.EXAMPLE), "form": words.get("form", "compose")}
-    return {"given": given, "forms": [(name, name) for name in FORMS]}
+def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
+    given = {"text": words.get("text", ""), "form": words.get("form", "compose")}
+    if not any(words.get(f"name_{number}") for number in ROWS):  # the question's load to start from
+        asked = (
+            ("concurrency", "4"),
+            ("ctx", "2048"),
+            ("output_tokens", "256"),
+            ("workload", "chat"),
+        )
+        first = ["chat", *(words.get(name) or value for name, value in asked), "tpot"]
+        second = ("documents", "4", "8192", "256", "rag", "throughput")
+        for number, usual in enumerate((first, second), 1):
+            words = words | {f"{x}_{number}": value for x, value in zip(CLASS, usual, strict=False)}
+    rows = []
+    for number in ROWS:
+        row = {name: words.get(f"{name}_{number}", "") for name in CLASS}
+        bad = wrong.removesuffix(f"_{number}") if wrong.endswith(f"_{number}") else ""
+        made = fields(row, CLASS, sheets.MixClass, bad)
+        rows.append([field | {"name": f"{field['name']}_{number}"} for field in made])
+    machine = fields(words, MACHINE, wrong=wrong)
+    return {"given": given, "fields": machine, "rows": rows, "forms": [(x, x) for x in FORMS],
+            "example": sheets.EXAMPLE}  # fmt: skip
 
 
 _NO_RUNS: dict[str, Any] = {"runs": [], "ab": None, "added": None}
-_serve(_Sheet("check", _check, {"checked": None}, _check_controls))
+_serve(_Sheet("check", _check, {"checked": None}, _check_controls, ("text",)))
 _serve(_Sheet("results", _results, _NO_RUNS, _results_controls))
-_serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls))
+_serve(_Sheet("mix", _mix, {"plan": None}, _mix_controls, ("text", "name_1")))
 
 
 @router.get("/api")

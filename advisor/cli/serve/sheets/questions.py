@@ -8,29 +8,33 @@ see its form: no file is opened.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BeforeValidator, Field
 
 from advisor.advice.explore.compare import Comparison, compare, kind_of
 from advisor.advice.explore.layouts import ClassResult, MixPlan, PlanLayout
-from advisor.advice.explore.mix import MOST_BYTES, read_mix
+from advisor.advice.explore.mix import MOST_BYTES, MOST_CLASSES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import SPOKEN, WhyNot, why_not
 from advisor.advice.questions import advice_for
 from advisor.advice.questions import question as request_of
+from advisor.advice.spoken import split_count
 from advisor.advice.wording import span, whole_percent
 from advisor.cli.serve.answers import turn
 from advisor.cli.serve.question import (
+    FieldError,
     FormFields,
     Name,
     PricedQuestion,
     Question,
     about,
     limit_field,
+    read_written,
 )
-from advisor.domain.nouns import AdvisorError, DraftMethod, Plan, Workload
+from advisor.domain.nouns import AdvisorError, DraftMethod, Goal, Plan, Workload
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
 from advisor.lint.fixes import redacted_diff
@@ -121,6 +125,7 @@ def checkup(pasted: PastedText) -> Checkup:
     )
 
 
+_TIME = r"^\d+(\.\d+)? ?(ms|s)$"
 EXAMPLE = """\
 # One machine: chat, and now and then long documents.
 hardware: gb10
@@ -141,11 +146,55 @@ classes:
 """
 
 
+class MixClass(FormFields):
+    """A class of requests as a row of the form has it."""
+
+    name: str = about("Letters, digits and dashes", ..., max_length=32, pattern="^[a-z0-9-]+$")
+    concurrency: int = limit_field("concurrency", "Requests at once", ...)
+    prompt: int | None = limit_field("ctx_tokens", "Prompt tokens per request")
+    output: int | None = limit_field("output_tokens", "Answer tokens per request")
+    workload: Workload | None = about("Kind of text")
+    goal: Goal | None = about("What counts")
+    tpot: str | None = about("Objective: time per output token, 50ms", pattern=_TIME)
+    ttft: str | None = about("Objective: time to the first token, 2s", pattern=_TIME)
+
+    def as_mix(self) -> dict[str, Any]:
+        """The class as a mix has it."""
+        told = self.model_dump(exclude_none=True)
+        told["objective"] = {x: told.pop(x) for x in ("tpot", "ttft") if x in told}
+        return told
+
+
 class MixForm(FormFields):
     """A mix, and what its files are written for."""
 
-    text: str = about("The mix as YAML, as `advisor plan` reads it", ..., max_length=MOST_BYTES)
+    hw: Name | None = about("Hardware")
+    gpus: int | None = limit_field("gpus", "Total number of GPUs")
+    model: Name | None = about("Model: an id, an alias or a repository")
+    quant: Name | None = about("Quantisation; default: the best that fits")
+    engine: Name | None = about("Engine; default: by hardware")
+    classes: tuple[dict[str, Any], ...] = about(
+        "Each with name, concurrency, prompt and output in tokens, and if known "
+        'workload, goal, objective: {"tpot": "60ms", "ttft": "2s"}',
+        (),
+        max_length=MOST_CLASSES,
+    )
+    text: str | None = about(
+        "Or all of it as YAML, as `advisor plan` reads it", max_length=MOST_BYTES
+    )
     form: str = about(f"One of {', '.join(FORMS)}", "compose", max_length=40)
+
+    def mix(self) -> str:
+        """The mix as YAML, of which JSON is a part. Raises FieldError."""
+        if self.text is not None:
+            return self.text
+        if self.hw is None:
+            raise FieldError("hw is missing: give hw and classes, or the mix as text", "hw")
+        name, count = split_count(self.hw)
+        told = self.model_dump(include={"model", "quant", "engine"}, exclude_none=True)
+        classes = [{k: read_written(k, v) for k, v in one.items()} for one in self.classes]
+        told |= {"hardware": name, "gpus": self.gpus or count or 1, "classes": classes}
+        return json.dumps(told)
 
 
 @turn()
@@ -153,7 +202,7 @@ def make_plan(mixed: MixForm) -> MixPlan:
     """What `advisor plan` answers. Raises AdvisorError in one sentence."""
     if mixed.form not in FORMS:
         raise AdvisorError(f"form: '{mixed.form}' is none of {', '.join(FORMS)}")
-    return plan_mix(read_mix(mixed.text))
+    return plan_mix(read_mix(mixed.mix()))
 
 
 def mix_view(made: MixPlan, form: str) -> dict[str, Any]:

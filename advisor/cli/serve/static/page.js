@@ -45,7 +45,7 @@ function carry() {
     if (field.value.trim() && field.value.trim() !== field.dataset.default) params.set(field.name, field.value.trim());
     else params.delete(field.name);
   }
-  for (const name of SHARED) params.delete(name);
+  for (const name of [...params.keys()]) if (SHARED.has(name) || /_\d$/.test(name)) params.delete(name);
   for (const link of document.querySelectorAll("[data-carry]")) link.search = params.toString();
 }
 document.addEventListener("input", carry);
@@ -247,7 +247,7 @@ function keep() {
 }
 
 // A file for the sheet of a text: dropped on it, or chosen. It is read here and sent as text.
-const area = sender?.querySelector("textarea");
+const area = sender?.querySelector("textarea[required]");
 const chooser = document.getElementById("f-file");
 async function take(file) {
   if (!file) return;
@@ -271,7 +271,7 @@ if (sender && result) {
   let filled = false;
   for (const [name, value] of params) {
     const field = sender.elements[name];
-    if (field && field.type !== "file") { field.value = value; filled ||= field.tagName === "TEXTAREA"; }
+    if (field && field.type !== "file") { field.value = value; filled ||= field.tagName === "TEXTAREA" || name === "name_1"; }
   }
   if (filled) send(true);
 }
