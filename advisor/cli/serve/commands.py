@@ -49,9 +49,12 @@ def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
 
 @click.command(context_settings=HELP)
 @option("out place", "A new or empty folder.", path_type("folder"), required=True)
-@option("hw hardware", "Hardware; default: the most common.", multiple=True)
+@option("hw hardware", "Hardware, also '2x 3090'; default: the most common.", multiple=True)
 @option("model models", "Models; default: the two most common.", multiple=True)
-def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> None:
+@option("quant quants", "Quantisations; default: the best that fits.", multiple=True)
+def page(
+    place: Path, hardware: tuple[str, ...], models: tuple[str, ...], quants: tuple[str, ...]
+) -> None:
     """Write a static copy of the page with answers for common hardware and loads.
 
     Any web server can host it, and index.html also opens from a folder; nothing is loaded from
@@ -60,7 +63,7 @@ def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> Non
     site = import_extra("serve", "advisor.cli.serve.site")
     if place.exists() and any(place.iterdir()):
         raise AdvisorError(f"{place} is not empty: nothing was written")
-    count = site.write(place, hardware, models)
+    count = site.write(place, hardware, models, quants)
     say(f"{count} files in {place}: open {place / 'index.html'}")
 
 

@@ -59,7 +59,7 @@ LABELS: dict[str, tuple[str, str, str]] = {
     "price": ("Price an hour", "2.10", ""),
     "watts": ("Power in watts", "700", ""),
 }
-LAUNCH = ("speculation", "k", "parsers", "key", "host", "port", "image")
+LAUNCH = ("speculation", "k", "parsers", "key", "host", "port", "image", "price", "watts")
 TITLES = {name: f"\u201c{words[0]}\u201d" for name, words in LABELS.items()}
 _GOALS = {
     "balanced": "Balanced",

@@ -70,6 +70,7 @@ def version() -> str:
 def render(name: str, tab: str = "", **values: Any) -> str:
     """One template as text."""
     shared = {"root": "/", "home": "/", "tabs": TABS, "tab": tab, "carried": "", "wrong": ""}
+    shared |= {"policy": ""}
     shared["carrying"] = CARRYING
     shared |= {"version": version(), "facts": facts_line()}
     return environment().get_template(name).render(shared | values)

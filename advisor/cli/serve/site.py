@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from advisor.advice.spoken import split_count
 from advisor.cli.serve import answers
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import ASSETS, asset_bytes, render
@@ -17,6 +18,7 @@ from advisor.cli.serve.launch import LaunchQuestion, launch_question
 from advisor.cli.serve.views import FORM_NAMES, answer_view, launch_forms, launch_text
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.age import today
 from advisor.render.forms import FORMS
 
 # one of each kind that people serve with: unified memory, consumer cards, workstations, data
@@ -24,9 +26,29 @@ from advisor.render.forms import FORMS
 _HARDWARE = (
     "gb10 strix-halo rtx3090 rtx4090 rtx5090 rtx-pro-6000 l40s a100-80gb h100-sxm h200 b200 mi300x"
 )
-HARDWARE = tuple(_HARDWARE.split())
+HARDWARE = (*_HARDWARE.split(), "2x rtx3090", "2x h100-sxm")
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b")
 LOADS = (1, 4, 16, 64)
+POLICY = "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:"
+
+
+class Setup(NamedTuple):
+    """What a row of a table is of."""
+
+    model: str
+    quant: str  # "": the best that fits
+    hardware: str
+    gpus: int
+
+    def file(self, load: int) -> str:
+        """The name of its answer's file."""
+        machine = f"{self.gpus}x-{self.hardware}" if self.gpus > 1 else self.hardware
+        return "-".join(filter(None, (self.model, self.quant, machine, f"{load}.html")))
+
+    def title(self) -> str:
+        """The machine in words."""
+        name = knowledge.hardware(self.hardware).name or self.hardware
+        return f"{self.gpus} × {name}" if self.gpus > 1 else name
 
 
 class Cell(NamedTuple):
@@ -38,9 +60,14 @@ class Cell(NamedTuple):
     problem: str = ""
 
 
-def write(place: Path, hardware: Sequence[str] = (), models: Sequence[str] = ()) -> int:
+def write(
+    place: Path,
+    hardware: Sequence[str] = (),
+    models: Sequence[str] = (),
+    quants: Sequence[str] = (),
+) -> int:
     """Write the copy into a folder; how many files. Raises AdvisorError for an unknown name."""
-    pages = site(hardware, models)
+    pages = site(hardware, models, quants)
     count = 0
     for name, text in pages:
         target = place / name
@@ -50,32 +77,40 @@ def write(place: Path, hardware: Sequence[str] = (), models: Sequence[str] = ())
     return count
 
 
-def site(hardware: Sequence[str] = (), models: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """(path, text) of every file. Names are looked up before anything is made."""
-    boxes = [knowledge.hardware(name).id for name in hardware or HARDWARE]
-    llms = [knowledge.llm(name).id for name in models or MODELS]
-    return _files(tuple(dict.fromkeys(boxes)), tuple(dict.fromkeys(llms)))
+def site(
+    hardware: Sequence[str] = (), models: Sequence[str] = (), quants: Sequence[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """(path, text) of every file; hardware as it is typed ("2x 3090"). Names are looked up before
+    anything is made.
+    """
+    counted = [split_count(name) for name in hardware or HARDWARE]
+    boxes = dict.fromkeys((knowledge.hardware(name).id, count or 1) for name, count in counted)
+    llms = dict.fromkeys(knowledge.llm(name).id for name in models or MODELS)
+    kinds = dict.fromkeys(knowledge.quant(name).id for name in quants) if quants else ("",)
+    return _files([[Setup(llm, kind, *box) for box in boxes] for llm in llms for kind in kinds])
 
 
-def _files(boxes: Sequence[str], llms: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _files(groups: Sequence[Sequence[Setup]]) -> Iterator[tuple[str, str]]:
     for name in ASSETS:
         yield f"static/{name}", asset_bytes(name).decode("utf-8")
     tables = []
-    for llm in llms:
+    for group in groups:
         rows = []
-        for box in boxes:
-            cells = [_cell(box, llm, load) for load in LOADS]
-            rows.append((knowledge.hardware(box).name or box, [_entry(cell) for cell in cells]))
+        for setup in group:
+            cells = [_cell(setup, load) for load in LOADS]
+            rows.append((setup.title(), [_entry(cell) for cell in cells]))
             for cell in cells:
                 if cell.advice is not None:
                     yield f"answers/{cell.name}", _answer(cell, cells)
-        tables.append((knowledge.llm(llm).name or llm, rows))
+        model = knowledge.llm(group[0].model)
+        tables.append((f"{model.name or model.id} {group[0].quant}".strip(), rows))
     yield "index.html", _page("site_index.html", "", tables=tables, loads=LOADS)
 
 
-def _cell(box: str, llm: str, load: int) -> Cell:
-    question = launch_question({"hw": box, "model": llm, "concurrency": load})
-    name = f"{llm}-{box}-{load}.html"
+def _cell(setup: Setup, load: int) -> Cell:
+    machine = {"hw": setup.hardware, "gpus": setup.gpus if setup.gpus > 1 else None}
+    model = {"model": setup.model, "quant": setup.quant, "concurrency": load}
+    question, name = launch_question(machine | model), setup.file(load)
     try:
         return Cell(question, name, answers.advice(question.plain()))
     except AdvisorError as error:
@@ -93,7 +128,7 @@ def _entry(cell: Cell) -> dict[str, Any]:
     return {
         "word": {"on": k, "off": "off", "measure": "measure"}[advice.decision],
         "tone": {"on": "ok", "off": "", "measure": "warning"}[advice.decision],
-        "gain": f"{gain:.2f}×" if gain is not None and advice.decision != "off" else "",
+        "gain": f"{gain:.2f}×" if gain is not None else "",
         "link": f"answers/{cell.name}",
         "why": "",
     }
@@ -129,4 +164,5 @@ def _answer(cell: Cell, cells: Sequence[Cell]) -> str:
 
 def _page(name: str, root: str, **values: Any) -> str:
     tabs = (("answers", f"{root}index.html", "Answers"),)
-    return render(name, root=root, home=f"{root}index.html", tabs=tabs, tab="answers", **values)
+    values |= {"root": root, "home": f"{root}index.html", "tabs": tabs, "tab": "answers"}
+    return render(name, policy=POLICY, written=today(), **values)

@@ -426,6 +426,9 @@ def test_19_the_static_copy_from_a_folder(
         page = visit.page
         page.goto(f"{tmp_path.as_uri()}/index.html")
         visit.check("19-copy-index")
+        page.get_by_label("Show hardware and models with").fill("3090 27b")
+        assert page.locator(".cells tbody tr:visible").count() == 1
+        page.get_by_label("Show hardware and models with").fill("")
         page.locator(".cells a").first.click()
         page.locator(".verdict").wait_for()
         visit.settle()  # one of the two charts is hidden by the style sheet, which comes later
@@ -437,6 +440,7 @@ def test_19_the_static_copy_from_a_folder(
 
 def test_21_several_workloads(visit: Visit) -> None:
     page = visit.open("/mix")
+    page.get_by_label("Hardware", exact=True).fill("gb10")
     page.get_by_role("button", name="Plan").click()
     page.locator("#plan-h").wait_for()
     page.locator("#result summary").first.click()
@@ -531,3 +535,21 @@ def test_20_it_is_quick(world: tuple[Browser, str], capsys: pytest.CaptureFixtur
                 f"(least {min(times):.0f})"
             )
         assert painted > 0 and len(times) == 11
+
+
+def test_23_change_the_launch(visit: Visit) -> None:
+    page = visit.open(SPARK)
+    page.get_by_role("link", name="Change k, port, key, image").click()
+    page.locator("#f-k").fill("1")
+    page.locator("#launch-text", has_text='"num_speculative_tokens":1').wait_for()
+    page.get_by_label("Port", exact=True).fill("9123")
+    page.locator("#launch-text", has_text="--port 9123").wait_for()
+    assert request_fields(visit)["k"] == "1" and request_fields(visit)["port"] == "9123"
+    visit.check("23-launch")
+    page.reload()
+    assert page.locator("#f-k").input_value() == "1" and page.locator("#f-k").is_visible()
+    page.get_by_label("Port", exact=True).fill("99999")
+    page.get_by_role("alert").wait_for()
+    assert page.locator("#f-port").get_attribute("aria-invalid") == "true"
+    assert page.locator("#f-k").input_value() == "1"
+    visit.check("23-refused")

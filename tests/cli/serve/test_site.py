@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 from cli.serve.client import argv
 from cli_run import run
+from starlette.testclient import TestClient
 
+from advisor.cli.serve import answers, site
 from advisor.cli.serve import html as templates
+from advisor.cli.serve.launch import launch_question
+from advisor.knowledge.age import today
 
 NAMES = ("--hw", "gb10", "--hw", "DGX Spark", "--hw", "rtx3090",
          "--model", "qwen3.6-35b-a3b", "--model", "deepseek-v3.2")  # fmt: skip
@@ -58,6 +62,45 @@ def test_a_folder_with_files_and_unknown_names_are_refused(place: Path, tmp_path
     assert again.code == 2 and "not empty" in again.err
     ran = run("page", "--out", str(tmp_path / "new"), "--hw", "gb11")
     assert ran.code == 2 and "did you mean" in ran.err and not (tmp_path / "new").exists()
+
+
+def test_several_gpus_and_quantisations(tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    ran = run("page", "--out", str(out), "--hw", "2x h100", "--hw", "h100",
+              "--model", "qwen3.6-27b", "--quant", "fp8", "--quant", "bf16")  # fmt: skip
+    assert ran.code == 0, ran.err
+    index = (out / "index.html").read_text("utf-8")
+    assert index.count("<h2") == 2 and index.count("2 × NVIDIA H100") == 2
+    for quant in ("fp8", "bf16"):
+        asked = ("recommend", "--hw", "2x h100", "--model", "qwen3.6-27b", "--quant", quant,
+                 "--concurrency", "4", "--format", "json")  # fmt: skip
+        told = json.loads(run(*asked).out)
+        text = (out / "answers" / f"qwen3.6-27b-{quant}-2x-h100-sxm-4.html").read_text("utf-8")
+        launch = re.search(r'<pre id="launch-text"[^>]*>(.*?)</pre>', text, re.S)
+        assert launch and argv(html.unescape(launch[1])) == argv(told["launch"]["text"])
+
+
+def test_the_gain_stands_also_where_the_answer_is_off() -> None:
+    question = launch_question({"hw": "h100", "model": "qwen3.6-27b", "method": "ngram"})
+    advice = answers.advice(question.plain())
+    assert advice.decision == "off" and advice.estimate is not None
+    gain = f"{advice.estimate.output_tok_s.speedup.p50:.2f}×"
+    assert site._entry(site.Cell(question, "", advice))["gain"] == gain
+
+
+def test_the_copy_says_its_day_allows_nothing_from_elsewhere_and_can_be_filtered(
+    place: Path, page: TestClient
+) -> None:
+    for path in place.rglob("*.html"):
+        text = path.read_text("utf-8")
+        (policy,) = re.findall(r'http-equiv="content-security-policy" content="([^"]+)"', text)
+        parts = [part.split() for part in html.unescape(policy).split("; ")]
+        assert parts[0] == ["default-src", "'none'"]
+        assert {word for part in parts[1:] for word in part[1:]} == {"'self'", "file:"}
+        assert f"on {today()}, advisor" in text
+    index = (place / "index.html").read_text("utf-8")
+    assert re.search(r'<p class="field" hidden><label for="f-filter">', index)
+    assert "http-equiv" not in page.get("/").text  # a header says it there
 
 
 def test_every_file_of_templates_is_read() -> None:

@@ -147,7 +147,7 @@ def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
         bad = wrong.removesuffix(f"_{number}") if wrong.endswith(f"_{number}") else ""
         made = fields(row, CLASS, sheets.MixClass, bad)
         rows.append([field | {"name": f"{field['name']}_{number}"} for field in made])
-    machine = fields(words, MACHINE, wrong=wrong)
+    machine = fields(words, MACHINE, wrong=wrong, sheet="")
     return {"given": given, "fields": machine, "rows": rows, "forms": [(x, x) for x in FORMS],
             "example": sheets.EXAMPLE}  # fmt: skip
 

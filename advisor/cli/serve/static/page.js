@@ -265,6 +265,21 @@ if (area && chooser) {
   });
 }
 
+// The tables of the static copy: rows that hold all of the words, and their tables.
+const filter = document.getElementById("f-filter");
+if (filter) {
+  filter.parentElement.hidden = false;
+  filter.addEventListener("input", () => {
+    const words = filter.value.toLowerCase().split(/\s+/);
+    for (const card of document.querySelectorAll("section.card:has(.cells)")) {
+      const rows = [...card.querySelectorAll("tbody tr")];
+      const title = card.querySelector("h2").textContent;
+      for (const row of rows) row.hidden = !words.every((word) => `${title} ${row.cells[0].textContent}`.toLowerCase().includes(word));
+      card.hidden = rows.every((row) => row.hidden);
+    }
+  });
+}
+
 if (sender && result) {
   sender.addEventListener("submit", (event) => { event.preventDefault(); send(false); });
   const params = new URLSearchParams(location.hash.slice(1));
