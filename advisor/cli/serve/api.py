@@ -177,9 +177,10 @@ def explain(code: str) -> PlainTextResponse:
 
 def _files(*names: str, more: type[uploads.RunOptions] | None = None) -> dict[str, Any]:
     """OpenAPI of a form with files."""
-    file = {"type": "array", "items": {"type": "string", "format": "binary"}}
+    file = {"type": "array", "minItems": 1, "items": {"type": "string", "format": "binary"}}
     fields = more.model_json_schema()["properties"] if more is not None else {}
-    schema = {"type": "object", "properties": {**dict.fromkeys(names, file), **fields}}
+    needed = [name for name in names if name != "launch"]
+    schema = object_of({**dict.fromkeys(names, file), **fields}, needed)
     return {
         "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
     }

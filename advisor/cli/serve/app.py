@@ -114,7 +114,9 @@ async def _no_address(request: Request, error: Exception) -> Response:
     """No such address, or not by this method; a form that cannot be read."""
     assert isinstance(error, HTTPException)
     texts = {404: "there is nothing at this address", 405: "this address has another method"}
-    return _problem(request, texts.get(error.status_code, error.detail), error.status_code)
+    refused = _problem(request, texts.get(error.status_code, error.detail), error.status_code)
+    refused.headers.update(error.headers or {})  # the methods that an address has
+    return refused
 
 
 async def _defect(request: Request, error: Exception) -> Response:

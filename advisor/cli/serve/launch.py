@@ -71,7 +71,8 @@ class LaunchQuestion(PricedQuestion):
     def command(self, program: str = "advisor recommend", form: str = "compose") -> str:
         """The same question on the command line, with what is set of its file."""
         words = [self.plain().command(program)]
-        words += [f"--price {shell_word(self.price)}"] if self.price is not None else []
+        per_hour = self.rate().per_hour
+        words += [f"--price {per_hour:.15g}/h"] if per_hour is not None else []
         pairs = [f"--set {shell_word(f'{key}={value}')}" for key, value in self.settings()]
         return " ".join([*words, *([f"--format {form}", *pairs] if pairs else ())])
 

@@ -48,15 +48,6 @@ _RATES = Field(min_length=1, max_length=MAX_POSITIONS)
 Rates = Annotated[tuple[Share, ...], _RATES, BeforeValidator(_rates)]
 
 
-def _hourly(value: Any) -> Any:
-    """A bare number is a price an hour."""
-    text = value.strip() if isinstance(value, str) else value
-    return f"{text}/h" if text and "/" not in str(text) else text
-
-
-Price = Annotated[str | None, Field(max_length=40), BeforeValidator(_hourly)]
-
-
 class FieldError(AdvisorError):
     """A value that a field cannot have."""
 
@@ -217,7 +208,9 @@ class PricedQuestion(Question):
     """A question with its limits in one text, and what the machine costs and draws."""
 
     users_within: Name | None = about("The most requests at once within tpot=50ms,ttft=2s")
-    price: Price = about("Price of the whole machine, 2.10/h: cost per million tokens")
+    price: str | None = about(
+        "Price of the whole machine, 2.10/h or 2.10: cost per million tokens", max_length=40
+    )
     watts: float | None = about("Power of the whole machine", gt=0, le=1e6, allow_inf_nan=False)
 
     def limits(self) -> dict[str, float]:
@@ -228,8 +221,8 @@ class PricedQuestion(Question):
     def rate(self) -> Rate:
         """What the machine costs and draws. Raises FieldError."""
         with _named("price"):
-            per_hour = within.price(self.price) if self.price is not None else None
-        return Rate(per_hour=per_hour, watts=self.watts)
+            told = self.price and (self.price if "/" in self.price else f"{self.price}/h")
+            return Rate(per_hour=within.price(told) if told else None, watts=self.watts)
 
 
 @contextmanager

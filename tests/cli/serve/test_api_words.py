@@ -71,6 +71,7 @@ def test_a_body_that_is_none_is_not_quoted(page: TestClient, body: str) -> None:
 def test_an_address_that_is_none_says_error(page: TestClient, path: str) -> None:
     got = page.get(path)
     assert got.status_code in (404, 405) and list(got.json()) == ["error"]
+    assert ("allow" in got.headers) == (got.status_code == 405)  # RFC 9110, 15.5.6
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/part/nothing", "/static/none.js"])
@@ -86,6 +87,25 @@ def test_openapi_promises_what_is_sent(page: TestClient) -> None:
     for path in described.values():
         for operation in path.values():
             assert set(operation["responses"]) == {"200", "4XX", "503"}
+
+
+def test_openapi_says_what_is_needed(page: TestClient) -> None:
+    """What each method refuses for lack of it is needed by its description too."""
+    described = page.get("/api/openapi.json").json()
+    bodies = {
+        path: next(iter(one["post"]["requestBody"]["content"].values()))["schema"]
+        for path, one in described["paths"].items()
+        if "post" in one
+    }
+    assert bodies["/api/ab"]["required"] == ["off", "on"]
+    assert bodies["/api/results"]["required"] == ["files"]
+    for name in ("/api/validate", "/api/fixes"):
+        schema = described["components"]["schemas"][bodies[name]["$ref"].rpartition("/")[2]]
+        assert schema["required"] == ["text"] and schema["properties"]["text"]["minLength"] == 1
+        assert page.post(name, json={"text": ""}).status_code == 400
+    dear = "9" * 38 + ".5"  # as long as the description allows
+    assert "price" in page.get(f"/api/recommend?hw=gb10&price={dear}").json()["error"]
+    assert "40 characters" not in page.get(f"/api/recommend?hw=gb10&price={dear}").text
 
 
 def test_what_is_known_does_not_wait_and_only_so_many_do(page: TestClient) -> None:

@@ -53,7 +53,7 @@ TEXT_CHARACTERS = 500_000
 class PastedText(FormFields):
     """A configuration and what it cannot tell itself: the options of `advisor validate`."""
 
-    text: str = about("The configuration, any form", ..., max_length=TEXT_CHARACTERS)
+    text: str = about("The configuration, any form", ..., min_length=1, max_length=TEXT_CHARACTERS)
     name: str = about("What its file is called, e.g. docker-compose.yml", "-", max_length=200)
     hw: Name | None = about("Hardware that runs it")
     gpus: int | None = limit_field("gpus", "Number of devices")
