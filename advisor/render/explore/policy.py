@@ -5,16 +5,11 @@ from __future__ import annotations
 from advisor.advice.explore.values import Policy
 from advisor.advice.plans.topology import where
 from advisor.render.explore.chart import GOAL_NAMES, title
-from advisor.render.layout import MIN_WIDTH, Paper, columns, finish, heading, pack_launch
+from advisor.render.layout import MIN_WIDTH, Paper, columns, finish, heading, k_text, pack_launch
 from advisor.render.text_sections import METHOD_NAMES
 
 ADAPTIVE = "SD431"  # where the engine's own adaptive verification was measured
 MOST_ROWS = 8  # of the table of loads, the ends among them
-
-
-def k_words(k: int) -> str:
-    """A k, or none."""
-    return f"k = {k}" if k else "none"
 
 
 def policy_text(policy: Policy, width: int = 80, color: bool = False, *, unicode: bool) -> str:
@@ -23,8 +18,8 @@ def policy_text(policy: Policy, width: int = 80, color: bool = False, *, unicode
     loads = ranges.loads
     asked = f"{loads[0].requests} to {loads[-1].requests} requests"
     name = METHOD_NAMES.get(ranges.method, ranges.method)
-    rows = ", ".join(f"{a}-{b}: {k_words(k)}" for a, b, k in ranges.rows)
-    what = f"k by batch size ({rows})" if ranges.pays else f"k = {ranges.static_k} throughout"
+    rows = ", ".join(f"{a}-{b}: {k_text(k)}" for a, b, k in ranges.rows)
+    what = f"k by batch size ({rows})" if ranges.pays else f"k={ranges.static_k} throughout"
     head = {"on": ("ON", "green"), "off": ("OFF", "red"), "measure": ("MEASURE FIRST", "yellow")}
     word, colour = head[policy.decision]
     tail = f": {name}, {what}" if policy.decision != "off" else ""
@@ -36,7 +31,7 @@ def policy_text(policy: Policy, width: int = 80, color: bool = False, *, unicode
     told = f"{request.ctx_tokens} + {request.output_tokens} tokens, {request.workload}"
     lines += paper.wrap(f"{title(policy.sweep)}; requests of {told}; median gain in {goal}")
     lines += ["", *_table(policy, paper), ""]
-    regrets = ", ".join(f"{k_words(k)} {100 * lost:.0f} %" for k, lost in ranges.regrets[:4])
+    regrets = ", ".join(f"{k_text(k)} {100 * lost:.0f} %" for k, lost in ranges.regrets[:4])
     lines += paper.wrap(f"Least regret over these loads (a loss weighs double): {regrets}", "Why: ")
     if not ranges.pays and ranges.why:
         lines += paper.wrap(f"One k is enough: {ranges.why}.")
@@ -64,6 +59,6 @@ def _table(policy: Policy, paper: Paper) -> list[str]:
     rows: list[tuple[str, ...]] = [("requests", "gain", "best there", "lost by this")]
     for load in [*loads[:-1:step], loads[-1]]:
         lost = max(0.0, 1 - load.gain / load.best_gain)
-        best = f"{k_words(load.best_k)} ({load.best_gain:.2f}x)"
+        best = f"{k_text(load.best_k)} ({load.best_gain:.2f}x)"
         rows.append((str(load.requests), f"{load.gain:.2f}x", best, f"{100 * lost:.0f} %"))
     return columns(rows, paper)

@@ -30,6 +30,7 @@ from advisor.render.layout import (
     Paper,
     finish,
     heading,
+    k_text,
     number,
     pack_launch,
     percent,
@@ -185,8 +186,7 @@ def _ranges(ranges: KRanges, paper: Paper) -> list[str]:
     if not ranges.pays:
         return [*lines, *paper.item(f"one fixed k is enough: {ranges.why}")]
     told = ", ".join(
-        f"{number(first)} to {number(last)}: {f'k={k}' if k else 'none'}"
-        for first, last, k in ranges.rows
+        f"{number(first)} to {number(last)}: {k_text(k)}" for first, last, k in ranges.rows
     )
     lines += paper.item(f"{told}; {ranges.why}")
     lines += pack_launch(LaunchText(argv=ranges.arguments), paper.width)
