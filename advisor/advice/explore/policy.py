@@ -33,10 +33,11 @@ def over_range(request: Request, least: int, machine: Machine | None = None) -> 
         # one server has one layout: that of the largest load
         pinned = {"tp": _plain(_loads_with_points(swept)[-1]).tp}
         swept = sweep(request.model_copy(update=pinned), vary, machine=machine)
-    return _policy(swept) if swept.k_ranges else None
+    return choose_policy(swept) if swept.k_ranges else None
 
 
-def _policy(swept: Sweep) -> Policy:
+def choose_policy(swept: Sweep) -> Policy:
+    """The policy of a sweep over requests at once, whose first ranges are taken."""
     served, ranges = _loads_with_points(swept), swept.k_ranges[0]
     most = max(row.k for row in ranges.loads)
     able = (point for load in served if (point := load.point(most, ranges.method)) is not None)

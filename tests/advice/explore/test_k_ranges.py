@@ -12,12 +12,14 @@ from cli_run import run
 
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.k_ranges import LoadFacts, k_ranges
+from advisor.advice.explore.policy import choose_policy
 from advisor.advice.explore.sweep import sweep
-from advisor.advice.explore.values import KRanges
+from advisor.advice.explore.values import KRanges, Sweep
 from advisor.advice.resolve import bare_facts
 from advisor.domain.nouns import AdvisorError, Interval, Plan, Request
 from advisor.engines.k_ranges import schedule_arguments
 from advisor.lint.validate import validate
+from advisor.render.explore.policy import policy_text
 from tests.advice.explore.test_sweep import questions
 
 
@@ -73,8 +75,8 @@ def test_the_words_name_the_k_of_each_row_of_the_table(hardware: str, engine: st
         assert all(f"k={k}" in ranges.why for k in {*table.values()})
 
 
-def crossing_ranges(engine: str, **more: object) -> KRanges:
-    """Ranges of curves that gain by a third up to 32 requests and lose a tenth above, whatever the
+def crossing_sweep(engine: str, **more: object) -> Sweep:
+    """A sweep of curves that gain by a third up to 32 requests and lose a tenth above, whatever the
     model says today.
     """
     request = Request(hardware="h100", model="qwen3.6-27b", engine=engine, **more)
@@ -104,9 +106,22 @@ def crossing_ranges(engine: str, **more: object) -> KRanges:
             }
         )
         answered.append(LoadFacts(changed, bare_facts(load.request)))
-    made = k_ranges(answered)
-    assert len(made) == 1
-    return made[0]
+    loads = tuple(row.load for row in answered)
+    return found.model_copy(update={"loads": loads, "k_ranges": k_ranges(answered)})
+
+
+def crossing_ranges(engine: str, **more: object) -> KRanges:
+    (ranges,) = crossing_sweep(engine, **more).k_ranges
+    return ranges
+
+
+def test_ranges_that_pay_are_the_policy_and_its_launch() -> None:
+    chosen = choose_policy(crossing_sweep("sglang"))
+    assert chosen.decision == "on" and chosen.plan.k_schedule == ((1, 63, 3), (64, 128, 0))
+    assert "--speculative-adaptive-config" in chosen.launch.argv and chosen.launch.files
+    assert [row.k for row in chosen.ranges.loads] == [3, 3, 3, 0, 0]
+    text = policy_text(chosen, unicode=True)
+    assert "k by batch size" in text and "--speculative-adaptive-config" in text
 
 
 def test_a_curve_that_crosses_is_ranges_that_pay() -> None:
