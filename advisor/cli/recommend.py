@@ -57,8 +57,8 @@ def recommend(form: str, explain: bool, quiet: bool, ab: bool, **asked: Any) -> 
     if answer := no_mtp_answer(asked):
         raise AdvisorError(answer)
     if isinstance(asked["concurrency"], tuple):
-        if form not in ("text", "json"):
-            raise click.UsageError("a range of requests is for --format text and json")
+        if form not in ("text", "json") or explain or quiet:
+            raise click.UsageError("a range of requests is answered by --format text or json alone")
         written = _over_range(asked, form)
         if written is not None:
             return write(written)
