@@ -6,7 +6,8 @@ that differs in whatever else the two plans differ (prefix caching, CUDA graphs,
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from advisor.advice.decide import UNLISTED, UNPRICED
 from advisor.advice.plans import unlisted
@@ -17,6 +18,10 @@ from advisor.perf.encoding.encode_plans import without_graphs
 from advisor.perf.host_memory import host_layers
 from advisor.perf.sizes import device
 from advisor.prediction import estimates
+
+if TYPE_CHECKING:
+    from advisor.advice.recommend import Estimates
+    from advisor.domain.nouns import Advice
 
 _FIELDS = (
     "method",
@@ -50,12 +55,18 @@ def change_for(one: CheckedLaunch) -> Change | None:
     return Change("keep", why=f"{method} is priced at {speed_text('output_tok_s', speed)}")
 
 
-def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
-    """What `recommend` would change, of all methods or of one, and the method that it chooses."""
+@lru_cache(maxsize=256)  # many files of a folder differ in names and ports alone
+def _advice(request: Request, plan: Plan) -> tuple[Advice, Estimates | None]:
     from advisor.advice.recommend import recommend_beside  # start-up: only with a load given
 
+    return recommend_beside(request, plan)
+
+
+def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
+    """What `recommend` would change, of all methods or of one, and the method that it chooses."""
     try:
-        advice, beside = recommend_beside(_request(one, drafter), one.plan)
+        plan = one.plan.model_copy(update={"port": None})
+        advice, beside = _advice(_request(one, drafter), plan)
     except AdvisorError as error:
         return Change("none", problem=str(error)), "none"
     if advice.candidate is None and (gain := _own_drafter(one)):
