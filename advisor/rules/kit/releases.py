@@ -142,6 +142,8 @@ def possible(case: Case, without: Flag | None = None) -> tuple[str, ...]:
         words.add((_METHOD, case.plan.method))
     few = frozenset(words if len(words) <= _NEVER else ())
     fits = _releases_with(engine, few, model.id if model else "", case.plan.method == "mtp")
+    if _DAY.search(case.launch.version_text or "") is None:
+        return fits
     return tuple(one for one in fits if not is_after_build(case, one)) or fits
 
 
