@@ -119,7 +119,7 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
 def _addition(text: str, edit: Edit) -> Edit | None:
     """Something new before a flag: an item, a line of its own where the flag has one, or words."""
     line = text.rfind("\n", 0, edit.start) + 1
-    before, newline = text[line : edit.start], _newline(text)
+    before, newline = text[line : edit.start], "\r\n" if "\r\n" in text else "\n"
     if edit.text.endswith("\n"):  # a key of its own line
         return (
             _put(edit, edit.start, edit.text[:-1] + newline + before)
@@ -159,10 +159,6 @@ def _addition(text: str, edit: Edit) -> Edit | None:
 
 def _put(edit: Edit, at: int, text: str) -> Edit:
     return Edit(file=edit.file, start=at, end=at, text=text)
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:

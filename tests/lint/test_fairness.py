@@ -55,6 +55,8 @@ DRAFT = "llama-server -m q.gguf -md d.gguf --spec-type draft-simple --spec-draft
         (NIGHTLY.format(day=20261015, rest=GRAPHS), {}, "SD102", "warning"),
         (DRAFT, {}, "SD405", "warning"),
         (f"{DRAFT} --spec-draft-p-min 0.4", {}, "SD405", "info"),  # ends most drafts before
+        ("VLLM_USE_V2=1 \\\n\nvllm serve m/A", {}, "SD136", "warning"),  # no process has it
+        ("VLLM_USE_V2=1 \\\nvllm serve m/A", {}, "SD136", None),
     ],
 )
 def test_severity(text: str, told: dict[str, object], code: str, severity: str | None) -> None:

@@ -57,7 +57,8 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
             **_macros(model.get("macros"), reading),
             "MODEL_ID": scalar(key, reading.source),
         }
-        line = expand_macros(_without_comments(scalar(command, reading.source)), macros, 0, reading)
+        code = replace_matches(scalar(command, reading.source), _COMMENT_LINE, lambda *_: EMPTY)
+        line = expand_macros(code, macros, 0, reading)
         if "sh -c" not in line.text:
             line = replace_matches(line, _BARE, lambda found, at: _bare(found[1], at, reading))
         words = split_words(line, dollars=False)
@@ -96,10 +97,6 @@ def _macros(node: Node | None, reading: Reading) -> dict[str, Mapped]:
         for key, value in item.entries() if item.kind == "map" else []:
             macros[key.text] = scalar(value, reading.source)
     return macros
-
-
-def _without_comments(text: Mapped) -> Mapped:
-    return replace_matches(text, _COMMENT_LINE, lambda *_: EMPTY)
 
 
 def _bare(name: str, at: int, reading: Reading) -> Mapped:

@@ -19,6 +19,13 @@ _ASKED = lazy_re(
     r"(?:([\w.-]*[A-Za-z][\w.-]*):)?(\d{1,6})\b",
     re.M,
 )
+# an assignment that is a command of its own: a backslash behind it may lead to a blank line
+_ALONE = lazy_re(
+    r"^[ \t]*((?:CUDA|HIP|ROCR)_VISIBLE_DEVICES|(?:VLLM|SGLANG|LLAMA_ARG)_[A-Z0-9_]+)="
+    r"[^\s()`;&|<]+[ \t]*(?:\\\n[ \t]*)?(?:#[^\n]*)?$",
+    re.M,
+)
+_SHARED = lazy_re(r"<<|set -\w*a|allexport|export\s+[^\w\s]")  # other ways to a process
 
 
 def read_script(reading: Reading) -> None:
@@ -38,10 +45,21 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
     reading.shell(text, around=around, depth=depth)
     if "#SBATCH" in text.text:
         _slurm(text, reading)
+    if reading.found and not depth and not _SHARED.search(text.text):
+        _not_exported(text, reading)
     if not reading.found and not depth:
         _bare_options(text, reading)
         if not reading.found and parse(text.text).type == "ERROR":
             reader("text")(reading)  # the grammar does not read it
+
+
+def _not_exported(text: Mapped, reading: Reading) -> None:
+    """Variables of an engine that are set, read nowhere in the script and handed to no process."""
+    last = max(found.at for found in reading.found)
+    for one in _ALONE.finditer(text.text):
+        if one.start() < last and text.text.count(one[1]) == 1:
+            said = f"{one[1]} is set for the script alone: without export the server lacks it"
+            reading.slip(said, one.start(1), one.start(1), "export ", stops=False)
 
 
 def _slurm(text: Mapped, reading: Reading) -> None:

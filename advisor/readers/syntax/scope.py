@@ -92,7 +92,9 @@ def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) ->
     value = _element(scope, name, index)
     if value is None and rest.text[:2].strip(":")[:1] in ("-", "=", "+"):
         scope.asked[0] += 1  # the default stands for what the environment does not set
-    return _operate(value, name, rest, at, expand) if rest.text else _or_hole(value, name, at)
+    if rest.text:
+        return _operate(value, name, rest, at, expand)
+    return hole(name, at) if value is None else value
 
 
 def _element(scope: Scope, name: str, index: str | None) -> Value | None:
@@ -110,10 +112,6 @@ def _element(scope: Scope, name: str, index: str | None) -> Value | None:
     if key.lstrip("-").isdigit() and len(key) < 6 and -len(items) <= int(key) < len(items):
         return items[int(key)]
     return None
-
-
-def _or_hole(value: Value | None, name: str, at: int) -> Value:
-    return hole(name, at) if value is None else value
 
 
 def _operate(

@@ -50,9 +50,11 @@ def assign(shell: ShellState, node: Node, export: bool = False) -> bool:
         return False  # an element of an array: what it holds now is not known
     name = shell.text(target).text
     asked = shell.scope.asked[0]
-    new: Value = (
-        _array(shell, value) if value is not None and value.type == "array" else shell.value(value)
-    )
+    new: Value
+    if value is not None and value.type == "array":
+        new = shell.words([child for child in value.named_children if child.type != "comment"])
+    else:
+        new = shell.value(value)
     if adds:
         new = append(shell.scope.get(name), new)
     shell.scope.values[name] = bound(new, name)
@@ -64,10 +66,6 @@ def assign(shell: ShellState, node: Node, export: bool = False) -> bool:
     if export or name in shell.scope.exported:
         shell.scope.exported[name] = shell.text(target).first()
     return False
-
-
-def _array(shell: ShellState, node: Node) -> list[Mapped]:
-    return shell.words([child for child in node.named_children if child.type != "comment"])
 
 
 def prefix(shell: ShellState, node: Node, env: Env) -> None:
