@@ -1,4 +1,6 @@
-"""Taking an environment variable out of a file, with what only serves it, in each form."""
+"""Taking an environment variable, or a keyword of Python, out of a file, with what only serves it,
+in each form.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ _PREFIX = re.compile(
     r"(?:^|.*[\s;&(])(?:(?:export|env|exec|nohup|sudo|set|ENV)[ \t]+)?(?:[A-Za-z_]\w*=\S+[ \t]+)*$",
     re.S,
 )
+KEYWORD = re.compile(r"[a-z][a-z0-9_]*[ \t]*=(?!=)")  # of a call in Python
 _CONTINUES = ("\\", "^", "`")
 
 
@@ -106,3 +109,20 @@ def _past_blanks(text: str, end: int) -> int:
 
 def _removal(edit: Edit, start: int, end: int) -> Edit:
     return Edit(file=edit.file, start=start, end=end, text="")
+
+
+def remove_keyword(text: str, edit: Edit) -> Edit | None:
+    """`name=value,` of a call, with its comma, and no line left empty; None for a value that goes
+    on.
+    """
+    end = edit.end + (text[edit.end : edit.end + 1] in ("'", '"'))
+    if not re.match(r"\s*[,)]", text[end:]):
+        return None
+    after = re.match(r"[ \t]*,[ \t]*", text[end:])
+    end += after.end() if after else 0
+    line = text.rfind("\n", 0, edit.start) + 1
+    whole = not text[line : edit.start].strip() and re.match(r"\r?\n", text[end:])
+    start = edit.start
+    if not after and not whole:  # the last one: the comma before it goes
+        start = len(text[:start].rstrip().removesuffix(","))
+    return _removal(edit, line, end + whole.end()) if whole else _removal(edit, start, end)

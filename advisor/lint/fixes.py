@@ -22,14 +22,20 @@ from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError, Edit, Finding
 from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
-from advisor.lint.fix_variables import is_closed, remove_variable, requote, with_quotes
+from advisor.lint.fix_variables import (
+    KEYWORD,
+    is_closed,
+    remove_keyword,
+    remove_variable,
+    requote,
+    with_quotes,
+)
 from advisor.readers.secrets import Redactor, learn_from_text
 from advisor.readers.source import MAX_BYTES, SourceText
 
 _ITEM_BEFORE = lazy_re(r"(?P<indent>[ \t]*)-[ \t]+(?P<quote>[\"']?)$")
 _FLOW_BARE = lazy_re(r"\[(?:[^\]\"']*,)?[ \t]*(?P<quote>)$")
 _VARIABLE = lazy_re(r"[A-Z_][A-Z0-9_]*(?=[\"']?[ \t]*[=:\r\n])")
-_KEYWORD = lazy_re(r"[a-z][a-z0-9_]*[ \t]*=(?!=)")  # of a call in Python
 _FLOW_BEFORE = lazy_re(r"[\[,][ \t\r\n]*(?P<quote>[\"'])$")
 
 
@@ -101,8 +107,8 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
         if depth > 1 or text[edit.end : edit.end + 1] != "}":
             return None
         edit = edit.model_copy(update={"end": edit.end + 1})
-    if not edit.text and _KEYWORD.match(inside):
-        return _keyword(text, edit)
+    if not edit.text and KEYWORD.match(inside):
+        return remove_keyword(text, edit)
     if not edit.text and _VARIABLE.match(text, edit.start):
         return remove_variable(text, edit)
     line = text.rfind("\n", 0, edit.start) + 1
@@ -179,25 +185,6 @@ def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:
     words = [_yaml_word(word, quote, plain) for word in shlex.split(edit.text)]
     joined = f"{newline}{item.group('indent')}- ".join(words)
     return Edit(file=edit.file, start=edit.start - len(item.group("quote")), end=end, text=joined)
-
-
-def _keyword(text: str, edit: Edit) -> Edit | None:
-    """`name=value,` of a call, with its comma, and no line left empty; None for a value that goes
-    on.
-    """
-    end = _after_quote(text, edit.end)
-    if not re.match(r"\s*[,)]", text[end:]):
-        return None
-    after = re.match(r"[ \t]*,[ \t]*", text[end:])
-    end += after.end() if after else 0
-    line = text.rfind("\n", 0, edit.start) + 1
-    whole = not text[line : edit.start].strip() and re.match(r"\r?\n", text[end:])
-    start = edit.start
-    if not after and not whole:  # the last one: the comma before it goes
-        start = len(text[:start].rstrip().removesuffix(","))
-    return edit.model_copy(
-        update={"start": line if whole else start, "end": end + whole.end() if whole else end}
-    )
 
 
 def _flow_item(text: str, edit: Edit, quote: str) -> Edit:
