@@ -53,6 +53,7 @@ DRAFT = "llama-server -m q.gguf -md d.gguf --spec-type draft-simple --spec-draft
         ("vllm serve Qwen/Qwen3-8B --max-num-seq 8", {}, "SD101", "info"),  # in every release
         (NIGHTLY.format(day=20260527, rest=GRAPHS), {}, "SD102", None),  # before the renaming
         (NIGHTLY.format(day=20261015, rest=GRAPHS), {}, "SD102", "warning"),
+        (NIGHTLY.format(day=20261015, rest=GRAPHS), {}, "SD238", None),
         (DRAFT, {}, "SD405", "warning"),
         (f"{DRAFT} --spec-draft-p-min 0.4", {}, "SD405", "info"),  # ends most drafts before
         ("VLLM_USE_V2=1 \\\n\nvllm serve m/A", {}, "SD136", "warning"),  # no process has it

@@ -49,7 +49,8 @@ def floats(container: Container) -> bool:
     if "$" in tag or "sha256:" in tag or "@sha256" in image:
         return False
     server = tag.startswith(("server", "full", "light")) and not any(c.isdigit() for c in tag)
-    return server or tag in FLOATING or "nightly" in tag
+    fixed = sum(sign.isdigit() for sign in tag) >= 8  # a day or a commit
+    return server or tag in FLOATING or ("nightly" in tag and not fixed)
 
 
 @rule("SD240", "warning", "vllm sglang")
