@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, get_args
 
@@ -35,7 +34,6 @@ from advisor.cli.options import question_options
 from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
 from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
-from advisor.lint.side_by_side import side_by_side
 from advisor.render.explore import compare as comparison
 from advisor.render.explore.json_out import sweep_json
 from advisor.render.explore.plan import mix_plan_json, plan_text
@@ -174,11 +172,8 @@ def compare(
     **asked: Any,
 ) -> None:
     """Compare two or three choices and explain the difference: hardware, models, engines,
-    releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files.
+    releases (vllm@0.25.1 vllm@0.32.0), quantisations.
     """
-    if any(os.path.exists(name) or name == "-" for name in names):
-        _files(names, form, asked)
-        return
     if not asked.get("hw") and kind_of(names[0]) == "hardware":
         asked["hw"] = split_count(names[0])[0]  # each name is its own
     limits = objectives(within) if within is not None else None
@@ -186,23 +181,6 @@ def compare(
     rate = rate_of(price, watts)
     text = comparison.comparison_text(found, rate, **_style())
     write(text_of(comparison.comparison_json(found, rate)) if form == "json" else text)
-
-
-def _files(names: tuple[str, ...], form: str, asked: dict[str, Any]) -> None:
-    missing = [name for name in names if name != "-" and not os.path.exists(name)]
-    if missing:
-        raise AdvisorError(f"{missing[0]}: no such file; files are compared with files")
-    source = click.get_current_context().get_parameter_source
-    fields = ("hw", "gpus", "concurrency", "ctx_tokens", "output_tokens", "workload")
-    told = {
-        key.replace("ctx_tokens", "ctx"): asked[key]
-        for key in fields
-        if asked.get(key) is not None
-        and (asked.get("hw") or source(key) == click.core.ParameterSource.COMMANDLINE)
-    }
-    found = side_by_side(names, **told)
-    text = comparison.files_text(found, **_style())
-    write(text_of(comparison.files_json(found)) if form == "json" else text)
 
 
 @click.command("why-not", context_settings=HELP)

@@ -102,7 +102,6 @@ COMMANDS: dict[str, Words] = {
     "validate diff": lambda f: ["validate", evil_launch(f), "--diff", "--unsafe-fixes"],
     "validate name": lambda f: ["validate", text_file(f, EVIL, "vllm serve m --nope\n")],
     "validate option": lambda f: ["validate", evil_launch(f), "--hw", EVIL, "--select", EVIL],
-    "compare files": lambda f: ["compare", evil_launch(f), evil_launch(f)],
     "compare": lambda f: ["compare", "gb10", EVIL],
     "sweep": lambda f: ["sweep", *ASKED, "--vary", f"{EVIL}=1..4"],
     "sweep model": lambda f: ["sweep", *ASKED, "--model", evil_model(f), "--vary", "k=1..2"],

@@ -1,4 +1,4 @@
-"""Comparison, files side by side and why-not: text, and the JSON that their schemas describe."""
+"""Comparison and why-not: text, and the JSON that their schemas describe."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from advisor.advice.explore.compare import ComparedArm, Comparison, Kind
 from advisor.advice.explore.values import Rate, Within
 from advisor.advice.explore.why_not import WhyNot
-from advisor.domain.nouns import Advice, Estimate, Interval, MemoryBill
-from advisor.lint.side_by_side import SideBySide
+from advisor.domain.nouns import Advice, Interval, MemoryBill
 from advisor.render.layout import (
     MIN_WIDTH,
     Paper,
@@ -62,29 +61,6 @@ def comparison_rows(found: Comparison, rate: Rate) -> Rows:
     return rows
 
 
-def files_text(
-    found: SideBySide, width: int = 80, color: bool = False, *, unicode: bool = True
-) -> str:
-    """What files start, where they differ, and what is expected of each."""
-    paper = Paper(width=max(width, MIN_WIDTH))
-    rows: Rows = [("", *(arm.label for arm in found.arms))]
-    rows.append(("model", *(arm.judged.plan.model or "-" for arm in found.arms)))
-    for one in found.differences:
-        if one.name != "model":
-            rows.append((one.name, *(v if v is not None else "default" for v in one.values)))
-    if any(arm.estimate for arm in found.arms):
-        for name, title in _SPEEDS.items():
-            rows.append((title, *(_value(arm.estimate, name) for arm in found.arms)))
-    rows.append(("findings", *(", ".join(arm.codes) or "none" for arm in found.arms)))
-    lines = columns(rows, paper)
-    for arm in found.arms:
-        if arm.others:
-            lines += paper.item(f"{arm.label}: compared by its first launch of {arm.others + 1}")
-    if not any(arm.estimate for arm in found.arms):
-        lines += ["", *paper.wrap("Give --hw and --concurrency for what is expected of each.")]
-    return finish(lines, color=color, unicode=unicode) + "\n"
-
-
 def why_not_text(
     found: WhyNot, width: int = 80, color: bool = False, *, unicode: bool = True
 ) -> str:
@@ -122,13 +98,6 @@ def _arrow(name: str, arm: ComparedArm) -> str:
     if not metric.predictable:
         return f"{number(metric.baseline)} > not predictable"
     return f"{number(metric.baseline)} > {number(metric.value)}"
-
-
-def _value(estimate: Estimate | None, name: str) -> str:
-    metric = getattr(estimate, name) if estimate is not None else None
-    if metric is None or metric.value is None:
-        return "-"
-    return number(metric.value) if metric.predictable else "not predictable"
 
 
 def speeds(arm: ComparedArm) -> list[float]:
@@ -226,22 +195,3 @@ def comparison_json(found: Comparison, rate: Rate) -> dict[str, Any]:
         for arm in found.arms
     )
     return COMPARISON.json(_Sides(sides, found.differences))
-
-
-def files_json(found: SideBySide) -> dict[str, Any]:
-    """Files side by side."""
-    return {
-        "arms": [
-            {
-                "file": arm.label,
-                "plan": arm.judged.plan.model_dump(mode="json"),
-                "speeds": arm.estimate
-                and {name: getattr(arm.estimate, name).value for name in _SPEEDS},
-                "ttft_predictable": arm.estimate and arm.estimate.ttft_ms.predictable,
-                "findings": list(arm.codes),
-                "other_launches": arm.others,
-            }
-            for arm in found.arms
-        ],
-        "differences": [{"name": d.name, "values": list(d.values)} for d in found.differences],
-    }
