@@ -1,7 +1,7 @@
 """What is varied: `concurrency=1..128` or Python values -> checked axes.
 
 A range of a load is a geometric series of at most `POINTS` whole numbers with both ends; of k it is
-every number. What it does not know: which names the knowledge has.
+every number. What it does not know: names; `compare` sets those side by side.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ MOST_LOADS = 2000  # of a sweep, all axes together
 MOST_K = 16
 WHOLE = ("concurrency", "ctx_tokens", "output_tokens", "gpus")
 REAL = ("prefix_share", "output_spread", "temperature")
-NAMES = ("hardware", "model", "quant", "engine", "engine_version", "workload", "goal")
-ALIASES = {"ctx": "ctx_tokens", "hw": "hardware", "output": "output_tokens", "users": "concurrency"}
+ALIASES = {"ctx": "ctx_tokens", "output": "output_tokens", "users": "concurrency"}
 K_LIMITS = (0, 31)
 
 
@@ -34,8 +33,7 @@ class Axes(NamedTuple):
     @property
     def numeric(self) -> str | None:
         """The field along which curves run: the first numeric one with several values."""
-        varied = (n for n, values in self.fields if n in (*WHOLE, *REAL) and len(values) > 1)
-        return next(varied, None)
+        return next((name for name, values in self.fields if len(values) > 1), None)
 
 
 def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
@@ -48,8 +46,7 @@ def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
             ks = _ks(values)
             continue
         _can_vary(given, name)
-        checked = list(dict.fromkeys(_check_value(name, x) for x in _several(given, values)))
-        fields[name] = tuple(checked if name in NAMES else sorted(checked, key=float))
+        fields[name] = tuple(sorted({_check_value(name, x) for x in _several(given, values)}))
     total = prod(len(values) for values in fields.values())
     if total > MOST_LOADS:
         raise AdvisorError(f"{total:,} loads are more than the {MOST_LOADS:,} of one sweep")
@@ -57,8 +54,8 @@ def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
 
 
 def _can_vary(given: str, name: str) -> None:
-    if name not in (*WHOLE, *REAL, *NAMES):
-        known = ("k", "concurrency", "ctx", *WHOLE[2:], *REAL, *NAMES)
+    if name not in (*WHOLE, *REAL):
+        known = ("k", "concurrency", "ctx", *WHOLE[2:], *REAL)
         near = nearest_word(given, known, "field")
         hint = f" Did you mean '{near}'?" if near else ""
         what = f"what can: {', '.join(known)}.{hint}"
@@ -77,8 +74,6 @@ def parse_axis(text: str) -> tuple[str, tuple[Value, ...]]:
         raise AdvisorError(
             f"'{printable(text, 40)}': write what varies as NAME=1..128 or NAME=1,4,16"
         )
-    if field in NAMES:
-        return name, tuple(part.strip() for part in listed.split(",") if part.strip())
     if field != "k":
         _can_vary(name, field)
     values: list[Value] = []
@@ -145,10 +140,6 @@ def _several(name: str, values: Sequence[Value]) -> Sequence[Value]:
 
 
 def _check_value(name: str, value: Value) -> Value:
-    if name in NAMES:
-        if not isinstance(value, str) or not value.strip():
-            raise AdvisorError(f"'{name}' is varied over names, not {printable(str(value), 40)}")
-        return value.strip()
     low, high = LIMITS[name]
     whole = name in WHOLE
     fine = not isinstance(value, (bool, str)) and isfinite(value) and low <= value <= high

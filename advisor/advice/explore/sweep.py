@@ -16,7 +16,7 @@ from advisor.advice.explore.axes import Axes, axes
 from advisor.advice.explore.k_ranges import LoadFacts, k_ranges
 from advisor.advice.explore.values import LoadPoint, Point, Setting, Sweep, Value, break_evens
 from advisor.advice.plans import methods, propose
-from advisor.advice.recommend import check_request, with_own_runs
+from advisor.advice.recommend import with_own_runs
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
@@ -39,15 +39,6 @@ if TYPE_CHECKING:
 NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
 # what a point has as it was estimated
 _ESTIMATED = ("p_gain", "output_tok_s", "tpot_ms", "ttft_ms", "accepted_length", "memory", "basis")
-_PINNED = ("engine", "engine_version", "quant")  # shared by all loads unless varied
-# what is chosen anew where a field varies, since one value need not suit all
-_FREES = {
-    "hardware": _PINNED,
-    "model": _PINNED,
-    "engine": ("engine_version", "quant"),
-    "engine_version": (),
-    "quant": (),
-}
 
 
 class _LoadQuestion(NamedTuple):
@@ -70,17 +61,17 @@ def sweep(
     """Curves of gain against load, one for each k; one load for each combination of the varied
     fields, the last field varying fastest.
 
-    Engine, release and quantisation are those that `recommend` chooses for the request, unless they
-    are varied. `vary` holds values of fields of the request (`concurrency`, `ctx_tokens`, names of
-    hardware, model, engine ...) and of `k`: without it the curves are those of the k that
-    `recommend` weighs, with it decisions are among the given k. `machine` adds the user's own runs.
-    Without `one_limit` each run has the requests at once that fit, also where TPOT decides.
+    Engine, release and quantisation are those that `recommend` chooses for the request. `vary`
+    holds values of numbers of the request (`concurrency`, `ctx_tokens` ...) and of `k`: without it
+    the curves are those of the k that `recommend` weighs, with it decisions are among the given k.
+    `machine` adds the user's own runs. Without `one_limit` each run has the requests at once that
+    fit, also where TPOT decides.
 
     Raises AdvisorError (UnknownFact for names) with one sentence where a field cannot be varied, or
     where no load at all can be served.
     """
     grid = axes(vary)
-    base, facts = pin_choices(request, tuple(name for name, _ in grid.fields))
+    base, facts = pin_choices(request)
     names = [name for name, _ in grid.fields]
     asked = [
         _load_question(base, tuple(zip(names, values, strict=True)), grid, machine)
@@ -108,35 +99,26 @@ def sweep(
     )
 
 
-def pin_choices(request: Request, varied: Sequence[str] = ()) -> tuple[Request, Facts]:
-    """The request with engine, release and quantisation chosen unless varied, and its facts."""
+def pin_choices(request: Request) -> tuple[Request, Facts]:
+    """The request with engine, release and quantisation chosen, and its facts."""
     facts = resolve.bare_facts(request)
-    free = {name for field in varied for name in (field, *_FREES.get(field, ()))}
     chosen = {
         "engine": facts.engine,
         "engine_version": facts.engine_version,
         "quant": facts.quant.id if facts.quant is not None else None,
     }
-    pinned = {name: x for name, x in chosen.items() if name not in free and x is not None}
+    pinned = {name: x for name, x in chosen.items() if x is not None}
     return request.model_copy(update=pinned), facts
 
 
 def _load_question(
     base: Request, setting: Setting, grid: Axes, machine: Machine | None
 ) -> _LoadQuestion:
-    fields = dict(setting)
-    if "@" in str(fields.get("engine", "")):
-        fields["engine"], _, fields["engine_version"] = str(fields["engine"]).partition("@")
-    request = base.model_copy(update=fields)
-    if {"workload", "goal"} & dict(setting).keys():
-        # words of a closed vocabulary, unlike names that the knowledge looks up
-        request = check_request(request.model_dump())
+    request = base.model_copy(update=dict(setting))
     try:
         facts = with_own_runs(resolve.bare_facts(request), machine)
         question = judge.candidate_plans(facts, judge.weigh)
     except AdvisorError as error:
-        if any(name in _FREES for name, _ in setting):
-            raise  # an unknown name, or one that does not run here: no load would help
         return _LoadQuestion(setting, request, None, str(error), ())
     question, lacking = _with_ks(question, grid.ks) if grid.ks is not None else (question, ())
     return _LoadQuestion(setting, request, question, None, lacking)

@@ -27,7 +27,7 @@ from advisor.domain.nouns import (
     Request,
 )
 
-Value = int | float | str
+Value = int | float
 
 Setting = tuple[tuple[str, Value], ...]  # (field of the request, value) of what is varied
 

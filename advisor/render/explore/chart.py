@@ -137,20 +137,18 @@ def _measured_points(found: Sweep, axis: str, setting: Setting) -> list[Measured
     out = []
     for row in found.pairs:
         at = getattr(row, _COLUMNS[axis]) if axis in _COLUMNS else None
-        same = all(told.get(name, getattr(row, name)) == getattr(row, name) for name in _NAMED)
-        if at and same and _near(row, told):
+        if at and _near(row, told):
             gain = 100 * (row.speedup - 1)
             out.append(MeasuredPoint(float(at), gain, row.k, row.metric, row.source, row.run_id))
     return out
 
 
 _SHARES = ("p10", "p50", "p90")
-_NAMED = ("hardware", "model", "quant", "engine")
 _LOADS = {"concurrency": "concurrency", "ctx_tokens": "input_tokens"}
 _COLUMNS = _LOADS | {"output_tokens": "output_tokens"}
 
 
-def _near(row: Evidence, told: dict[str, int | float | str]) -> bool:
+def _near(row: Evidence, told: dict[str, int | float]) -> bool:
     """Whether a pair's load lies within a factor of two of the other settings."""
     for name, column in _LOADS.items():
         measured = getattr(row, column)
@@ -164,22 +162,17 @@ def _near(row: Evidence, told: dict[str, int | float | str]) -> bool:
 
 def title(found: Sweep, setting: Setting = ()) -> str:
     """Model, quantisation, engine and hardware of the curves, and the settings that differ."""
-    facts, told = found.facts, dict(setting)
+    facts, request = found.facts, found.request
     model = (facts.model.name or facts.model.id) if facts.model is not None else "the model"
-    version = told.get("engine_version") or found.request.engine_version or ""
-    engine = f"{found.request.engine or ''} {version}".strip()
-    if "engine" in told:
-        engine = str(told["engine"]).replace("@", " ")
-    parts = [told.get("model") or model, told.get("quant") or found.request.quant or "", engine]
-    where = str(told.get("hardware") or (facts.hardware.name if facts.hardware else "") or "")
-    gpus = f"{facts.gpus} x " if facts.gpus > 1 and "gpus" not in told else ""
+    engine = f"{request.engine or ''} {request.engine_version or ''}".strip()
+    where = (facts.hardware.name if facts.hardware else "") or ""
+    gpus = f"{facts.gpus} x " if facts.gpus > 1 and "gpus" not in dict(setting) else ""
     extra = [
         f"{number(float(value))} {AXIS_NAMES[name]}"
         for name, value in setting
-        if name in AXIS_NAMES and not isinstance(value, str)
+        if name in AXIS_NAMES
     ]
-    extra += [f"{name} {value}" for name, value in setting if name in ("workload", "goal")]
-    text = f"{', '.join(str(part) for part in parts if part)} on {gpus}{where}"
+    text = f"{', '.join(part for part in (model, request.quant, engine) if part)} on {gpus}{where}"
     return text + "".join(f", {part}" for part in extra)
 
 
@@ -294,6 +287,4 @@ def documented_losses(chart: Chart) -> list[str]:
 
 def setting_words(setting: Setting) -> str:
     """A load in few words, for the first column of a table."""
-    return ", ".join(
-        number(float(value)) if not isinstance(value, str) else value for _, value in setting
-    )
+    return ", ".join(number(value) for _, value in setting)

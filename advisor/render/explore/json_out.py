@@ -25,7 +25,7 @@ _SETTING: dict[str, Any] = {
     "kinds": {
         "setting": {
             "type": "object",
-            "additionalProperties": {"type": ["string", "number"]},
+            "additionalProperties": {"type": "number"},
             "description": "field of the request -> its value here",
         }
     },

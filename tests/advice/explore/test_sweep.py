@@ -17,7 +17,7 @@ from advisor.advice.explore.axes import axes, parse_axis, series
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Sweep
 from advisor.advice.recommend import recommend
-from advisor.domain.nouns import AdvisorError, Request, UnknownFact
+from advisor.domain.nouns import AdvisorError, Request
 from advisor.prediction import estimates
 from advisor.render.explore.json_out import sweep_json
 from advisor.render.schema import named_schema
@@ -155,21 +155,11 @@ def test_json_keeps_to_its_schema() -> None:
     for request, vary in (
         (GB10, {"concurrency": [1, 16], "ctx_tokens": [512, 8192], "k": [0, 2]}),
         (Request(hardware="rtx3090"), {"concurrency": [1, 64]}),
-        (Request(hardware="v100", model="qwen3.5-9b"), {"hardware": ["v100", "h100"]}),
+        (Request(hardware="v100", model="qwen3.5-9b"), {"output_tokens": [16, 512]}),
     ):
         found = sweep(request, vary)
         made = json.loads(json.dumps(sweep_json(found), allow_nan=False))
         check.validate(made)
-
-
-def test_names_can_vary_and_each_gets_what_suits_it() -> None:
-    found = curves(hardware=["gb10", "h100", "apple-m4-max"])
-    assert len({load.request.hardware for load in found.loads}) == 3
-    assert {p.plan.engine for load in found.loads for p in load.points} == {"vllm", "llama-server"}
-    releases = curves(engine=["vllm@0.25.1", "sglang"])
-    assert {p.plan.engine_version for p in releases.loads[0].points} == {"0.25.1"}
-    with pytest.raises(UnknownFact):
-        curves(model=["qwen3.6-27b", "no such model"])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +176,7 @@ def test_names_can_vary_and_each_gets_what_suits_it() -> None:
         ({"k": list(range(20))}, "more than"),
         ({"colour": [1]}, "cannot be varied"),
         ({"concurrency": list(range(1, 60)), "ctx_tokens": list(range(1, 60))}, "of one sweep"),
-        ({"workload": ["nonsense"]}, "workload"),
+        ({"hardware": ["gb10", "h100"]}, "cannot be varied"),
     ],
 )
 def test_what_cannot_be_varied_is_refused_in_one_sentence(vary: Any, word: str) -> None:
