@@ -39,16 +39,12 @@ machine_option = with_options(
 @form_option("text", *FORMS, text="Output format.")
 @option("explain", "Print all reasons, findings, memory, evidence and sources.", bool)
 @option("quiet", "Print one line: decision, k, gain, probability.", bool)
-@option("ab", "Print both launches, without and with speculation, on two ports.", bool)
 @option("set", f"Of the file: {', '.join(KEYS)}.", multiple=True, metavar="KEY=VALUE")
-def recommend(form: str, explain: bool, quiet: bool, ab: bool, **asked: Any) -> None:
+def recommend(form: str, explain: bool, quiet: bool, **asked: Any) -> None:
     """Recommend speculative decoding on or off, with k, expected gain, reasons and launch command.
 
     The third answer, measure, comes with the A/B benchmark to run.
     """
-    if ab and (form == "text" or not FORMS[form].compares):
-        both = [name for name, known in FORMS.items() if known.compares]
-        raise click.UsageError(f"--ab needs --format {' or '.join(both)}")
     if (explain or quiet) and (form != "text" or (explain and quiet)):
         raise click.UsageError("--explain and --quiet are for --format text, one of them at a time")
     settings = read_settings(asked.pop("set"))
@@ -64,7 +60,7 @@ def recommend(form: str, explain: bool, quiet: bool, ab: bool, **asked: Any) -> 
             return write(written)
     advice = _with_objectives(asked.pop("within"), asked.pop("price"), asked)
     advice = advice.model_copy(update={"settings": settings})
-    written = FORMS[form].write_both(advice) if ab else render_form(advice, form, explain)
+    written = render_form(advice, form, explain)
     write(quiet_line(advice, unicode=takes_unicode()) if quiet else written)
 
 

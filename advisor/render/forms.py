@@ -14,7 +14,6 @@ class OutputForm(NamedTuple):
 
     writer: str  # `module:function` that takes the Advice; imported when it is used
     file: str = ""  # that starts a server, so that our own readers read it back; "": it does not
-    compares: str = ""  # `module:function` that writes both runs of an A/B, "" where there is none
     engines: tuple[Engine, ...] = ("vllm", "sglang", "llama-server")  # that it can start
     title: str = "this form"  # in messages
 
@@ -27,10 +26,6 @@ class OutputForm(NamedTuple):
             )
         return _function(self.writer)(advice)
 
-    def write_both(self, advice: Advice) -> str:
-        """The text with both runs. Raises AdvisorError where there is nothing to compare."""
-        return _function(self.compares)(advice)
-
 
 def _function(path: str) -> Callable[[Advice], str]:
     module, name = path.split(":")
@@ -38,13 +33,12 @@ def _function(path: str) -> Callable[[Advice], str]:
 
 
 _DEPLOY = "advisor.render.deploy."
-_COMPOSE = _DEPLOY + "compose:compose_"
 _VLLM: tuple[Engine, ...] = ("vllm",)
 FORMS: dict[str, OutputForm] = {
     "json": OutputForm("advisor.render.json_out:advice_json_text"),
     "flags": OutputForm(_DEPLOY + "flags:flags_text"),
     "docker-run": OutputForm(_DEPLOY + "compose:docker_run", "docker-run.sh"),
-    "compose": OutputForm(_COMPOSE + "yaml", "docker-compose.yml", _COMPOSE + "ab_yaml"),
+    "compose": OutputForm(_DEPLOY + "compose:compose_yaml", "docker-compose.yml"),
     "systemd": OutputForm(_DEPLOY + "units:systemd_unit", "llm-server.service"),
     "quadlet": OutputForm(_DEPLOY + "units:quadlet", "llm-server.container"),
     "k8s": OutputForm(_DEPLOY + "k8s:deployment_yaml", "deployment.yaml"),
@@ -52,7 +46,7 @@ FORMS: dict[str, OutputForm] = {
         _DEPLOY + "k8s:helm_values", "values.yaml", engines=_VLLM, title="a Helm values file"
     ),
     "ray": OutputForm(
-        _DEPLOY + "front_ends:ray_serve", "serve.yaml", "", _VLLM, "a Ray Serve configuration"
+        _DEPLOY + "front_ends:ray_serve", "serve.yaml", _VLLM, "a Ray Serve configuration"
     ),
     "llama-swap": OutputForm(_DEPLOY + "front_ends:llama_swap", "config.yaml"),
 }

@@ -175,7 +175,6 @@ def test_names_in_strings_lead_to_functions() -> None:
         and NAMED.fullmatch(node.value)
     ]  # fmt: skip
     named += [*READERS.values(), *(form.writer for form in FORMS.values())]
-    named += [form.compares for form in FORMS.values() if form.compares]
     named += [
         f"{command.target}:{command.attribute or name.replace('-', '_')}"
         for name, command in COMMANDS.items()

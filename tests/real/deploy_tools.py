@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from advisor.domain.nouns import Advice, AdvisorError
@@ -107,18 +107,6 @@ def check(form: str, text: str) -> str:
         return TOOLS[form](path)
 
 
-def write_files(form: str, advice: Advice) -> Iterator[tuple[str, str]]:
-    """(kind, text) of each file of a form; none where the form cannot hold the answer."""
-    writers = {form: FORMS[form].write}
-    if FORMS[form].compares:
-        writers[f"{form} --ab"] = FORMS[form].write_both
-    for kind, write in writers.items():
-        try:
-            yield kind, write(advice)
-        except AdvisorError:
-            continue
-
-
 def main() -> int:
     answered = [held for _, held in advices(0, 2000 // QUESTIONS) if isinstance(held, Advice)]
     counts: dict[str, list[int]] = {}
@@ -131,13 +119,16 @@ def main() -> int:
         return 1
     for form in TOOLS:
         for number, advice in enumerate(answered):
-            for kind, text in write_files(form, advice):
-                complaint = check(form, text)
-                count = counts.setdefault(kind, [0, 0])
-                count[0] += not complaint
-                count[1] += 1
-                if complaint:
-                    print(f"{kind}, question {number}: {complaint[:2000]}\n{text}", file=sys.stderr)
+            try:
+                text = FORMS[form].write(advice)
+            except AdvisorError:  # the form cannot hold the answer
+                continue
+            complaint = check(form, text)
+            count = counts.setdefault(form, [0, 0])
+            count[0] += not complaint
+            count[1] += 1
+            if complaint:
+                print(f"{form}, question {number}: {complaint[:2000]}\n{text}", file=sys.stderr)
     print(json.dumps({kind: f"{good} of {all_}" for kind, (good, all_) in counts.items()}))
     few = [form for form in TOOLS if counts.get(form, [0, 0])[1] < len(answered) // 4]
     if few:

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -43,9 +42,9 @@ def on_this_machine(launch: Launch, model: Path, port: int) -> list[str]:
     return list(adapter.argv(launch.model_copy(update={"flags": tuple(flags)})))[1:]
 
 
-def emit(form: str, *more: str) -> tuple[str, list[Launch]]:
+def emit(form: str) -> tuple[str, list[Launch]]:
     """The file with speculation that `recommend` writes in a form, and what it reads as."""
-    question = ["recommend", "--hw", "rtx5090", "--engine", "llama-server@0.5.0", *more]
+    question = ["recommend", "--hw", "rtx5090", "--engine", "llama-server@0.5.0"]
     question += ["--acceptance-length", "3.4", "--acceptance-k", "3", "--format", form]
     answer = CliRunner().invoke(cli, question)
     assert answer.exit_code == 0, answer.output
@@ -107,13 +106,12 @@ def test_an_emitted_launch_starts_answers_and_drafts(
 
 @contextmanager
 def compose_project(
-    docker: places.Docker, files: list[Path], home: Path, profile: str | None
+    docker: places.Docker, files: list[Path], home: Path
 ) -> Iterator[Callable[..., str]]:
     """docker compose over the files of one test; what it brought up is taken down."""
     base = [*docker.compose, "--project-name", places.OWN]
     for file in files:
         base += ["--file", str(file)]
-    base += ["--profile", profile] if profile else []
     env = places.environment(HOME=str(home))  # the volumes of the file are under ~
 
     def run(*words: str) -> str:
@@ -130,7 +128,7 @@ def compose_project(
 def start_compose(
     docker: places.Docker, text: str, launches: list[Launch], server: Path, model: Path, tmp: Path
 ) -> None:
-    """Bring the file up, each profile in turn, as its user would; the healthcheck must pass."""
+    """Bring the file up as its user would; the healthcheck must pass."""
     home, drafting = tmp / "home", next(one for one in launches if one.flag("--spec-type"))
     fill_cache(home / ".cache" / "huggingface" / "hub", drafting, model)
     emitted, override = tmp / "compose.yaml", tmp / "override.yaml"
@@ -146,21 +144,18 @@ def start_compose(
             lines += [f'    ports: !override ["127.0.0.1:{port}:{inside}"]', "    environment:"]
             lines += [f'      {key}: "{value}"' for key, value in own.items()]
             override.write_text("\n".join(lines) + "\n")
-            profile = service.get("profiles", [None])[0]
-            with compose_project(docker, [emitted, override], home, profile) as run:
+            with compose_project(docker, [emitted, override], home) as run:
                 run("up", "--detach", "--wait", "--wait-timeout", "300", name)
                 check(partial(ask, port), launch, drafts)
 
 
-@pytest.mark.parametrize("more", [(), ("--ab",)], ids=["one", "ab"])
 def test_an_emitted_compose_file_starts_that_server(
-    more: tuple[str, ...],
     server: Path,
     model: Path,
     tmp_path: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
-    text, launches = emit("compose", *more)
+    text, launches = emit("compose")
     try:
         docker = places.find_docker()
     except places.Absent as absent:

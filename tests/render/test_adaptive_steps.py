@@ -83,10 +83,8 @@ def test_a_shell_script_writes_and_mounts_it(tmp_path: Path) -> None:
     assert words[words.index("--speculative-adaptive-config") + 1] == "/adaptive.json"
 
 
-@pytest.mark.parametrize("both", [False, True])
-def test_compose_holds_it_as_a_config(both: bool) -> None:
-    form = FORMS["compose"]
-    data = yaml.safe_load(form.write_both(answer()) if both else form.write(answer()))
+def test_compose_holds_it_as_a_config() -> None:
+    data = yaml.safe_load(FORMS["compose"].write(answer()))
     ((name, held),) = data["configs"].items()
     assert json.loads(held["content"]) == STEPS
     users = [s for s in data["services"].values() if "configs" in s]

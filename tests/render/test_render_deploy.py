@@ -311,14 +311,12 @@ def test_a_deployment_meets_a_platforms_list(name: str) -> None:
     assert counted == name.startswith("vllm")  # the others count where they are told to
 
 
-def test_every_server_has_a_claim_of_its_own() -> None:
-    """Two pods cannot mount one ReadWriteOnce claim on two nodes."""
-    one, two = (documents(deployment_yaml(cases.on(), suffix)) for suffix in ("-a", "-b"))
-    names = [made["PersistentVolumeClaim"]["metadata"]["name"] for made in (one, two)]
-    assert len(set(names)) == 2
-    for made, name in zip((one, two), names, strict=True):
-        volumes = made["Deployment"]["spec"]["template"]["spec"]["volumes"]
-        assert {"claimName": name} in [one.get("persistentVolumeClaim") for one in volumes]
+def test_a_server_mounts_its_own_claim() -> None:
+    made = documents(deployment_yaml(cases.on()))
+    name = made["PersistentVolumeClaim"]["metadata"]["name"]
+    assert name == f"{made['Deployment']['metadata']['name']}-cache"
+    volumes = made["Deployment"]["spec"]["template"]["spec"]["volumes"]
+    assert {"claimName": name} in [one.get("persistentVolumeClaim") for one in volumes]
 
 
 DIGEST = "ghcr.io/us/vllm@sha256:" + "a" * 64

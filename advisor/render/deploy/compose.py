@@ -34,20 +34,10 @@ def compose(request: Request | None = None, **fields: Any) -> str:
 
 def compose_yaml(advice: Advice) -> str:
     """The compose file. Raises AdvisorError without container, image, or on several machines."""
+    server = serving.server(advice, container=FORM)
     title = serving.title(advice, "compose")
-    return _file(advice, (serving.server(advice, container=FORM),), title)
-
-
-def compose_ab_yaml(advice: Advice) -> str:
-    """Both runs of an A/B, each with profile and port. Raises AdvisorError as compose_yaml."""
-    off, on = serving.both(advice, container=FORM)
-    title = [
-        *serving.title(advice, "recommend --format compose --ab", on.plan),
-        "one after the other, as both need the same GPUs:",
-        f"docker compose --profile off up -d  # without speculation, port {off.port}",
-        f"docker compose --profile off down && docker compose --profile on up -d  # port {on.port}",
-    ]
-    return _file(advice, (off, on), title, profiles=("off", "on"))
+    title.append(serving.key_note(advice.plan.engine, "anyone who reaches the port"))
+    return _document({server.name: _service(server)}, (server,), title)
 
 
 def several_yaml(
@@ -86,17 +76,6 @@ def _document(services: dict[str, Any], servers: Sequence[Server], title: list[s
 
 def _config(server: Server, name: str) -> str:
     return f"{server.name}-{name.split('.', maxsplit=1)[0]}"
-
-
-def _file(
-    advice: Advice, servers: tuple[Server, ...], title: list[str], profiles: tuple[str, ...] = ()
-) -> str:
-    services: dict[str, Any] = {}
-    for number, server in enumerate(servers):
-        profile = {"profiles": [profiles[number]]} if profiles else {}
-        services[server.name] = profile | _service(server)
-    title = [*title, serving.key_note(advice.plan.engine, "anyone who reaches the port")]
-    return _document(services, servers, title)
 
 
 def _service(server: Server) -> dict[str, Any]:

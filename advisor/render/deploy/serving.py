@@ -124,7 +124,6 @@ def server(
     plan: Plan | None = None,
     *,
     container: str = "",
-    port: int | None = None,
     suffix: str = "",
 ) -> Server:
     """The server of a plan, by default the plan to run; `suffix` ends its name.
@@ -140,7 +139,7 @@ def server(
     host = setting(advice, "host", plan.host or "") or None
     if container:  # where that is the engine's default it needs no word
         host = ALL_ADDRESSES if traits(plan.engine).listens_locally else None
-    port = port or int(setting(advice, "port", "0")) or plan.port
+    port = int(setting(advice, "port", "0")) or plan.port
     plan = plan.model_copy(update={"host": host, "port": port})
     made = server_of(advice, plan, suffix, container=bool(container))
     made = replace(made, address=setting(advice, "host", LOOPBACK))
@@ -193,15 +192,6 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
 def inside(name: str) -> str:
     """Where a file of this name lies in a container."""
     return f"/{name}"
-
-
-def both(advice: Advice, container: str = "") -> tuple[Server, Server]:
-    """The servers without and with speculation, on two ports. Raises AdvisorError."""
-    if advice.candidate is None or advice.plan_off is None:
-        raise AdvisorError("there is nothing to compare: no speculative method can run here")
-    off = server(advice, advice.plan_off, container=container, suffix="-off")
-    on = server(advice, advice.candidate, container=container, port=off.port + 1, suffix="-on")
-    return off, on
 
 
 def script_lines(server: Server) -> list[str]:
@@ -285,9 +275,9 @@ def image(advice: Advice, form: str) -> str:
     return found
 
 
-def title(advice: Advice, command: str, plan: Plan | None = None) -> list[str]:
+def title(advice: Advice, command: str) -> list[str]:
     """Comment lines for the top of a file: what it is for, and how to make it again."""
-    request, plan = advice.request, plan or advice.plan
+    request, plan = advice.request, advice.plan
     spec = f"{plan.method}, k = {plan.k}" if plan.method != "none" else "no speculation"
     release = engines.get(plan.engine).label(plan.engine_version, advice.request.engine_version)
     count = topology.machines(advice.facts, plan.tp * plan.pp)
