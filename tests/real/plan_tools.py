@@ -14,7 +14,7 @@ from pathlib import Path
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.domain.nouns import AdvisorError
-from advisor.render.explore.plan_folder import folder
+from advisor.render.explore.plan_folder import FORMS, folder
 from tests.real import deploy_tools
 
 LONG = WorkClass(name="documents", concurrency=4, ctx_tokens=8192, workload="rag")
@@ -47,33 +47,46 @@ def nginx(path: Path) -> str:
     return said
 
 
-TOOLS = {"docker-compose.yml": deploy_tools.compose, "nginx.conf": nginx}
+def tool(name: str):  # type: ignore[no-untyped-def]
+    """The check of a file, by its name; None for what only people and programs of their own
+    read.
+    """
+    if name == "docker-compose.yml":
+        return deploy_tools.compose
+    if name == "nginx.conf":
+        return nginx
+    if name == "serve.yaml":
+        return deploy_tools.ray
+    if name.endswith(".sh"):
+        return deploy_tools.bash
+    return deploy_tools.kubernetes if name.startswith(("deployment", "router")) else None
 
 
 def main() -> int:
     counts: dict[str, list[int]] = {}
     for mix in MIXES:
         made = plan_mix(mix)
-        for number, layout in enumerate(made.layouts):
-            try:
-                files = folder(made, number)
-            except AdvisorError:
-                continue
-            with tempfile.TemporaryDirectory() as place:
-                for name, text in files.items():
-                    (Path(place) / name).write_text(text)
-                for name in files:
-                    check = TOOLS.get(name, deploy_tools.bash)
-                    if name == "README.md":
-                        continue
-                    said = check(Path(place) / name)
-                    count = counts.setdefault(check.__name__, [0, 0])
-                    count[0] += not said
-                    count[1] += 1
-                    if said:
-                        print(f"{layout.title} {name}: {said[:1000]}", file=sys.stderr)
+        for form in FORMS:
+            for number, layout in enumerate(made.layouts):
+                try:
+                    files = folder(made, form, number)
+                except AdvisorError:
+                    continue
+                with tempfile.TemporaryDirectory() as place:
+                    for name, text in files.items():
+                        (Path(place) / name).write_text(text)
+                    for name in files:
+                        check = tool(name)
+                        if check is None:
+                            continue
+                        said = check(Path(place) / name)
+                        count = counts.setdefault(check.__name__, [0, 0])
+                        count[0] += not said
+                        count[1] += 1
+                        if said:
+                            print(f"{form} {layout.title} {name}: {said[:1000]}", file=sys.stderr)
     print(json.dumps({kind: f"{good} of {all_}" for kind, (good, all_) in counts.items()}))
-    wanted = {"compose", "nginx", "bash"}
+    wanted = {"compose", "nginx", "ray", "bash", "kubernetes"}
     few = sorted(wanted - counts.keys())
     if few:
         print(f"no file to judge: {', '.join(few)}", file=sys.stderr)
