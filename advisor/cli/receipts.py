@@ -28,8 +28,8 @@ _out = option("out", "Folder for the two files.", path_type("folder"), default=P
 
 
 @click.command(context_settings=HELP)
-@click.argument("off", type=path_type(exists=True), metavar="DIR|OFF")
-@click.argument("on", type=path_type("file", exists=True), required=False)
+@click.argument("off", type=path_type(), metavar="DIR|OFF")
+@click.argument("on", type=path_type("file"), required=False)
 @more_runs
 @setting_options
 @_out

@@ -27,7 +27,7 @@ machine_option = with_options(
     option(
         "machine", "Use the measurements of this machine, see `advisor calibrate`.", metavar="NAME"
     ),
-    option("receipts", _RECEIPTS, click.Path(exists=True, file_okay=False)),
+    option("receipts", _RECEIPTS, click.Path(file_okay=False), metavar="FOLDER"),
 )
 
 
