@@ -33,6 +33,7 @@ MAX_BYTES = sourced(4 * 2**20, "bytes", "own choice: of 200 runs with percentile
 MAX_FILES = sourced(1000, "files", "own choice: of a folder", "chosen")
 _SOURCES = {"card-table": "table", "atlas-bench": "atlas"}  # public forms
 _ID = r"^[a-z0-9][a-z0-9.-]*$"  # no path: a file is named by it
+_PREDICTED: dict[str, Any] = {"step": None, "why": (), "next": None}  # of a load: not measured
 _WORD = re.compile(r"[A-Za-z0-9][\w.+ -]{0,39}")
 _DATE = re.compile(r"(20\d\d)-?(\d\d)-?(\d\d)")
 SAME_GAIN = sourced(
@@ -122,7 +123,7 @@ def make(
     return Receipt(
         hardware=request.hardware, gpus=request.gpus, runs=tuple(runs_of(left, right, known)),
         source=_SOURCES.get(off[0].format, "own"), off=left, on=right, verdict=report.verdict,
-        loads=report.loads, **more,
+        loads=tuple(load.model_copy(update=_PREDICTED) for load in report.loads), **more,
     )  # fmt: skip
 
 
