@@ -116,6 +116,7 @@ def test_a_receipt_of_the_real_server_with_a_key_comes_back(
     noise = data["runs"][0]["gains"]["output_tok_s"]["sd"]  # large on a busy machine
     words = ["sweep", "--receipts", str(tmp_path / "team"), "--model", "qwen3.6-35b-a3b"]
     words += ["--engine", "llama-server", "--concurrency", "2", "--output-tokens", "48"]
+    words += ["--output-spread", "0"]
     words += ["--ctx", str(round(data["runs"][0]["input_tokens"])), "--workload", "chat"]
     swept = CliRunner().invoke(cli, [*words, "--vary", "k=2..2", "--format", "json"])
     assert swept.exit_code == 0, swept.output + str(swept.exception)
