@@ -107,8 +107,9 @@ def ask(server: client.ServerInfo, timeout_s: float = 120.0, key: str | None = N
     alone = tuple(map(answer, tasks()))
     with ThreadPoolExecutor(TOGETHER) as pool:
         together = tuple(pool.map(answer, tasks()))
-    version = server.version
-    return ArmAnswers(engine=server.engine, engine_version=version, passes=(alone, together))
+    return ArmAnswers(
+        engine=server.engine, engine_version=server.version, passes=(alone, together)
+    )  # fmt: skip
 
 
 def _value_of(kind: Kind, data: dict[str, Any]) -> Any:

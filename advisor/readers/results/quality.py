@@ -56,6 +56,8 @@ class QualityCheck(ResultModel):
         """The outcome."""
         of = f"{self.differ} of {2 * self.tasks} answers differ between off and on, {self.noise} "
         of += f"between repeats of one; right: {self.right_off} off, {self.right_on} on"
+        if not self.right_off:
+            of += "; no answer was right without speculation, so that this says little"
         if not self.alarm:
             return f"same answers within the engine's own noise: {of}"
         broken = f"; {', '.join(self.broken_on)} answers broke" if self.broken_on else ""

@@ -107,6 +107,11 @@ def test_the_engines_own_noise_is_no_alarm(tmp_path: Path) -> None:
     assert status == 0 and "0 between repeats" not in said, said
 
 
+def test_servers_that_answer_nothing_are_no_proof(tmp_path: Path) -> None:
+    status, said = ab(tmp_path, lambda _: {}, lambda _: {})
+    assert status == 0 and "right: 0 off, 0 on; no answer was right" in said
+
+
 def test_one_that_refuses_tools_only_with_speculation_is_an_alarm(tmp_path: Path) -> None:
     status, said = ab(tmp_path, rightly, lambda body: {} if "tools" in body else rightly(body))
     assert status == 1 and "tool answers broke" in said
