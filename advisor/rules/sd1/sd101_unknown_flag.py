@@ -6,7 +6,6 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.spelling import is_only_near
 from advisor.rules import Hit, Hits, rule
 from advisor.rules.kit.fixes import (
-    at,
     drop_fix,
     is_release_pinned,
     rename_fix,
@@ -53,7 +52,7 @@ def unknown_flag(case: Case) -> Hits:
     unknown = [found for found in case.launch.flags if option_at_release(case, found) == "unknown"]
     for found in unknown:
         if (cut := _SIGN.fullmatch(found.raw)) and catalogue(case).find(cut[1], None) is not None:
-            yield sign_hit(case, found, cut[1], cut[2])
+            yield sign_hit(case, found, cut[1], cut[2], "a value is given after a space")
             continue
         two = _GLUED.fullmatch(found.raw)
         if found.raw == "-p" and _PORT.fullmatch(found.value or ""):
@@ -61,7 +60,8 @@ def unknown_flag(case: Case) -> Hits:
             yield respelt(found, text, rename_fix(case, found, "--port", "Write --port."))
             continue
         if two and all(catalogue(case).find(one, None) is not None for one in two.groups()):
-            yield glued_hit(case, found, two[1], two[2])
+            why = f"a blank is missing before {two[2]}"
+            yield sign_hit(case, found, two[1], two[2], why)
             continue
         match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
         if match is not None and match.abbreviated:  # a keyword, which nothing completes
@@ -99,14 +99,6 @@ def unknown_flag(case: Case) -> Hits:
                 lookup_spelling(found), near, catalogue(case).spellings(catalogued_version(case))
             ),
         )
-
-
-def glued_hit(case: Case, found: Flag, first: str, second: str) -> Hit:
-    """Two options without a blank between them."""
-    start = found.span.start if found.span is not None else -1
-    place = at(start + len(first)) if start >= 0 else None
-    text = f"{case.plan.engine} has no option {found.raw}: a blank is missing before {second}"
-    return respelt(found, text, span_fix(case, place, " ", f"Write {first} {second}."))
 
 
 def heir(case: Case, near: str | None) -> str | None:
@@ -183,13 +175,13 @@ def respelt(flag: Flag, message: str, fix: Fix | str) -> Hit:
     return Hit(message, flag=flag, fix=fix, slip=True, sole=True)
 
 
-def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
-    """`--flag:value` and `--flag:`: a sign that no command line has."""
+def sign_hit(case: Case, found: Flag, name: str, value: str, why: str) -> Hit:
+    """`--flag:value`, `--flag:` and `--flag--another`: a sign for a blank, or none."""
     text = f"{name} {shlex.quote(value)}" if value else name
     literal = found.origin == "cli" and not found.unresolved
     return respelt(
         found,
-        f"{case.plan.engine} has no option {found.raw}: a value is given after a space",
+        f"{case.plan.engine} has no option {found.raw}: {why}",
         rename_fix(case, found, text, f"Write {text}.") if literal else f"Write {text}.",
     )
 
