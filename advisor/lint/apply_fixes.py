@@ -89,15 +89,15 @@ def _of_file(report: Report, name: str) -> Report:
 
 
 def worse(before: Report, after: Report) -> bool:
-    """Whether a server is lost or gained, or errors, errors and warnings, or findings grow."""
+    """Whether a server is lost or gained, or errors grow; with as many, warnings, then findings."""
     if len(before.launches) != len(after.launches):
         return True
     for ranks in (("error",), ("error", "warning"), ("error", "warning", "info")):
         counts = [
             sum(one.severity in ranks for one in report.findings) for report in (before, after)
         ]
-        if counts[1] > counts[0]:
-            return True
+        if counts[1] != counts[0]:
+            return counts[1] > counts[0]
     return False
 
 

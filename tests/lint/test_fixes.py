@@ -297,6 +297,7 @@ def test_an_edit_with_an_open_quote_fits_no_form() -> None:
         (["info"], ["warning"], True),
         (["error", "info"], ["info"], False),
         ([], [], False),
+        (["error"], ["warning", "info"], False),  # what the error hid
     ],
 )
 def test_a_fix_that_adds_one_error_is_refused(
