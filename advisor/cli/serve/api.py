@@ -81,13 +81,17 @@ class Variation(PricedQuestion):
     vary: Annotated[tuple[Axis, ...], BeforeValidator(_axes), _VARY]
 
 
-def _responses(command: str = "") -> dict[int | str, Any]:
-    """The answer for OpenAPI: what a command prints, or any object."""
-    schema = inline(named_schema(command)) if command else {"type": "object"}
+def _responses(command: str = "", **more: Any) -> dict[int | str, Any]:
+    """The answer for OpenAPI: what a command prints, and more properties; or any object."""
+    schema: Any = inline(named_schema(command)) if command else {"type": "object"}
+    schema |= {"properties": schema["properties"] | more} if more else {}
     return {200: {"description": "The answer", "content": {"application/json": {"schema": schema}}}}
 
 
-@router.get("/recommend", responses=_responses("recommend"))
+_ENERGY = {"type": "array", "items": {"type": ["number", "null"]}, "description": "with watts"}
+
+
+@router.get("/recommend", responses=_responses("recommend", kwh_per_million=_ENERGY))
 def recommend(asked: Annotated[LaunchQuestion, Query()]) -> JSONResponse:
     """What `advisor recommend --format json` prints."""
     return JSONResponse(answer_json(asked))

@@ -6,19 +6,12 @@ The answer and its estimate stay; `plan` and the launches are as wanted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from advisor.advice.plans import topology
 from advisor.advice.recommend import launch_text as launch_of
 from advisor.cli.serve import answers
-from advisor.cli.serve.question import (
-    FieldError,
-    PricedQuestion,
-    Question,
-    about,
-    check_fields,
-)
+from advisor.cli.serve.question import FieldError, PricedQuestion, Question, about, check_fields
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText, Plan
 from advisor.domain.shell import shell_word
 from advisor.engines.traits import traits
@@ -28,6 +21,7 @@ from advisor.render.json_out import advice_json
 from advisor.render.layout import pack_launch
 
 WIDTH = 92  # of the command, characters
+_PLANS, _LAUNCHES = ("plan", "plan_off", "candidate"), ("launch", "launch_off", "launch_on")
 
 
 def _set(key: str) -> Any:
@@ -77,11 +71,6 @@ class LaunchQuestion(PricedQuestion):
         return " ".join([*words, *([f"--format {form}", *pairs] if pairs else ())])
 
 
-def launch_question(given: Mapping[str, Any]) -> LaunchQuestion:
-    """Raises AdvisorError with one sentence for the first value that cannot be right."""
-    return check_fields(LaunchQuestion, given)
-
-
 def answer(asked: LaunchQuestion, what_if: bool = True) -> Advice:
     """The answer with the launch as wanted, and with what tokens cost. Raises AdvisorError."""
     settings, rate = asked.settings(), asked.rate()
@@ -92,42 +81,40 @@ def answer(asked: LaunchQuestion, what_if: bool = True) -> Advice:
         advice = advice.model_copy(update={"cost_per_million": costs})
     if not asked.wanted():
         return advice
-    changes: dict[str, Any] = dict.fromkeys(("reasoning_parser", "tool_call_parser"))
-    changes = {} if asked.parsers is None else changes
-    changes |= {"host": asked.host} if asked.host else {}
-    changes |= {"port": int(asked.port)} if asked.port else {}
+    told = {"host": asked.host, "port": int(asked.port) if asked.port else None}
+    changes: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    if asked.parsers is not None:
+        changes |= dict.fromkeys(("reasoning_parser", "tool_call_parser"))
     update: dict[str, Any] = {"settings": settings}
-    plans = {"plan": _plan(advice, asked), "plan_off": advice.plan_off}
-    launches = {"plan": "launch", "plan_off": "launch_off", "candidate": "launch_on"}
-    plans["candidate"] = advice.candidate if advice.launch_on is not None else None
-    for name, plan in plans.items():
-        if plan is not None:
+    plans = (_plan(advice, asked), advice.plan_off, advice.candidate)
+    for name, launch, plan in zip(_PLANS, _LAUNCHES, plans, strict=True):
+        if plan is not None and getattr(advice, launch) is not None:
             update[name] = plan.model_copy(update=changes)
             run = launch_of(topology.on_each(advice.facts, update[name]))
-            text = "\n".join(command_lines(run, update[name], True)) if asked.key else run.text
-            update[launches[name]] = run.model_copy(update={"text": text})
+            text = "\n".join(command_lines(run, plan, True)) if asked.key else run.text
+            update[launch] = run.model_copy(update={"text": text})
     return advice.model_copy(update=update)
 
 
 def _plan(advice: Advice, asked: LaunchQuestion) -> Plan:
     """The plan to run: the answer's, or the one that is wanted. Raises FieldError."""
-    plan, k = advice.candidate, asked.k
-    if k is not None and asked.speculation == "off":
-        raise FieldError("k: there is none where speculation is off", "k")
-    if k is not None and (plan is None or plan.k != k or plan.k_schedule):
-        load = answers.with_k(asked.plain(), advice, k)
-        point = load.point(k, plan.method if plan is not None else None)
-        if point is None:
-            why = next((why for _, why in load.lacking), "no way to draft is known here")
-            raise FieldError(f"k: {why}", "k")
-        if point.forbidden_by:
-            raise FieldError(f"k: {k} is forbidden here by {', '.join(point.forbidden_by)}", "k")
-        return point.plan
-    if plan is None and (k is not None or asked.speculation == "on"):
-        raise FieldError("speculation: no way to draft is known here", "speculation")
-    if plan is not None and (k is not None or asked.speculation == "on"):
+    plan, k, wanted = advice.candidate, asked.k, asked.speculation
+    if k is None and wanted != "on":
+        return advice.plan_off or advice.plan if wanted == "off" else advice.plan
+    field = "speculation" if k is None else "k"
+    if wanted == "off":
+        raise FieldError("k: there is none where speculation is off", field)
+    if plan is None:
+        raise FieldError(f"{field}: no way to draft is known here", field)
+    if k is None or (k == plan.k and not plan.k_schedule):
         return plan
-    return advice.plan_off or advice.plan if asked.speculation == "off" else advice.plan
+    load = answers.with_k(asked.plain(), advice, k)
+    point = load.point(k, plan.method)
+    if point is None:
+        raise FieldError(f"k: {next((why for _, why in load.lacking), 'it cannot run here')}", "k")
+    if point.forbidden_by:
+        raise FieldError(f"k: {k} is forbidden here by {', '.join(point.forbidden_by)}", "k")
+    return point.plan
 
 
 def key_name(plan: Plan) -> str:
@@ -151,17 +138,10 @@ def command_lines(run: LaunchText, plan: Plan, key: bool) -> list[str]:
 
 def file_text(advice: Advice, form: str, asked: LaunchQuestion) -> str:
     """The launch in one of FORMS. Raises AdvisorError where that form cannot hold it."""
-    if asked.key and form != "json" and not (FORMS[form].file and _takes_key(advice)):
-        raise FieldError(
-            f"key: this form has no place for one: use the command, or give {key_name(advice.plan)}"
-            " to the server yourself",
-            "key",
-        )
+    takes_key = form == "json" or (FORMS[form].file and traits(advice.plan.engine).api_key_env)
+    if asked.key and not takes_key:
+        raise FieldError("key: this form has no place for one: use the whole command", "key")
     return FORMS[form].write(advice)
-
-
-def _takes_key(advice: Advice) -> bool:
-    return traits(advice.plan.engine).api_key_env is not None
 
 
 def energy(advice: Advice, asked: LaunchQuestion) -> tuple[float | None, ...] | None:

@@ -18,8 +18,8 @@ from advisor.cli.serve import answers
 from advisor.cli.serve.controls import TITLES, controls
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import render
-from advisor.cli.serve.launch import answer, launch_question
-from advisor.cli.serve.question import NAMES, field_of, own_words, question_from
+from advisor.cli.serve.launch import LaunchQuestion, answer
+from advisor.cli.serve.question import NAMES, check_fields, field_of, own_words, question_from
 from advisor.cli.serve.views import answer_view, sources
 from advisor.domain.nouns import AdvisorError
 from advisor.rules.registry import index as rule_index
@@ -75,7 +75,7 @@ def answer_fields(asked: Mapping[str, str], form: str, what_if: bool = True) -> 
     if not any(asked.values()):
         return shown
     try:
-        question = launch_question(asked)
+        question = check_fields(LaunchQuestion, asked)
         if not question.hw and not question.machine:
             return shown
         advice, plain = answer(question, what_if), question.plain()

@@ -14,7 +14,8 @@ from advisor.advice.spoken import split_count
 from advisor.cli.serve import answers
 from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import ASSETS, asset_bytes, render
-from advisor.cli.serve.launch import LaunchQuestion, launch_question
+from advisor.cli.serve.launch import LaunchQuestion
+from advisor.cli.serve.question import check_fields
 from advisor.cli.serve.views import FORM_NAMES, answer_view, launch_forms, launch_text
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
@@ -30,25 +31,6 @@ HARDWARE = (*_HARDWARE.split(), "2x rtx3090", "2x h100-sxm")
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b")
 LOADS = (1, 4, 16, 64)
 POLICY = "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:"
-
-
-class Setup(NamedTuple):
-    """What a row of a table is of."""
-
-    model: str
-    quant: str  # "": the best that fits
-    hardware: str
-    gpus: int
-
-    def file(self, load: int) -> str:
-        """The name of its answer's file."""
-        machine = f"{self.gpus}x-{self.hardware}" if self.gpus > 1 else self.hardware
-        return "-".join(filter(None, (self.model, self.quant, machine, f"{load}.html")))
-
-    def title(self) -> str:
-        """The machine in words."""
-        name = knowledge.hardware(self.hardware).name or self.hardware
-        return f"{self.gpus} × {name}" if self.gpus > 1 else name
 
 
 class Cell(NamedTuple):
@@ -87,30 +69,34 @@ def site(
     boxes = dict.fromkeys((knowledge.hardware(name).id, count or 1) for name, count in counted)
     llms = dict.fromkeys(knowledge.llm(name).id for name in models or MODELS)
     kinds = dict.fromkeys(knowledge.quant(name).id for name in quants) if quants else ("",)
-    return _files([[Setup(llm, kind, *box) for box in boxes] for llm in llms for kind in kinds])
+    return _files(list(boxes), [(llm, kind) for llm in llms for kind in kinds])
 
 
-def _files(groups: Sequence[Sequence[Setup]]) -> Iterator[tuple[str, str]]:
+def _files(
+    boxes: Sequence[tuple[str, int]], models: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
     for name in ASSETS:
         yield f"static/{name}", asset_bytes(name).decode("utf-8")
     tables = []
-    for group in groups:
+    for llm, quant in models:
         rows = []
-        for setup in group:
-            cells = [_cell(setup, load) for load in LOADS]
-            rows.append((setup.title(), [_entry(cell) for cell in cells]))
+        for box, gpus in boxes:
+            cells = [_cell(box, gpus, llm, quant, load) for load in LOADS]
+            count, name = f"{gpus} × " if gpus > 1 else "", knowledge.hardware(box).name or box
+            rows.append((f"{count}{name}", [_entry(cell) for cell in cells]))
             for cell in cells:
                 if cell.advice is not None:
                     yield f"answers/{cell.name}", _answer(cell, cells)
-        model = knowledge.llm(group[0].model)
-        tables.append((f"{model.name or model.id} {group[0].quant}".strip(), rows))
+        tables.append((f"{knowledge.llm(llm).name or llm} {quant}".strip(), rows))
     yield "index.html", _page("site_index.html", "", tables=tables, loads=LOADS)
 
 
-def _cell(setup: Setup, load: int) -> Cell:
-    machine = {"hw": setup.hardware, "gpus": setup.gpus if setup.gpus > 1 else None}
-    model = {"model": setup.model, "quant": setup.quant, "concurrency": load}
-    question, name = launch_question(machine | model), setup.file(load)
+def _cell(box: str, gpus: int, llm: str, quant: str, load: int) -> Cell:
+    count = {"gpus": gpus} if gpus > 1 else {}
+    told = {"hw": box, "model": llm, "quant": quant, "concurrency": load, **count}
+    question = check_fields(LaunchQuestion, told)
+    machine = f"{gpus}x-{box}" if gpus > 1 else box
+    name = "-".join(filter(None, (llm, quant, machine, f"{load}.html")))
     try:
         return Cell(question, name, answers.advice(question.plain()))
     except AdvisorError as error:

@@ -112,28 +112,18 @@ def headline(advice: Advice) -> str:
 
 def wanted_words(advice: Advice, asked: LaunchQuestion) -> str:
     """What the launch has that the answer did not choose."""
-    words = [
-        f"{LABELS[name][0].lower()} {x}" for name, x in asked.wanted().items() if name in LABELS
-    ]
-    if not words:
-        return ""
+    wanted = asked.wanted().items()
+    words = ", ".join(f"{LABELS[x][0].lower()} {value}" for x, value in wanted if x in LABELS)
     key = f" Set {key_name(advice.plan)} where it starts." if asked.key else ""
-    return f"As set by you: {', '.join(words)}; the figures are those of the answer.{key}"
+    return words and f"As set by you: {words}; the figures are those of the answer.{key}"
 
 
 def costs_words(advice: Advice, asked: LaunchQuestion) -> str:
     """What a million output tokens cost and draw, without speculation and with it."""
     rows = ((advice.cost_per_million, ""), (energy(advice, asked), " kWh"))
-    parts = [
-        " and ".join(
-            f"{number(x)}{unit} {how}"
-            for x, how in zip(pair, ("without", "with"), strict=True)
-            if x
-        )
-        for pair, unit in rows
-        if pair is not None
-    ]
-    return f"A million output tokens: {'; '.join(parts)}." if any(parts) else ""
+    pairs = [(x, unit, i) for pair, unit in rows for i, x in enumerate(pair or ()) if x]
+    words = [f"{number(x)}{unit} {('without', 'with')[i]}" for x, unit, i in pairs]
+    return f"A million output tokens: {', '.join(words)}." if words else ""
 
 
 def asks(advice: Advice, question: Question) -> list[tuple[str, str]]:
@@ -141,9 +131,6 @@ def asks(advice: Advice, question: Question) -> list[tuple[str, str]]:
     plan, engine = advice.candidate, advice.plan.engine
     whats = {} if plan is None else {f"k={k}": f"k = {k}" for k in (plan.k - 1, plan.k + 1) if k}
     within = question.model_copy(update={"max_tpot_ms": _USUAL_MS}).url()
-    users = (
-        [] if advice.objective else [(f"How many within {_USUAL_MS} ms a token?", f"/?{within}")]
-    )
     whats = {"on": "on"} if advice.decision == "off" else {"off": "off", **whats}
     others = [name for name in get_args(Engine) if traits(name).writable and name != engine]
     return [
@@ -151,7 +138,7 @@ def asks(advice: Advice, question: Question) -> list[tuple[str, str]]:
         *((f"Compare with {x}", f"/compare?{question.url(names=f'{engine},{x}')}") for x in others),
         ("Which drafter?", f"/why-not?{question.url(what='drafter')}"),
         ("Several workloads, two servers?", f"/mix?{question.url()}"),
-        *users,
+        (f"How many within {_USUAL_MS} ms a token?", f"/?{within}"),
         ("Is my own file as good?", f"/check?{question.url()}"),
     ]
 

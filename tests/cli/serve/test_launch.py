@@ -8,6 +8,7 @@ import html
 import json
 import re
 
+import jsonschema
 import pytest
 from cli.serve.client import argv
 from cli_run import run
@@ -113,13 +114,21 @@ def test_what_tokens_cost_and_draw(page: TestClient) -> None:
         assert told["cost_per_million"][arm] == pytest.approx(2.10 * 1e6 / 3600 / speed)
         assert told["kwh_per_million"][arm] == pytest.approx(700 * 1e6 / 3.6e6 / speed)
     text = page.get(f"/?{BASE}&price=2.10&watts=700").text
-    assert f"A million output tokens: {told['cost_per_million'][0]:.2f} without and" in text
+    assert f"A million output tokens: {told['cost_per_million'][0]:.2f} without, " in text
     ran = run("recommend", "--hw", "h100", "--concurrency", "4", "--price", "2.10/h",
               "--format", "json")  # fmt: skip
     assert json.loads(ran.out)["cost_per_million"] == told["cost_per_million"]
     swept = page.get(f"/api/sweep?{BASE}&vary=concurrency=4&price=2.10&watts=700").json()
     point = swept["loads"][0]["points"][0]
     assert point["kwh_per_million"] == pytest.approx(told["kwh_per_million"][0])
+
+
+def test_the_json_is_as_openapi_describes_it(page: TestClient) -> None:
+    told = page.get(f"/api/recommend?{BASE}&k=2&port=9001&key=on&price=2&watts=700").json()
+    described = page.get("/api/openapi.json").json()["paths"]["/api/recommend"]["get"]
+    content = described["responses"]["200"]["content"]["application/json"]
+    jsonschema.validate(told, content["schema"])
+    assert told["plan"]["k"] == 2 and "9001" in told["launch"]["argv"] and "kwh_per_million" in told
 
 
 def test_limits_in_one_text_are_the_limits_in_two_fields(page: TestClient) -> None:

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from advisor.cli.serve import answers, site
 from advisor.cli.serve import html as templates
-from advisor.cli.serve.launch import launch_question
+from advisor.cli.serve.launch import LaunchQuestion
 from advisor.knowledge.age import today
 
 NAMES = ("--hw", "gb10", "--hw", "DGX Spark", "--hw", "rtx3090",
@@ -81,7 +81,7 @@ def test_several_gpus_and_quantisations(tmp_path: Path) -> None:
 
 
 def test_the_gain_stands_also_where_the_answer_is_off() -> None:
-    question = launch_question({"hw": "h100", "model": "qwen3.6-27b", "method": "ngram"})
+    question = LaunchQuestion(hw="h100", model="qwen3.6-27b", method="ngram")
     advice = answers.advice(question.plain())
     assert advice.decision == "off" and advice.estimate is not None
     gain = f"{advice.estimate.output_tok_s.speedup.p50:.2f}×"

@@ -30,6 +30,15 @@ CHECK_FIELDS = ("hw", "gpus", "concurrency", "ctx", "output_tokens", "workload",
 MACHINE = ("hw", "gpus", "model", "quant", "engine")
 CLASS = ("name", "concurrency", "prompt", "output", "workload", "goal", "tpot", "ttft")
 ROWS = (1, 2, 3)  # of the form; more classes are YAML
+LOAD = ("concurrency", "ctx", "output_tokens", "workload")  # of the question, as CLASS has it
+START = {
+    f"{name}_{number}": value
+    for number, row in (
+        (1, "chat 4 2048 256 chat tpot"),
+        (2, "documents 4 8192 256 rag throughput"),
+    )
+    for name, value in zip(CLASS, row.split(), strict=False)
+}
 AB_FIELDS = ("hw", "model", "gpus", "k", "workload", "engine_version", "machine")
 
 
@@ -131,16 +140,8 @@ def _results_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
 def _mix_controls(words: dict[str, str], wrong: str) -> dict[str, Any]:
     given = {"text": words.get("text", ""), "form": words.get("form", "compose")}
     if not any(words.get(f"name_{number}") for number in ROWS):  # the question's load to start from
-        asked = (
-            ("concurrency", "4"),
-            ("ctx", "2048"),
-            ("output_tokens", "256"),
-            ("workload", "chat"),
-        )
-        first = ["chat", *(words.get(name) or value for name, value in asked), "tpot"]
-        second = ("documents", "4", "8192", "256", "rag", "throughput")
-        for number, usual in enumerate((first, second), 1):
-            words = words | {f"{x}_{number}": value for x, value in zip(CLASS, usual, strict=False)}
+        asked = {f"{x}_1": words[y] for x, y in zip(CLASS[1:], LOAD, strict=False) if words.get(y)}
+        words = words | START | asked
     rows = []
     for number in ROWS:
         row = {name: words.get(f"{name}_{number}", "") for name in CLASS}
