@@ -56,7 +56,7 @@ class LaunchQuestion(PricedQuestion):
         """The question alone, with the limits that it has in one text."""
         return check_fields(Question, self.as_options() | self.limits())
 
-    def wanted(self) -> dict[str, str]:
+    def launch_values(self) -> dict[str, str]:
         """What differs from the answer's own launch, as text."""
         asked = self.non_defaults()
         return {name: asked[name] for name in ("k", "speculation", "parsers", "key", *KEYS)
@@ -79,7 +79,7 @@ def answer(asked: LaunchQuestion, what_if: bool = True) -> Advice:
         speeds = advice.estimate.output_tok_s
         costs = tuple(rate.cost(x) if x else None for x in (speeds.baseline, speeds.value))
         advice = advice.model_copy(update={"cost_per_million": costs})
-    if not asked.wanted():
+    if not asked.launch_values():
         return advice
     told = {"host": asked.host, "port": int(asked.port) if asked.port else None}
     changes: dict[str, Any] = {name: value for name, value in told.items() if value is not None}

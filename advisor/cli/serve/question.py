@@ -215,18 +215,18 @@ class PricedQuestion(Question):
 
     def limits(self) -> dict[str, float]:
         """The fields of a request that `users_within` stands for. Raises FieldError."""
-        with _named("users_within"):
+        with _name_field("users_within"):
             return within.objectives(self.users_within) if self.users_within else {}
 
     def rate(self) -> Rate:
         """What the machine costs and draws. Raises FieldError."""
-        with _named("price"):
+        with _name_field("price"):
             told = self.price and (self.price if "/" in self.price else f"{self.price}/h")
             return Rate(per_hour=within.price(told) if told else None, watts=self.watts)
 
 
 @contextmanager
-def _named(field: str) -> Iterator[None]:
+def _name_field(field: str) -> Iterator[None]:
     """What is refused within is refused of this field."""
     try:
         yield

@@ -63,7 +63,7 @@ def answer_view(advice: Advice, question: LaunchQuestion, form: str = "") -> dic
         "met": advice.objective is not None and advice.objective.met,
         "setting": setting(advice),
         "reach": f"Listens on {server_url(advice)}, {reach(advice)}.",
-        "wanted": wanted_words(advice, question),
+        "wanted": launch_words(advice, question),
         "costs": costs_words(advice, question),
         "metrics": metrics(advice),
         "reasons": [
@@ -110,9 +110,9 @@ def headline(advice: Advice) -> str:
     return f"Turn {name} on, {k}"
 
 
-def wanted_words(advice: Advice, asked: LaunchQuestion) -> str:
+def launch_words(advice: Advice, asked: LaunchQuestion) -> str:
     """What the launch has that the answer did not choose."""
-    wanted = asked.wanted().items()
+    wanted = asked.launch_values().items()
     words = ", ".join(f"{LABELS[x][0].lower()} {value}" for x, value in wanted if x in LABELS)
     key = f" Set {key_name(advice.plan)} where it starts." if asked.key else ""
     return words and f"As set by you: {words}; the figures are those of the answer.{key}"
