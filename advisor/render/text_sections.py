@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import isfinite, log
 
+from advisor.advice.explain.measured import by_run, evidence_text
 from advisor.domain.normal import Z10, cdf
 from advisor.domain.nouns import (
     Advice,
@@ -24,7 +25,7 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf.sizes.pools import shares_context
-from advisor.render.layout import Paper, heading, number, pack_command, pack_launch, source_tag
+from advisor.render.layout import Paper, heading, number, pack_command, pack_launch
 
 NO_GAIN = "No speculative method is known to run here, so there is no gain to estimate."
 METHOD_NAMES = {
@@ -36,13 +37,6 @@ METHOD_NAMES = {
     "dflash": "DFlash",
     "dspark": "DSpark",
 }
-_METRIC_NAMES = {
-    "output_tok_s": "output tok/s",
-    "request_tok_s": "request tok/s",
-    "tpot": "TPOT",
-    "ttft": "TTFT",
-}
-
 STATES_BIND = sourced(
     0.5, "share of the pool's tokens", "below it something else bounds the requests", "chosen"
 )
@@ -117,12 +111,18 @@ def details(
         _memory(advice, paper),
         _section("Defaults", paper.rows(advice.facts.defaults)),
         _section("Runners-up", items(map(candidate_words, advice.runners_up))),
-        _section(f"Similar benchmarks{newest}", items(map(evidence_words, advice.facts.evidence))),
+        _section(f"Similar benchmarks{newest}", run_lines(advice.facts.evidence, paper)),
         _off_launch(advice, paper),
         _section("Parts of the estimate", [*paper.rows(rows), *items(notes)]),
         _sources(advice, paper, source_of),
     )
     return [line for section in sections if section for line in ("", *section)]
+
+
+def run_lines(rows: Sequence[Evidence], paper: Paper) -> list[str]:
+    """An item for each measured run, with its source."""
+    lines = (paper.item(evidence_text(run), (run[0].source,)) for run in by_run(rows))
+    return list(chain.from_iterable(lines))
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:
@@ -213,23 +213,6 @@ def candidate_words(candidate: Candidate) -> str:
     text += f"{number(estimate.tpot_ms.speedup.p50)}x, TTFT {told}"
     stopped = sorted({f.code for f in candidate.findings if f.severity == "error"})
     return f"{text}; stopped by {', '.join(stopped)}" if stopped else text
-
-
-def evidence_words(row: Evidence) -> str:
-    """One line for a measured pair."""
-    load = [f"concurrency {number(row.concurrency)}" if row.concurrency is not None else ""]
-    if row.input_tokens is not None:
-        load.append(f"{row.input_tokens:.0f} prompt tokens")
-    if row.output_tokens is not None:
-        load.append(f"{row.output_tokens:.0f} output tokens")
-    setting = " ".join(
-        x for x in (row.hardware, row.model, row.quant, row.engine, row.engine_version) if x
-    )
-    how = METHOD_NAMES.get(row.method, row.method) + (f" k={row.k}" if row.k is not None else "")
-    metric = _METRIC_NAMES.get(row.metric, row.metric)
-    words = [f"{metric} {number(row.speedup)}x: {setting}, {how}", *filter(None, load)]
-    words += ["matches this setup"] * row.covers
-    return ", ".join(words) + source_tag([row.run_id])
 
 
 def _off_launch(advice: Advice, paper: Paper) -> list[str]:

@@ -132,7 +132,7 @@ def test_everything_behind_the_answer_stands_below(advice: Advice) -> None:
     for _, value, why in advice.facts.defaults:
         assert value in text and why in text
     for row in advice.facts.evidence:
-        assert f"[{row.run_id}]" in text
+        assert f"[{row.source}]" in text
 
 
 def test_the_memory_bill_says_what_speculation_costs() -> None:

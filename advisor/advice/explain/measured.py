@@ -173,10 +173,15 @@ def _settings(facts: Facts, goal: Goal, method: Method) -> list[list[Evidence]]:
     metrics = (*GOAL_METRICS[goal], "output_tok_s", "ttft")
     wanted = [row for row in facts.evidence if row.metric in metrics]
     wanted = [row for row in wanted if row.method == method] or wanted
+    return _of_each_setting(by_run(wanted))
+
+
+def by_run(rows: Sequence[Evidence]) -> list[list[Evidence]]:
+    """The metrics of each run together."""
     runs: dict[str, list[Evidence]] = {}
-    for row in wanted:
+    for row in rows:
         runs.setdefault(row.run_id, []).append(row)
-    return _of_each_setting(list(runs.values()))
+    return list(runs.values())
 
 
 def _in_order(

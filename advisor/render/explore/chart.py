@@ -23,12 +23,6 @@ AXIS_NAMES = {
     "prefix_share": "shared part of the prompt",
     "temperature": "temperature",
 }
-METRIC_NAMES = {
-    "output_tok_s": "output tok/s",
-    "request_tok_s": "tok/s per request",
-    "tpot": "TPOT",
-    "ttft": "TTFT",
-}
 GOAL_NAMES = {
     "balanced": "output tok/s and TPOT",
     "throughput": "output tok/s",

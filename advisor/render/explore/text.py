@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from math import log2
 
 from advisor.advice.explore.values import KRanges, LoadPoint, Sweep
-from advisor.domain.nouns import Evidence, LaunchText
+from advisor.domain.nouns import LaunchText
 from advisor.render.explore.chart import (
     AXIS_NAMES,
     GOAL_NAMES,
-    METRIC_NAMES,
     Chart,
     axis_of,
     charts,
@@ -36,6 +35,7 @@ from advisor.render.layout import (
     percent,
     within_lines,
 )
+from advisor.render.text_sections import run_lines
 
 PLOT_LINES = 16
 MOST_CHARTS = 4
@@ -220,16 +220,4 @@ def _costs(found: Sweep) -> list[str]:
 def _pairs(found: Sweep, paper: Paper) -> list[str]:
     if not found.pairs:
         return ["", "No A/B run near these loads was published."]
-    lines = ["", heading("A/B runs")]
-    runs: dict[str, list[Evidence]] = {}
-    for row in found.pairs:
-        runs.setdefault(row.run_id, []).append(row)
-    for rows in runs.values():
-        row = rows[0]
-        at = f"{number(row.concurrency)} requests" if row.concurrency else "load not stated"
-        at += f" of {number(row.input_tokens)} tokens" if row.input_tokens else ""
-        k = f"k={row.k}" if row.k is not None else "k not stated"
-        gains = [f"{METRIC_NAMES.get(r.metric, r.metric)} {percent(r.speedup)}" for r in rows]
-        release = f", {row.engine} {row.engine_version}" if row.engine_version else ""
-        lines += paper.item(f"{at}, {k}: {', '.join(gains)}{release}", (row.source,))
-    return lines
+    return ["", heading("A/B runs"), *run_lines(found.pairs, paper)]
