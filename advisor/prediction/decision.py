@@ -73,6 +73,7 @@ def decide(
     open_sign: Mask | None = None,
     measured: Floats | None = None,
     on_from: Floats | None = None,
+    off_to: Floats | None = None,
     own: Floats | None = None,
     off_own: float | None = None,
 ) -> Codes:
@@ -80,7 +81,8 @@ def decide(
     faster. `open_sign`: the metric is the time to first token and its 80 % interval holds 1; such
     an answer is "measure", since P(gain) of this metric is not calibrated well enough to decide
     alone. `measured`: how far the configuration itself was measured and gained there, 0 to 1.
-    `on_from`: P(gain) from which each is on; default the two thresholds. `own`: share of the
+    `on_from`: P(gain) from which each is on, `off_to`: up to which it is off; default the
+    thresholds. `own`: share of the
     variance that the user's own runs explain; where they tell much of the question another run
     settles it, so that both bounds ask for a clear sign. `off_own`: P(gain) up to which those are
     off. Returns indices into `DECISIONS` (N,); NaN gives "measure".
@@ -94,7 +96,9 @@ def decide(
     on = (median > 1.0) & (p_gain >= on_from)
     if off_own is None:
         off_own = knowledge.threshold("decision_off_p_gain_own").value
-    off = p_gain <= bound(knowledge.threshold("decision_off_p_gain").value, off_own, told)
+    if off_to is None:
+        off_to = np.full(len(median), knowledge.threshold("decision_off_p_gain").value)
+    off = p_gain <= off_to + (off_own - off_to) * told
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
     return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)
 

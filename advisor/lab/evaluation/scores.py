@@ -128,7 +128,7 @@ def decision_shares(measured: Floats, codes: Codes, weight: Floats | None = None
 
 def codes_of(side: Side, fit: LeftOut) -> Codes:
     """What the rule that users get (prediction/decision.py) makes of every row."""
-    return decide(np.exp(side.median), side.p_gain, on_from=fit.on_from)
+    return decide(np.exp(side.median), side.p_gain, on_from=fit.on_from, off_to=fit.off_to)
 
 
 def decision(examples: Examples, fit: LeftOut, rows: Flags) -> dict[str, float]:

@@ -21,23 +21,30 @@ ON = tuple(round(0.70 + 0.005 * i, 3) for i in range(48))  # bounds for "on", tr
 LEAST_MEASURED = 0.80  # of them where the configuration was measured: nothing is off from here on
 # Of the losses that may be on, where the bound is chosen: half a point below the target of the
 # card, since the sources that it judges are others.
-MOST_LOSSES_ON = 0.07
+MOST_LOSSES_ON = 0.075
 SEEN = 0.5  # of `measured_gain`: rows that the bound for measured configurations is chosen from
-LOSS_WEIGHT = 2.0  # gains that a loss weighs, as in `decision_off_p_gain`
+LOSS_WEIGHT = 2.0  # gains that a loss weighs, where the configuration was measured
+OFF = tuple(round(0.66 - 0.01 * i, 2) for i in range(27))  # bounds for "off", tried; two thirds is where
+# losses that weigh twice a gain break even
+MOST_GAINS_OFF = 0.08  # of the gains, where the bound is chosen
 # threshold of each bound, and how far the shipped one may lie from the chosen one
 SHIPPED = {
     "on": ("decision_on_p_gain", 0.011),
     "sign": ("measured_sign", 0.51),
     "measured": ("decision_on_p_gain_measured", 0.011),
+    "off": ("decision_off_p_gain", 0.011),
 }
 
 
 class Bounds(NamedTuple):
-    """P(gain) for on, log odds of a measured pair, P(gain) for on where measured itself."""
+    """P(gain) for on, log odds of a measured pair, P(gain) for on where measured itself, and up to
+    which it is off.
+    """
 
     on: float
     sign: float
     measured: float
+    off: float
 
 
 class BoundCase(NamedTuple):
@@ -67,7 +74,9 @@ def choose(cases: Sequence[BoundCase]) -> Bounds:
     `sign` has the highest likelihood, and with it `on` is the lowest that leaves at most
     MOST_LOSSES_ON of the losses of each case on, rows alike; the highest of ON where none does.
     `measured` is the lowest of ON between LEAST_MEASURED and it that puts at least LOSS_WEIGHT
-    gains on for every loss, of the measured configurations between the two.
+    gains on for every loss, of the measured configurations between the two. `off` is the highest of
+    OFF with at most MOST_GAINS_OFF of the gains of each case off: beyond it answers of off lose more
+    speed than the losses that they prevent.
     """
     sign = max(SIGNS, key=lambda one: sum(case.fit(one) for case in cases))
     chances = [case.chance(sign) for case in cases]
@@ -86,7 +95,9 @@ def choose(cases: Sequence[BoundCase]) -> Bounds:
         return True
 
     same = (one for one in ON if LEAST_MEASURED <= one <= on and pays(one))
-    return Bounds(on, sign, next(same, on))
+    won = [p[case.gained] for p, case in zip(chances, cases, strict=True)]
+    few = (off for off in OFF if all(np.mean(each <= off) <= MOST_GAINS_OFF for each in won if len(each)))
+    return Bounds(on, sign, next(same, on), next(few, OFF[-1]))
 
 
 def differs(chosen: Bounds) -> list[str]:

@@ -58,7 +58,8 @@ class LeftOut:
     high_hidden: Floats
     p_gain: Floats
     p_gain_hidden: Floats
-    on_from: Floats  # bound for "on", chosen without the source
+    on_from: Floats  # bounds for "on" and "off", chosen without the source
+    off_to: Floats
     sign: Floats  # log odds of a measured pair, chosen without the source
     tau: Floats
     tau_hidden: Floats
@@ -154,7 +155,7 @@ def second_stage(raw: Columns, rows: Examples, weight: Floats) -> tuple[Spread, 
 def _finish(raw: Columns, test: Examples, folds: Words, weight: Floats) -> LeftOut:
     """Spread, intervals and chances of each group from the errors of the other groups."""
     names = [name + tail for name in SECOND for tail in TAILS]
-    out: Columns = {name: np.zeros(len(test)) for name in (*names, "on_from", "sign")}
+    out: Columns = {name: np.zeros(len(test)) for name in (*names, "on_from", "off_to", "sign")}
     for fold in np.unique(folds):
         here, rest = folds == fold, folds != fold
         inside = {name: value[rest] for name, value in raw.items()}
@@ -163,7 +164,7 @@ def _finish(raw: Columns, test: Examples, folds: Words, weight: Floats) -> LeftO
         model = Model.from_calibration(spread, calibration)
         seen = measured_gain(np.fmax(own["closeness"], own["longer"]), own["evidence"])
         out["on_from"][here] = bound(chosen.on, chosen.measured, seen)
-        out["sign"][here] = chosen.sign
+        out["off_to"][here], out["sign"][here] = chosen.off, chosen.sign
         for tail, known in zip(TAILS, (own["known"], np.zeros(here.sum(), bool)), strict=True):
             mean, sd = own[f"mean{tail}"], spread.sd(own[f"reasons{tail}"])
             low, high = model.interval(mean, sd, known)
