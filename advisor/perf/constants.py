@@ -191,8 +191,11 @@ class Constants:
     # outside vLLM and SGLang on NVIDIA, where a fit finds more than the 5 to 8 layers that
     # published drafters have
     dflash_layers: float = constant(5.0, "assumed", 0.4)
-    # a small sequential head per drafted token
-    dspark_token_s: float = constant(60e-6, "assumed", 0.7)
+    # a small sequential head per drafted token, and more for each request: Qwen3 8B, k = 7, over
+    # DFlash's block 0.06 ms a cycle at 1 and 8 requests, 0.25 at 32 and 64, 1.0 at 256 (H200, vLLM
+    # 0.25.1, own runs)
+    dspark_token_s: float = constant(8e-6, "measured")
+    dspark_request_s: float = constant(0.5e-6, "measured")
     # llama.cpp, hybrid model with a separate draft: 50 to 100 ms a cycle unexplained in one
     # publication, about 10 ms in another (RTX 3090 both)
     state_checkpoint_s: float = constant(25e-3, "derived", 0.9)

@@ -207,7 +207,12 @@ _PRICES: tuple[tuple[tuple[str, ...], Callable[[_Cycle], Floats]], ...] = (
     (("eagle", "eagle3"), _eagle),
     (("draft_model",), _draft_model),
     (("dflash",), _block),
-    (("dspark",), lambda one: _block(one) + one.p.k * one.c.dspark_token_s),
+    (
+        ("dspark",),
+        lambda one: (
+            _block(one) + one.p.k * (one.c.dspark_token_s + one.batch * one.c.dspark_request_s)
+        ),
+    ),
     (("ngram",), _ngram),
 )
 
