@@ -134,9 +134,15 @@ def asks(advice: Advice, question: Question) -> list[tuple[str, str]]:
     whats = {"on": "on"} if advice.decision == "off" else {"off": "off", **whats}
     others = [name for name in get_args(Engine) if traits(name).writable and name != engine]
     return [
-        *((f"Why not {name}?", f"/why-not?{question.url(what=x)}") for x, name in whats.items()),
-        *((f"Compare with {x}", f"/compare?{question.url(names=f'{engine},{x}')}") for x in others),
-        ("Which drafter?", f"/why-not?{question.url(what='drafter')}"),
+        *(
+            (f"Why not {name}?", f"/why-not?{question.url(what=x)}#result")
+            for x, name in whats.items()
+        ),
+        *(
+            (f"Compare with {x}", f"/compare?{question.url(names=f'{engine},{x}')}#result")
+            for x in others
+        ),
+        ("Which drafter?", f"/why-not?{question.url(what='drafter')}#result"),
         ("Several workloads, two servers?", f"/mix?{question.url()}"),
         (f"How many within {_USUAL_MS} ms a token?", f"/?{within}"),
         ("Is my own file as good?", f"/check?{question.url()}"),
