@@ -54,7 +54,7 @@ def verdict(advice: Advice) -> str:
     by_chance = advice.decided_by == "estimate" and not estimate.own_share  # those are off for less
     if advice.decision == "off" and by_chance and gain.p50 > 1:
         least = knowledge.threshold("decision_off_p_gain").value
-        return f"{text}: up to {100 * least:.0f} % it stays off, where losses cost more than gains bring."
+        return f"{text}: up to {100 * least:.0f} % it stays off, as losses cost more."
     return f"{text}{_because(advice, estimate)}{_price(advice)}."
 
 

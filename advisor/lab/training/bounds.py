@@ -24,8 +24,8 @@ LEAST_MEASURED = 0.80  # of them where the configuration was measured: nothing i
 MOST_LOSSES_ON = 0.075
 SEEN = 0.5  # of `measured_gain`: rows that the bound for measured configurations is chosen from
 LOSS_WEIGHT = 2.0  # gains that a loss weighs, where the configuration was measured
-OFF = tuple(round(0.66 - 0.01 * i, 2) for i in range(27))  # bounds for "off", tried; two thirds is where
-# losses that weigh twice a gain break even
+# bounds for "off", tried; two thirds is where losses that weigh twice a gain break even
+OFF = tuple(round(0.66 - 0.01 * i, 2) for i in range(27))
 MOST_GAINS_OFF = 0.08  # of the gains, where the bound is chosen
 # threshold of each bound, and how far the shipped one may lie from the chosen one
 SHIPPED = {
@@ -75,8 +75,8 @@ def choose(cases: Sequence[BoundCase]) -> Bounds:
     MOST_LOSSES_ON of the losses of each case on, rows alike; the highest of ON where none does.
     `measured` is the lowest of ON between LEAST_MEASURED and it that puts at least LOSS_WEIGHT
     gains on for every loss, of the measured configurations between the two. `off` is the highest of
-    OFF with at most MOST_GAINS_OFF of the gains of each case off: beyond it answers of off lose more
-    speed than the losses that they prevent.
+    OFF with at most MOST_GAINS_OFF of the gains of each case off: beyond it answers of off lose
+    more speed than the losses that they prevent.
     """
     sign = max(SIGNS, key=lambda one: sum(case.fit(one) for case in cases))
     chances = [case.chance(sign) for case in cases]
@@ -96,7 +96,7 @@ def choose(cases: Sequence[BoundCase]) -> Bounds:
 
     same = (one for one in ON if LEAST_MEASURED <= one <= on and pays(one))
     won = [p[case.gained] for p, case in zip(chances, cases, strict=True)]
-    few = (off for off in OFF if all(np.mean(each <= off) <= MOST_GAINS_OFF for each in won if len(each)))
+    few = (off for off in OFF if all(np.mean(p <= off) <= MOST_GAINS_OFF for p in won if len(p)))
     return Bounds(on, sign, next(same, on), next(few, OFF[-1]))
 
 
