@@ -15,20 +15,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # room -> (lines, statements) that it may have today
 CEILINGS: dict[str, tuple[int, int]] = {
-    "advice": (10220, 6540),
-    "advisor": (71200, 41360),
-    "cli": (5600, 3080),
-    "engines": (4580, 2680),
-    "knowledge, lint, domain": (6440, 3960),
-    "lab": (5980, 3760),
+    "advice": (10260, 6560),
+    "advisor": (72260, 41980),
+    "cli": (6100, 3400),
+    "engines": (4500, 2640),
+    "knowledge, lint, domain": (6380, 3920),
+    "lab": (6280, 3940),
     "other": (120, 80),
-    "perf": (6300, 3380),
-    "prediction, methods": (3880, 2180),
-    "readers": (8960, 5760),
-    "readers/results": (2620, 1440),
-    "render": (5680, 3180),
-    "rules": (11040, 5480),
-    "tests": (42780, 21780),
+    "perf": (6320, 3380),
+    "prediction, methods": (3820, 2140),
+    "readers": (9040, 5820),
+    "readers/results": (2940, 1620),
+    "render": (5560, 3080),
+    "rules": (11160, 5560),
+    "tests": (43640, 22300),
 }
 GOALS = {
     "readers": 8000,
@@ -47,10 +47,10 @@ GOALS = {
 }
 # Text that a person keeps by hand beside the code: nothing is moved out of sight there.
 TEXTS = {
-    "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 880),
+    "templates, styles, scripts": (("advisor/*.html", "advisor/*.css", "advisor/*.js"), 910),
     "the model card": (("advisor/*.j2",), 170),
-    "cases of rules": (("tests/rules/*.yaml",), 6800),
-    "rule data": (("knowledge/rules/*.json",), 1490),
+    "cases of rules": (("tests/rules/*.yaml",), 6810),
+    "rule data": (("knowledge/rules/*.json",), 1500),
 }
 TOGETHER = {
     "prediction": "prediction, methods",
