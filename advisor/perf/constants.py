@@ -195,6 +195,7 @@ class Constants:
     # DFlash's block 0.06 ms a cycle at 1 and 8 requests, 0.25 at 32 and 64, 1.0 at 256 (H200, vLLM
     # 0.25.1, own runs)
     dspark_token_s: float = constant(8e-6, "measured")
+    # see dspark_token_s
     dspark_request_s: float = constant(0.5e-6, "measured")
     # llama.cpp, hybrid model with a separate draft: 50 to 100 ms a cycle unexplained in one
     # publication, about 10 ms in another (RTX 3090 both)

@@ -21,10 +21,10 @@ from advisor.lab.measurements.columns import RUN_COLUMNS
 from tests.tables import cells
 
 FOLDER = m.measurements_dir()
-ROWS = 9641
-TRAIN = 6512
+ROWS = 10830
+TRAIN = 7115
 POSITIONS = 277
-SOURCES = 455
+SOURCES = 585
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

@@ -27,7 +27,7 @@ from advisor.readers import server as client
 from advisor.readers.exchange import ServerGone
 from advisor.readers.results.formats import read_all, read_results
 from tests.ports import free_port
-from tests.real.tiny_server import QUIET, ask, run_server, wait
+from tests.real.tiny_server import QUIET, run_server, wait
 
 pytestmark = pytest.mark.slow  # a real server is started and waited for
 
@@ -293,14 +293,3 @@ def test_watch_sees_the_drafts_of_the_real_server(
         assert "tokens per step" in seen.output
     assert "give the hardware" in " ".join(bare.output.split())
     assert "k=2 is expected to give" in " ".join(told.output.split())
-
-
-def test_an_answer_saved_as_it_came_is_read(server: Path, model: Path, tmp_path: Path) -> None:
-    port, log = free_port(), tmp_path / "server.log"
-    with run_server(server, arguments(model, port, True), log):
-        wait(port, log)
-        body = {"messages": [{"role": "user", "content": "ab"}], "max_tokens": 24}
-        data = ask(port, "/v1/chat/completions", body)
-    (tmp_path / "answer.json").write_text(json.dumps(data))
-    run = read_results(tmp_path / "answer.json")[0]
-    assert run.engine == "llama-server" and run.acceptance is not None
