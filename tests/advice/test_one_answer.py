@@ -21,7 +21,9 @@ from advisor.advice.explore.values import Point
 from advisor.advice.explore.why_not import why_not
 from advisor.advice.recommend import check_request, recommend
 from advisor.cli.serve import api, tools
-from advisor.cli.serve.question import Question, check_fields
+from advisor.cli.serve.launch import LaunchQuestion
+from advisor.cli.serve.question import check_fields
+from advisor.cli.serve.tools import LaunchArguments
 from advisor.domain.nouns import Advice, AdvisorError, Estimate
 
 MACHINES = (
@@ -196,8 +198,9 @@ def check_doors(asked: dict[str, Any], advice: Advice) -> None:
     assert ("already recommended" in head) == (advice.decision == "on"), head
     names = {"hardware": "hw", "ctx_tokens": "ctx"}
     options = {names.get(name, name): value for name, value in asked.items()}
-    web = json.loads(bytes(api.recommend(check_fields(Question, options)).body))
-    _, agent = tools.recommend(check_fields(Question, options))
+    question = check_fields(LaunchQuestion, options)
+    web = json.loads(bytes(api.recommend(question).body))
+    _, agent = tools.recommend(check_fields(LaunchArguments, options))
     for told in (web, agent):
         assert told["decision"] == advice.decision
         assert of_json(told["estimate"], said) == pytest.approx(said, rel=AGREE)

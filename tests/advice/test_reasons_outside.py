@@ -273,7 +273,7 @@ def test_answers_of_one_length_are_a_cause_of_their_own() -> None:
 
 def test_a_run_of_decode_steps_alone_is_not_held_against_tpot_with_prompts() -> None:
     """Its steps were timed while no prompt was computed, which TPOT of a whole load has between."""
-    advice = recommend(hardware="h200", concurrency=32, ctx_tokens=8192, goal="tpot")
+    advice = recommend(hardware="h200", concurrency=32, ctx_tokens=2048, goal="tpot")
     bare = [one.text for one in advice.reasons if "tok/s per request" in one.text.split("gave")[-1]]
     told = [text for text in bare if "x expected: " in text]
     assert told
