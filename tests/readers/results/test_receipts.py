@@ -317,8 +317,9 @@ def test_the_receipt_with_watts_is_taken(tmp_path: Path) -> None:
         (271.4, 700),
     ]
     assert "277" in only(place, ".html").read_text()
-    said = ask("recommend", "--hw", "h200", "--receipts", str(place), "--concurrency", "8", "--ctx",
-               "2088", "--output-tokens", "192", "--output-spread", "0", "--format", "json")  # fmt: skip
+    setting = ("--concurrency", "8", "--ctx", "2088", "--output-tokens", "192")
+    setting += ("--output-spread", "0", "--format", "json")
+    said = ask("recommend", "--hw", "h200", "--receipts", str(place), *setting)
     assert json.loads(said)["estimate"]["tpot_ms"]["speedup"]["p50"] < 1
 
 
