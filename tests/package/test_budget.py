@@ -28,7 +28,7 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "readers/results": (2940, 1620),
     "render": (5560, 3080),
     "rules": (11160, 5560),
-    "tests": (43640, 22300),
+    "tests": (43660, 22320),
 }
 GOALS = {
     "readers": 8000,
