@@ -116,9 +116,7 @@ class BenchPlan(ResultModel):
     concurrency: int = Field(ge=1, le=10_000)
     input_tokens: int = Field(ge=1, le=10_000_000)
     output_tokens: int = Field(ge=1, le=1_000_000)
-    output_spread: float = Field(
-        0.0, ge=0, le=0.95
-    )  # half the range of answer lengths by their mean
+    output_spread: float = Field(0, ge=0, le=0.95)  # half the range of answers by their mean
     workload: str = "mixed"
     requests: int = Field(ge=1, le=1_000_000)
     warmup: int = Field(ge=0, le=100_000)

@@ -97,13 +97,13 @@ def decide(
     if off_own is None:
         off_own = knowledge.threshold("decision_off_p_gain_own").value
     if off_to is None:
-        off_to = np.full(len(median), knowledge.threshold("decision_off_p_gain").value)
-    off = p_gain <= off_to + (off_own - off_to) * told
+        off_to = np.asarray(knowledge.threshold("decision_off_p_gain").value)
+    off = p_gain <= bound(off_to, off_own, told)
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
     return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)
 
 
-def bound(elsewhere: float, there: float, measured: Floats) -> Floats:
+def bound(elsewhere: float | Floats, there: float, measured: Floats) -> Floats:
     """P(gain) from which speculation is on, or up to which it is off: one bound where the
     configuration was measured, another elsewhere, and between them by how far it was (N,).
     """
