@@ -6,7 +6,6 @@ and an end.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import ssl
@@ -25,7 +24,6 @@ from cli_run import Result, run
 from ports import free_port
 from readers.results.paced_server import Pace, start
 
-from advisor.lab.bench import streams
 from advisor.readers import server as client
 from advisor.readers.exchange import BadAnswer, Refused, ServerGone
 
@@ -307,14 +305,6 @@ def test_a_server_that_a_plan_starts_is_asked_with_its_own_key(
     assert made.code == 0, made.err
     assert (tmp_path / "off-seed1.jsonl").read_text().count('"i"') == 2
     assert KEY not in (tmp_path / "off-seed1.jsonl").read_text() + made.out + made.err
-
-
-def test_the_sweep_of_served_engines_sends_the_key() -> None:
-    with serve(lambda handler: handler.send(200, TOKEN)) as (url, seen):
-        port = int(url.rpartition(":")[2])
-        asyncio.run(streams.stream(port, "/completion", {}, key=KEY))
-        asyncio.run(streams.stream(port, "/completion", {}))
-    assert seen == [("/completion", f"Bearer {KEY}"), ("/completion", None)]
 
 
 def test_a_running_server_is_measured_with_a_key(tmp_path: Path) -> None:

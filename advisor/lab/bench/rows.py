@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench.protocol import JITTER, LEAST_PROMPTS
+from advisor.lab.bench.worker import JITTER, LEAST_PROMPTS
 from advisor.lab.measurements import files
 from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import known_ids

@@ -1,6 +1,8 @@
-"""A resumable sweep of step costs: one engine process per job, spread over the GPUs in sight.
+"""A resumable sweep of vLLM's step costs: one engine start after the other, each in a process.
 
-Every row is kept in one JSON-lines file per job, so that a second call does only what is missing.
+A sweep file is JSON: a list of entries with the fields of `Job`. `k` may be a list: one engine
+start each. Points are objects with the fields of `TimedPoint`, or lists in their order. Each start
+keeps its rows in a JSON-lines file, so that a second call does only what is missing.
 """
 
 from __future__ import annotations
@@ -9,17 +11,60 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from advisor.lab.bench import protocol
-from advisor.lab.bench.jobs import Job, ServedJob, as_data
+from advisor.domain.nouns import AdvisorError
 from advisor.lab.processes import EngineProcess
 
+BLOCK_RATES = (0.08, 0.06, 0.045, 0.034, 0.025, 0.019, 0.014)  # of positions beyond eight
+# Unconditional acceptance by position that the synthetic sampler is told to produce: the GB10
+# seed's two positions, then a geometric tail. Acceptance is an input of the sweep, never a result.
+RATES = (0.816, 0.635, 0.48, 0.36, 0.27, 0.2, 0.15, 0.11, *BLOCK_RATES)
+START_S = 240.0  # no engine is started when a sweep has less time left
+HANG_S = 3600.0  # an engine that has written no row for so long never will
 POLL_S = 0.2
-HANG_S = 3600.0  # an engine that has not started by then never will
-Jobs = Iterable[Job | ServedJob]
+
+
+@dataclass(frozen=True)
+class TimedPoint:
+    """A closed loop: `concurrency` clients, at least `rounds` x concurrency prompts."""
+
+    concurrency: int
+    input_tokens: int
+    output_tokens: int
+    prefix_share: float = 0.0
+    rounds: int = 4
+
+    @property
+    def key(self) -> str:
+        """The load as text, the key of its rows."""
+        return f"{self.concurrency}:{self.input_tokens}:{self.output_tokens}:{self.prefix_share:g}"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One start of vLLM and its points."""
+
+    label: str
+    model: str
+    quant: str
+    config: str  # the model's config.json
+    k: int
+    points: tuple[TimedPoint, ...]
+    prefix_caching: bool = False
+    max_num_seqs: int = 128
+    max_num_batched_tokens: int = 8192
+    max_model_len: int = 32_960
+    env: dict[str, str] = field(default_factory=dict)
+    rates: tuple[float, ...] = RATES
+    method: str = "mtp"  # or "eagle3", "dflash", "dspark", "ngram"
+    kv_cache_dtype: str = "auto"
+    graph_sizes: tuple[int, ...] = ()  # tokens of captured CUDA graphs; empty: the engine's own
+    draft_config: str = ""  # of a drafter that is a model of its own
+    gpus: str = ""  # by index ("0,1"); empty: those in sight
 
 
 class SweepProgress(NamedTuple):
@@ -30,161 +75,97 @@ class SweepProgress(NamedTuple):
     note: str
 
 
-def rows_file(folder: Path, job: Job | ServedJob) -> Path:
-    """Return the file to which a job writes its rows."""
+def default_jobs(model: str, quant: str, config: str) -> tuple[Job, ...]:
+    """In order of value: closed loops at three prompt lengths and at next to no prompt."""
+    loads = ((2048, (1, 2, 4, 8, 16, 32, 64, 128)), (8192, (1, 4, 16, 32)), (32768, (1, 8)))
+    points = [TimedPoint(c, tokens, 128) for tokens, clients in loads for c in clients]
+    points += [TimedPoint(c, 64, 512, rounds=2) for c in loads[0][1]]
+    about = (model, quant, config)
+    return tuple(Job(f"{model}-{quant}-k{k}", *about, k, tuple(points)) for k in (0, 2, 4, 1, 3))
+
+
+def read_sweep(path: Path, about: dict[str, str]) -> tuple[Job, ...]:
+    """The engine starts of a sweep file; `about`: model, quant and config of entries without them.
+    Raises AdvisorError where it is no list.
+    """
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        jobs = tuple(Job(**entry) for listed in entries for entry in _each_k(about | listed))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise AdvisorError(f"{path} is no sweep: {error}") from error
+    if len({job.label for job in jobs}) < len(jobs):
+        raise AdvisorError(f"{path} has two engine starts of one label")
+    return jobs
+
+
+def _each_k(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """One entry for each draft length; a label holds `{k}` where there are several."""
+    names = [known.name for known in fields(TimedPoint)]
+    loads = (
+        load if isinstance(load, dict) else dict(zip(names, load, strict=False))
+        for load in entry["points"]
+    )
+    points = tuple(TimedPoint(**load) for load in loads)
+    for k in entry["k"] if isinstance(entry["k"], list) else [entry["k"]]:
+        yield {**entry, "label": entry["label"].replace("{k}", str(k)), "points": points, "k": k}
+
+
+def rows_file(folder: Path, job: Job) -> Path:
+    """The file to which a job writes its rows."""
     return folder / f"{job.label}.jsonl"
 
 
-def todo_of(job: Job | ServedJob, folder: Path) -> protocol.Todo:
+def points_left(job: Job, folder: Path) -> list[TimedPoint]:
     """The points that a job still lacks in `folder`."""
-    return protocol.missing_points(as_data(job), rows_file(folder, job))
+    path = rows_file(folder, job)
+    lines = path.read_text().splitlines() if path.exists() else ()
+    measured = {json.loads(line)["key"] for line in lines if line.strip()}
+    return [point for point in job.points if point.key not in measured]
 
 
-def progress(jobs: Jobs, folder: Path, note: str = "") -> SweepProgress:
-    """Return how many points of the jobs are measured, and how many there will be."""
-    parts = [(job.turns * len({p.key for p in job.points}), todo_of(job, folder)) for job in jobs]
-    total = sum(count for count, _ in parts)
-    return SweepProgress(total - sum(len(left) for _, left in parts), total, note)
+def progress(jobs: Iterable[Job], folder: Path, note: str = "") -> SweepProgress:
+    """How many points of the jobs are measured, and how many there will be."""
+    parts = [(len(job.points), len(points_left(job, folder))) for job in jobs]
+    total, left = (sum(counts) for counts in zip(*parts, strict=True))
+    return SweepProgress(total - left, total, note)
 
 
 def run(
-    jobs: Jobs,
+    jobs: Iterable[Job],
     folder: Path,
-    *,
-    gpus: tuple[str, ...] = ("0",),
     seconds: float = float("inf"),
-    together: int = 1,
     tell: Callable[[SweepProgress], None] = lambda _: None,
 ) -> SweepProgress:
-    """Measure what is missing, one engine per GPU at a time, until done or `seconds` have passed.
-
-    `together` engines start side by side on a GPU and take their times one after the other. GPUs
-    work in rounds: nothing is timed before all engines of the round are warm, none starts before
-    all have finished: one that started beside another made its prompts 10 to 40 % longer (H200). A
-    job that fails is reported in its .log file and left for the next call.
+    """Measure what is missing, one engine at a time, until done or `seconds` have passed: another
+    engine on the machine makes prompts 10 to 40 % longer (H200). A job that fails is told with its
+    log and left for the next call.
     """
     folder.mkdir(parents=True, exist_ok=True)
     listed, deadline = tuple(jobs), time.time() + seconds
-    left = [job for job in listed if todo_of(job, folder)]
-    seats = [gpu for _ in range(together) for gpu in gpus]
-    started: list[Engine] = []
-
-    def begin() -> list[Engine]:
-        """The next round: an engine for each seat, importing only."""
-        if left and time.time() + left[0].reserve_s >= deadline:
-            left.clear()
-        taken = [left.pop(0) for _ in seats if left]
-        following = [
-            Engine(job, folder, gpu, deadline, alone=together == 1)
-            for job, gpu in zip(taken, seats, strict=False)
-        ]
-        started.extend(following)
-        return following
-
-    def say(note: str) -> None:
-        tell(progress(listed, folder, note))
-
-    try:
-        following = begin()
-        while following:
-            following = _round(following, begin, say)
-    finally:
-        for engine in started:
-            engine.process.end()
+    for job in listed:
+        if points_left(job, folder) and time.time() + START_S < deadline:
+            status = _start(job, folder, deadline, lambda: tell(progress(listed, folder, "run")))
+            log = f"stopped with status {status}, see {job.label}.log" if status else "done"
+            tell(progress(listed, folder, f"{job.label}: {log}"))
     return progress(listed, folder, "finished")
 
 
-def _round(
-    engines: list[Engine], begin: Callable[[], list[Engine]], say: Callable[[str], None]
-) -> list[Engine]:
-    """Measure with the engines of a round while those of the next one import; the next ones."""
-    for engine in engines:
-        engine.go.touch()
-    _wait(engines, protocol.BOOT)
-    following = begin()
-    _wait(engines, protocol.WARM)
-    _wait(following, protocol.IMPORTED)
-    written = _row_bytes(engines)
-    for turn in _turns(engines):
-        for engine in turn:
-            engine.start_timing.touch()
-        while any(engine.process.poll() is None for engine in turn):
-            time.sleep(POLL_S)  # a look at sizes only: what is measured is bound by this host
-            if _row_bytes(engines) != written:
-                written = _row_bytes(engines)
-                say("measuring")
-    for engine in engines:
-        code = engine.process.returncode
-        status = f"stopped with status {code}, see {engine.log.name}" if code else "done"
-        say(f"{engine.job.label}: {status}")
-        engine.process.end()
-    return following or begin()
-
-
-def _turns(engines: Iterable[Engine]) -> list[list[Engine]]:
-    """The engines of a round in turns, one of each GPU at a time."""
-    turns: list[list[Engine]] = []
-    for engine in engines:
-        cards = {*engine.gpu.split(",")}
-        free = (turn for turn in turns if all(cards.isdisjoint(e.gpu.split(",")) for e in turn))
-        turn = next(free, None)
-        if turn is None:
-            turns.append(turn := [])
-        turn.append(engine)
-    return turns
-
-
-def _row_bytes(engines: Iterable[Engine]) -> int:
-    """Bytes in the rows of a round."""
-    return sum(engine.out.stat().st_size for engine in engines if engine.out.exists())
-
-
-def _wait(engines: Iterable[Engine], mark: str) -> None:
-    """Until every engine has written `mark` to its log or ended; one that hangs is ended."""
-    waiting, end = list(engines), time.monotonic() + HANG_S
-    while waiting:
-        if time.monotonic() > end:
-            for engine in waiting:
-                engine.process.end()
-        waiting = [one for one in waiting if one.process.poll() is None and not one.has_said(mark)]
-        time.sleep(POLL_S)
-
-
-class Engine:
-    """A worker process: it imports the engine at once, starts it when the file `go` is there, and
-    takes its times when `start_timing` is.
-
-    Imports take about 40 s of one core and no GPU, so the next engine's happen while the present
-    one warms its shapes: on an H200 a start took 70 to 95 s that way instead of 140 to 200 s.
-    """
-
-    def __init__(
-        self, job: Job | ServedJob, folder: Path, gpu: str, deadline: float, alone: bool = True
-    ) -> None:
-        self.job, self.gpu, self.out = job, getattr(job, "gpus", "") or gpu, rows_file(folder, job)
-        task, self.go, self.start_timing, self.log = (
-            folder / f"{job.label}.{end}" for end in ("job.json", "go", "time", "log")
-        )
-        task.write_text(json.dumps(as_data(job)))
-        self.go.unlink(missing_ok=True)
-        self.start_timing.unlink(missing_ok=True)
-        # engines that compile at the same time must not write one folder
-        cache, vllm = folder / f"cache-{self.gpu}", "vllm" if alone else f"vllm-{job.label}"
-        environment = os.environ | {
-            "VLLM_CACHE_ROOT": str(cache / vllm),
-            "TRITON_CACHE_DIR": str(cache / "triton"),
-            "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
-            "CUDA_VISIBLE_DEVICES": self.gpu,
-        }
-        files = {"job": task, "out": self.out, "go": self.go, "time": self.start_timing}
-        command = [sys.executable, "-m", "advisor.lab.bench.worker", "--deadline", str(deadline)]
-        command += [word for name, path in files.items() for word in (f"--{name}", str(path))]
-        self.before = self.log.stat().st_size if self.log.exists() else 0  # bytes
-        with self.log.open("ab") as sink:
-            self.process = EngineProcess(command, sink, environment)
-
-    def has_said(self, mark: str) -> bool:
-        """Whether this start has written `mark` (a line of `protocol`) to its log."""
-        with self.log.open("rb") as source:
-            source.seek(self.before)
-            return mark.encode() in source.read()
+def _start(job: Job, folder: Path, deadline: float, wrote: Callable[[], None]) -> int | None:
+    """Run a job's worker to its end; `wrote` is called after each row. Returns the exit status."""
+    task, rows = folder / f"{job.label}.job.json", rows_file(folder, job)
+    left = [asdict(point) | {"key": point.key} for point in points_left(job, folder)]
+    task.write_text(json.dumps(asdict(job) | {"points": left}))
+    command = [sys.executable, "-m", "advisor.lab.bench.worker", str(task), str(rows)]
+    gpus = {"CUDA_VISIBLE_DEVICES": job.gpus} if job.gpus else {}
+    with (folder / f"{job.label}.log").open("ab") as log:
+        process = EngineProcess([*command, str(deadline)], log, os.environ | gpus)
+    size, last = rows.stat().st_size if rows.exists() else 0, time.monotonic()
+    try:
+        while process.poll() is None and time.monotonic() < last + HANG_S:
+            time.sleep(POLL_S)  # a look at the size only: what is measured is bound by this host
+            if rows.exists() and rows.stat().st_size != size:
+                size, last = rows.stat().st_size, time.monotonic()
+                wrote()
+    finally:
+        process.end()
+    return process.returncode

@@ -1,4 +1,4 @@
-"""The figures of one timed point, the same for all engines: ms and tokens/s, from moments (s)."""
+"""The figures of one timed point: ms and tokens/s, from moments (s)."""
 
 from __future__ import annotations
 
@@ -67,36 +67,3 @@ def closed_row(requests: Sequence[TimedRequest], wall: float) -> dict[str, Any]:
         "acceptance_length": round((total - len(requests)) / max(1, len(gaps)), 4),
         "tokens": total,
     }
-
-
-def decode_row(requests: Sequence[TimedRequest]) -> tuple[dict[str, Any], float, float]:
-    """Figures and span of requests that decode side by side. Raises ValueError if too short."""
-    begin = max(one.steps[min(1, len(one.steps) - 1)] for one in requests)
-    end = min(one.at[-1] for one in requests)
-    gaps: list[float] = []
-    cycles: list[float] = []
-    advance: list[float] = []
-    for one in requests:
-        inside = [at for at in one.steps if begin <= at <= end]
-        count = len(inside) - 1
-        if count > 0:
-            gaps += [b - a for a, b in pairwise(inside)]
-            cycles.append((inside[-1] - inside[0]) / count)
-            advance.append(sum(inside[0] <= at < inside[-1] for at in one.at) / count)
-    if not gaps or end <= begin:
-        raise ValueError("no step lies in the span in which all requests decode")
-    gaps.sort()
-    total = sum(begin < at <= end for one in requests for at in one.at)
-    row = {
-        "decode_step_p50_ms": ms(quantile(gaps, 0.5)),
-        "decode_step_mean_ms": ms(mean(cycles)),
-        "decode_step_p10_ms": ms(quantile(gaps, 0.1)),
-        "decode_step_p90_ms": ms(quantile(gaps, 0.9)),
-        "decode_steps": len(gaps),
-        "window_s": round(end - begin, 4),
-        "decode_tok_s": round(total / (end - begin), 2),
-        "acceptance_length": round(statistics.fmean(advance), 4),
-        "prompts": len(requests),
-        "tokens": sum(len(one.at) for one in requests),
-    }
-    return row, begin, end

@@ -1,13 +1,10 @@
-"""One engine start of a step-cost sweep: vLLM in this process, servers by `served_worker`.
+"""One engine start of a step-cost sweep: `worker JOB.json ROWS.jsonl DEADLINE`.
 
-`--go FILE`: imports at once, the engine when the file exists; `--time FILE`: warms its shapes, then
-waits for that file. Weights are random and acceptance is synthetic: rows are step *costs*. Points
-whose key stands in the output for this label are skipped.
+Weights are random and acceptance is synthetic: rows are step *costs*.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -17,12 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from advisor.lab.bench import protocol, served_worker, shapes
-from advisor.lab.bench.machine import Meter
-from advisor.lab.bench.protocol import Data, Todo
 from advisor.lab.bench.timing import TimedRequest, closed_row
 
 START = time.time()
+LEAST_PROMPTS = 12  # per timed point: with fewer, one stray compilation decides the figure
+JITTER = 0.5  # output lengths drawn from osl * (1 +- JITTER): equal lengths lock the arms into step
 # The paths of a machine without flashinfer or DeepGEMM; a default install may differ.
 ENV = {
     "VLLM_USE_DEEP_GEMM": "0",
@@ -30,6 +26,7 @@ ENV = {
     "VLLM_NO_USAGE_STATS": "1",
     "HF_HUB_OFFLINE": "1",
 }
+Data = dict[str, Any]  # a job, a point or a row as JSON
 
 
 class Driver:
@@ -53,14 +50,14 @@ class Driver:
         return [head + some(point["input_tokens"] - shared) for _ in range(count)]
 
     def run(self, point: Data, count: int) -> Data:
-        """Serve `count` prompts, `concurrency` at a time; the row's figures and their span."""
+        """Serve `count` prompts, `concurrency` at a time; the row's figures."""
         texts, requests = self.prompts(point, count), list[TimedRequest]()
         live = done = 0
         self.serial += 1
         begin = time.perf_counter()
         while done < count:
             while live < point["concurrency"] and len(requests) < count:
-                spread = 1 + protocol.JITTER * (2 * self.random.random() - 1)
+                spread = 1 + JITTER * (2 * self.random.random() - 1)
                 prompt = {"prompt_token_ids": texts[len(requests)]}
                 sampling = self.sampling(max(2, round(point["output_tokens"] * spread)))
                 self.engine.add_request(f"{self.serial}-{len(requests)}", prompt, sampling)
@@ -75,13 +72,12 @@ class Driver:
                     request.at.extend([now] * new)
                 if output.finished:
                     live, done = live - 1, done + 1
-        end = time.perf_counter()
-        return closed_row(requests, end - begin) | {"span": (begin, end)}
+        return closed_row(requests, time.perf_counter() - begin)
 
 
 def engine_arguments(job: Data, model_dir: str) -> Data:
     """Keyword arguments of vLLM's LLM() for one job."""
-    k, method = job["k"], job.get("method", "mtp")
+    k, method = job["k"], job["method"]
     speculative: Data | None = None
     if k:
         speculative = {
@@ -94,7 +90,7 @@ def engine_arguments(job: Data, model_dir: str) -> Data:
             speculative |= {"prompt_lookup_min": 1, "prompt_lookup_max": 2}
         else:
             speculative["draft_sample_method"] = "probabilistic"
-        if job.get("draft_config"):
+        if job["draft_config"]:
             speculative["model"] = f"{model_dir}/drafter"
     out = {
         "model": model_dir,
@@ -109,50 +105,33 @@ def engine_arguments(job: Data, model_dir: str) -> Data:
         "disable_log_stats": True,
         "speculative_config": speculative,
         "gdn_prefill_backend": "triton",
-        "kv_cache_dtype": job.get("kv_cache_dtype", "auto"),
+        "kv_cache_dtype": job["kv_cache_dtype"],
         "seed": 0,
-        "tensor_parallel_size": job.get("gpus", "").count(",") + 1,
+        "tensor_parallel_size": job["gpus"].count(",") + 1,
         "mm_encoder_tp_mode": "data",  # block FP8 of a vision tower does not split
     }
-    if job.get("graph_sizes"):
+    if job["graph_sizes"]:
         out["compilation_config"] = {"cudagraph_capture_sizes": sorted(job["graph_sizes"])}
-    if job.get("kv_gib"):  # engines share the card: the share is only what must be free
-        out["kv_cache_memory_bytes"] = int(job["kv_gib"] * 2**30)
-        out["gpu_memory_utilization"] = 0.05
     return out
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Measure the points that a job still lacks and return the exit status."""
-    parser = argparse.ArgumentParser(prog="advisor.lab.bench.worker")
-    for name, kind in (("job", Path), ("out", Path), ("deadline", float), ("go", Path)):
-        parser.add_argument(f"--{name}", type=kind)
-    parser.add_argument("--time", type=Path)
-    parser.set_defaults(deadline=float("inf"))
-    given = parser.parse_args(argv)
-    job = json.loads(given.job.read_text())
-    todo = protocol.missing_points(job, given.out)
-    if not todo:
-        return 0
-    served = "engine" in job
-    if not served:
-        for name, value in {**ENV, **job.get("env", {})}.items():
-            os.environ.setdefault(name, value)
-        import vllm  # noqa: F401  (slow: done before the machine is free)
-
-    protocol.note(protocol.IMPORTED)
-    protocol.await_file(given.go)
-    run = served_worker.measure if served else measure
-    return run(job, todo, given.out, given.deadline, given.time)
+def write_shape(job: Data, folder: Path) -> int:
+    """Write config.json, with that of a drafter; how many token ids the model has."""
+    config = json.loads(Path(job["config"]).read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config))
+    if job["draft_config"]:
+        (folder / "drafter").mkdir()
+        (folder / "drafter" / "config.json").write_text(Path(job["draft_config"]).read_text())
+    return int(config.get("text_config", config)["vocab_size"])
 
 
-def measure(
-    job: Data, todo: Todo, out: Path, deadline: float, time_file: Path | None = None
-) -> int:
-    """Start vLLM and take what is left before the deadline; 3 when it cut the list short."""
+def main() -> None:
+    """Measure the points of a job before the deadline; exits with 3 when it cut the list short."""
+    job, rows, deadline = json.loads(Path(sys.argv[1]).read_text()), sys.argv[2], sys.argv[3]
+    for name, value in {**ENV, **job["env"]}.items():
+        os.environ.setdefault(name, value)
     folder = tempfile.mkdtemp(prefix="shape-")
-    shapes.write(job, Path(folder))
-    ngram = job["method"] == "ngram"
+    vocabulary, ngram = write_shape(job, Path(folder)), job["method"] == "ngram"
     import torch  # type: ignore[import-not-found,unused-ignore]
     import vllm
     from vllm import LLM, SamplingParams
@@ -172,7 +151,7 @@ def measure(
 
     engine = LLM(**engine_arguments(job, folder)).llm_engine
     cache = engine.vllm_config.cache_config
-    left_out = ("label", "points", "max_model_len", "turns", "config", "draft_config")
+    left_out = ("points", "max_model_len", "config", "draft_config")
     base = {name: value for name, value in job.items() if name not in left_out} | {
         "rates": list(job["rates"][: job["k"]]),
         "kv_cache_dtype": {"auto": "bf16"}.get(job["kv_cache_dtype"], job["kv_cache_dtype"]),
@@ -183,25 +162,25 @@ def measure(
         "kv_blocks": cache.num_gpu_blocks,
         "block_size": cache.block_size,
     }
-    entries = shapes.vocabulary(shapes.config_of(job))
-    ids = (1000, 1008) if ngram else (1000, min(200_000, entries - 2000))
-    driver, meter = Driver(engine, sampling, ids=ids), Meter()
-    protocol.note(protocol.BOOT + json.dumps(base))
+    ids = (1000, 1008) if ngram else (1000, min(200_000, vocabulary - 2000))
+    sys.exit(take(Driver(engine, sampling, ids=ids), job["points"], base, rows, float(deadline)))
+
+
+def take(driver: Driver, points: list[Data], base: Data, rows: str, deadline: float) -> int:
+    """Append a row for every point before the deadline; 3 when it cut the list short."""
     driver.run({"concurrency": 2, "input_tokens": 256, "output_tokens": 32}, 2)
     # The first run of a shape pays kernel compilation: all of it before anything is timed.
-    for point in {point["key"]: point for _, point in todo}.values():
+    for point in points:
         if time.time() < deadline:
             driver.run(point, point["concurrency"])
-    protocol.note(protocol.WARM + job["label"])
-    protocol.await_file(time_file)
-
-    def run(point: Data) -> Data:
-        return driver.run(
-            point, max(protocol.LEAST_PROMPTS, point["rounds"] * point["concurrency"])
-        )
-
-    return protocol.take(todo, out, deadline, base, meter, run)
+    for point in points:
+        if time.time() > deadline:
+            return 3
+        row = driver.run(point, max(LEAST_PROMPTS, point["rounds"] * point["concurrency"]))
+        with Path(rows).open("a") as sink:
+            sink.write(json.dumps({**base, **point, **row}) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
