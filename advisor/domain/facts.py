@@ -1,8 +1,4 @@
-"""The nouns of what is known: errors, provenance, hardware, models, quantisations and measured
-evidence.
-
-`advisor.domain.nouns` re-exports all of them: import from there.
-"""
+"""The nouns of what is known; import them from `advisor.domain.nouns`."""
 
 from __future__ import annotations
 
@@ -96,9 +92,7 @@ class Checkpoint(Frozen):
 
 
 class Drafter(Frozen):
-    """A published checkpoint that drafts for one model, or a module inside the model's own
-    checkpoints; sizes as published, None: not known.
-    """
+    """A published checkpoint, or module of the model's own, that drafts for one model."""
 
     method: Literal["eagle", "eagle3", "dflash", "dspark"]
     repository: str
@@ -289,10 +283,7 @@ class Evidence(Frozen):
 
 
 class OwnRun(Frozen):
-    """One A/B of a user's own machine: the setting, and the log gain of each metric with its sd.
-
-    What is None, or not in `plan`, was not stated: it is taken as in the question.
-    """
+    """One A/B of a user's own machine; what is None was not stated: as in the question."""
 
     hardware: str
     model: str

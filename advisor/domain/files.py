@@ -1,7 +1,5 @@
-"""Opens what a user names, with guards: regular files only, bounded in size and in nesting.
-
-A pipe or a device that is opened without asking hangs or never ends, and 40 kB of `{` overrun the
-stack of a YAML parser; here each of them is one sentence.
+"""Opens what a user names, with guards: a pipe that never ends, or 40 kB of `{` for a YAML parser,
+are one sentence here.
 """
 
 from __future__ import annotations
@@ -28,9 +26,7 @@ _LONG_NUMBER = lazy_re(rf"[0-9]{{{MOST_DIGITS + 1}}}")
 
 
 class UnusableFile(AdvisorError):
-    """A file that cannot be used: `reason` without its name, and the line where one is known, else
-    0.
-    """
+    """A file that cannot be used: `reason` without its name, and the line or 0."""
 
     def __init__(self, name: str, reason: str, line: int = 0) -> None:
         self.reason, self.line = reason, line
@@ -39,9 +35,7 @@ class UnusableFile(AdvisorError):
 
 @contextmanager
 def open_safely(path: str | os.PathLike[str], limit: int | None = None) -> Iterator[IO[bytes]]:
-    """A regular file opened for reading bytes. Raises UnusableFile for what is none, is larger than
-    `limit` bytes, or cannot be read; an error that the reader of the stream raises is passed on.
-    """
+    """A regular file opened for reading bytes. Raises UnusableFile."""
     name = printable(os.fspath(path))
     descriptor = _open_descriptor(path, name)
     try:
@@ -95,9 +89,7 @@ def _reason(error: Exception) -> str:
 
 
 def number_problem(text: str) -> str | None:
-    """What is wrong with a text that holds a number of more digits than any quantity has: Python
-    makes none of 4,300, and no float one of 309.
-    """
+    """What is wrong with a text that holds a number of more digits than Python makes."""
     if _LONG_NUMBER.search(text) is None:
         return None
     return f"holds a number of more than {MOST_DIGITS} digits; shorten it"
@@ -134,9 +126,7 @@ def read_text_safely(path: str | os.PathLike[str], limit: int) -> str:
 
 
 def read_yaml_safely(path: str | os.PathLike[str], limit: int) -> Any:
-    """One YAML document of plain types. Raises UnusableFile for a file that is no such document, is
-    nested too deeply, or uses aliases, of which a few lines make gigabytes.
-    """
+    """One YAML document of plain types, without aliases. Raises UnusableFile."""
     return yaml_safely(read_text_safely(path, limit), printable(os.fspath(path)))
 
 

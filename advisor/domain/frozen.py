@@ -1,9 +1,5 @@
-"""The base of all nouns: an immutable record with named fields, cheap to define and cheap to make.
-
-It has the methods of pydantic's models that the package uses. Importing pydantic's machinery and
-building some thirty of its classes costs more time than an answer does, so pydantic comes in only
-where data from outside is checked: `model_validate` and
-`model_json_schema`. Making a noun by keyword checks the names of its fields, not their types.
+"""The base of all nouns: an immutable record with the methods of pydantic's models that are used.
+Building those takes longer than an answer, so pydantic checks data from outside only.
 """
 
 from __future__ import annotations

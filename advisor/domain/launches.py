@@ -190,9 +190,7 @@ class Launch(Frozen):
 
 
 class LaunchText(Frozen):
-    """A launch ready to paste. `text` is shell-quoted, one option a line; `files` (name -> text)
-    are what its words name, to be written first, as `text` does.
-    """
+    """A launch ready to paste: quoted `text`, and `files` that it names, to be written first."""
 
     argv: tuple[str, ...]
     env: dict[str, str] = {}

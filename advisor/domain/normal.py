@@ -11,10 +11,7 @@ def cdf(z: float) -> float:
 
 
 def quantile(p: float) -> float:
-    """The z below which a standard normal lies with probability p, 0 < p < 1; to about 1e-14.
-
-    Halley's method on `cdf`, from the quantile of the logistic distribution of about this spread.
-    """
+    """The z below which a standard normal lies with probability p; Halley's method on `cdf`."""
     if p > 0.5:
         return -quantile(1.0 - p)
     z = log(p / (1.0 - p)) / 1.702

@@ -1,10 +1,5 @@
-"""The nouns of the advisor: frozen values, no behaviour beyond tiny properties; those of a
-question,
-a launch and the facts stand beside this file and are named here as well.
-
-Every stage takes some of these and returns new ones. Units live in names; `None` always means
-"unknown", never 0. Speed-ups are ratios where a value above 1 always means faster, for TPOT and
-TTFT as well.
+"""The nouns of the advisor: frozen values. Units live in names; `None` means unknown, never 0; a
+speed-up above 1 is always faster, for TPOT and TTFT too.
 """
 
 from __future__ import annotations
@@ -61,8 +56,8 @@ from advisor.domain.vocabulary import Workload as Workload
 
 
 class Plan(Frozen):
-    """A serving configuration in no engine's words. `k` counts draft tokens beyond the bonus token
-    (SGLang topk 1: draft tokens - 1). `None` = left to the engine's default.
+    """A serving configuration in no engine's words. `k` counts draft tokens beyond the bonus token;
+    `None` is the engine's default.
     """
 
     engine: Engine
@@ -144,9 +139,8 @@ class Interval(Frozen):
 
 
 class MetricEstimate(Frozen):
-    """`speedup` of the plan against the same plan without speculation; `baseline` and `value` in
-    the metric's unit. Not `predictable`: neither the sign nor the size of the change is known, so
-    its median says nothing.
+    """`speedup` against the same plan without speculation; not `predictable`: neither sign nor size
+    is known.
     """
 
     speedup: Interval
@@ -240,9 +234,7 @@ class Skipped(NamedTuple):
 
 
 class Case(Frozen):
-    """The single argument of every rule. `launch` is the one that was read, or, for a plan that
-    `recommend` proposes, the one that will be printed.
-    """
+    """The argument of every rule; `launch` was read, or is the one that will be printed."""
 
     facts: Facts
     plan: Plan
@@ -272,9 +264,8 @@ class Candidate(Frozen):
 
 
 class Objective(Frozen):
-    """Limits of the mean latency that were asked for: the chance that the run with speculation and
-    the one without keep them, whether the run to start probably does, and the users that each
-    serves within them with 90 % (None: every load tried, or not counted).
+    """Limits of the mean latency: the chances that they are kept, whether they probably are, and
+    users within them with 90 % (None: all tried, or not counted).
     """
 
     max_tpot_ms: float | None

@@ -1,6 +1,5 @@
-"""Where the shipped facts and the trained artefact are: in one packed file of the package in a
-wheel (`hatch_build.py` writes it), at the top in a checkout; and how a generated file is told from
-one that was cut off, edited or mixed up: it carries a hash of itself.
+"""Where the shipped facts and the artefact are, in a wheel or a checkout; and the hash by which a
+generated file is told from one that was cut off or edited.
 """
 
 from __future__ import annotations

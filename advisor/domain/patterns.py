@@ -1,7 +1,4 @@
-"""What is made when it is first used, since an answer needs little of it: compiled regular
-expressions, and sentences that most readers never ask for; and Python text of others, taken apart
-and never run.
-"""
+"""What is made when it is first used, since an answer needs little of it: patterns, sentences."""
 
 from __future__ import annotations
 
@@ -46,9 +43,7 @@ def alternatives(text: str, opening: str, closing: str) -> tuple[str, ...]:
 
 
 class Later(Sequence[str]):
-    """A sequence of texts behind a function that is called once, at the first look at it, and then
-    may do what it might when the sequence was made (see `knowledge.own_files.model_files`).
-    """
+    """Texts behind a function that is called at the first look, in the context of its making."""
 
     def __init__(self, make: Callable[[], Iterable[str]]) -> None:
         self._make, self._context = make, copy_context()

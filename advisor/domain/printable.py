@@ -1,9 +1,5 @@
-r"""Text from outside (a file, a name, a server's answer) made fit to be shown.
-
-Every text form calls it at its edge. Control characters (C0, C1), overrides of the writing
-direction, characters without width and all else that no font draws become a visible escape such as
-`\x1b` or `\u202e`, and long values are cut. What it does not know: secrets, which
-`advisor.readers.secrets` takes out before.
+r"""Text from outside made fit to be shown: what draws nothing or moves the line becomes a visible
+escape such as `\x1b`, and long values are cut.
 """
 
 from __future__ import annotations
@@ -37,9 +33,7 @@ def is_plain(ch: str) -> bool:
 
 
 def printable(text: str, limit: int = LIMIT) -> str:
-    """One value for one line: ends of lines become a blank, what cannot be seen an escape, and more
-    than `limit` characters are cut in the middle.
-    """
+    """One value for one line, cut in the middle above `limit` characters."""
     return printable_lines(_LINE_ENDS.sub(" ", cut(text, limit)))
 
 

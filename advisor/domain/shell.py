@@ -1,6 +1,4 @@
-r"""Words for a POSIX shell, which stay exact where they are shown: what a terminal does not draw
-stands as `\x1b` in a `$'...'` word, which bash, zsh, ksh and BusyBox read back.
-"""
+r"""Words for a POSIX shell: what a terminal does not draw stands as `\x1b` in `$'...'`."""
 
 from __future__ import annotations
 

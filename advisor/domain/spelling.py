@@ -29,9 +29,7 @@ CUTOFFS = {
 def nearest(
     word: str, known: Iterable[str], kind: str, count: int = 1, fold: Callable[[str], str] = str
 ) -> list[str]:
-    """The known spellings most like a word, best first; none that is less alike than its `kind`
-    asks for (`CUTOFFS`). What `fold` takes out of a spelling does not count.
-    """
+    """Known spellings most like a word but for `fold`, best first, as near as `kind` asks."""
     from difflib import get_close_matches  # start-up: only for a word that is unknown
 
     folded = {fold(name): name for name in known}
@@ -46,9 +44,7 @@ def nearest_word(
 
 
 def letters_apart(one: str, other: str, most: int) -> int:
-    """How many letters must be put in, taken out, changed or swapped with the next to make one word
-    the other; `most + 1` for more than `most`.
-    """
+    """Letters to put in, take out, change or swap; `most + 1` for more than `most`."""
     if abs(len(one) - len(other)) > most:
         return most + 1
     before: list[int] = []
@@ -66,8 +62,8 @@ def letters_apart(one: str, other: str, most: int) -> int:
 
 
 def is_only_near(word: str, near: str | None, known: Iterable[str]) -> bool:
-    """Whether a word is a slip of one known word and of no other: within two letters of it, one
-    in a word of up to five; dashes, underscores and capitals do not count.
+    """Whether a word is a slip of one known word and of no other: within two letters of it, one in
+    a word of up to five; dashes, underscores and capitals do not count.
     """
     given, meant = plain_word(word), plain_word(near or "")
     if sorted(re.findall(r"\d", given)) != sorted(re.findall(r"\d", meant)):

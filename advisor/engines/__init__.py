@@ -1,7 +1,4 @@
-"""Engines: one adapter each, `get("vllm")`, `get("sglang")`, `get("llama-server")`.
-
-Import is cheap: an adapter and its catalogue are loaded on first use and kept.
-"""
+"""Engines: one adapter each, `get("vllm")`, loaded on first use and kept."""
 
 from __future__ import annotations
 
@@ -69,9 +66,7 @@ def _load(engine: Engine) -> Adapter:
 
 
 def get(engine: str) -> Adapter:
-    """The adapter of an engine. Raises UnknownFact; for an engine without an MTP path, AdvisorError
-    with the plain answer.
-    """
+    """The adapter of an engine. Raises UnknownFact, AdvisorError for one without an MTP path."""
     known = canonical(engine)
     if known is None:
         plain = no_mtp_answer(engine)
@@ -82,9 +77,7 @@ def get(engine: str) -> Adapter:
 
 
 def no_mtp_answer(name: str) -> str | None:
-    """What to say of an engine without an MTP path: by version, what it costs, what to run instead.
-    None: not such an engine.
-    """
+    """What to say of an engine without an MTP path, None for any other."""
     from advisor.engines.names import answer  # start-up: engines without MTP
 
     return answer(name)

@@ -1,8 +1,5 @@
-"""What the three adapters share: plain fields between launch and plan.
-
-A subclass says which flags carry which field of a Plan (`FIELDS`), how its engine words
-speculation, and how it reads a version. Unset stays None: an engine's default is never written into
-a plan.
+"""What the adapters share: fields between launch and plan, by `FIELDS` of each. Unset stays None:
+an engine's default is never written into a plan.
 """
 
 from __future__ import annotations
@@ -34,9 +31,7 @@ class Adapter(LaunchReader):
     # ------------------------------------------------------------ launch -> plan
 
     def to_plan(self, launch: Launch, *, own_mtp: Callable[[str], bool] | None = None) -> Plan:
-        """What the launch means. `own_mtp(model)` says whether a model has its own MTP head
-        (default: by name).
-        """
+        """What the launch means; `own_mtp(model)`: whether it has a head (default: by name)."""
         nouns: dict[str, Value] = {}
         extra: Extras = []
         for flag in launch.flags:
@@ -70,9 +65,7 @@ class Adapter(LaunchReader):
             extra += [(name, field.write(nouns.pop(field.noun))) for name, field in given.items()]
 
     def not_taken(self, launch: Launch, plan: Plan) -> tuple[str, ...]:
-        """The options whose number the launch's plan does not hold, because no server starts with
-        it: what is computed from the plan says nothing of the launch then.
-        """
+        """Options whose number no server starts with: the plan lacks them and says nothing."""
         if not plan.extra:
             return ()
         open_ones = {flag.name for flag in launch.flags if flag.unresolved}
@@ -97,23 +90,17 @@ class Adapter(LaunchReader):
         env: dict[str, str],
         own_mtp: Callable[[str], bool],
     ) -> None:
-        """Engine's own part: speculation and what several flags say together. Takes what it
-        understands out of `extra`.
-        """
+        """The engine's own part: takes what it understands out of `extra`."""
         raise NotImplementedError
 
     # ------------------------------------------------------------ plan -> launch
 
     def canonical(self, plan: Plan) -> Plan:
-        """The plan with what this engine and version can say: `to_plan(to_launch(plan)) ==
-        canonical(plan)`.
-        """
+        """What this engine can say: `to_plan(to_launch(plan)) == canonical(plan)`."""
         return plan
 
     def to_launch(self, plan: Plan) -> Launch:
-        """The launch of a plan, spelled for its version (None: the newest). Raises AdvisorError if
-        it cannot be said.
-        """
+        """The launch of a plan, spelled for its version. Raises AdvisorError."""
         plan = self.canonical(plan)
         version = self.known_version(plan.engine_version)
         written = list(self._write_fields(plan, version))
@@ -178,9 +165,8 @@ class Adapter(LaunchReader):
         return image(self.catalogue, version or self.newest, hardware)
 
     def usual(self, hardware: object = None) -> tuple[str, bool]:
-        """The release that launches are written for unless told, and whether it has an image for
-        this hardware: the newest with one, else the newest with any, so that all machines of
-        one question name the same release.
+        """The release to write for unless told: the newest with an image for this hardware, else
+        with any; and which of the two.
         """
         for known in (hardware, None):
             for version in reversed(self.versions):
@@ -193,9 +179,7 @@ class Adapter(LaunchReader):
         return version or ""
 
     def effective_prefix_caching(self, plan: Plan, hybrid: bool | None = None) -> bool | None:
-        """Whether prefix caching is on once the release's default is applied; `hybrid` None: by the
-        model's name.
-        """
+        """Whether it is on with the release's default; `hybrid` None: by name."""
         if plan.prefix_caching is not None:
             return plan.prefix_caching
         if hybrid is None:

@@ -1,18 +1,6 @@
-"""What every engine adapter shares: the token that readers hand over, the option that catalogues
-hand back.
-
-A `Token` is one argument as the engine's process would see it, with its place in the file. Readers
-make tokens, adapters turn them into a `Launch`, a `Launch` into a `Plan`, and both ways back.
-
-How a `Flag` of a `Launch` is to be read:
-- `name` is the catalogue's canonical name, the first long spelling of the newest release:
-`--tensor-parallel-size` (vLLM),
-  `--tp-size` (SGLang), `--parallel`, `--ctx-size`, `--gpu-layers`, `--draft-max` (llama-server).
-- A switch that is on has the value None, one that is off (`--no-x`, `--disable-x` of an
-`--enable-x`, `x = false`) "false".
-- A key of a JSON option stays a flag of its own: `--speculative-config.method`.
-- A model given without a flag is the flag `--model` with `raw` "".
-- `known` is False for what the release's parser refuses, also where the name shows what was meant.
+"""What readers hand over (`Token`) and catalogues hand back (`Option`, `Match`). Of a `Flag`:
+`name` is the first long spelling of the newest release; a switch is None (on) or "false" (off); a
+model without a flag is `--model` with `raw` ""; a JSON key is a flag of its own.
 """
 
 from __future__ import annotations
@@ -24,9 +12,7 @@ if TYPE_CHECKING:
 
 
 class Token(NamedTuple):
-    """One argument of a command line, a key or a value of a file: text after quoting, with where it
-    stands.
-    """
+    """One argument, or a key or value of a file: text after quoting, with its place."""
 
     text: str
     line: int = 0
@@ -65,9 +51,7 @@ class Match(NamedTuple):
 
 
 class VersionMatch(NamedTuple):
-    """What a version text means. `version` is a catalogued version or None; `pinned` only if the
-    text fixes one release.
-    """
+    """What a version text means: a catalogued version or None; `pinned` if one release."""
 
     version: str | None
     pinned: bool

@@ -1,10 +1,4 @@
-"""The benchmark command for an A/B: each engine's own client, or vLLM's client against
-llama-server's chat endpoint.
-
-Bounded: the number of prompts follows the concurrency, so that one arm takes about two minutes on
-the slow side. What it does not know: the acceptance of your text; random prompts draft worse or
-better than real ones.
-"""
+"""The benchmark command for an A/B: each engine's own client, vLLM's for llama-server."""
 
 from __future__ import annotations
 
@@ -41,12 +35,8 @@ def command(
     workload: str | None = None,
     rate: float | None = None,
 ) -> str:
-    """One command line; `request` needs concurrency, ctx_tokens and output_tokens (None: 1, 2048,
-    512). `data` is a file of prompts with the lengths of their answers (see `prompt_line`); random
-    ones of one length without it.
-
-    With `result` the client saves that file; vLLM's then also holds k, method and the kind of
-    prompts, which its format does not state by itself.
+    """One command line for a `request`'s load (None: 1, 2048, 512), with the prompts of the file
+    `data`, else random ones. With `result` the client saves that file, with what vLLM's lacks.
     """
     concurrency = int(getattr(request, "concurrency", None) or 1)
     prompt = int(getattr(request, "ctx_tokens", None) or 2048)
@@ -86,8 +76,8 @@ def command(
 
 
 def prompt_line(engine: str, text: str, output: int) -> str:
-    """A prompt and the tokens of its answer as a line of the file that the engine's client reads;
-    sources: the custom datasets of vLLM 0.19.1 to 0.33.0 and SGLang 0.5.23.
+    """A prompt as a line of the client's file (custom datasets of vLLM 0.19.1 to 0.33.0 and SGLang
+    0.5.23).
     """
     if engine == "sglang":  # which counts the tokens of the answer that the file has
         turns = [
@@ -99,9 +89,7 @@ def prompt_line(engine: str, text: str, output: int) -> str:
 
 
 def _skips_template(plan: Plan) -> bool:
-    """Whether the client has to be told that the server applies the template; older releases of
-    vLLM call the option otherwise, and the template is then applied twice.
-    """
+    """Whether the client must be told that the server applies the template."""
     if plan.engine == "sglang":
         return False
     old = plan.engine == "vllm" and plan.engine_version is not None
@@ -109,17 +97,13 @@ def _skips_template(plan: Plan) -> bool:
 
 
 def _sglang_module(version: str | None) -> str:
-    """The client's module: sglang.benchmark.serving is in the 0.5.17 wheel and not in 0.5.12's, and
-    the old name, which remains, is deprecated.
-    """
+    """sglang.benchmark.serving is in the 0.5.17 wheel and not in 0.5.12's."""
     old = version is not None and parts(version) < parts("0.5.17")
     return "sglang.bench_serving" if old else "sglang.benchmark.serving"
 
 
 def _tokenizer(request: object) -> str:
-    """The unquantised repository, whose tokenizer the client counts with; a visible placeholder
-    where none is known.
-    """
+    """The unquantised repository, else a placeholder that shows."""
     model = getattr(request, "model", None)
     rows = model.checkpoints if isinstance(model, LLM) else ()
     return next(

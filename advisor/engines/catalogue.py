@@ -1,9 +1,5 @@
-"""The compact option catalogue of one engine, read in both directions: spelling -> option, option
--> spelling.
-
-It answers for one catalogued release, or, with `version=None`, for the newest release that has the
-option. Indexes are built once per release and looked up by dict. What it does not know: releases
-that were never catalogued, and options of plug-ins or forks.
+"""The options of one engine, read both ways: spelling -> option, option -> spelling, at one
+catalogued release or (`version=None`) at the newest that has the option.
 """
 
 from __future__ import annotations
@@ -19,9 +15,7 @@ MAX_KNOWN = 4096  # spellings whose meaning is remembered
 
 
 class Removal(NamedTuple):
-    """An option that is gone: the first release without it (None: before the first catalogued one),
-    what to use instead.
-    """
+    """An option that is gone: the first release without it (None: not known), its successor."""
 
     version: str | None
     successor: str | None
@@ -59,16 +53,12 @@ class Catalogue(Records):
     # ------------------------------------------------------------ options
 
     def find(self, token: str, version: str | None = None) -> Option | None:
-        """The option that this spelling means at this release, or None if its parser would not know
-        it.
-        """
+        """The option of this spelling at this release, None where its parser has none."""
         found = self.match(token, version)
         return found.option if found is not None else None
 
     def match(self, token: str, version: str | None = None) -> Match | None:
-        """As `find`, with how it was read: negated, dotted, abbreviated. A `=value` part must be
-        cut off before.
-        """
+        """As `find`, with how it was read; a `=value` part must be cut off before."""
         key = token, version
         if key not in self._matches:
             if len(self._matches) >= MAX_KNOWN:  # of a hostile file
@@ -98,9 +88,7 @@ class Catalogue(Records):
         return Match(option, name, negated, dotted.replace("-", "_"), abbreviated)
 
     def option(self, name: str, version: str | None = None) -> Option | None:
-        """The option of this canonical name at a release (None: at the newest release that has
-        it).
-        """
+        """The option of this canonical name (None: at the newest release that has it)."""
         key = (name, version or ANY)
         if key not in self._options:
             self._options[key] = self._resolve(name, version)
@@ -111,9 +99,7 @@ class Catalogue(Records):
         return tuple(dict.fromkeys(name for name, _ in self._table(version or ANY).values()))
 
     def spelling(self, name: str, version: str | None, negated: bool = False) -> str | None:
-        """How to write an option at a release: its canonical name if accepted there, else its first
-        long spelling.
-        """
+        """How to write an option at a release: as it is called, else its first long name."""
         option = self.option(name, version)
         if option is None or option.removed:
             return None
@@ -138,10 +124,7 @@ class Catalogue(Records):
         return option.default if option is not None else None
 
     def removal(self, name: str, version: str | None = None) -> Removal | None:
-        """When a spelling was dropped and what replaces it; None if the release takes it or will
-        take it later, or if nothing is known. Without a release: if the newest takes it and it
-        was never gone before.
-        """
+        """When a spelling was dropped, and for what; None if the release takes it or will."""
         if version is not None and self._knows(name, version):
             return None
         gone, successor = self._note("removed_before", name), self._note("successors", name)
@@ -167,17 +150,13 @@ class Catalogue(Records):
         )
 
     def successor(self, name: str, version: str | None = None) -> str | None:
-        """What to look at in place of a deprecated or removed spelling, if it exists at the
-        release.
-        """
+        """What to look at in place of a spelling, if it exists at the release."""
         row = self._note("successors", name) or self._note("removed_before", name)
         use = self._successor(name, row)
         return use if use and self._at(use, version) else None
 
     def replacement(self, name: str, version: str | None = None) -> tuple[str, str | None] | None:
-        """(spelling, fixed value or None to keep the value) that says the same at the release; None
-        if nothing does.
-        """
+        """(spelling, fixed value or None) that says the same at the release, else None."""
         row, gone = self._note("successors", name), self._note("removed_before", name)
         if not row and (gone.get("same_value") or gone.get("value")):
             row = gone
@@ -220,9 +199,7 @@ class Catalogue(Records):
     # ------------------------------------------------------------ values
 
     def values(self, name: str, version: str | None = None) -> Values:
-        """What an option takes at a release: the list of its parser, of the names that the release
-        registers, or of the field of a configuration class that holds it; empty where it takes any.
-        """
+        """What an option takes at a release, by parser, names or fields; empty: anything."""
         option = self.option(name, version)
         if option is None:
             return Values()
@@ -243,9 +220,7 @@ class Catalogue(Records):
         return self._env_options.get(name)
 
     def behaviour(self, name: str, version: str | None) -> Any:
-        """A sourced behaviour at a release, e.g. prefix_caching_default_hybrid; None if not
-        recorded.
-        """
+        """A sourced behaviour at a release, None if not recorded."""
         row = self.behaviour_row(name, version)
         return row.get("value") if row is not None else None
 
@@ -293,11 +268,8 @@ class Catalogue(Records):
 
 
 def image(catalogue: Catalogue, version: str, hardware: object = None) -> str | None:
-    """The pinned image of a release for a device's vendor (default NVIDIA), or None where its
-    existence is not established.
-
-    `archs` of a table lists what its images are built for; a row without `tag` has images for the
-    architectures it names only.
+    """The pinned image of a release for a device's vendor, None where none is known to exist;
+    `archs` of a table lists what its images are built for.
     """
     vendor = str(getattr(hardware, "vendor", "nvidia") or "nvidia")
     table = (catalogue.notes.get("images") or {}).get(
@@ -314,9 +286,7 @@ def image(catalogue: Catalogue, version: str, hardware: object = None) -> str | 
 
 
 def full_name(repository: str) -> str:
-    """The repository with its registry. Podman and CRI-O look a short name up in lists that differ
-    by machine, and refuse it under systemd, where nobody can be asked.
-    """
+    """The repository with its registry: Podman and CRI-O refuse a short name under systemd."""
     registry, slash, _ = repository.partition("/")
     named = bool(slash) and (registry == "localhost" or "." in registry or ":" in registry)
     return repository if named else f"docker.io/{repository if slash else f'library/{repository}'}"

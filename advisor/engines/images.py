@@ -26,9 +26,7 @@ def split_image(image: str) -> tuple[str, str | None]:
 
 
 def official_engine(image: str) -> Engine | None:
-    """The engine of which the image is the project's own release image, or a mirror of it in any
-    registry; None for the builds of others.
-    """
+    """The engine of which the image, or its mirror, is the project's own; else None."""
     name, _ = split_image(image.lower())
     return next((engine for engine, pattern in _PATTERNS if pattern.search(name)), None)
 

@@ -9,9 +9,7 @@ Record = dict[str, Any]
 
 
 def fold(states: Mapping[str, Record], versions: Sequence[str]) -> Record:
-    """One record of a history: the last state, `span` unless it is the whole range, `was` for
-    earlier differences.
-    """
+    """One record of a history: the last state, `span`, `was` for earlier differences."""
     have = [v for v in versions if v in states]
     record = dict(states[have[-1]])
     was: list[list[Any]] = []

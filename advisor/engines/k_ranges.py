@@ -1,10 +1,6 @@
-"""A k per batch size in the words of each engine: vLLM's `num_speculative_tokens_per_batch_size`,
-SGLang's adaptive configuration.
-
-vLLM keeps to the ranges. SGLang routes a batch, padded to the next CUDA graph size, to the tier
-with the nearest key below (sglang/srt/speculative/adaptive_spec_params.py, 0.5.14 to 0.5.23); with
-one candidate a tier its k is fixed, so that acceptance does not move it. What it does not know: the
-memory that SGLang's prepared states of each k take.
+"""A k per batch size in each engine's words. SGLang routes a batch, padded to the next CUDA graph
+size, to the tier with the nearest key below (adaptive_spec_params.py, 0.5.14 to 0.5.23); with one
+candidate a tier its k is fixed.
 """
 
 from __future__ import annotations
@@ -33,10 +29,7 @@ class KRangeArguments(NamedTuple):
 
 
 def schedule_arguments(plan: Plan, ranges: Ranges) -> KRangeArguments:
-    """The arguments for a plan with these ranges in place of its k.
-
-    Raises AdvisorError in one sentence where the engine, its release or the plan takes one k only.
-    """
+    """The arguments for a plan with these ranges. Raises AdvisorError for one k only."""
     write = _WRITERS.get(plan.engine)
     if write is None:
         raise AdvisorError(f"{plan.engine} takes one k for all batch sizes")

@@ -1,7 +1,4 @@
-"""Words of a command line, or keys and values of a file, to a Launch.
-
-What it does not know: what the options mean (the adapters).
-"""
+"""Words of a command line, or keys and values of a file, to a Launch."""
 
 from __future__ import annotations
 
@@ -43,17 +40,13 @@ class LaunchReader(Writer):
     # ------------------------------------------------------------ versions
 
     def resolve_version(self, text: str | None) -> VersionMatch:
-        """The catalogued release of an image tag or version text. Floating tags, nightlies and
-        branches pin nothing.
-        """
+        """The release of a tag or text; floating tags and branches pin nothing."""
         from advisor.engines.versions import resolve_release  # start-up: only with a release named
 
         return resolve_release(self.name, self.versions, text)
 
     def known_version(self, version: str | None) -> str | None:
-        """The version itself if catalogued. Raises AdvisorError naming the nearest for another
-        one.
-        """
+        """The version itself if catalogued. Raises AdvisorError naming the nearest."""
         if version is None or version in self.catalogue.versions:
             return version
         found = self.resolve_version(version)
@@ -66,9 +59,7 @@ class LaunchReader(Writer):
     def read(
         self, tokens: Sequence[Token], env: Sequence[EnvVar] = (), **about: Unpack[About]
     ) -> Launch:
-        """A Launch of arguments as the engine's process would see them; a leading program name is
-        skipped.
-        """
+        """A Launch of arguments as the process sees them, without a leading program."""
         walk = walk_llama if self.STYLE == "llama" else walk_argparse
         arguments = self._arguments(tokens)
         return self._launch(lambda reader: walk(arguments, reader), env, about)
@@ -81,9 +72,7 @@ class LaunchReader(Writer):
         origin: str = "yaml",
         **about: Unpack[About],
     ) -> Launch:
-        """A Launch of keys and values: `vllm serve --config` YAML, INI presets, Python keyword
-        arguments.
-        """
+        """A Launch of keys and values: `--config` YAML, INI presets, keywords."""
         about = {"form": "config", **about}
         return self._launch(
             lambda reader: Walk(mapping_flags(items, reader, origin), (), ()), env, about

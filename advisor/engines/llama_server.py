@@ -1,9 +1,4 @@
-"""llama.cpp's llama-server, and reading of ik_llama.cpp: slots share the context, speculation is a
-list of types.
-
-What it does not know: builds outside the catalogued range, and ik_llama.cpp's own options beyond a
-short list.
-"""
+"""llama.cpp's llama-server, and reading of ik_llama.cpp: slots share the context."""
 
 from __future__ import annotations
 
@@ -86,9 +81,7 @@ class LlamaServerAdapter(Adapter):
     # ------------------------------------------------------------ versions
 
     def resolve_version(self, text: str | None) -> VersionMatch:
-        """bNNNN, a commit, an image tag that ends in one, or a semantic version -> catalogue
-        interval.
-        """
+        """bNNNN, a commit, an image tag, a semantic version -> catalogue interval."""
         if self._engine == "ik_llama.cpp":
             return VersionMatch(
                 None, False, "ik_llama.cpp has no catalogue; it is read with llama.cpp's options"
@@ -221,9 +214,7 @@ class LlamaServerAdapter(Adapter):
         return super().to_launch(plan)
 
     def _write_model(self, model: str) -> tuple[Flag, ...]:
-        """A path is -m; a repository, with or without :file or :quant, is -hf (and -hff for a file
-        of it).
-        """
+        """A path is -m; a repository, with or without :file or :quant, is -hf."""
         if model.startswith(("/", "./", "../", "~")) or (
             model.endswith(".gguf") and ":" not in model
         ):

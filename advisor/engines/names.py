@@ -1,9 +1,5 @@
-"""What a name tells: of a model, whether it carries its own MTP head and whether its layers are
-hybrid (recurrent + attention); of an engine that we cannot launch, what to run instead.
-
-Models: a heuristic over published families, used where only a file's text is at hand; a caller who
-knows better passes its own answer. What it does not know: fine-tunes that dropped the head, or
-renamed checkpoints.
+"""What a name tells: of a model by published families whether it has its own MTP head and hybrid
+layers; of an engine that we cannot launch what to run instead.
 """
 
 from __future__ import annotations

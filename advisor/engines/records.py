@@ -1,8 +1,4 @@
-"""The compiled records of one engine's options, and the indexes over their spellings.
-
-A record holds an option as the newest release has it, the releases that have it, and what differed
-before; `_state` gives it as it was at one release.
-"""
+"""The compiled records of one engine's options, and the indexes over their spellings."""
 
 from __future__ import annotations
 
@@ -51,9 +47,7 @@ class Records:
     def json_field(
         self, config: str, name: str, version: str | None = None
     ) -> dict[str, Any] | None:
-        """One field of a JSON-valued option: {type, default, choices, limits}, or None if unknown
-        at the release.
-        """
+        """A field of a JSON option: {type, default, choices, limits}, or None."""
         record = self._config(config).get(name)
         return self._state(record, version) if record is not None else None
 
@@ -66,9 +60,7 @@ class Records:
         )
 
     def env(self, name: str, version: str | None = None) -> dict[str, Any] | None:
-        """An environment variable the engine reads: {type, default, span}, or None if no catalogued
-        release reads it.
-        """
+        """A variable that the engine reads: {type, default, span}, or None."""
         record = self._cold["env"].get(name)
         return self._state(record, version) if record is not None else None
 
@@ -101,9 +93,7 @@ class Records:
         return head.replace("_", "-") + dot + tail
 
     def _complete(self, name: str, key: str) -> str | None:
-        """The full spelling of a unique prefix; spellings of one option do not make it ambiguous
-        for a reader.
-        """
+        """The full spelling of a prefix that begins those of one option alone."""
         if len(name) < 4:
             return None
         if key not in self._sorted:

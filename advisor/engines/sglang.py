@@ -1,9 +1,4 @@
-"""SGLang: `python3 -m sglang.launch_server --model-path MODEL`, speculation as steps, topk and
-draft tokens.
-
-What it does not know: checks the server makes after parsing (they are rules), and `sglang serve`
-wrappers' own options.
-"""
+"""SGLang: `python3 -m sglang.launch_server`, speculation as steps, topk and draft tokens."""
 
 from __future__ import annotations
 
@@ -128,9 +123,7 @@ class SglangAdapter(Adapter):
             del env[SPEC_V2]
 
     def _read_k(self, extra: Extras, method: str, own_mtp: bool) -> int:
-        """Draft tokens beyond the bonus token; steps and topk that say more than k stay in
-        `extra`.
-        """
+        """Draft tokens beyond the bonus token; steps and topk that say more stay."""
         block = depth(last(extra, BLOCK))
         if method == "dspark" and block is not None:
             _take(extra, BLOCK)
@@ -154,9 +147,7 @@ class SglangAdapter(Adapter):
     # ------------------------------------------------------------ writing
 
     def canonical(self, plan: Plan) -> Plan:
-        """Radix cache and overlap have no on-switch, so True reads back as unset; a hybrid with MTP
-        gets its strategy.
-        """
+        """Radix cache and overlap have no on-switch; a hybrid with MTP gets a strategy."""
         update: dict[str, object] = {}
         if plan.prefix_caching:
             update["prefix_caching"] = None
@@ -171,9 +162,7 @@ class SglangAdapter(Adapter):
         return plan.model_copy(update=update) if update else plan
 
     def to_launch(self, plan: Plan) -> Launch:
-        """The launch of a plan; a k per batch size stands in the file that it names. Raises
-        AdvisorError where the method or the release takes one k only, too.
-        """
+        """The launch of a plan. Raises AdvisorError where one k only is taken, too."""
         if plan.k_schedule and plan.method not in HEADS:
             raise AdvisorError(f"SGLang adapts k for {', '.join(HEADS)} only, not {plan.method}")
         if plan.k_schedule and not self.catalogue.at_least(plan.engine_version, TIERS_SINCE):
@@ -181,9 +170,7 @@ class SglangAdapter(Adapter):
         return super().to_launch(plan)
 
     def needs_extra_buffer(self, plan: Plan) -> bool:
-        """Whether this release dies at start for a hybrid with MTP and radix cache unless told
-        extra_buffer.
-        """
+        """Whether a hybrid with MTP and radix cache dies unless told extra_buffer."""
         if plan.method == "none" or plan.prefix_caching is False or plan.model is None:
             return False
         return bool(

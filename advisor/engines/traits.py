@@ -1,8 +1,4 @@
-"""What sets one engine apart from another, apart from its options: asked by name of the trait, so
-that no other room compares engine names.
-
-What it does not know: options and their history (the catalogue), and what a release changed.
-"""
+"""What sets one engine apart from another, by name of the trait."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Version texts -> catalogued releases: "0.25.1", "v0.25.1-cu130", "0.5.10.post1", "latest", and
-llama.cpp's builds: bNNNN, commits and semantic versions.
-
-Between two snapshots of llama.cpp the older one stands, and `also` names the newer, so that an
-option which arrived in between is not called unknown. Outside the range: unknown, and said so.
+"""Version texts -> catalogued releases, and llama.cpp's builds: of two snapshots the older one
+stands, and `also` names the newer, so that what arrived in between is not unknown.
 """
 
 from __future__ import annotations
@@ -34,9 +31,8 @@ def parts(version: str) -> tuple[int, ...]:
 
 
 def resolve_release(engine: str, versions: Sequence[str], text: str | None) -> VersionMatch:
-    """Exact releases and their post and build variants are pinned, and so is a sibling patch
-    release where the catalogue has one release for each minor: its options are the same. Another
-    release is read as the nearest catalogued one but not pinned; all else is unknown.
+    """Exact releases, their post and build variants and a sibling patch (where one of each minor is
+    catalogued) are pinned; others are read as the nearest, not pinned.
     """
     if not text:
         return _unread("")
@@ -111,9 +107,7 @@ def resolve_build(rows: Sequence[Row], text: str | None) -> VersionMatch:
 
 
 def name_build(asked: str | None, match: VersionMatch, version: str | None) -> str | None:
-    """The build that was asked for by its number (b9200), where `version` stands for it; else
-    `version`.
-    """
+    """The build asked for by its number, where `version` stands for it; else that."""
     plain = asked is not None and _PLAIN.fullmatch(asked) is not None
     return asked if plain and match.version == version else version
 

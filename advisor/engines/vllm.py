@@ -1,7 +1,4 @@
-"""vLLM: `vllm serve MODEL --options`, speculation as one JSON option.
-
-What it does not know: plug-ins' options, and what the engine refuses only after loading the model.
-"""
+"""vLLM: `vllm serve MODEL --options`, speculation as one JSON option."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A launch to the words of its engine's command line, as its release spells them, and their quoting
-for a shell.
-"""
+"""A launch to the words of its engine's command line, as its release spells them."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ ITEM = lazy_re(r"(?:\$\{[^{}]*\}|\S)+")
 
 
 class Writer:
-    """The part of an adapter that writes: what its engine is called and how words stand
-    together.
-    """
+    """The part of an adapter that writes."""
 
     name: ClassVar[str] = ""
     STYLE: ClassVar[Style] = "argparse"
@@ -59,9 +55,7 @@ class Writer:
         return self.PROGRAM
 
     def units(self, launch: Launch) -> tuple[tuple[str, ...], ...]:
-        """The words that stand together, after the program: a positional model, then each option
-        with its values.
-        """
+        """Words that stand together after the program: a model, an option with its values."""
         head, *groups = self._groups(launch)
         return tuple(unit for unit in (head[len(self.PROGRAM) :], *groups) if unit)
 
@@ -86,9 +80,7 @@ class Writer:
         return [tuple(head), *groups]
 
     def _environment_sets(self, flag: Flag, version: str | None) -> bool:
-        """Whether a variable of unknown value sets this option: a secret handed down by the
-        host.
-        """
+        """Whether an unknown variable sets this option: a secret of the host."""
         option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
         takes_value = option is not None and option.takes_value is True
         return flag.origin == "env" and flag.value is None and takes_value

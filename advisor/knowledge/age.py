@@ -1,6 +1,4 @@
-"""How old the facts are: the day of the newest dated source and the newest release catalogued of
-each engine, as `advisor knowledge build` put them into the index.
-"""
+"""How old the facts are: the newest dated source, the newest release of each engine."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""Fact files (YAML) -> one compiled index (JSON), the user's own files merged in; and what is wrong
-with one fact file, for its author (`advisor hardware validate` and its like).
-
-`advisor knowledge build` writes knowledge/index.json from
-knowledge/{hardware,llms,quants,methods}/*.yaml and the lists beside them; the recommendation path
-reads the index alone.
+"""Fact files (YAML) -> one compiled index (JSON), the user's own merged in; and what is wrong with
+one of them, for its author.
 """
 
 from __future__ import annotations
@@ -144,11 +140,8 @@ def write_index(check: bool = False) -> tuple[Path, bool]:
 
 
 def merge_user_files(index: Index, folders: Iterable[str | Path]) -> Index:
-    """A copy of the index with the user's hardware/*.yaml and llms/*.yaml; theirs win over shipped
-    ones of the same id.
-
-    Raises FactFileError if a file is unusable: a fact that was meant to count is never dropped in
-    silence.
+    """A copy of the index with the user's files, which win. Raises FactFileError for an unusable
+    one: none is dropped in silence.
     """
     merged = dict(index)
     own: dict[str, Table] = {"hardware": {}, "llms": {}}

@@ -1,8 +1,5 @@
-"""Which accelerator is in this machine: asks nvidia-smi, rocm-smi, then the operating system, each
-with a time limit.
-
-Memory sizes are in GiB, as vendors mean "24 GB". What it does not know: whether the accelerator is
-in use, and how several machines are linked.
+"""Which accelerator is in this machine, by nvidia-smi, rocm-smi, then the system; memory in GiB, as
+vendors mean "24 GB".
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Which published drafters of a model an engine release can load, which one is taken, and why none
-is.
-
-Pure functions over Facts; the files are knowledge/drafters/*.yaml. What it does not know: whether a
-repository still exists, and how well a drafter fits a fine-tune of its model.
-"""
+"""Which published drafters of a model an engine release loads, which is taken, or why none."""
 
 from __future__ import annotations
 
@@ -34,9 +29,7 @@ DRAFT_LAYERS = {
 
 
 def usable(facts: Facts, method: str | None = None) -> tuple[Drafter, ...]:
-    """Drafters that the engine's version loads, for this way of answering and the checkpoints of
-    this quantisation, preferred first.
-    """
+    """Drafters that this release loads, for this answering and quantisation, best first."""
     return tuple(
         d
         for d in _of_form(facts, method)
@@ -61,9 +54,7 @@ def _of_form(facts: Facts, method: str | None) -> list[Drafter]:
 
 
 def holders(facts: Facts, drafter: Drafter) -> tuple[str, ...] | None:
-    """The checkpoints of this quantisation that hold a drafter of the inside kind; None for one
-    that is a checkpoint of its own.
-    """
+    """The checkpoints that hold a drafter of the inside kind; None for one of its own."""
     if not drafter.inside:
         return None
     rows = facts.model.checkpoints if facts.model is not None else ()
@@ -76,9 +67,7 @@ def holders(facts: Facts, drafter: Drafter) -> tuple[str, ...] | None:
 
 
 def methods(facts: Facts) -> tuple[Method, ...]:
-    """Methods of the usable drafters, each once, in the order of the file; of those with which
-    users saw no gain only the method that is asked for.
-    """
+    """Methods of the usable drafters; one with which nobody saw a gain only if asked for."""
     asked = asked_method(facts)
     found = (d for d in usable(facts) if not d.asked_only or d.method == asked)
     return tuple(dict.fromkeys(d.method for d in found))
@@ -93,18 +82,14 @@ def pick(facts: Facts, method: str, model: str | None) -> Drafter | None:
 
 
 def of_plan(facts: Facts, plan: Plan) -> Drafter | None:
-    """The known drafter of a plan, whatever the engine: by its repository, or the one inside the
-    model's checkpoint; None if it is in no file.
-    """
+    """The known drafter of a plan: by its repository, or inside the checkpoint; else None."""
     if plan.draft_model is not None:
         return next((d for d in facts.drafters if d.address == plan.draft_model), None)
     return next((d for d in facts.drafters if d.inside and d.method == plan.method), None)
 
 
 def size_bytes(drafter: Drafter) -> float | None:
-    """Weights as published, else two bytes a parameter; None where neither is known. What it shares
-    with the target counts too, so that it is an upper bound.
-    """
+    """Weights as published, else two bytes a parameter: an upper bound, as parts are shared."""
     if drafter.size_gb is not None:
         return drafter.size_gb * 1e9
     return drafter.params_b * 2e9 if drafter.params_b is not None else None
@@ -154,9 +139,7 @@ def refusal(facts: Facts, method: str | None = None) -> str | None:
 
 
 class Way(NamedTuple):
-    """What to ask for, an option or a release, and what that brings; `engine`: one other than that
-    of the question.
-    """
+    """An option or a release to ask for, what it brings, and another `engine` where it is one."""
 
     ask: str
     why: str
@@ -164,9 +147,7 @@ class Way(NamedTuple):
 
 
 def would_help(facts: Facts, method: str | None = None) -> tuple[Way, ...]:
-    """What to ask for so that a known drafter (of this method) can be used: another way of
-    answering, release or engine.
-    """
+    """What to ask for so that a known drafter (of this method) can be used."""
     known = _of_form(facts, method)
     engine, version = facts.engine or "", facts.engine_version
     fit = [d for d in known if d.thinking in (None, facts.thinking)]

@@ -1,11 +1,6 @@
-"""The measured pairs nearest to a question, from the compiled knowledge/measurements/index.jsonl.
-
-A pair covers the question if hardware, number of GPUs, model, quantisation, engine and method
-agree, concurrency and prompt length lie within a factor of 2, and the pair is clean. What it does
-not know: whether another version would still do so.
-
-The index lies in groups that share all but the load, a line each, so that a question parses the few
-groups that can matter: a group's own distance is the least that its pairs can have.
+"""The measured pairs nearest to a question. One covers it if hardware, GPUs, model, quantisation,
+engine and method agree, concurrency and prompt lie within a factor of 2, and it is clean. The index
+is in groups that share all but the load, whose distance is the least of their pairs.
 """
 
 from __future__ import annotations
@@ -39,9 +34,7 @@ PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fil
 
 
 class Index(NamedTuple):
-    """The index as read: names of the columns and of the metrics, what each line's pairs share, the
-    lines, unparsed, and the date of each source.
-    """
+    """The index as read: names of columns and metrics, groups, their unparsed lines, dates."""
 
     fields: tuple[str, ...]
     metrics: tuple[str, ...]
@@ -64,9 +57,7 @@ class Index(NamedTuple):
             return []
 
     def _run(self, source: str, common: Pair, row: list[Any]) -> Pair:
-        """What the pairs of one run share; `common` is what all runs of its source in this line
-        have, and trailing columns without a value are not written.
-        """
+        """What the pairs of one run share; `common`: what its source's runs here have."""
         own_columns = {n: v for n, v in zip(self.fields, row, strict=False) if v is not None}
         run = common | own_columns
         name = run["run_id"]

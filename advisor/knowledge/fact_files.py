@@ -1,9 +1,4 @@
-"""Fact files (YAML): read, checked one by one against their nouns, and what names their entries
-claim.
-
-This is the only place that parses YAML facts; `build` compiles them, `check` judges one file for
-its author.
-"""
+"""Fact files (YAML): read, checked against their nouns, and what names their entries claim."""
 
 from __future__ import annotations
 
@@ -260,10 +255,7 @@ def model_forms(
 
 
 def repositories(*tables: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
-    """Repository name in lower case -> [model id, quantisation id or "" where it holds several].
-
-    tables: entries by model id that list checkpoints: of models, of drafters.
-    """
+    """Repository in lower case -> [model id, quantisation or "" where it holds several]."""
     out: dict[str, list[str]] = {}
     for ident, entry in ((i, entry) for table in tables for i, entry in table.items()):
         for point in entry.get("checkpoints", ()):

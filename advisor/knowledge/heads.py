@@ -1,8 +1,4 @@
-"""Whether a model has an MTP head: yes, no or not known; and what others measured of drafting for
-it.
-
-What it does not know: what the tensors of a checkpoint hold that nobody described.
-"""
+"""Whether a model has an MTP head: yes, no or not known; what others measured of drafts for it."""
 
 from __future__ import annotations
 
@@ -30,9 +26,7 @@ class Head(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Pairs with and without one method: how many, the median speed-up (of output tokens per second
-    where it was measured), and the sources, the one with the most pairs first.
-    """
+    """Pairs with and without a method: number, median speed-up, sources, most pairs first."""
 
     method: str
     pairs: int
@@ -50,9 +44,7 @@ class Measured(NamedTuple):
 
 
 def head(model: LLM) -> Head:
-    """The model's own head: as its shape tells; else as its checkpoints do, one that keeps a head
-    or all of them without; else as the shape that stands in for it has one.
-    """
+    """The model's own head, by its shape, its checkpoints, or the shape that stands in."""
     if model.mtp_layers is not None:
         return Head(model.mtp_layers > 0, model.source)
     published = knowledge.checkpoints(model)

@@ -1,6 +1,4 @@
-"""Values for what a row or a question does not say, as compiled: knowledge/imputation.yaml for
-numbers, knowledge/defaults.yaml for choices in their order of preference.
-"""
+"""Values for what a question does not say: numbers, and choices in order of preference."""
 
 from __future__ import annotations
 

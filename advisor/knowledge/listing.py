@@ -135,9 +135,7 @@ def entry_text(entry: Hardware | LLM) -> str:
 
 
 def weak_facts() -> str:
-    """Where an hour of reading helps most: how old the facts are, and which numbers of hardware and
-    models are recalled or assumed, entries with many first.
-    """
+    """How old the facts are, and which numbers are recalled or assumed."""
     total, weak = 0, list[tuple[str, list[str]]]()
     entries: list[Hardware | LLM] = [knowledge.hardware(name) for name in knowledge.hardware_ids()]
     for entry in (*entries, *map(knowledge.llm, knowledge.llm_ids())):

@@ -1,6 +1,4 @@
-"""The numbers of a config.json: shape, context with stretched positions, quantisation. Each is
-checked, so that no file makes the physics count with what no model has.
-"""
+"""The numbers of a config.json: shape, context, quantisation, each checked to be possible."""
 
 from __future__ import annotations
 

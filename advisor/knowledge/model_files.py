@@ -1,9 +1,5 @@
-"""A model by its own file: config.json of a repository, or the header of a GGUF.
-
-The known model of the same shape where there is one, with the file's own context and
-quantisation; else a model of the file's own numbers, whose acceptance is that of its family. What
-it does not know: whether the weights beside the file belong to it, and what a tokenizer or a chat
-template asks for.
+"""A model by its own config.json or GGUF header: the known one of the same shape with the file's
+context and quantisation, else one of the file's own numbers.
 """
 
 from __future__ import annotations
@@ -42,11 +38,7 @@ _KEYS = {
 
 
 def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
-    """The model of a file: a known one of the same shape, else one of the file's own numbers.
-
-    Raises AdvisorError in one sentence for a file that is not readable, too large, or tells no
-    layers.
-    """
+    """The model of a file. Raises AdvisorError for one that cannot be read, or tells none."""
     path = path.strip()
     fields = _gguf(path) if path.lower().endswith(".gguf") else read_config(path)
     if not fields.get("layers") or not fields.get("hidden"):

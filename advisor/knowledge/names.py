@@ -1,9 +1,4 @@
-"""Names as people write them: normal forms, typo-tolerant lookup, and models and quantisations
-found inside longer texts.
-
-Pure functions over the tables that the caller passes in. What it does not know: whether a
-repository with such a name exists, or what is really inside it.
-"""
+"""Names as people write them: normal forms, typo-tolerant lookup, names inside longer texts."""
 
 from __future__ import annotations
 
@@ -33,11 +28,7 @@ def bare_key(name: str) -> str:
 
 
 def find_name(name: str, keys: Mapping[str, str]) -> str | None:
-    """Id of a name: exact normal form, else without dots, else the only near spelling with the same
-    digits.
-
-    Digits must agree, because one digit is another product (3080 and 3090, h20 and h200).
-    """
+    """Id of a name, of the only near spelling at last; digits must agree, as in 3080 and 3090."""
     key = key_of(name)
     if not key:
         return None
@@ -128,10 +119,8 @@ def squeeze(text: str) -> str:
 def find_model(
     text: str, forms: Iterable[tuple[str, str, bool]], exclude: Mapping[str, list[str]]
 ) -> str | None:
-    """Id of the longest model form inside `text`, where a form must not run on into further digits.
-
-    forms: (form, id, loose), longest first; loose: dots of the text may be passed over. exclude: id
-    -> words that make the text another model.
+    """Id of the longest model form (form, id, loose: without dots) inside `text`, before which no
+    further digit stands; exclude: id -> words of another model.
     """
     for piece in pieces(text):
         dotted = squeeze(_SHARD.sub("", piece))
@@ -213,9 +202,7 @@ _NEUTRAL = lazy_re(  # words that leave the model what it is: its form, file and
 
 
 def more_than(text: str, forms: Iterable[str]) -> bool:
-    """Whether a name says more than one of these spellings of a model, a quantisation and words of
-    form: then it is that of another model ("phi-4-mini" is no "phi-4").
-    """
+    """Whether a name says more than a model, a quantisation and words of form."""
     plain = re.sub(r"\.gguf$", "", text.lower())
     plain = _GGUF.sub("", plain)
     for words, _ in _WORDS:

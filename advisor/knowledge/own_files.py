@@ -1,5 +1,5 @@
-"""Whether a model may be named by its own file, which is then opened: only where the caller says
-so. The command line and the user's own Python do; what asks over a socket or a pipe never does.
+"""Whether a model may be named by its own file: by the command line and the user's own Python,
+never by what asks over a socket or a pipe.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ def refusal() -> str:
 
 
 def model_file(text: str, is_known: Callable[[], bool]) -> str | None:
-    """The file that tells the model, where one may be read and is there: the name of a known model
-    is no folder unless it is written as a path.
-    """
+    """The file that tells the model, if one may be read; a known name is no folder."""
     if not _MAY_READ.get() or not text or "\0" in text:
         return None
     if text.lower().endswith(("config.json", ".gguf")):

@@ -1,8 +1,5 @@
-"""Stand-ins for what was not read: a model's shape from its parameter counts, an unseen
-quantisation from its family.
-
-Every value made here is flagged in the entry's note. Coarse on purpose; whoever predicts with it
-widens the interval.
+"""Stand-ins for what was not read: a shape from parameter counts, a quantisation from its family;
+each is flagged in the entry's note.
 """
 
 from __future__ import annotations
@@ -18,11 +15,8 @@ _GGUF = lazy_re(r"^(ud)?(i?q|tq)(\d)(k|ks|km|kl|kxl|xxs|xs|s|m|nl|0|1|kss)?$")
 
 
 def approximate(model: LLM) -> LLM:
-    """A shape from total and active parameters alone: half of a dense model's weights per known
-    ratios of its kin.
-
-    Ratios are those of the listed models (mixer 27 % of a dense hybrid, 4 % of a large mixture;
-    lm_head 1.5 to 5 %).
+    """A shape from total and active parameters, by ratios of the listed models (mixer 27 % of a
+    dense hybrid, 4 % of a large mixture; lm_head 1.5 to 5 %).
     """
     total = float(model.total_params_b or 0.0)
     active = float(model.active_params_b or total)

@@ -1,10 +1,5 @@
-"""What is known: hardware, models, quantisations, methods, sources and thresholds, looked up by
-names as people write them.
-
-The only opener of the fact files. It loads the compiled `knowledge/index.json` (built by `advisor
-knowledge build`) and validates only the entries that it returns; the user's own YAML files (see
-`advisor.domain.paths.user_dirs`) are merged in. What it does not know is None or an UnknownFact,
-never a guess in silence.
+"""What is known, by names as people write them: the compiled knowledge/index.json with the user's
+own YAML files. What it does not know is None or an UnknownFact, never a guess.
 """
 
 from __future__ import annotations
@@ -96,9 +91,7 @@ def hardware_ids() -> tuple[str, ...]:
 
 
 def hardware(name: str) -> Hardware:
-    """One accelerator by id, alias or a near spelling; "apple-m4-pro@48gb" is one with less memory.
-    Raises UnknownFact with the nearest names.
-    """
+    """One accelerator by id, alias or near spelling, also "apple-m4-pro@48gb"."""
     bare, _, size = str(name).partition("@")
     if not (size.lower().endswith("gb") and size[:-2].isdigit()):
         return _hardware(_find("hardware", "hardware", name))
@@ -123,9 +116,7 @@ def llm_ids() -> tuple[str, ...]:
 
 
 def llm(name: str) -> LLM:
-    """One model by its own file (within `model_files`), else as `llm_by_name`. Raises UnknownFact;
-    AdvisorError for a file that tells no model.
-    """
+    """One model by its own file, else as `llm_by_name`. Raises UnknownFact or AdvisorError."""
     text = str(name).strip()
     if (path := _model_file(text)) is not None:
         from advisor.knowledge.model_files import read_model  # start-up: rarely asked
@@ -157,9 +148,7 @@ def _ident(name: str) -> str | None:
 
 
 def model_path(name: str) -> str:
-    """The name as engines take it: a file of a model, or a folder that holds one, is written as a
-    path where it lies in this folder (model.gguf -> ./model.gguf).
-    """
+    """The name as engines take it: a file or folder here becomes a path (./model.gguf)."""
     text = name.strip()
     beside = own_files.is_file_name(text) or _model_file(text) is not None
     return f"./{text}" if beside and "/" not in text else name
@@ -189,11 +178,7 @@ def llm_from_text(text: str) -> LLM | None:
 
 
 def shape_of(model: LLM) -> LLM:
-    """The shape that physics may use: the model's own, its proxy's, or one made from total and
-    active parameters.
-
-    Raises AdvisorError if none of them is known.
-    """
+    """The shape for physics: its own, its proxy's, or made of counts. Raises AdvisorError."""
     if model.layers is not None and model.mixer_params_b is not None:
         return model
     if model.proxy:
@@ -226,10 +211,8 @@ def checkpoints(model: LLM) -> tuple[Checkpoint, ...]:
 def checkpoint(
     model: LLM, quant: Quant | str, engine: str | None, method: str = "mtp"
 ) -> Checkpoint | None:
-    """A repository that holds the model at this quantisation for this engine; with MTP, one that
-    keeps its tensors, and with a drafter of the inside kind one that holds it.
-
-    None where no such repository is known.
+    """A repository of the model at this quantisation; with MTP one that keeps its tensors, with an
+    inside drafter one that holds it. None where none is known.
     """
     wanted = quant if isinstance(quant, str) else quant.id
     fitting = (

@@ -1,8 +1,4 @@
-"""Readers: any form in which people keep launch commands -> `Launch` values with line numbers.
-
-`read_path` and `read_text` detect the form by themselves. Nothing that is read is ever executed,
-what cannot be resolved is marked so, and secrets are taken out before anyone sees them.
-"""
+"""Readers: any form of launch commands -> `Launch` values with places. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -20,9 +16,7 @@ __all__ = ["FileRead", "read_bytes", "read_path", "read_source", "read_text"]
 
 
 class FileRead(NamedTuple):
-    """What one file holds: its launches, what was not read, and what the writer of fixes and output
-    needs.
-    """
+    """One file: its launches, what was not read, and what writers of fixes and output need."""
 
     source: SourceText
     form: str
@@ -33,12 +27,7 @@ class FileRead(NamedTuple):
 
 
 def read_path(path: str, form: str | None = None, *, version: Told = None) -> FileRead:
-    """Read a file. Raises AdvisorError where it cannot be read; a file without an engine has no
-    launches.
-
-    `form` skips the detection; `version` is the engine's release, whatever the file says, or the
-    releases by engine where it says none.
-    """
+    """Read a file; `version`: its engine's release, or releases by engine. Raises AdvisorError."""
     return read_source(open_source(path), form, version=version)
 
 

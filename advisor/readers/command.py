@@ -1,9 +1,4 @@
-"""From the words of one command to the engine that it starts, through wrappers, containers and
-nested shells.
-
-Nothing is run: `bash -c`, `ssh host "..."` and the like are read as text. What is no engine's
-command adds nothing.
-"""
+"""From the words of a command to the engine that it starts, through wrappers and nested shells."""
 
 from __future__ import annotations
 
@@ -56,12 +51,8 @@ def read_command(
     at: int = -1,
     depth: int = 0,
 ) -> bool:
-    """Find what a command starts and add it to the reading; whether it started anything.
-
-    `env` is the environment of the process, or gives it when it is asked for (most commands start
-    nothing), `scope` the
-    shell's variables (for nested `bash -c`), `at` the offset that stands for the command where its
-    words were made from variables.
+    """Find what a command starts and add it to the reading; whether it started anything. `at` is
+    the place of words that were made from variables.
     """
     if not words or depth > MAX_DEPTH or not reading.step():
         return False

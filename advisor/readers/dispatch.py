@@ -1,8 +1,5 @@
-"""Which form a text has, from its name and, above all, from what it says; and which function reads
-that form: the one place where a reader is found, and loaded when a file needs it.
-
-Readers nest: a compose file holds a shell script that writes a preset. They ask each other by these
-names, through `Reading`, and import nothing of one another that leads back.
+"""Which form a text has, by its name and above all by what it says, and which function reads it:
+loaded when it is needed; readers nest, and ask each other by these names through `Reading`.
 """
 
 from __future__ import annotations
@@ -111,9 +108,7 @@ BY_SUFFIX = {
 
 
 def form_of(name: str, text: str) -> str:
-    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst,
-    nix, makefile, justfile, hcl.
-    """
+    """The form of a text, a key of READERS."""
     by_name = BY_SUFFIX.get(os.path.splitext(_UNFINISHED.sub("", name.lower()))[1])
     first = text.lstrip()[:300]
     if first.startswith("#!"):

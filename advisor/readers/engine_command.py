@@ -104,11 +104,7 @@ class Surroundings:
 
 @dataclass(eq=False)
 class EngineCommand:
-    """A command that starts an engine: the words after the program, and what surrounds it.
-
-    `pairs` are keys and values, where the form has no words; `origin` says which kind of keys they
-    are.
-    """
+    """A command that starts an engine, as words, or as `pairs` of keys whose kind is `origin`."""
 
     engine: str
     words: list[Mapped]
@@ -155,9 +151,7 @@ def size_bytes(text: str) -> int | None:
 
 
 def gpu_kind(text: str) -> str:
-    """The known hardware that a word such as `H100:8`, `NVIDIA-A100-SXM4-80GB` or `nvidia-l4`
-    names, "" for any other word. A name of two sizes is taken for the larger.
-    """
+    """The known hardware that a word such as `H100:8` or `nvidia-l4` names, else ""."""
     from advisor.knowledge.detect import match  # start-up: only where a file names its GPUs
 
     name, *parts = text.split(":")

@@ -1,7 +1,5 @@
-"""One HTTP exchange with a server that the caller named, with a limit on the whole of it.
-
-No redirect is followed and no proxy used: what is sent, a key included, goes to that server and to
-no other.
+"""One HTTP exchange with a server that the caller named, with a limit on the whole of it: no
+redirect is followed and no proxy used, so that a key goes to no other server.
 """
 
 from __future__ import annotations
@@ -31,9 +29,7 @@ class BadAnswer(AdvisorError):
 
 
 class Refused(AdvisorError):
-    """An answer that no second try changes: it asks for a key, sends on to another server, or is
-    too large.
-    """
+    """An answer that no second try changes: a key is asked for, another server, a size."""
 
 
 class HasFile(Protocol):
@@ -64,9 +60,7 @@ class Limit:
 
 
 class _LimitedSocket(io.RawIOBase):
-    """The reading end of a socket, on which all reads together keep to a limit: the timeout of the
-    socket itself begins anew at each byte.
-    """
+    """The reading end of a socket, on which all reads together keep to a limit."""
 
     def __init__(self, sock: socket.socket, limit: Limit) -> None:
         self.sock, self.limit = sock, limit
@@ -90,9 +84,7 @@ def exchange(
     headers: Mapping[str, str] | None = None,
     opened: Callable[[HasFile], None] | None = None,
 ) -> Iterator[http.client.HTTPResponse]:
-    """Send a request (a POST where it has data) and yield the answer, whatever its status. `key` is
-    a bearer key, or a whole header "NAME: VALUE".
-    """
+    """Send a request and yield the answer; `key` is a bearer key, or a header "NAME: VALUE"."""
     parts = urllib.parse.urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     method = "GET" if data is None else "POST"

@@ -1,7 +1,5 @@
-"""Keys and values of the forms around a command, by tables: the keys that a tool knows
-(knowledge/rules/forms.json), and the types that the schemas of compose and Kubernetes give them
-(knowledge/rules/form_types.json). What the tool refuses is noted for SD136; a misspelt key is read
-as it was meant.
+"""Keys and values of the forms around a command, by the tables of knowledge/rules: what a tool
+refuses is noted for SD136, and a misspelt key is read as it was meant.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""Which engine an image holds, which version its tag names, and whether it is the engine's own
-build; and SGLang's other server: `sglang serve` starts its diffusion server for image and video
-models, with a parser of its own.
-
-That command looks at the model's files; here the model's name and the options that only that server
-has must do. A language model that we know stays one, so that a slip such as --num-gpus is still
-told. The names stand in knowledge/engines/other_engines.json.
+"""Which engine an image holds and which version its tag names; and SGLang's diffusion server, which
+`sglang serve` starts for models of images and video.
 """
 
 from __future__ import annotations
@@ -145,9 +140,7 @@ def diffusion_note(launch: Launch) -> str | None:
 
 
 def is_diffusion(launch: Launch) -> bool:
-    """By the override of the model's type, else by the model's name, else by an option that only
-    that server has.
-    """
+    """By the model's type or name, else by an option that only that server has."""
     kind = launch.flag("--model-type")
     if kind is not None and kind.value in ("llm", "diffusion"):
         return kind.value == "diffusion"

@@ -1,6 +1,4 @@
-"""Found commands -> launches: words become tokens with places, secrets are hidden, and what the
-file says around a command (release, container, model) is put to it.
-"""
+"""Found commands -> launches: words become tokens with places, and secrets are hidden."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Which words of a command are programs that we know: engines, shells, and those that only name an
-engine.
-"""
+"""Which words of a command are programs: engines, shells, those that only name an engine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""One file's reading: what was found and what was noted.
-
-Every reader takes a `Reading`, adds `Found` commands to it and notes what it did not read. Budgets
-bound the work that a hostile file can cause.
-"""
+"""One file's reading: what was found and noted, and the budgets that bound its work."""
 
 from __future__ import annotations
 
@@ -69,9 +65,7 @@ class Reading:
         stops: bool = True,
         among: Iterable[str] = (),
     ) -> None:
-        """Keep a slip once; `text` is what should stand between the offsets, if both are known, and
-        `among` what else could be meant.
-        """
+        """Keep a slip once; `text` should stand between the offsets, `among` is what else could."""
         line, column = self.source.place(at)
         span = Span(start=at, end=end) if end is not None and at >= 0 else None
         sole = stops and span is not None and self._is_sole(span, text, among)

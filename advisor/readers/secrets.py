@@ -1,10 +1,6 @@
-"""Keeps secrets out of every output: one redactor per file, fed while reading, asked before
-printing.
-
-A secret is the value of a variable, flag or header with a telling name, or text that has a token's
-form (`hf_...`, `sk-...`, a web token, a password in an address). The forms cover those of the
-detect-secrets library, whose patterns the tests draw examples from; the library itself takes 0.2 s
-to import, which is more than most files take to be judged.
+"""Keeps secrets out of every output: one redactor a file, fed while reading. A secret is the value
+of a telling name, or has a token's form; the forms cover detect-secrets', whose import takes longer
+than most files.
 """
 
 from __future__ import annotations
@@ -214,9 +210,7 @@ _SHORT_FLAGS = frozenset(("-pat", "-pin", "-sas", "-pass"))  # of other programs
 
 
 class Redactor:
-    """Collects the secrets of the texts that were read; `clean` takes them out of anything that is
-    to be shown.
-    """
+    """The secrets of what was read; `clean` takes them out of what is to be shown."""
 
     def __init__(self) -> None:
         self.values: set[str] = set()
@@ -323,10 +317,7 @@ _LEAD = lazy_re(r"[ \t]*(?:-[ \t]+)?[\"']?")
 
 
 def _is_prose(found: re.Match[str], text: str) -> bool:
-    """Whether a plain word after a telling one is prose or a name of a program, not a value:
-    "pass: more", `token = await load()`, `auth=auth`. Hidden, such words would be gone from the
-    sentences of every finding.
-    """
+    """Whether a plain word after a telling one is prose or a program: "pass: more", `auth=auth`."""
     name, value = found.groups()
     before = text[found.start(2) - 1]
     if before in "\"'" or _WORD.fullmatch(value) is None:

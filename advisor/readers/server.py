@@ -1,9 +1,4 @@
-"""HTTP to an OpenAI-compatible server, with a limit on every wait: what it is, its counters, and
-one streamed request.
-
-Uses the standard library: one thread a request in flight is enough at the rates that a server
-streams at.
-"""
+"""HTTP to an OpenAI-compatible server: what it is, its counters, one streamed request."""
 
 from __future__ import annotations
 
@@ -77,11 +72,7 @@ def get(
     key: str | None = None,
     data: bytes | None = None,
 ) -> bytes:
-    """The body of a GET, or of a POST of JSON `data`, which `timeout_s` bounds as a whole.
-
-    Raises ServerGone where nothing answers in time, BadAnswer for an error status, Refused for what
-    no second try changes.
-    """
+    """The body of a GET, or of a POST of JSON. Raises ServerGone, BadAnswer or Refused."""
     limit, headers = Limit(timeout_s), {"Content-Type": "application/json"} if data else {}
     try:
         with exchange(f"{url}{path}", limit, key, data, headers) as answer:
@@ -128,9 +119,7 @@ def _optional(url: str, path: str, key: str | None) -> dict[str, Any]:
 
 
 def describe(url: str, key: str | None = None) -> ServerInfo:
-    """What runs at an address, from /v1/models, /version, /server_info and /props. Raises
-    ServerGone, BadAnswer or Refused.
-    """
+    """What runs at an address. Raises ServerGone, BadAnswer or Refused."""
     rows = get_json(url, "/v1/models", key).get("data")
     first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
     model = first.get("id") if isinstance(first.get("id"), str) else None
@@ -188,10 +177,8 @@ def stream(
     opened: Callable[[HasFile], None] | None = None,
     key: str | None = None,
 ) -> StreamedAnswer:
-    """Send one chat request and read its stream. Raises ServerGone, BadAnswer or Refused.
-
-    `stall_s` bounds each time without text, and twice the body's `max_tokens` the chunks of text.
-    `opened` is given the connection, for `cut`.
+    """Send one chat request and read its stream; `stall_s` bounds each time without text. Raises
+    ServerGone, BadAnswer or Refused.
     """
     data = json.dumps({**body, "stream": True, "stream_options": {"include_usage": True}}).encode()
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}

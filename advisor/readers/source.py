@@ -1,9 +1,4 @@
-"""Opens what the user names, with guards: regular files only, bounded size, any usual encoding,
-never a traceback.
-
-Knows the file's encoding, its byte-order mark and where its lines begin. Offsets count characters
-of the decoded text without the byte-order mark; newlines are kept as they are.
-"""
+"""Opens what the user names, with guards; offsets count characters without the byte-order mark."""
 
 from __future__ import annotations
 
@@ -61,9 +56,7 @@ def open_source(path: str) -> SourceText:
 
 
 def decode(data: bytes, name: str) -> SourceText:
-    """Bytes to text: UTF-8, UTF-16 or UTF-32 by their marks, else Latin-1 with a note. Raises
-    AdvisorError if binary.
-    """
+    """Bytes to text by their marks, else UTF-8 or Latin-1. Raises AdvisorError if binary."""
     if len(data) > MAX_BYTES:
         raise UnusableFile(printable(name), too_large(len(data), MAX_BYTES))
     notes: tuple[str, ...] = ()

@@ -1,6 +1,4 @@
-"""What llama-server and ik_llama.cpp write inside a value: types of speculation with their
-settings, stages of a chain, and the load mode that three older options became.
-"""
+"""What llama-server and ik_llama.cpp write inside a value: types, stages, load modes."""
 
 from __future__ import annotations
 
@@ -71,9 +69,7 @@ def speculation_words(value: str | None) -> tuple[list[str], dict[str, str]]:
 
 
 def stages(extra: Extras) -> tuple[list[str], dict[str, str]] | None:
-    """ik_llama.cpp's chain, one `--spec-stage type:key=value,...` each: all types, and the settings
-    of the first that drafts with a model (n-gram stages only fill in).
-    """
+    """ik_llama.cpp's `--spec-stage type:key=value`: all types, settings of the first drafter."""
     stages = [value.partition(":") for name, value in extra if name == STAGE and value]
     if not stages:
         return None

@@ -1,9 +1,5 @@
-"""Arguments -> flags, the way the engines' own parsers walk a command line.
-
-Two habits: Python's argparse (vLLM, SGLang: `--x=v`, unique prefixes, nargs, dotted JSON keys) and
-llama.cpp's own loop (exact spellings, the next argument is always the value). A spelling that the
-parser would refuse is kept and marked
-`known=False`, with the canonical name where the intent is plain.
+"""Arguments -> flags, as the engines' own parsers walk a command line: argparse (vLLM, SGLang), and
+llama.cpp's loop. What a parser would refuse is kept with `known=False`.
 """
 
 from __future__ import annotations
@@ -35,9 +31,7 @@ class Walk(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """What a walk needs: the catalogue, the release (None: any) and a second release whose options
-    count as known too.
-    """
+    """The catalogue, the release (None: any) and a second one whose options count as known."""
 
     catalogue: Catalogue
     version: str | None
@@ -46,9 +40,7 @@ class Reader(NamedTuple):
     valued: frozenset[str] = frozenset()
 
     def match(self, name: str) -> tuple[Match | None, bool]:
-        """(how the spelling reads, whether this release takes it): unknown here, it is sought in
-        all releases.
-        """
+        """How the spelling reads, sought in all releases, and whether this one takes it."""
         for version in (self.version, self.also):
             if version is not None or self.version is None:
                 match = self.catalogue.match(name, version)
@@ -58,9 +50,7 @@ class Reader(NamedTuple):
         return self.catalogue.match(name, None) or self.catalogue.match(dashed, None), False
 
     def took_many(self, name: str) -> bool:
-        """Whether an option that no catalogued release has took several values: as its successor
-        does.
-        """
+        """Whether an option of no release took several values, as its successor does."""
         gone = self.catalogue.replacement("--" + name.lstrip("-").replace("_", "-"), None)
         option = self.catalogue.find(gone[0], None) if gone and gone[1] is None else None
         return option is not None and option.many
@@ -156,9 +146,7 @@ def _packed_flag(token: Token, reader: Reader) -> Flag | None:
 
 
 def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
-    """Flags of a llama.cpp command line: exact spellings; `--x=v` is refused by the server but the
-    intent is read.
-    """
+    """Flags of a llama.cpp command line; `--x=v`, which it refuses, is read as meant."""
     seen = _Walk([], [], [])
     flags, at, switch = seen.flags, 0, ""
     while at < len(tokens):
@@ -199,9 +187,7 @@ def _is_option(match: Match, follows: Token, reader: Reader) -> bool:
 def make_flag(
     token: Token, name: str, match: Match | None, known: bool, values: Sequence[Token]
 ) -> Flag:
-    """One Flag of a name token and its value tokens. A switch that is on has the value None, one
-    that is off "false".
-    """
+    """One Flag of a name and its values; a switch is None (on) or "false" (off)."""
     canonical = name
     last = values[-1] if values else token
     value: str | None = None
@@ -281,9 +267,7 @@ def env_flags(env: Iterable[EnvVar], reader: Reader) -> tuple[tuple[Flag, ...], 
 def mapping_flags(
     items: Iterable[tuple[Token, Token | None]], reader: Reader, origin: str
 ) -> tuple[Flag, ...]:
-    """Flags of keys and values: INI presets (np, fa, ctk), `--config` YAML and Python keywords
-    (max_model_len).
-    """
+    """Flags of keys and values: INI presets, `--config` YAML, Python keywords."""
     flags: list[Flag] = []
     for key, value in items:
         match, known, name = None, False, key.text

@@ -1,6 +1,4 @@
-"""vLLM's speculative JSON between its own words and a Plan's: method names, k, schedule, fields by
-release.
-"""
+"""vLLM's speculative JSON between its own words and a Plan's."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ NGRAM = {"ngram", "[ngram]", "ngram_gpu", "suffix"}
 
 
 def load(value: str) -> Any:
-    """A JSON text; an unset variable in it (`"k": ${K}`) becomes a text, so that the rest can be
-    read. Raises ValueError.
-    """
+    """A JSON text with unset variables (`"k": ${K}`) as texts. Raises ValueError."""
     try:
         return json.loads(value)
     except ValueError:
@@ -53,9 +49,7 @@ def scalar(value: str | None) -> Any:
 
 
 def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bool]) -> str:
-    """The canonical method of a speculative JSON; an absent method is guessed as the engine does,
-    by the draft's name.
-    """
+    """The method of a speculative JSON; without one as the engine guesses, by the draft."""
     word = str(config.get("method") or "").lower()
     draft = str(config.get("model") or "")
     if word in NGRAM or draft in NGRAM:
@@ -82,9 +76,7 @@ def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bo
 def read(
     config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bool]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(nouns of a Plan, keys without a noun). A missing k is the head's own depth, 1, for MTP and
-    unknown (0) otherwise.
-    """
+    """(nouns of a Plan, other keys). A missing k is 1 for MTP, else unknown (0)."""
     method = method_of(config, model, own_mtp)
     left = dict(config)
     word = left.pop("method", None)

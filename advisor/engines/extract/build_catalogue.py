@@ -1,11 +1,5 @@
-"""Turns option catalogues of single releases into one compact catalogue per engine, with
-intervals per option.
-
-    python -m advisor.engines.extract vllm 0.34.0  # adds one release, from its wheel
-    python -m advisor.engines.extract.build_catalogue --notes  # puts *_notes.yaml back in
-
-A record holds what the last release with the option says; `was` lists, newest first, what was
-different up to and including an earlier release. Releases between two of these are not known.
+"""Single releases' options -> one compact catalogue per engine: a record holds what the last
+release with the option says, `was` what differed up to an earlier one.
 """
 
 from __future__ import annotations
@@ -68,9 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def load_notes(path: Path) -> Notes:
-    """(notes, sha256 of the file): the file's hash stands in the generated catalogue, so that
-    drift shows.
-    """
+    """(notes, sha256 of the file, so that drift shows)."""
     import yaml
 
     text = path.read_bytes()
@@ -78,10 +70,8 @@ def load_notes(path: Path) -> Notes:
 
 
 def with_release(folder: Path, engine: str, raw: Mapping[str, Any]) -> dict[Path, str]:
-    """The two catalogue files of an engine with one release added, or read again: {path: text}.
-
-    Raises AdvisorError where a llama.cpp build has no row in the notes, which give its place in the
-    order.
+    """The catalogue files of an engine with one release added: {path: text}. Raises AdvisorError
+    where the notes have no row for a llama.cpp build.
     """
     hot_path, cold_path = folder / f"{engine}.json", folder / f"{engine}_cold.json"
     hot, cold = (json.loads(path.read_text(encoding="utf-8")) for path in (hot_path, cold_path))
@@ -98,9 +88,7 @@ def with_release(folder: Path, engine: str, raw: Mapping[str, Any]) -> dict[Path
 
 
 def _compile(engine: str, releases: Iterable[Release], notes: Notes) -> tuple[Record, Record]:
-    """(hot, cold): options and speculative JSON fields in the first; environment and other JSON
-    classes in the second.
-    """
+    """(hot, cold): options and speculative fields; environment and other JSON classes."""
     ordered = sorted(releases, key=lambda release: version_key(release.version, notes[0]))
     versions = [release.version for release in ordered]
     options = _options(ordered, versions)
@@ -210,9 +198,7 @@ def version_key(version: str, notes: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _options(releases: Sequence[Release], versions: Sequence[str]) -> dict[str, Record]:
-    """Follow each option through the releases by shared spellings; name it by its newest first
-    long spelling.
-    """
+    """Follow each option by shared spellings; its name is its newest first long one."""
     owner: dict[str, int] = {}
     history: list[dict[str, Record]] = []
     for release in releases:
@@ -294,9 +280,7 @@ def _successor(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str
 
 
 def _negations(spellings: Iterable[str]) -> list[str]:
-    """The off forms among the spellings of a switch: --no-x beside --x, --disable-x beside
-    --enable-x.
-    """
+    """The off forms of a switch: --no-x beside --x, --disable-x beside --enable-x."""
     known = set(spellings)
     off = {s for s in known if s.startswith(("--no-", "-no-")) or s in SHORT_NEGATIONS}
     off |= {s for s in known if s.startswith("--disable-") and "--enable-" + s[10:] in known}

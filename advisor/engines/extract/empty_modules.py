@@ -1,8 +1,4 @@
-"""Empty modules in place of those that a parser's import chain names but never uses while it
-parses.
-
-Imported by `probe` alone, inside the environment of the engines' parsers.
-"""
+"""Empty modules for those that a parser's imports name and never use; for `probe` alone."""
 
 from __future__ import annotations
 

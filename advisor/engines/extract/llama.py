@@ -1,8 +1,4 @@
-"""Options of llama-server, from the sources that define them, without building it.
-
-What it does not know: values that the sources compute, other than the types of --spec-type:
-`corrections` in llama-server_notes.yaml states them.
-"""
+"""Options of llama-server, from its sources; computed values: `corrections` in its notes."""
 
 from __future__ import annotations
 

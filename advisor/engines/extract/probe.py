@@ -1,12 +1,5 @@
-"""One release's own argument parser: list its options, or check command lines with it.
-
-    python probe.py dump ENGINE FOLDER                      # one JSON object: options, JSON
-    classes, environment python probe.py check ENGINE FOLDER < argv.jsonl        # one {"ok",
-    "message"} a line
-
-Run by the interpreter of `releases.environment`, never imported by the package: FOLDER is an
-unpacked wheel, and the modules that its import chain names without using them while parsing are
-replaced by empty ones. No GPU is needed.
+"""A release's own parser, by `releases.environment`: `probe.py dump ENGINE FOLDER` prints options,
+JSON classes and environment; `probe.py check ENGINE FOLDER < argv.jsonl` a verdict a line.
 """
 
 from __future__ import annotations

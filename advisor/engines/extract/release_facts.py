@@ -1,7 +1,4 @@
-"""What a release has: its options, the fields behind its JSON options, the environment it reads.
-
-Imported by `probe` alone, inside the environment of `releases.environment`.
-"""
+"""What a release has: options, fields of JSON options, environment; for `probe` alone."""
 
 from __future__ import annotations
 
@@ -56,9 +53,7 @@ def plain(value: object) -> Any:
 
 
 def options(parser: argparse.ArgumentParser, names: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """One row per option; `names`: values of options that the server checks at its start, not
-    while it parses.
-    """
+    """One row per option; `names`: values that the server checks at its start."""
     accepted: dict[int, set[str]] = {}
     for spelling, action in parser._option_string_actions.items():
         accepted.setdefault(id(action), set()).add(spelling)

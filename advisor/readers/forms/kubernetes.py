@@ -43,9 +43,7 @@ _KIND = {
 
 
 def read_kubernetes(documents: list[Node], reading: Reading) -> None:
-    """All documents of a file: containers wherever they stand, and the kinds that describe a server
-    in their own words.
-    """
+    """All documents of a file: containers, and kinds that describe a server in their own words."""
     reading.form = "kubernetes"
     for document in documents:
         _check_object(document, reading)

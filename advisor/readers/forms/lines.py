@@ -1,9 +1,5 @@
-"""Commands of texts that are read line by line: command files of Windows, and texts whose language
-is not known (make, just, PowerShell, Nix, Terraform).
-
-A line goes on behind a caret, a backslash or a backtick. A name that the text sets to one value
-stands for it, any other is unknown. Of lists of arguments those of PowerShell are read:
-`@("-m", $model)`, given by `@list` or -ArgumentList.
+"""Texts that are read line by line: command files of Windows, and those whose language is not known
+(make, just, PowerShell, Nix, Terraform). A name that is set to one value stands for it.
 """
 
 from __future__ import annotations

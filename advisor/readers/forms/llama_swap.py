@@ -1,7 +1,4 @@
-"""Mappings that are told by their keys, neither a compose file nor an object of Kubernetes; among
-them llama-swap's config.yaml: one command a model, macros `${name}`, `${PORT}`, `${MODEL_ID}`,
-`${env.NAME}`.
-"""
+"""Mappings that are told by their keys, among them llama-swap's config.yaml with its macros."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""LLMKube's InferenceService and Model: fields of their own for what the engines take as options;
-and what llm-d's chart and KServe's server add to a container.
-"""
+"""LLMKube's own fields for engines' options; what llm-d's chart and KServe's server add."""
 
 from __future__ import annotations
 
@@ -131,9 +129,7 @@ _JSON_NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?|true|false")
 
 
 def _speculation_words(node: Node, engine: str, reading: Reading) -> list[Mapped]:
-    """LLMKube's `speculative` block of the vLLM runtime, and `speculativeDecoding` of the llama.cpp
-    one.
-    """
+    """LLMKube's `speculative` block of vLLM, and `speculativeDecoding` of llama.cpp."""
     enabled = node.get("enabled")
     if enabled is not None and enabled.truth is False:
         return []

@@ -1,6 +1,4 @@
-"""What a document says once for all its servers: the kind of GPU that they run on, and the image,
-where a recipe or a task keeps it apart from the command.
-"""
+"""What a document says once for all its servers: the kind of GPU, and the image."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What Kubernetes objects, charts and tasks have in common: image, environment, arguments, and what
-the pod says of memory, probes and devices.
-"""
+"""What objects of Kubernetes, charts and tasks share: image, environment, arguments, the pod."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""llama-server's INI presets (`[section]`, `[*]`, short keys), `LLAMA_ARG_*` files, and keyed
-settings of other engines.
-"""
+"""llama-server's INI presets (`[section]`, `[*]`, short keys), and files of NAME=value."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ Pair = tuple[Mapped, Mapped | None]
 
 
 def sections(text: str, escapes: bool = False) -> list[tuple[Mapped, list[Pair]]]:
-    """Sections of an INI text in order; what stands before the first one is in the section named
-    "". `escapes`: a backslash in double quotes is a shell's.
-    """
+    """Sections of an INI text in order, the first is ""; `escapes` as in a shell's quotes."""
     result: list[tuple[Mapped, list[Pair]]] = [(literal(""), [])]
     at = 0
     for line in text.splitlines(keepends=True):
@@ -67,9 +63,7 @@ def _unescape(value: Mapped) -> Mapped:
 
 
 def read_presets(reading: Reading) -> None:
-    """One launch for each section that names a model (or that is named by one); `[*]` and what is
-    above come first.
-    """
+    """One launch for each section that names a model; `[*]` and what is above come first."""
     reading.form = "ini"
     shared: list[Pair] = []
     own: list[tuple[Mapped, list[Pair]]] = []

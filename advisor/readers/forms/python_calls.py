@@ -1,8 +1,4 @@
-"""Python programs: `LLM(...)`, `Engine(...)`, `AsyncEngineArgs(...)` keywords and argument lists,
-read from the syntax tree.
-
-Nothing is imported or executed. Names are followed to the literals that the file assigns to them.
-"""
+"""Python programs, never run: keywords of `LLM(...)` and its like, argument lists, commands."""
 
 from __future__ import annotations
 

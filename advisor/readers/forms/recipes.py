@@ -1,7 +1,4 @@
-"""YAML that keeps commands as text: recipes of cluster launchers, tasks, pipelines. A task runs a
-script in a container (dstack's `commands`, a pipeline's `script`): the image and the environment
-stand beside it, and once for all `replicas`.
-"""
+"""YAML that keeps commands as text: recipes of cluster launchers, tasks, pipelines."""
 
 from __future__ import annotations
 
@@ -36,12 +33,7 @@ _KEY = lazy_re(
 def read_scripts(
     node: Node, env: Env, reading: Reading, around: Surroundings | None = None
 ) -> None:
-    """The texts of a mapping that start an engine; `{name}` is filled from the mapping `defaults`
-    beside them.
-
-    A list of texts (`script:` of a pipeline, `runcmd:` of cloud-init) is read as the lines of one
-    script, the `content:` of a file and a text with code blocks each by its own form.
-    """
+    """The texts of a mapping that start an engine: scripts, lists of their lines, and files."""
     for key, value in node.entries():
         if value.kind == "seq":
             _script_lines(key, value, env, reading, around)

@@ -1,8 +1,4 @@
-"""Engines' own settings files: vLLM's `--config` YAML and SGLang's, flat keys or nested groups, and
-Ray Serve's configurations with engine settings in them.
-
-And YAML and JSON files: each document by its kind.
-"""
+"""YAML and JSON files, each document by its kind; engines' own settings, and Ray Serve's."""
 
 from __future__ import annotations
 
@@ -56,9 +52,7 @@ _SWITCHES |= dict.fromkeys(("no", "false", "off", "0", "disable", "disabled"), "
 
 
 def engine_of_settings(document: Node, only: str = "") -> str | None:
-    """The engine whose options these keys are: two of its own, or the one that says it all; of one
-    engine `only`, as what stands under its name.
-    """
+    """The engine whose options these keys are: two of its own, or the one that says it all."""
     names = {key.text.replace("_", "-").lstrip("-").split(".")[0] for key, _ in document.entries()}
     best = max(
         (

@@ -1,9 +1,5 @@
 """Two arms of an A/B: are they comparable, what did the second gain, and how far do such runs
-scatter.
-
-A gain is the log of a ratio above 1 for faster. Its noise comes from repeats of an arm, else from
-the per-request values of each run, and in either case from what single runs of one setting scatter
-by, which no single pair of runs can show.
+scatter, by repeats, by the requests of each run, and by what single runs scatter at least.
 """
 
 from __future__ import annotations
@@ -42,9 +38,7 @@ class NothingMeasured(Unreadable):
 
 
 class Gain(NamedTuple):
-    """One metric of an A/B. `log` and `sd` of the ratio (above 1 is faster); `noise` says where
-    sd is from.
-    """
+    """One metric of an A/B: the log of a ratio above 1 for faster, its sd and where it is from."""
 
     metric: Metric
     off: float
@@ -86,11 +80,7 @@ class RunLoad(NamedTuple):
 
 
 def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
-    """Runs that can be compared (with a throughput or a TPOT), by the load of the first of each.
-
-    Of a file of several runs those that measured nothing are left out. Raises Unreadable where a
-    file is such a run.
-    """
+    """Runs that state a throughput or a TPOT, by load. Raises Unreadable for an empty file."""
     out: dict[RunLoad, list[BenchmarkRun]] = {}
     for run in runs:
         if (why := no_run(run)) and not run.part:
@@ -103,9 +93,7 @@ def by_load(runs: Iterable[BenchmarkRun]) -> dict[RunLoad, list[BenchmarkRun]]:
 
 
 def no_run(run: BenchmarkRun) -> str:
-    """Why a run measured nothing: every request failed, or a rate or both times that it states are
-    0; else empty. One time of 0 alone stands for one that the client could not measure.
-    """
+    """Why a run measured nothing, else ""; one time of 0 alone could not be measured."""
     if run.requests == 0:
         failed = run.failed or 0
         return f"{failed} of {failed} requests failed" if failed else "no request finished"
@@ -123,9 +111,7 @@ def _first_alike(load: RunLoad, loads: Iterable[RunLoad]) -> RunLoad:
 def pairs(
     off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]
 ) -> list[tuple[list[BenchmarkRun], list[BenchmarkRun]]]:
-    """The arms at each load that both have; where each has one load only, those two whatever they
-    are.
-    """
+    """The arms at each load that both have; the two of one load each, whatever they are."""
     left, right = by_load(off), by_load(on)
     if not left or not right:
         empty, runs = ("first", off) if not left else ("second", on)
@@ -145,9 +131,7 @@ def pairs(
 def both_in_one(
     runs: Sequence[BenchmarkRun],
 ) -> tuple[list[BenchmarkRun], dict[int | None, list[BenchmarkRun]]]:
-    """The runs of one file that holds both arms: those without speculation, and those with it by
-    draft length. Raises Unreadable where one of the two is missing.
-    """
+    """The runs of one file without speculation, and by k with it. Raises Unreadable."""
     off = [run for run in runs if run.speculates is False]
     on: dict[int | None, list[BenchmarkRun]] = {}
     for run in runs:
@@ -176,9 +160,7 @@ def check_order(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> None
 
 
 def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
-    """Why two runs are no A/B of speculation alone, one sentence part each; empty where they
-    are.
-    """
+    """Why two runs are no A/B of speculation alone, one part of a sentence each."""
     out = []
     for name, label in _LOAD_LABELS.items():
         a, b = getattr(off, name), getattr(on, name)
@@ -198,9 +180,7 @@ def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
 
 
 def unlike(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
-    """Why two arms with their repeats are no A/B: runs of one seed are compared with each other,
-    since another seed is other prompts; empty where they are one.
-    """
+    """Why two arms are no A/B: runs of one seed are compared, another seed is other prompts."""
     both = [(a, b) for a in off for b in on]
     paired = [(a, b) for a, b in both if a.seed is not None and a.seed == b.seed]
     out = [text for a, b in paired or both for text in differences(a, b)]
@@ -268,9 +248,7 @@ def _between(*arms: Sequence[float]) -> float:
 
 
 def _within(run: BenchmarkRun, metric: Metric) -> float | None:
-    """Squared relative standard error of a run's mean from its requests, which share steps in
-    groups of `concurrency`.
-    """
+    """Squared relative standard error of a mean; requests share steps by `concurrency`."""
     latency: Latency | None = run.tpot_ms if metric != "ttft" else run.ttft_ms
     if latency is None or latency.mean is None or not latency.mean or latency.sd is None:
         return None
@@ -285,9 +263,7 @@ def gains(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[Gain]
 
 
 def weak_points(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
-    """What keeps a comparable A/B from saying more: few requests, TTFT against throughput, random
-    prompts.
-    """
+    """What keeps a comparable A/B from saying more."""
     runs = (*off, *on)
     points = [f"only {r.requests} requests" for r in runs if (r.requests or 99) < FEW_REQUESTS]
     points += [

@@ -1,6 +1,4 @@
-"""The public table of A/B runs with a card a row, in tok/s of one stream: `| Card | Baseline | With
-flag | n-max | Acceptance |`. A cell that is no single number, as a range, is not known.
-"""
+"""The public table of A/B runs with a card a row: `| Card | Baseline | With flag | n-max |`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""A file as the readers see it: bounded text, and its values where it is JSON, JSON lines or the
-YAML of a report.
-
-The bytes may be packed by gzip, in PowerShell's UTF-16, in colour, or with what a log collector
-puts in front of every line.
-Raises `Unreadable` in one sentence for what no reader could use: too large, cut off, not text.
+"""A file as the readers see it: bounded text, whatever packed or prefixed it, and its values where
+it is JSON, JSON lines or the YAML of a report. Raises `Unreadable` in one sentence.
 """
 
 from __future__ import annotations
@@ -75,9 +71,7 @@ def load(path: Path) -> Document:
 
 
 def parse(name: str, data: bytes) -> Document:
-    """Bytes -> Document. Raises Unreadable where they are no text, or JSON that is cut off or
-    broken.
-    """
+    """Bytes -> Document. Raises Unreadable for what is no text, or broken JSON."""
     if not data.strip():
         raise Unreadable(f"{name}: the file is empty")
     try:
@@ -90,9 +84,7 @@ def parse(name: str, data: bytes) -> Document:
 
 
 def find_inside(doc: Document) -> Document | None:
-    """The result within a page or a log: what its code fences hold, else its JSON that starts on a
-    line of its own. None where it has neither, or that is broken.
-    """
+    """The result within a page or a log: in code fences, or JSON on lines of its own; else None."""
     fenced = in_fences(doc.text) if not doc.values else ""
     line = _JSON_LINE.search(doc.text) if not doc.values else None
     text = fenced or (doc.text[line.start() :] if line else "")
@@ -179,9 +171,7 @@ _NO_TEXT = {
 
 
 def text_of(data: bytes, most: int) -> str:
-    """The text of a file. Raises ValueError where it is none, is larger than `most` bytes, or
-    holds a number that none can be.
-    """
+    """The text of a file. Raises ValueError for none, too many bytes, a number without end."""
     text = _ESCAPES.sub("", _decode(_unpack(data, most)))
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # a progress bar returns to its start
     if problem := number_problem(text):

@@ -1,11 +1,6 @@
-"""Log lines of the three engines: what they print of drafts and speed, and what vLLM says of itself
-at its start: release, model and speculation (`vllm/v1/engine/core.py` and the form of its
-`SpeculativeConfig`, releases 0.9 to 0.33).
-
-vLLM prints windows of about 10 s, SGLang one line for every few decode steps: they are averaged
-over the lines in which at least one request ran, weighted by drafts where those are printed.
-llama-server prints one line a request; its `statistics` lines are cumulative and only the last
-counts. What they do not know: lengths, and how many requests were in flight in all.
+"""Log lines of the three engines, and what vLLM says of itself at its start (releases 0.9 to 0.33).
+Windows of vLLM and lines of SGLang are averaged where requests ran; llama-server prints one line a
+request, and its `statistics` are cumulative: the last counts.
 """
 
 from __future__ import annotations
@@ -130,11 +125,8 @@ def _acceptance_of_lines(
 
 
 def _speeds(lines: Iterable[tuple[str, str, str]], note: str) -> dict[str, Any]:
-    """Throughput and requests in flight of (rank, tokens/s, running) a line: means over the lines
-    of each rank in which requests ran, summed over ranks.
-
-    The first line after idle time counts that time: what is below a tenth of the rank's median is
-    left out.
+    """Throughput and requests in flight of lines (rank, tokens/s, running): means by rank, summed.
+    The first line after idle time counts that time: it is left out.
     """
     ranks: dict[str, list[tuple[float, int]]] = {}
     for rank, speed, running in lines:

@@ -1,9 +1,5 @@
-"""Prometheus text of a server's /metrics (vLLM, SGLang, llama-server): one scrape, or the
-difference of two.
-
-Counters run from the start of the server. One scrape is therefore no rate of a run: it gives the
-totals since the start, marked as such, and two scrapes of one server give what happened between
-them.
+"""Prometheus text of a server's /metrics: totals since its start, or what happened between two
+scrapes.
 """
 
 from __future__ import annotations
@@ -61,9 +57,7 @@ _HISTOGRAMS = {  # of vLLM and SGLang alike
 
 
 class Scrape(NamedTuple):
-    """One exposition, summed over the engines of one server. Seconds and tokens, cumulative;
-    gauges as they stood.
-    """
+    """One exposition, summed over the engines of a server: seconds and tokens, cumulative."""
 
     engine: Literal["vllm", "sglang", "llama-server"]
     model: str | None
@@ -79,9 +73,7 @@ def matches(doc: Document) -> bool:
 
 
 def scrape(text: str, name: str = "metrics") -> Scrape:
-    """Parse exposition text. Raises Unreadable where it is none of the three engines', or
-    broken.
-    """
+    """Parse exposition text. Raises Unreadable for broken text, or that of another server."""
     from prometheus_client.parser import text_string_to_metric_families
 
     values: dict[str, float] = {}
@@ -144,9 +136,7 @@ def _sums(values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 
 def between(first: Scrape, last: Scrape) -> Scrape:
-    """What happened between two scrapes of one server. Raises Unreadable where they cannot be of
-    one.
-    """
+    """What happened between two scrapes. Raises Unreadable for those of two servers."""
     if (first.engine, first.model) != (last.engine, last.model):
         raise Unreadable("the two metrics files are of different servers: engine or model differ")
     counters = {k: v - first.counters.get(k, 0.0) for k, v in last.counters.items()}
@@ -178,9 +168,7 @@ def run_of(
     seconds: float | None = None,
     notes: tuple[str, ...] = (),
 ) -> BenchmarkRun:
-    """A scrape, or the difference of two, as a run; `seconds` between two scrapes make a
-    throughput.
-    """
+    """A scrape, or a difference over `seconds`, as a run."""
     counters, length = metrics.counters, metrics.gauges.get("accept_length")
     acceptance = None
     if "accepted" in counters:  # a query may have asked for the drafts alone

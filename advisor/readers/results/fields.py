@@ -1,9 +1,6 @@
-"""The engine of the clients' JSON: a client is a `FileLayout`, which declares the marks of its
-files, where each field of a run stands and in what unit; this reads it. Tables of CSV and printed
-lines are brought to the same form first: a label and its value.
-
-A place is the keys down to a value, joined by " > "; several places are alternatives, the first
-that holds a value counts. Times are places with "{}" for the client's word of a statistic.
+"""The engine of the clients' JSON: a client is a `FileLayout`, which declares where each field
+stands and in what unit. A place is keys joined by " > "; of several the first with a value counts;
+"{}" stands for the client's word of a statistic.
 """
 
 from __future__ import annotations
@@ -45,9 +42,7 @@ _LISTS = TypeAdapter(dict[str, list[float]])
 
 @dataclass(frozen=True)
 class FileLayout:
-    """How one client writes a run: the marks of its files, the places of its fields, and what
-    holds of all its files.
-    """
+    """How one client writes a run: its marks, the places of its fields, what always holds."""
 
     format: str
     client: str
@@ -84,9 +79,7 @@ class FileLayout:
         return has and not any(has_place(row, mark) for mark in self.lacks)
 
     def read(self, doc: Document) -> list[BenchmarkRun]:
-        """One run a load. Raises Unreadable where nothing was measured, ValidationError for a
-        value that is no number.
-        """
+        """One run a load. Raises Unreadable or ValidationError."""
         rows = doc.objects
         loads = [load for row in rows for load in self.loads(row)] if self.loads else rows
         return self.runs(doc, loads)
@@ -144,9 +137,7 @@ class FileLayout:
         return Latency.from_statistics(**stated, values=measured.values if measured else ())
 
     def acceptance_of(self, doc: Document, row: Row) -> Acceptance | None:
-        """What was accepted of the drafts; None where neither length nor rate is stated. Raises
-        Unreadable for a rate above 1.
-        """
+        """What was accepted of the drafts, None where untold. Raises Unreadable above 1."""
         stated: dict[str, Any] = {
             name: number_at(row, place, self.scale.get(name, 1.0))
             for name, place in self.acceptance.items()
@@ -233,9 +224,7 @@ def in_our_unit(metric: Row, unit: str, default: float = 1.0) -> dict[str, Any]:
 
 
 def mean_after_first(run: BenchmarkRun) -> Latency | None:
-    """The time per token after the first, from the means of latency, TTFT and tokens of an answer;
-    None where one is missing, the answers did not stream (TTFT 0) or had one token.
-    """
+    """The time per token after the first from the means; None where one is missing."""
     whole, first = (time.mean if time else None for time in (run.e2e_ms, run.ttft_ms))
     tokens = run.output_tokens
     if not whole or not first or not tokens or tokens <= 1 or whole <= first:

@@ -1,6 +1,4 @@
-"""Which reader takes a file: the one whose marks its content has. Two that both would take it are
-a defect, and a test says so.
-"""
+"""Which reader takes a file: the one whose marks its content has, and never two."""
 
 from __future__ import annotations
 
@@ -104,9 +102,7 @@ def readers_of(doc: Document) -> list[ResultFormat]:
 
 
 def read_document(doc: Document) -> list[BenchmarkRun]:
-    """The runs of a document. Raises Unreadable where no reader takes it, or a value makes no
-    sense.
-    """
+    """The runs of a document. Raises Unreadable for no reader, or a senseless value."""
     taken = readers_of(doc)
     if not taken and (within := find_inside(doc)) is not None:
         doc, taken = within, readers_of(within)

@@ -1,8 +1,4 @@
-"""The files that `advisor bench run` writes: JSON lines, a header and one record a request,
-appended as they finish.
-
-An interrupted file is still whole up to its last line, so a run goes on where it stopped.
-"""
+"""What `advisor bench run` writes: JSON lines, a header, then a record a request as it ends."""
 
 from __future__ import annotations
 
@@ -187,9 +183,7 @@ def _acceptance(file: RunFile) -> Acceptance | None:
 
 
 def _of_answers(records: Sequence[Record]) -> Acceptance | None:
-    """From what llama-server says of its drafts in each answer: every step after the first token
-    emits one token of the model and those accepted.
-    """
+    """From llama-server's answers: each step after the first token emits one of the model."""
     rows = [r for r in records if r.draft_tokens and r.accepted_tokens is not None]
     accepted = sum(r.accepted_tokens or 0 for r in rows)
     steps = sum(max(r.output_tokens - 1 - (r.accepted_tokens or 0), 1) for r in rows)

@@ -1,6 +1,4 @@
-"""The power of this machine's cards while a server is measured, as NVIDIA's driver tells it: the
-lines of nvidia-smi, kept as they came.
-"""
+"""The power of this machine's cards while a server is measured, as nvidia-smi tells it."""
 
 from __future__ import annotations
 

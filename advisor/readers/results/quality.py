@@ -1,8 +1,5 @@
-"""Whether speculation left the answers as they were: what both arms said to the same greedy tasks.
-
-An arm is asked everything twice, one request at a time and then all together, so that the engine's
-own noise (a batch of another shape rounds otherwise) is known. More differences between the arms
-than within them are an alarm, and so are answers that only one arm gets right.
+"""Whether speculation left greedy answers as they were. Each arm is asked twice, alone and
+together, so that the engine's own noise is known; more differences than that are an alarm.
 """
 
 from __future__ import annotations
@@ -21,9 +18,7 @@ Total = Annotated[int, Field(ge=0, le=10_000)]
 
 
 class TaskAnswer(ResultModel):
-    """One answer: whether it is right, and a hash of what it says (a number, an object, a call,
-    else its text); None where the server gave none.
-    """
+    """One answer: whether it is right, and a hash of what it says, None where there is none."""
 
     task: str
     kind: Kind

@@ -1,8 +1,4 @@
-"""What every benchmark format is read into: one `BenchmarkRun` for each load that was measured,
-in fixed units.
-
-What a file does not state is None, never 0 and never a default.
-"""
+"""What every format is read into, in fixed units; what a file does not state is None."""
 
 from __future__ import annotations
 
@@ -83,10 +79,8 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 class Acceptance(ResultModel):
-    """How many drafted tokens the target model accepted.
-
-    `length` counts tokens per step with the bonus token; `rate` is accepted over drafted tokens;
-    `by_position` is the share of drafts whose first i + 1 tokens were all accepted.
+    """Tokens per step with the bonus token, accepted over drafted tokens, and by position the share
+    of drafts whose first i + 1 tokens were accepted.
     """
 
     length: Annotated[Annotated[float, Field(ge=1, le=129)] | None, BeforeValidator(finite)] = None
@@ -104,9 +98,7 @@ class Acceptance(ResultModel):
         accepted: float | None,
         positions: Sequence[float] = (),
     ) -> Acceptance | None:
-        """From counts of one run; `positions` are the accepted tokens by draft position. None
-        where nothing was drafted.
-        """
+        """From counts of one run, by position too; None where nothing was drafted."""
         drafts, draft_tokens, accepted = map(finite, (drafts, draft_tokens, accepted))
         if not accepted and not drafts and not draft_tokens:
             return None
@@ -120,9 +112,7 @@ class Acceptance(ResultModel):
         )
 
     def tokens_per_step(self, k: int | None = None) -> float | None:
-        """The acceptance length, from the rate by position or the rate per drafted token where it
-        is not stated.
-        """
+        """The acceptance length, also from the rates by position or per token."""
         if self.length is not None:
             return self.length
         if self.by_position:
@@ -200,9 +190,7 @@ class BenchmarkRun(ResultModel):
 
 
 def spread_of(lengths: Sequence[float]) -> float | None:
-    """Half the range of lengths, by their mean, as if each within it were as likely; None of fewer
-    than four, which tell too little.
-    """
+    """Half the range of lengths by their mean, if all were as likely; None of fewer than four."""
     if len(lengths) < LEAST_LENGTHS or not (mean := sum(lengths) / len(lengths)) > 0:
         return None
     variance = sum((length - mean) ** 2 for length in lengths) / len(lengths)

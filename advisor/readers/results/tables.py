@@ -1,6 +1,4 @@
-"""Tables within a text: CSV as the clients write it or as a spreadsheet saves it again (semicolons
-or tabs, commas for decimals), below any lines that a client printed before it; Markdown tables.
-"""
+"""Tables within a text: CSV, also as a spreadsheet saves it again, and Markdown."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ def _start(text: str, needed: set[str]) -> tuple[int, str] | None:
 
 
 def table_records(text: str, needed: set[str]) -> list[dict[str, str]]:
-    """The rows below the header that has all `needed` names, one dictionary a row by the header's
-    names; short rows lack their last cells. Raises csv.Error where a row cannot be split.
-    """
+    """The rows below the header with all `needed` names, by name. Raises csv.Error."""
     start = _start(text, needed)
     if start is None:
         return []
@@ -51,9 +47,7 @@ def plain_cell(cell: str, mark: str) -> str:
 
 
 def bare_cell(cell: str) -> str:
-    """A cell without the marks of bold or code and without commas between thousands; a dash is
-    blank.
-    """
+    """A cell without marks of bold and code, and commas of thousands; a dash is blank."""
     text = re.sub(r"[*`]", "", cell).strip()
     if re.fullmatch(r"[-\u2013\u2014]|N/A", text):
         return ""
@@ -68,9 +62,7 @@ def pieces(text: str, head: re.Pattern[str]) -> list[tuple[re.Match[str], str]]:
 
 
 def tables_under(text: str, head: re.Pattern[str]) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Below each header of a Markdown table: the text down to the next one, and the table's rows by
-    the header's names; other lines may stand between them.
-    """
+    """Below each header of a Markdown table: the text to the next, and the rows by name."""
     for match, below in pieces(text, head):
         columns = [cell.strip() for cell in match[0].strip("> |\r").split("|")]
         rows = (

@@ -1,6 +1,4 @@
-"""Branches and loops of a shell script: what the file decides is followed, what it does not is read
-both ways.
-"""
+"""Branches and loops of a shell script: what the file does not decide is read both ways."""
 
 from __future__ import annotations
 
@@ -65,9 +63,8 @@ def _run_tested(shell: ShellState, node: Node) -> None:
 
 
 def _branches(shell: ShellState, branches: list[Branch], at: int) -> bool:
-    """Read the branches that can be taken, and merge what they leave behind; whether the script
-    ends
-    there. A guard whose condition only the environment makes true never ends it.
+    """Read the branches that can be taken and merge them; whether the script ends there. A guard
+    that only the environment makes true never ends it.
     """
     possible: list[list[Node]] = []
     complete = outside = False
@@ -192,9 +189,7 @@ def for_statement(shell: ShellState, node: Node) -> bool:
 
 
 def while_statement(shell: ShellState, node: Node) -> bool:
-    """A loop is read once for the engines that it starts; what it sets is not kept (it reads
-    arguments). `until vllm serve ...; do sleep 5; done` starts one in its condition.
-    """
+    """A loop is read once for the engines that it starts; what it sets is not kept."""
     body, test = node.child_by_field_name("body"), node.child_by_field_name("condition")
     if test is not None:
         _run_tested(shell, test)

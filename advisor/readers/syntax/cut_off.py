@@ -1,9 +1,4 @@
-"""Options that stand behind the end of a command: the line above has no backslash, or a comment
-ends it.
-
-The shell then starts the server without them and takes the next line for a command of its own,
-`--max-num-seqs`.
-"""
+"""Options behind the end of a command, where a backslash is missing or a comment ends it."""
 
 from __future__ import annotations
 
@@ -33,9 +28,7 @@ MAX_LINES, MAX_NAMED = 80, 4
 def options_behind(
     source: Mapped, end: int, reading: Reading, image: bool = False
 ) -> CutOff | None:
-    """The options behind a command that ends at this index of its script; None if there are none.
-    `image`: the first of them may be an engine's image.
-    """
+    """The options behind a command that ends here; with `image` the first may be an image."""
     lines = source.part(end, min(len(source), end + 20_000)).text.split("\n")[:MAX_LINES]
     at, remark, open_line = (
         end,
@@ -94,9 +87,7 @@ _IMAGE = lazy_re(r"[\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?")
 def cut_container(
     words: list[Mapped], command: Mapped, source: Mapped, end: int, reading: Reading
 ) -> None:
-    """`docker run` that ends before its image or before the server's options: the server starts
-    without them, or not at all, and what stands below is said.
-    """
+    """`docker run` that ends before its image or before the server's options."""
     if not words or words[0].text.rsplit("/", 1)[-1] not in RUNTIMES:
         return
     said = options_after_blanks(command, reading) or options_behind(source, end, reading, True)

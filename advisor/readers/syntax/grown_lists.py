@@ -1,9 +1,5 @@
-"""What a Python program grows, and under which condition: argument lists (`cmd += [...]`,
-`cmd.append(...)`,
-`cmd.extend(...)`), texts (`cmd += "..."`) and dictionaries (`kwargs["key"] = ...`,
-`kwargs.update(...)`).
-
-A condition that the file decides is followed; of one that it does not, the first branch is read.
+"""What a Python program grows: argument lists, texts, dictionaries; a condition that the file
+decides is followed, of any other the first branch is read.
 """
 
 from __future__ import annotations
@@ -30,11 +26,7 @@ MAX_JUDGED = 20_000  # conditions of a program, with those of the names in them
 
 
 class GrownLists:
-    """`added` maps the node of a list, text or dictionary (its id) to what is added to it later.
-
-    `followed` resolves a name to its value. `used` are the texts that are such additions: none is a
-    command of its own.
-    """
+    """`added`: id of a node -> what is added to it later; `used` are the texts among these."""
 
     def __init__(self, followed: Callable[[ast.expr], ast.expr]) -> None:
         self.follow = followed
@@ -131,9 +123,7 @@ class GrownLists:
             self.added.setdefault(id(base), []).append(value)
 
     def truth(self, test: ast.expr, depth: int = 0) -> bool | None:
-        """The truth of a condition over constants; None where the file does not decide, or a name
-        stands for itself: `x = x or y`.
-        """
+        """The truth of a condition over constants; None where the file does not decide."""
         self.judged += 1
         if depth > MAX_DEPTH or self.judged > MAX_JUDGED:
             return None

@@ -1,11 +1,6 @@
-"""Text that remembers where each of its characters stands in the file that was read.
-
-Readers take text apart many times (YAML scalar, shell word, variable, JSON); a `Mapped` keeps the
-file offset of every character through all of it, so that a finding names the right column and a fix
-edits the right characters. A variable that the file does not set stands in the text as HOLE_OPEN +
-name + HOLE_CLOSE: it is never guessed. Neither are marks that another program replaces before the
-text is used (`<your-model>`, `{{ model }}`, `${{ inputs.model }}`, `%(ENV_MODEL)s`, `{model}`,
-`...`): each becomes a hole, or, where the file knows it, the value.
+"""Text that remembers where each character stands in the file, so that a finding names the right
+column and a fix edits the right characters. What the file does not set, and marks that another
+program replaces, stand as HOLE_OPEN + name + HOLE_CLOSE.
 """
 
 from __future__ import annotations
@@ -129,9 +124,7 @@ def join(parts: Iterable[Mapped]) -> Mapped:
 
 
 def joined_lines(text: str, remarks: tuple[str, ...], blanks: bool) -> list[Mapped]:
-    """The lines without comments; one that ends in a backslash, with `blanks` also before blanks,
-    goes on in the next.
-    """
+    """The lines without comments, those that end in a backslash (and `blanks`) joined."""
     lines: list[Mapped] = []
     parts: list[Mapped] = []
     at = 0

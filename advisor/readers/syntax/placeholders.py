@@ -1,6 +1,4 @@
-"""Words that something or somebody else is to fill in before the text is used: a template's marks
-of any style, and names such as YOUR_MODEL. They are unknown, never wrong.
-"""
+"""Words that are to be filled in before a text is used: they are unknown, never wrong."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ def left_open(text: str) -> bool:
 
 
 def to_fill(word: str, *, named: bool = False) -> bool:
-    """The same of a word that has no signs of a template by itself, as a path or a port; `named`
-    where a name or a number stands, so that a part in capitals is a placeholder too.
-    """
+    """The same of a path or a port; `named`: a part in capitals is a placeholder too."""
     return (
         _SIGN.search(word) is not None
         or left_open(word)

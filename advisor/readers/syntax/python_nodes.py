@@ -1,6 +1,4 @@
-"""What a node of a Python program's syntax tree is: a dotted name, a text put together from pieces,
-a dictionary.
-"""
+"""What a node of a Python program's syntax tree is: a name, a text of pieces, a dictionary."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What an expression of a Python program comes to, as far as the file holds it: followed to
-literals,
-never run.
-"""
+"""What an expression of a Python program comes to, as far as the file holds it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Variables as a shell, a compose file or a unit knows them, and `${...}` in all its forms.
-
-Nothing is executed. What is not set in the file becomes a hole (see `mapped`), unless the file
-itself gives a default.
-"""
+"""Variables as a shell, a compose file or a unit knows them, and `${...}` in all its forms."""
 
 from __future__ import annotations
 

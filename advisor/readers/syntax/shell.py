@@ -1,8 +1,5 @@
-"""Shell scripts, read and never run: variables, arrays, conditions and functions are followed as
-far as the file tells.
-
-A condition that the file does not decide is read both ways: every command is found, variables that
-only one way sets keep that value (with a note), variables that both set differently become unknown.
+"""Shell scripts, read and never run. A condition that the file does not decide is read both ways:
+what only one way sets holds (with a note), what both set differently is unknown.
 """
 
 from __future__ import annotations
@@ -46,11 +43,7 @@ def _parser() -> Parser:
 
 
 def _parsable(text: str) -> bytes:
-    """The text as single bytes, so that byte offsets are character offsets; Windows newlines made
-    harmless.
-
-    An unknown value is one word, whatever stands in its name: $(seq -s ' ' 1 64).
-    """
+    """The text as bytes of the same length; a hole is one word, whatever stands in its name."""
     text = HOLE.sub(lambda found: "_" * len(found.group()), text)
     text = _REMARK.sub(lambda found: " " * len(found.group()), text)
     text = _SHIFT.sub("**", text)

@@ -1,7 +1,4 @@
-"""What the shell's own commands and its assignments do to what is known: `set`, `shift`, `read`,
-`eval`, `source`, `exit`, `return`, `NAME=value`, `export`, `unset`; and how values grow and stay
-small.
-"""
+"""What the shell's own commands and its assignments do to what is known."""
 
 from __future__ import annotations
 

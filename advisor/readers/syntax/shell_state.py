@@ -1,7 +1,4 @@
-"""What is known of a shell script while it is read, and how a statement is read: the base of
-`Shell`, which control flow, conditions, builtins and assignments work on; and what `$(...)` and
-here-documents come to, as far as nothing has to run for it.
-"""
+"""What is known of a shell script while it is read, and what `$(...)` comes to."""
 
 from __future__ import annotations
 
@@ -37,10 +34,7 @@ _GROUPS = frozenset(
 
 
 class ShellState:
-    """One script. `scope` holds its variables, `passed` the environment that it was started
-    with. `STATEMENTS` says how each kind of statement is read; each reader says whether the script
-    ends there.
-    """
+    """One script; each reader of STATEMENTS says whether the script ends there."""
 
     STATEMENTS: ClassVar[Mapping[str, Callable[[Any, Any], bool]]] = {}
 

@@ -1,6 +1,4 @@
-"""Helm's and Jinja's marks in a YAML text, replaced by text of the same length, so that every place
-stays where it is.
-"""
+"""Helm's and Jinja's marks in a YAML text, replaced by text of the same length."""
 
 from __future__ import annotations
 

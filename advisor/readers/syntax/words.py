@@ -1,6 +1,4 @@
-"""Command lines into words by the shell's rules: quotes, escapes, variables, field splitting.
-Nothing is executed.
-"""
+"""Command lines into words by the shell's rules: quotes, escapes, variables, field splitting."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""YAML (and JSON, which it contains) as nodes with places, built from the parser's events with
-guards.
-
-Nothing is constructed but text: no tags, no Python objects. Aliases share a node instead of copying
-it; a node that contains itself, too many nodes or too deep nesting end in one clear error.
-"""
+"""YAML and JSON as nodes with places, built from events with guards: nothing but text is made."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The JSON of AIPerf and of GenAI-Perf before it.
-
-Each metric is an object with its unit. `inter_token_latency` is per token after the first (our
-TPOT); `inter_chunk_latency` is the time between stream chunks.
-"""
+"""The JSON of AIPerf and of GenAI-Perf; its `inter_token_latency` is our TPOT."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The result files of atlas-bench (inference-atlas): one serving workload of one configuration.
-
-What was drafted stands among the arguments of the server, as its engine calls it.
-"""
+"""The result files of atlas-bench (inference-atlas); the server's arguments say its drafts."""
 
 from __future__ import annotations
 

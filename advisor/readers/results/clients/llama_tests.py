@@ -1,12 +1,5 @@
-"""Benchmarks whose rows are tests named by their lengths ("pp512 @ d1024"): `llama-bench` (-o json,
-jsonl, csv, md) and llama-benchy 0.2 to 0.4 (JSON).
-
-llama-bench cannot speculate: a baseline only. Prompt (pp) and generation (tg) are separate tests of
-one stream; its stated deviation is between repeats.
-
-llama-benchy's generation speeds count from the first to the last token, so they leave the prompt's
-time out: above the output tok/s of a serving benchmark of the same run. It says nothing of the
-engine or of drafts.
+"""`llama-bench` (-o json, jsonl, csv, md; a baseline of one stream) and llama-benchy 0.2 to 0.4,
+whose generation speeds leave the prompt's time out.
 """
 
 from __future__ import annotations

@@ -1,11 +1,5 @@
-"""The JSON of tools that put a load on any server: GuideLLM (0.3 to 0.8) and evalscope perf.
-
-GuideLLM's `time_per_output_token_ms` is the whole latency over all tokens, the first one's wait
-included: the time per token after the first is its `inter_token_latency_ms`. Releases of evalscope
-with a "package latency" may state the same: where the figures say so our TPOT follows from the
-means; where answers did not stream there the first token is the whole answer, and neither time is
-stated. Tokens per streamed chunk are an acceptance length of evalscope, of no other: servers may
-join steps.
+"""The JSON of GuideLLM (0.3 to 0.8) and evalscope perf. `time_per_output_token_ms` of the one and
+"package latency" of the other count the first token's wait: our TPOT leaves it out.
 """
 
 from __future__ import annotations

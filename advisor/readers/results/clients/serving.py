@@ -1,14 +1,6 @@
-"""The serving benchmarks of vLLM and SGLang: `vllm bench serve --save-result`, its rows of CSV as
-`vllm bench sweep` and spreadsheets hold them, and `sglang.benchmark.serving --output-file`.
-
-Neither the engine's version nor the hardware is in vLLM's file, and k only as the number of draft
-positions, where it was given by `--metadata`, or as a sweep's own `speculative_config`. A file
-without acceptance is a run without speculation or a server whose /metrics could not be reached: the
-two look alike, but in a sweep that sets speculation.
-
-SGLang divides its inter-token latency by the tokens of each chunk. `accept_length` counts the bonus
-token and is null where the server is not SGLang. A TTFT of 0 says that the answers did not stream:
-the times per token then hold the prompt's as well, and are left out.
+"""`vllm bench serve --save-result`, its rows of CSV as `vllm bench sweep` writes them, and
+`sglang.benchmark.serving --output-file`. vLLM's file states neither engine nor hardware, and
+without acceptance it may be a run without speculation or a server without /metrics.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
-"""The block "Serving Benchmark Result" that `vllm bench serve` and `sglang.benchmark.serving`
-print, as pasted or redirected.
-
-Rounded to two places. SGLang's block has a line "Backend:", vLLM's has none; some releases of
-SGLang's print no TPOT, which then follows from the mean latencies. What was asked for is read
-from the printed Namespace or the command line above the block, where they were pasted with it.
+"""The block "Serving Benchmark Result" that `vllm bench serve` and SGLang's client print; what was
+asked for is read from the command line or the Namespace above it.
 """
 
 from __future__ import annotations
@@ -100,9 +96,7 @@ def _block(doc: Document, text: str) -> Block:
 
 
 def _number(text: str) -> float | None:
-    """A printed number, with a point or a comma for decimals and between thousands; None where it
-    is none.
-    """
+    """A printed number, with a point or a comma for decimals and thousands; else None."""
     if _THOUSANDS.fullmatch(text) and ("," in text or text.count(".") > 1):
         text = text.replace(next(ch for ch in text if ch in ".,"), "")
     text = text.replace(",", ".")
