@@ -1,9 +1,4 @@
-"""What a question leaves open and the hardware decides: the engine and its release.
-
-The engine is that of the hardware, unless it cannot run what is asked or what fits. The order of
-preference is data (knowledge/defaults.yaml). What it does not know: what is installed on the
-machine.
-"""
+"""What a question leaves open: the engine and its release, by knowledge/defaults.yaml."""
 
 from __future__ import annotations
 
@@ -57,7 +52,7 @@ def version_for(request: Request, engine: str, hw: Hardware) -> tuple[str | None
 
 def engine_for(facts: Facts, request: Request) -> tuple[str, list[Default]]:
     """The engine asked for, else the default of the hardware unless it cannot run what is asked or
-    what fits. `facts` are those that quantisations are weighed with.
+    what fits. Raises AdvisorError where the quantisation does not run on it.
     """
     assert facts.hardware is not None  # of a question
     quant = (
@@ -88,9 +83,8 @@ def engine_for(facts: Facts, request: Request) -> tuple[str, list[Default]]:
 
 
 def _gguf_instead(facts: Facts, slots: int) -> str | None:
-    """Why a GGUF in llama-server is the answer: nothing that this engine runs well here fits, or
-    nobody is known to publish what would, or it holds fewer requests than a server needs. None
-    where the engine can stay.
+    """Why a GGUF in llama-server is the answer: nothing that this engine runs well here fits or is
+    published, or it holds fewer requests than a server needs. None: the engine stays.
     """
     hardware, engine = facts.hardware, facts.engine
     assert hardware is not None and facts.model is not None  # of a question

@@ -1,15 +1,9 @@
-"""Judged candidates -> on, off or measure first, and which k: the order, written once.
-
-What it does: (1) plans that a rule forbids are set aside; (2) k is the one with the least expected
-regret over the joint uncertainty of the candidates; (3) the user's latency objectives decide where
-the probability of meeting them differs clearly between the two runs; (4) otherwise the posterior of
-the goal's metric decides (prediction/decision.py): the best decision that any plan's own posterior
-gives, and among its plans the one of least regret. Beyond the largest k of the documented sweeps a
-plan is never on, but may be worth a measurement where all others are off. Measured runs and what is
-documented are part of that posterior or explain it; they do not overrule it. Answers of one token
-end with the prompt: off. A checkpoint whose MTP head nobody is known to have seen is measured
-first, and so is a plan that depends on what no estimate prices, or a model that may draft in a way
-for which no launch is known. What it does not know: why, and how the estimate was made.
+"""Judged candidates -> on, off or measure first, and which k: the order, written once. Plans that a
+rule forbids are set aside; k has the least expected regret; latency objectives decide where the
+runs differ clearly in keeping them, else the posterior of the goal's metric
+(prediction/decision.py): the best decision that any plan's own posterior gives. Beyond the largest
+documented k a plan is never on. A head that nobody is known to have seen, or what no estimate
+prices, is measured first.
 """
 
 from __future__ import annotations
@@ -58,10 +52,7 @@ class Verdict(NamedTuple):
 
 
 def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
-    """Choose among judged candidates; the first must be the plan without speculation.
-
-    Returns the verdict with utilities and regrets filled in. Pure and deterministic.
-    """
+    """Choose among judged candidates, the plan without speculation first; fills in regrets."""
     verdict = _by_preference(facts, candidates)
     index = verdict.best
     if index is None:
@@ -98,9 +89,8 @@ def _proven(facts: Facts, candidates: Sequence[Candidate], best: int) -> int:
 
 
 def after_a_look(facts: Facts, plan: Plan, decision: Decision) -> Decision:
-    """The decision, but measure instead of on where nobody is known to have seen the head that the
-    plan drafts with (without it the server does not start, or accepts no draft), and where it
-    depends on what no estimate has in it.
+    """The decision, but measure instead of on where nobody is known to have seen the plan's head,
+    or where it depends on what no estimate has in it.
     """
     if decision != "on":
         return decision
@@ -159,9 +149,8 @@ def _by_estimate(estimate: Estimate, goal: Goal) -> Decision:
 def _surest(
     candidates: Sequence[Candidate], eligible: Sequence[int], goal: Goal, wanted: Decision
 ) -> int | None:
-    """The plan of least regret among those whose own posterior gives this decision or a better one.
-    A gain whose sign is sure goes before a larger one whose sign is not, and off needs every plan
-    to be off; so the answer does not jump where another k becomes the best.
+    """The plan of least regret among those whose own posterior gives this decision or a better one:
+    a sure gain goes before a larger one that is not, and off needs every plan to be off.
     """
     good = DECISIONS[: DECISIONS.index(wanted) + 1]
     estimates = {i: estimate for i in eligible if (estimate := candidates[i].estimate) is not None}
@@ -252,9 +241,9 @@ def common_slots(
 
 
 def _wait(estimate: Estimate | None, goal: Goal) -> float:
-    """What the wait for a slot costs a balanced goal beside plans with which none waits, in log
-    units: a share of the growth of the first token's time, which counts only where it comes of the
-    queue, since it is predicted too badly elsewhere.
+    """What the wait for a slot costs a balanced goal, in log units: a share of the growth of the
+    first token's time, counted only where it comes of the queue (elsewhere it is predicted too
+    badly).
     """
     if estimate is None or goal != "balanced" or not crowds(estimate):
         return 0.0

@@ -66,10 +66,8 @@ def workable_layouts(
     facts: Facts, judging: Judge | None = None
 ) -> tuple[Candidate, tuple[placement.Layout, ...]]:
     """The plan without speculation on the best layout of the GPUs that fits, with room for a
-    drafter too where one has it, and that no rule calls an error; and the layouts that fit, from
-    that one on.
-
-    Raises AdvisorError with the reason of the split that comes nearest when there is none.
+    drafter where one has it, and that no rule calls an error; and the layouts from that one on.
+    Raises AdvisorError with the reason of the split that comes nearest.
     """
     refusals: list[tuple[float, str]] = []  # GiB short, why
     tight: tuple[Candidate, tuple[placement.Layout, ...]] | None = None
@@ -117,17 +115,12 @@ def _refusal(error: Finding) -> str:
 def estimate_plans(
     facts: Facts, plans: Sequence[Plan], bills: Sequence[MemoryBill] = ()
 ) -> list[Estimate]:
-    """One estimate per plan, of all its replicas together: each serves its share of the requests.
-    `bills`: those of one replica for each plan, where they are at hand.
-    """
+    """One estimate per plan, of all its replicas; `bills`: of one replica each, if at hand."""
     return estimate_questions([(facts, plans, bills)])[0]()
 
 
 def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[Estimate]]]:
-    """The same for several questions, computed at once, since the predictor's time goes by its
-    calls more than by what is in them; the estimates of a question are written out when it is
-    its turn.
-    """
+    """The same for several questions in one call, each written out when it is its turn."""
     cases: list[tuple[Facts, Plan]] = []
     starts = []
     for facts, plans, _ in questions:
@@ -145,9 +138,7 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
 def estimate_beside(
     question: PlanQuestion, beside: SideQuestions, others: Sequence[tuple[Plan, MemoryBill]] = ()
 ) -> tuple[list[Estimate], SideAnswers]:
-    """The estimates of a question's plans and of others behind them, with the bills of a replica of
-    theirs, and what is asked beside.
-    """
+    """The estimates of a question's plans and of others behind them, and what is asked beside."""
     facts, plans = question.facts, (*question.plans, *(plan for plan, _ in others))
     if not plans:
         return [], SideAnswers(beside, Medians(np.empty(0), {}, {}), layouts=question.layouts)

@@ -1,7 +1,4 @@
-"""From a launch that was read to Facts: what it says, and what the caller adds.
-
-What it does not know: what the checkpoint really holds.
-"""
+"""From a launch that was read to Facts: what it says, and what the caller adds."""
 
 from __future__ import annotations
 

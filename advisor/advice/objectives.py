@@ -1,7 +1,4 @@
-"""Latency limits of a question: how likely each run keeps them, and whether the one to start does.
-
-What it does not know: anything but means; the 99th percentile is not predicted.
-"""
+"""Latency limits of a question: how likely each run keeps their means."""
 
 from __future__ import annotations
 
@@ -21,9 +18,7 @@ EVEN = sourced(0.5, "probability", "an objective met with less is probably misse
 def objective(
     request: Request, estimate: Estimate | None, decision: Decision, *, drafts: bool
 ) -> Objective | None:
-    """What becomes of the latency limits of the question; None where it has none. `drafts`: the
-    estimate is of a plan that speculates.
-    """
+    """What becomes of the latency limits of the question; None where it has none."""
     if request.max_tpot_ms is None and request.max_ttft_ms is None:
         return None
     on, off = (p_objective(request, estimate, run) for run in ("value", "baseline"))
@@ -48,9 +43,8 @@ def p_objective(
     run: str,
     seen: Mapping[str, float] | None = None,
 ) -> float | None:
-    """Probability that a run keeps to all latency objectives (the smallest of the single ones, as
-    their errors are shared); None where none was asked for. `seen`: "tpot" and "ttft" in ms where
-    they are others than those of the estimate.
+    """Probability that a run keeps to all latency objectives (the smallest one: errors are shared);
+    None without any. `seen`: "tpot" and "ttft" in ms where they are not those of the estimate.
     """
     if request is None or (estimate is None and seen is None):
         return None

@@ -1,8 +1,5 @@
-"""The quantisation that a question leaves open: the first preferred one that fits and that somebody
-publishes. The order of preference is data (knowledge/defaults.yaml).
-
-Each is weighed as facts of its own: `concurrency` requests of one length in all, on this hardware,
-and nothing else said. What it does not know: how good a quantisation's answers are.
+"""The quantisation that a question leaves open: the first preferred one (knowledge/defaults.yaml)
+that fits and that somebody publishes.
 """
 
 from __future__ import annotations
@@ -56,8 +53,8 @@ def _plans(facts: Facts) -> list[Plan] | None:
 
 
 def _holds(facts: Facts, plan: Plan) -> bool | None:
-    """Whether the plan fits with all slots where they are reserved, and the model's own head beside
-    one request: the head is no reason to take a worse model for the rest of them.
+    """Whether the plan fits with all slots where they are reserved, and the head beside one
+    request: it is no reason to take a worse model for the rest of them.
     """
     plain, slots = memory.bill(facts, plan).fits, facts.concurrency or 1
     if plain and traits(plan.engine).pool == "slots" and (plan.max_num_seqs or slots) < slots:
@@ -79,10 +76,8 @@ def breaks_blocks(facts: Facts, plan: Plan) -> Finding | None:
 
 
 def quant_default(facts: Facts) -> tuple[Quant, str]:
-    """The first of the preferred quantisations that fits (else the smallest), and why.
-
-    llama-server takes the context of all requests at the start: where those do not fit, the next
-    one that still has four bits.
+    """The first of the preferred quantisations that fits (else the smallest), and why;
+    llama-server's holds all requests where one of four bits or more does.
     """
     chosen, why = _first_fit(with_fields(facts, concurrency=1))
     reserved, slots = traits(facts.engine).pool == "slots", facts.concurrency or 1

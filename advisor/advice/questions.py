@@ -1,8 +1,4 @@
-"""What a person asks, as options: option values -> Request -> Advice.
-
-The command line, the page and the tools for agents share it. Names of hardware and models are left
-to the knowledge; what does not go together is refused here, in one sentence.
-"""
+"""What a person asks, as options of a command line, page or agent -> Request -> Advice."""
 
 from __future__ import annotations
 
@@ -21,17 +17,16 @@ if TYPE_CHECKING:
 
 
 def advice_for(asked: Mapping[str, Any], what_if: bool = True) -> Advice:
-    """The answer to options as parsed (`hw`, `concurrency`, ...), `machine` among them.
-
-    Without `what_if` it does not say what would change it. Raises AdvisorError in one sentence.
+    """The answer to options as parsed (`hw`, `concurrency`, ...), `machine` among them. Raises
+    AdvisorError.
     """
     request, machine = question(asked)
     return recommend.recommend(request, machine=machine, what_if=what_if)
 
 
 def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
-    """The request that the options make, and the user's machine where `machine` names one or
-    `receipts` a folder: its hardware then need not be told. Raises AdvisorError in one sentence.
+    """The request that the options make, and the user's machine (`machine`, or a folder of
+    `receipts`): its hardware then need not be told. Raises AdvisorError.
     """
     machine = None
     if asked.get("machine") or asked.get("receipts"):

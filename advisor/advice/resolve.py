@@ -1,8 +1,4 @@
-"""From a question to Facts: every default is filled in here and recorded with its reason. And
-from a question to the commands that measure its answer.
-
-What it does not know: whether the machine is free, and what the checkpoint really holds.
-"""
+"""From a question to Facts, every default with its reason, and to the commands of its A/B."""
 
 from __future__ import annotations
 
@@ -88,7 +84,7 @@ def _published_four(request: Request, bare: Facts) -> tuple[Request, list[Defaul
 
 def asked_model(name: str) -> LLM:
     """The model of a launch. Raises UnknownFact for a bare name that says more than a known
-    model's: a sibling or a fine-tune, whose weights no repository tells.
+    model's: a fine-tune or a sibling, whose weights no repository tells.
     """
     model, text, index = knowledge.llm(name), name.strip(), knowledge.index()
     whole = find_name(text, index["llms_keys"]) is not None
@@ -205,8 +201,8 @@ def bare_facts(request: Request) -> Facts:
 
 
 def _with_acceptance_k(facts: Facts) -> Facts:
-    """The facts with the k that a length was measured at, where only the length is stated: one k
-    for all plans, since the same length at each would make the shortest draft the best one.
+    """The facts with one k for all plans that a stated length was measured at: at each plan's own k
+    the shortest draft would be the best one.
     """
     request = facts.request
     if request is None or request.acceptance_length is None or request.acceptance_k is not None:

@@ -1,11 +1,6 @@
-"""Other ways of drafting beside the model's own head: priced and named, never taken unasked.
-
-The head stays the default, so that each command answers for the same method. A published drafter
-of another method is recommended to be tried where its plan is faster with a probability of at least
-`SURE`, by the joint distribution of both, and owners enough measured it faster than the head in
-this class: cards and models of the same architecture, and a load within a factor of two, of four
-for prompts. Else it is named with the command that measures it. What it does not know: whether a
-user trusts a drafter's publisher.
+"""Other ways of drafting beside the model's own head: priced and named, never taken unasked. A
+drafter is recommended to be tried where its plan is faster with a probability of at least `SURE`
+and `OWNERS` owners measured it faster in this class (architectures, load within a factor of two).
 """
 
 from __future__ import annotations
@@ -51,8 +46,8 @@ class Rival(NamedTuple):
 
 
 def plans(question: PlanQuestion) -> list[tuple[Plan, MemoryBill]]:
-    """The plans that fit of other methods, where the model's own head is the default, with the
-    bills of a replica of theirs.
+    """The plans that fit of other methods, where the model's own head is the default, with bills of
+    a replica.
     """
     facts, base = question.facts, question.base.plan
     if drafters.asked_method(facts) or methods.methods(facts) != ("mtp",) or not question.plans:
@@ -121,8 +116,8 @@ def measured_faster(facts: Facts, method: str, head: str = "mtp") -> tuple[str, 
 
 @cache
 def _class_runs(card: str | None, model: str | None, method: str) -> tuple[_Run, ...]:
-    """What was measured of a method on cards and with models of these architectures: source and
-    setting, requests, prompt tokens and speed-up.
+    """What was measured of a method on such cards and models: source and setting, requests, prompt
+    tokens, speed-up.
     """
     cards, models = (knowledge.index()[name] for name in ("hardware", "llms"))
     index = evidence.index()

@@ -70,8 +70,8 @@ def split_count(name: str) -> tuple[str, int | None]:
 
 
 def strip_size(name: str) -> str:
-    """The name without the kind of Mac before it and the size of memory behind it, where it is
-    known only without them. Raises AdvisorError where that machine is known with another size.
+    """The name without the kind of Mac before it and the memory behind it, where it is known only
+    without them. Raises AdvisorError where that machine is known with another size.
     """
     text = name.strip()
     if _find(text):

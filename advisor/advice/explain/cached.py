@@ -1,8 +1,4 @@
-"""The launch that keeps the prefix cache beside drafts, as an alternative where it is asked for:
-prompts share a part, or the first token is the goal.
-
-What it does not know: what prompts share, where nobody says it.
-"""
+"""The launch that keeps the prefix cache beside drafts, for shared prompts or the goal ttft."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ BRIEF = "drafts switch the prefix cache off here; both together: --explain"
 
 def alternative(facts: Facts, base: Plan, best: Candidate) -> Reason | None:
     """What to change in the launch with drafts, what is expected of it, and what speaks against it;
-    None where the cache is on with drafts too, pays for nobody, or nobody asked.
+    None where the cache is on with drafts too, or nobody asked.
     """
     goal, plan = facts.goal or "balanced", best.plan
     hybrid, asked = facts.model and facts.model.is_hybrid, facts.prefix_share or goal == "ttft"

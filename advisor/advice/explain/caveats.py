@@ -1,8 +1,5 @@
-"""What stands around a decision and is not one: machines that are linked, replicas without a
-request, an engine that this hardware does not take well, experts that could leave the card. Each
-is a reason with its source.
-
-What it does not know: the decision; these hold whichever way it goes.
+"""What stands around a decision, whichever way it goes: linked machines, idle replicas, an engine
+that this hardware does not take well, experts that could leave the card.
 """
 
 from __future__ import annotations
@@ -80,8 +77,8 @@ def head(facts: Facts, plan: Plan) -> Reason | None:
 
 
 def open_part(facts: Facts, plan: Plan) -> Reason | None:
-    """What a plan with speculation depends on and no estimate has in it: layers behind a network
-    link of llama.cpp, memory that is filled to within what its bill can be wrong by.
+    """What a plan with speculation depends on and no estimate has in it: layers behind llama.cpp's
+    network link, memory filled to within what its bill can be wrong by.
     """
     if plan.method == "none":
         return None
@@ -130,9 +127,8 @@ def varied_lengths(facts: Facts) -> Facts | None:
 
 
 def lengths_decide(facts: Facts, plans: Sequence[Plan], estimate: Estimate | None) -> bool:
-    """Whether random text, whose answers have one length, is off while one of the plans would not
-    be where their lengths vary: nobody says which they do, and a server's vary. `estimate` is that
-    of the best plan.
+    """Whether random text of one length is off while a plan would not be where lengths vary, as a
+    server's do. `estimate` is that of the best plan.
     """
     varied = varied_lengths(facts)
     if varied is None:
@@ -175,8 +171,8 @@ def _beyond_all_runs(facts: Facts) -> Reason | None:
 
 
 def _kernel_limit(facts: Facts, base: Plan) -> Reason | None:
-    """What Linux must be told before an AMD processor's graphics may take as much of the system's
-    memory as the plan does: its default is half (drivers/gpu/drm/ttm).
+    """What Linux must be told before an AMD processor's graphics may take more than half of the
+    memory (drivers/gpu/drm/ttm).
     """
     hardware = facts.hardware
     if hardware is None or not hardware.unified_memory or hardware.vendor != "amd":

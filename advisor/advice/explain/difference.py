@@ -1,8 +1,4 @@
-"""Why an estimate is another number than a measured run, by cause and share.
-
-What it does not know: what a run does not say. What is left then is told apart by how much the
-errors of other runs shrink where the acceptance is stated.
-"""
+"""Why an estimate is another number than a measured run, by cause and share."""
 
 from __future__ import annotations
 
@@ -61,8 +57,7 @@ class Share(NamedTuple):
 
 class Steps(NamedTuple, Generic[T]):
     """What holds on each step from a question to a run: as asked, without a stated acceptance, with
-    answers whose lengths vary as the run's, with its text, under its load, at its k, and with what
-    it accepted.
+    the run's lengths, its text, its load, its k, and with what it accepted.
     """
 
     asked: T
@@ -156,9 +151,8 @@ def towards(facts: Facts, row: Evidence, plan: Plan) -> Steps[Case]:
 def difference(
     facts: Facts, rows: Sequence[Evidence], best: Candidate, answers: SideAnswers
 ) -> str:
-    """Why the estimate is not what was measured here, by cause and share: text, load, k, and what
-    is left, so that the measured gain times all shares is the expected one. Nothing where it
-    lies near.
+    """Why the estimate is not what was measured here, by cause and share, so that the measured gain
+    times all shares is the expected one; "" where it lies near.
     """
     row, estimate, plan = rows[0], best.estimate, best.plan
     if estimate is None:
@@ -207,9 +201,8 @@ def _text_shares(
     gains: Steps[float],
     run: tuple[float | None, float],
 ) -> list[Share]:
-    """What the stated acceptance and the kind of text make; prompts that do not say it are taken
-    for what is usual. `run` is what the run accepted, where that makes up for its text, and the
-    ratio that it makes.
+    """What the stated acceptance and the kind of text make. `run`: what the run accepted, where
+    that makes up for its text, and the ratio that it makes.
     """
     unsaid, read = cases.unsaid[0], cases.read[0]
     ours = tokens.unsaid

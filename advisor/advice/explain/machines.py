@@ -1,7 +1,5 @@
-"""What a question of several machines has to know: how the launch is started on each, what it costs
-to cross the network, and that one machine alone is faster, where it is.
-
-What it does not know: the network; a link is priced by its kind.
+"""What a question of several machines has to know: the start on each, the network's cost, and that
+one machine alone is faster, where it is.
 """
 
 from __future__ import annotations

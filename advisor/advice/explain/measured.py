@@ -1,8 +1,4 @@
-"""What was measured near the question, beside what is expected of it: runs as reasons, and why the
-estimate is another number.
-
-What it does not know: whether the runs were made with care; their source says.
-"""
+"""What was measured near the question, beside what is expected of it: runs as reasons."""
 
 from __future__ import annotations
 
@@ -74,9 +70,8 @@ def _brief(facts: Facts, row: Evidence, best: Candidate) -> str:
 
 
 def _against(facts: Facts, row: Evidence, best: Candidate) -> str:
-    """How much a run of this setting says that lies on the other side of 1 than what is expected;
-    of a run of another one, which is named as such, only which losses count more, or that a loss
-    with other weights moved nothing.
+    """How much a run on the other side of 1 than the estimate says; of a run of another setting
+    only which losses count more, or that other weights move nothing.
     """
     printed = difference.PRINTED.get(row.metric)
     if best.estimate is None or printed is None or row.metric == "ttft":

@@ -1,7 +1,4 @@
-"""Why nothing can speculate here, and what is known of the published drafter where one does.
-
-What it does not know: which drafter is best; `plans.methods` picks it.
-"""
+"""Why nothing can speculate here, and what is known of the published drafter where one does."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Why: the verdict in sentences, each with its source: measured pairs, step-time terms, rule
-findings and the deciding step, strongest first. What would change the answer is said by `what_if`.
-"""
+"""Why: the verdict in sentences, each with its source, strongest first."""
 
 from __future__ import annotations
 
@@ -80,9 +78,7 @@ def explain(facts: Facts, verdict: Verdict, answers: SideAnswers) -> tuple[Reaso
 
 
 def _from_memory(facts: Facts, plan: Plan) -> Reason | None:
-    """That not all requests run at once, where the memory holds fewer than were asked for; or what
-    stands in the way of a memory bill, where nobody could say whether the plan fits.
-    """
+    """That not all requests run at once, or what stands in the way of a memory bill."""
     bill = memory.bill(facts, plan)
     unchecked = "Whether it fits was not checked: "
     if bill.fits is None and bill.weights_gib and bill.available_gib is None:

@@ -1,9 +1,5 @@
-"""What would change the answer: the nearest load, acceptance or goal at which it is another one.
-
-What it does: asks those other questions by the very steps that answer this one, nearest first, and
-names the first along each way that is answered otherwise. All their plans are estimated in one
-call; the rules of a question are asked when its turn comes, and only those that can change a
-decision. What it does not know: loads between and beyond those tried (`_LOADS`).
+"""What would change the answer: the nearest load, acceptance or goal at which it is another one,
+found by asking those questions by the very steps that answer this one, in one batch.
 """
 
 from __future__ import annotations

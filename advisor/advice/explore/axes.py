@@ -1,7 +1,5 @@
-"""What is varied: `concurrency=1..128` or Python values -> checked axes.
-
-A range of a load is a geometric series of at most `POINTS` whole numbers with both ends; of k it is
-every number. What it does not know: names; `compare` sets those side by side.
+"""What is varied: `concurrency=1..128` or Python values -> checked axes; a range of a load is a
+geometric series of at most `POINTS` whole numbers, of k every number.
 """
 
 from __future__ import annotations
@@ -64,7 +62,6 @@ def _can_vary(given: str, name: str) -> None:
 
 def parse_axis(text: str) -> tuple[str, tuple[Value, ...]]:
     """`name=1..128`, `name=1..128/9` (so many points) or `name=1,4,16` -> the name and its values.
-
     Raises AdvisorError where it is none of these.
     """
     name, _, listed = text.partition("=")

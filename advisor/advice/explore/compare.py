@@ -1,9 +1,5 @@
-"""Two or three choices side by side, and what makes the difference: hardware, models, engines,
-releases, quantisations.
-
-Each arm is the answer to its own question, all else equal. The difference is told by the parts of
-the answers: the parts of a step, acceptance, room for KV, and, between releases of one engine, what
-its catalogue and its known defects say. What it does not know: whose answers are better.
+"""Two or three choices side by side, each the answer to its own question, and what makes the
+difference: hardware, models, engines, releases, quantisations.
 """
 
 from __future__ import annotations
@@ -57,10 +53,8 @@ class Comparison(Frozen):
 def compare(
     request: Request, names: Sequence[str], limits: dict[str, float] | None = None
 ) -> Comparison:
-    """Compare choices by their names, e.g. `gb10 h100` or `vllm@0.25.1 vllm@0.32.0`.
-
-    `limits` asks for the largest load within latency objectives as well. Raises AdvisorError
-    (UnknownFact for names) in one sentence.
+    """Compare choices by their names, e.g. `gb10 h100` or `vllm@0.25.1 vllm@0.32.0`. `limits` asks
+    for the largest load within latency objectives as well. Raises AdvisorError.
     """
     if not 2 <= len(names) <= MOST:
         raise AdvisorError(f"compare takes two or three names, not {len(names)}")

@@ -1,9 +1,5 @@
-"""The best k per load as ranges, and whether changing k pays.
-
-What it does: finds the one k that serves all loads of a curve best by the utility that `recommend`
-chooses by, the loads where the k of its answer is worth `LEAST_GAIN` more, and what the engine
-gains by the ranges, its costs (lost CUDA graphs) priced like any other plan. What it does not know:
-loads between those tried; each range reaches from one load tried to the next.
+"""The best k per load as ranges, and whether changing k pays: against the one k that serves all
+loads best, what the engine gains by the ranges, its costs (lost CUDA graphs) priced.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What each class gains in a layout against one server without speculation, and whether that
-counts.
-"""
+"""What each class gains in a layout against one server without speculation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The nouns of a plan for several workloads: instances, layouts and what each class sees in
-them.
-"""
+"""The nouns of a plan for several workloads: instances, layouts, what each class sees in them."""
 
 from __future__ import annotations
 
@@ -14,10 +12,8 @@ Kind = Literal["off", "on", "shared", "gpus"]
 
 
 class ClassResult(Frozen):
-    """What one class sees in a layout.
-
-    `gain` is of the class's goal against one instance without speculation; speeds are absolute:
-    output tok/s of all requests of the class together, TPOT and TTFT of one.
+    """What one class sees in a layout: `gain` by its goal against one instance without speculation,
+    output tok/s of all its requests together, TPOT and TTFT of one.
     """
 
     name: str

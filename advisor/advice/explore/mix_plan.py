@@ -1,10 +1,6 @@
-"""The story of a mix: layouts are made, estimated in one call, compared and one is chosen.
-
-Layouts: one server without and with speculation; two servers on the same GPUs or on their own, for
-every way to part the classes. The measure is the weighted gain over the classes against one server
-without speculation. A split is chosen where it keeps objectives that one server does not, or where
-its gain over one server lies outside the interval. What it does not know: the costs of running two
-servers.
+"""The story of a mix: layouts are made, estimated in one call, compared by the weighted gain over
+the classes, and one is chosen. A split is chosen where it keeps objectives that one server does
+not, or where its gain over one server lies outside the interval.
 """
 
 from __future__ import annotations

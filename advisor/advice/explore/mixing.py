@@ -1,10 +1,6 @@
-"""Several classes of requests in one server: what each sees, from what each would see alone at the
-same number of requests.
-
-All requests share the steps, so TPOT is the mean over the requests at once. A prompt waits for the
-prompts of all classes, so what a class waits beyond its own prompt is the mean, too. Throughput
-follows by Little's law from what a request then takes. With one class everything stays as it was;
-a test holds the rest against a simulation event by event. Not known: bursts.
+"""Several classes of requests in one server, from what each would see alone at the same number of
+requests: TPOT and the wait behind prompts are the mean over the requests at once, throughput
+follows by Little's law. A simulation event by event holds it in a test; bursts are not known.
 """
 
 from __future__ import annotations
@@ -45,9 +41,8 @@ def times(estimate: Estimate, run: str) -> Times:
 def together(
     alone: Sequence[Times], single: Sequence[Times], shares: Sequence[float], outputs: Sequence[int]
 ) -> list[Times]:
-    """What each class sees in the mix. `alone`: each with as many requests at once as the whole mix
-    has; `single`: with one at a time; `shares` of the requests at once add up to 1; `outputs` are
-    answer tokens per request.
+    """What each class sees in the mix. `alone`: each with as many requests at once as the whole
+    mix; `single`: one at a time; `shares` add up to 1; `outputs`: answer tokens per request.
     """
     if len(alone) == 1:
         return list(alone)
@@ -70,9 +65,8 @@ def mix_estimates(
     shares: Sequence[float],
     outputs: Sequence[int],
 ) -> list[Estimate]:
-    """The estimate of each class in the mix, of one plan; arguments as for `together`. The widths
-    of the intervals are the classes' own, averaged: their errors are those of one model on one
-    machine. One class stays as it is.
+    """The estimate of each class in the mix, of one plan, as `together`; the widths of the
+    intervals are averaged, as errors are those of one model on one machine.
     """
     if len(alone) == 1:
         return list(alone)

@@ -1,7 +1,5 @@
-"""One launch for a range of loads: off, one k or a k per batch size, whichever loses least over it.
-
-The loads are those of a sweep, doubling from the smallest to the largest, and count alike. What it
-does not know: how often each load comes, and what an engine's own adaptive mode would draft.
+"""One launch for a range of loads, which count alike: off, one k or a k per batch size, whichever
+loses least over it.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 def over_range(request: Request, least: int, machine: Machine | None = None) -> Policy | None:
     """The policy from `least` requests at once to those of the request; None where nothing can
-    draft. Raises AdvisorError in one sentence where no load can be served.
+    draft. Raises AdvisorError where no load can be served.
     """
     sizes = [least]
     while 2 * sizes[-1] < request.concurrency:

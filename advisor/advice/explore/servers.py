@@ -1,10 +1,5 @@
-"""One server of a layout: the classes it serves, its plans, what each class sees with each, and how
-much of a GPU's memory it takes beside another server.
-
-Servers on the same GPUs get what their weights, states and requests need, and the rest is shared
-out; together never more than one server would take. The GPU's contexts take turns, so a server with
-something to do waits for the others that have something to do. Assumed, as no measurement of two
-engines on one GPU is known here.
+"""One server of a layout: its classes, plans, what each class sees with each, and its memory beside
+another server. The GPU's contexts take turns: assumed, no measurement of two engines is known.
 """
 
 from __future__ import annotations
@@ -151,8 +146,8 @@ def _judge_server(
 def _decide(
     draft: ServerDraft, columns: Sequence[Sequence[Candidate]]
 ) -> tuple[Decision, int | None]:
-    """On, off or measure for the server, and its best speculative candidate: for one class as
-    `recommend` decides, for several by the weighted mean of their gains.
+    """On, off or measure for the server, and its best speculative candidate: for several classes by
+    the weighted mean of their gains.
     """
     pairs = list(zip(draft.each, columns, strict=True))
     verdicts = [decide.decide(facts, column) for facts, column in pairs]
@@ -190,9 +185,8 @@ def _decide(
 
 
 def share_memory(drafts: Sequence[ServerDraft], whole: ServerDraft) -> list[ServerDraft]:
-    """The servers with shares of the memory that `whole`, one server for all, would take.
-
-    Raises AdvisorError with the sizes where they do not fit beside each other.
+    """The servers with shares of the memory that `whole`, one server for all, would take. Raises
+    AdvisorError with the sizes where they do not fit beside each other.
     """
     cap, usable = _most_gib(whole), device.usable_gib(whole.question.facts)
     if cap is None or usable is None:
@@ -252,8 +246,8 @@ def _with_fraction(draft: ServerDraft, fraction: float) -> ServerDraft | None:
 
 
 def _smallest(draft: ServerDraft, *, all_requests: bool) -> int | None:
-    """The least hundredths of the memory with which the server starts, or the KV of all its
-    requests has room at once as well.
+    """The least hundredths of the memory with which the server starts, or with all its requests' KV
+    as well.
     """
     length = max((f.ctx_tokens or 0) + (f.output_tokens or 0) for f in draft.each)
 

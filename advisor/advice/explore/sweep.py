@@ -1,8 +1,5 @@
-"""The story of a sweep: many loads and k of one configuration, estimated in one call.
-
-Each load is the question that `recommend` would be asked there and takes the same road (resolve,
-propose, estimate, judge, decide), so that the two cannot disagree; only the estimates of all loads
-are computed at once. What it does not know: anything between the loads tried.
+"""The story of a sweep: many loads and k of one configuration, each the question that `recommend`
+would be asked there, all estimated in one call.
 """
 
 from __future__ import annotations
@@ -58,17 +55,10 @@ def sweep(
     machine: Machine | None = None,
     one_limit: bool = True,
 ) -> Sweep:
-    """Curves of gain against load, one for each k; one load for each combination of the varied
-    fields, the last field varying fastest.
-
-    Engine, release and quantisation are those that `recommend` chooses for the request. `vary`
-    holds values of numbers of the request (`concurrency`, `ctx_tokens` ...) and of `k`: without it
-    the curves are those of the k that `recommend` weighs, with it decisions are among the given k.
-    `machine` adds the user's own runs. Without `one_limit` each run has the requests at once that
-    fit, also where TPOT decides.
-
-    Raises AdvisorError (UnknownFact for names) with one sentence where a field cannot be varied, or
-    where no load at all can be served.
+    """Curves of gain against load, one for each k and one load for each combination of the varied
+    fields. `vary` holds values of numbers of the request and of `k` (else as `recommend` weighs).
+    Without `one_limit` each run has the requests at once that fit, also where TPOT decides. Raises
+    AdvisorError where a field cannot be varied, or where no load can be served.
     """
     grid = axes(vary)
     base, facts = pin_choices(request)

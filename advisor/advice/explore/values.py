@@ -1,7 +1,5 @@
-"""The nouns of a sweep: one load, one point of a curve, and where a curve crosses no gain.
-
-Speed-ups are ratios where a value above 1 is faster, for TPOT and TTFT as well; `k` counts draft
-tokens beyond the bonus token, 0 is no speculation. None means unknown, never 0.
+"""The nouns of a sweep. Speed-ups are ratios where above 1 is faster; k = 0 is no speculation; None
+means unknown.
 """
 
 from __future__ import annotations
@@ -33,11 +31,8 @@ Setting = tuple[tuple[str, Value], ...]  # (field of the request, value) of what
 
 
 class Point(Frozen):
-    """One k at one load.
-
-    `gain` is of the goal's metric (balanced: the weighted mean that `recommend` decides by);
-    `output_tok_s`, `tpot_ms` and `ttft_ms` hold the absolute speeds without (`baseline`) and with
-    speculation (`value`). For k = 0 every gain is 1 and `p_gain` is None.
+    """One k at one load: `gain` of the goal's metric, and absolute speeds without (`baseline`) and
+    with speculation (`value`). For k = 0 every gain is 1 and `p_gain` is None.
     """
 
     plan: Plan
@@ -63,11 +58,9 @@ class Point(Frozen):
 
 
 class LoadPoint(Frozen):
-    """One load with its points, the smallest k first, and what `recommend` answers there.
-
-    `best_k` is the k of the best speculative plan whatever the decision, None where none can run;
-    `run_k` is what the answer runs: `best_k` for "on", else 0. A load that cannot be served has a
-    `refusal` and no points.
+    """One load with its points, the smallest k first, and what `recommend` answers there. `best_k`:
+    of the best speculative plan (None: none runs); `run_k`: what the answer runs. A load that
+    cannot be served has a `refusal` and no points.
     """
 
     setting: Setting
@@ -89,10 +82,8 @@ class LoadPoint(Frozen):
 
 
 class BreakEven(Frozen):
-    """Where the curve of one k crosses no gain along the first numeric axis.
-
-    `at` is interpolated between the loads tried, in the logarithm of both; `quantile` says which
-    percentile of the gain crosses: at p50 a gain becomes a loss, at p10 and p90 it becomes unsure.
+    """Where the curve of one k crosses no gain along the first numeric axis, interpolated in the
+    logarithm of both; `quantile`: the percentile of the gain that crosses.
     """
 
     axis: str
@@ -115,12 +106,10 @@ class RangeLoad(Frozen):
 
 
 class KRanges(Frozen):
-    """The best k per batch size along one curve, and whether it pays to change it.
-
-    `rows` are (batch from, batch to, k) and cover 1 to the largest load without a gap: the engine's
-    where they pay, else the k of the answer at each load (0 where it is off); `gain` is
-    the mean speed-up over the loads against `static_k`, the one k that serves all of them best.
-    `regrets` are (k, mean loss of expected log gain against the best of each load), least first.
+    """The best k per batch size along one curve, and whether it pays to change it. `rows`: (batch
+    from, to, k) over all loads: the engine's where they pay, else the answers' (0: off); `gain`:
+    mean speed-up against `static_k`, the one k that serves all best; `regrets`: (k, mean loss of
+    expected log gain), least first.
     """
 
     setting: Setting  # the other varied fields
@@ -141,13 +130,9 @@ Bound = Literal["objectives", "slots", "search"]
 
 
 class Within(Frozen):
-    """The largest load of one k that keeps the objectives more likely than not, with its
-    probability, and the largest that keeps them with 90 %.
-
-    Users count that are served. Where fewer requests run at once than ask, the TPOT of those that
-    run says nothing of the others: without an objective for TTFT, which holds their wait, no more
-    are counted than the `slots`. What bounds a count is said beside it; None with "objectives": not
-    even one request keeps them, with "search": every load tried does, so the count is not known.
+    """The largest load of one k that keeps the objectives more likely than not, and with 90 %. Only
+    served users count: without an objective for TTFT no more than the `slots`. None with
+    "objectives": not even one request keeps them, with "search": every load tried does.
     """
 
     method: Method
@@ -180,10 +165,8 @@ class Rate(Frozen):
 
 
 class Sweep(Frozen):
-    """Curves over loads.
-
-    `request` has the engine, its release and the quantisation that all points share, unless they
-    are varied; `axes` are the varied fields with their values, in order, without k.
+    """Curves over loads. `request` has engine, release and quantisation of all points; `axes`: the
+    varied fields with their values, without k.
     """
 
     request: Request
@@ -198,10 +181,8 @@ class Sweep(Frozen):
 
 
 class Policy(Frozen):
-    """One launch for every load of a range: no speculation, one k, or a k per batch size.
-
-    `decision` is "measure" where the chance of a gain is not clear at every load (`unsure`).
-    `findings` are of `plan`, the server at the largest load.
+    """One launch for every load of a range. "measure": the chance of a gain is not clear at each
+    (`unsure`); `findings` are of `plan`, the server at the largest load.
     """
 
     decision: Decision

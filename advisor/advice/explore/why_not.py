@@ -1,7 +1,4 @@
-"""Why not this k, method, engine, quantisation or model: what the answer has instead, in sentences.
-
-What it does not know: wishes beyond the goal and the objectives of the question.
-"""
+"""Why not this k, method, engine, quantisation or model: what the answer has instead."""
 
 from __future__ import annotations
 
@@ -37,9 +34,8 @@ class WhyNot(Frozen):
 
 
 def why_not(request: Request, asked: str) -> WhyNot:
-    """Answer `on`, `off`, `k=4`, `engine=sglang`, `quant=bf16`, `model=qwen3.6-27b` or `hw=h100`.
-
-    Raises AdvisorError in one sentence for what cannot be asked.
+    """Answer `on`, `off`, `k=4`, `engine=sglang`, `quant=bf16`, `model=NAME` or `hw=h100`. Raises
+    AdvisorError for what cannot be asked.
     """
     name, sign, value = (part.strip() for part in asked.partition("="))
     if not sign and name.lower() in SPOKEN:

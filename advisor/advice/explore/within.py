@@ -1,9 +1,4 @@
-"""The largest load that keeps latency objectives, for each arm, with its probability; and what
-tokens cost.
-
-What it does not know: bursts, and the spread of latencies between requests: objectives are of the
-mean, as everywhere here.
-"""
+"""The largest load that keeps latency objectives (of the mean), and what tokens cost."""
 
 from __future__ import annotations
 
@@ -56,9 +51,7 @@ def users_within(
     request: Request, limits: dict[str, float], ks: Sequence[int] | None = None
 ) -> tuple[Within, ...]:
     """The largest loads that are served for each k (without speculation first), of those up to MOST
-    requests at once.
-
-    Raises AdvisorError where the request cannot be served at all.
+    requests at once. Raises AdvisorError where the request cannot be served at all.
     """
     asked = request.model_copy(update=limits)
     vary: dict[str, Any] = {"concurrency": series(1, MOST, 34)}

@@ -1,6 +1,4 @@
-"""Why an A/B came out as it did: sentences on the tokens and the time of a step, on drafts that are
-cut short, and on metrics that differ.
-"""
+"""Why an A/B came out as it did: tokens and time of a step, short drafts, metrics that differ."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""The verdict on an A/B of speculation: what it gained in each metric, whether the arms compare,
-why, and what to try next.
-
-Gains and their noise are measured; what is normal for the model, its text and the machine comes
-from the prediction, with the part that the runs state (acceptance) taken from the runs. Nothing is
-judged where the arms are no A/B.
+"""The verdict on an A/B of speculation: what it gained, whether the arms compare, why, and what to
+try next. Gains and noise are measured; what is normal comes from the prediction.
 """
 
 from __future__ import annotations

@@ -200,10 +200,8 @@ def add_runs(
     plan: Plan | None = None,
 ) -> Addition:
     """Add an A/B, or a run without speculation alone, to the machine of a name, and save it.
-
     `asked` are options by field of Request, plus `method` and `k`; `plan` is of the launch that
-    ran. Raises AdvisorError for a name that could be a path, for what is missing, and for runs of
-    other hardware than the machine's.
+    ran. Raises AdvisorError for a name that could be a path, missing options, and other hardware.
     """
     path = machines.path_of(name)
     old = machines.load(name) if path.is_file() else None

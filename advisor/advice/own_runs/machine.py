@@ -1,9 +1,5 @@
-"""A user's own machine: the few numbers of its A/B runs, kept in a private file, and what they
-change.
-
-The file holds settings, log gains with their noise, baselines, versions, dates and hashes of the
-inputs. No prompts, no host names, no paths. Its seal tells whether it still is what was measured;
-numbers that cannot be true together are refused.
+"""A user's own machine: the few numbers of its A/B runs, kept in a private file without prompts,
+host names or paths. Its seal tells whether it still is what was measured.
 """
 
 from __future__ import annotations
@@ -269,8 +265,8 @@ def validate(kind: type[Kind], data: Any, path: Path) -> Kind:
 
 
 def save(machine: Machine) -> Path:
-    """Write a machine with its seal, readable by its owner alone, whole or not at all. One that was
-    edited by hand stays known as such. Raises AdvisorError where its numbers contradict each other.
+    """Write a machine with its seal, readable by its owner alone, whole or not at all. Raises
+    AdvisorError where its numbers contradict each other.
     """
     import yaml  # start-up: only where a machine is named
 
@@ -329,8 +325,7 @@ def measured_before(machine: Machine, runs: Sequence[MachineRun]) -> tuple[Befor
 
 def _replaces(run: MachineRun, old: MachineRun) -> bool:
     """Whether an old run is of the same files: both of them, or, at the same cell, some of them and
-    no other. One baseline serves several draft lengths and repeats of one, and one file holds
-    several loads or all arms.
+    no other. One baseline serves several k and repeats, and one file holds several loads.
     """
     new, known = set(run.inputs_sha256), set(old.inputs_sha256)
     if not known & new:

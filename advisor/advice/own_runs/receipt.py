@@ -1,8 +1,5 @@
-"""A receipt: what an A/B measured, in the one form in which measurements travel.
-
-It holds the same runs as a machine file (`MachineRun`, what predictions take), and beside them both
-arms with percentiles and repeats, the verdict and the quality check. No names, hosts, paths or
-prompts; null is "not known". Its seal tells whether it still is what was measured.
+"""A receipt: what an A/B measured, in the one form in which measurements travel: the runs of a
+machine file and both arms, the verdict and the quality check; no names, hosts, paths or prompts.
 """
 
 from __future__ import annotations
@@ -108,7 +105,7 @@ def make(
     plan: Plan | None = None,
     **more: Any,
 ) -> Receipt:
-    """The receipt of an A/B; `asked` and `plan` as in `calibration.add_runs`, `more`: its power and
+    """The receipt of an A/B; `asked` and `plan` as in `calibration.add_runs`, `more`: power and
     quality check. Raises AdvisorError where the runs are no A/B, or their setting is not known.
     """
     known = setting(off, on, asked, plan)

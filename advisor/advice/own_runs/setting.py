@@ -1,8 +1,5 @@
-"""What a user's benchmark files were measured on: the question that they answer.
-
-Options come first, then the launch that ran, then the files themselves. Without hardware and a
-known model there is no prediction to compare with, and the missing one is named; so is an option
-that contradicts the files.
+"""What a user's benchmark files were measured on: options come first, then the launch that ran,
+then the files; what is missing and what contradicts the files is named.
 """
 
 from __future__ import annotations
@@ -173,7 +170,7 @@ def _counted_k(on: Sequence[BenchmarkRun]) -> int | None:
 
 def workload_of(dataset: str | None) -> str | None:
     """The kind of text of a benchmark's prompts by its dataset: `random`, `sharegpt`, or
-    `code:1f00...` as `advisor bench run` writes it; None where that does not tell.
+    `code:1f00...` as `advisor bench run` writes it; else None.
     """
     word = re.split(r"[:/\s_-]", (dataset or "").lower())[0]
     return TEXTS_BY_DATASET.get(word, word if word in get_args(Workload) else None)

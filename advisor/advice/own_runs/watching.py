@@ -1,6 +1,4 @@
-"""What a running server does, from two readings of its counters, and what that means for its
-drafts.
-"""
+"""What a running server does, from two readings of its counters, and what to change."""
 
 from __future__ import annotations
 

@@ -20,10 +20,9 @@ FP8_ARCHS = ("sm_89", "sm_9", "sm_10", "sm_11", "sm_12", "gfx94", "gfx95")
 
 
 def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
-    """The plan with the KV cache type that is given, or with 8 bits where only so all requests run
-    at once, or `SLOTS` of them, and `SLOTS` usual ones, in it and in each of its `arms` with
-    drafts: precision is not given up for four slots of a length that is asked for once. Raises
-    AdvisorError for a type that the engine does not have.
+    """The plan with the KV cache type that is given, or with 8 bits where only so all requests or
+    `SLOTS` of them run at once, in it and each of its `arms`. Raises AdvisorError for a type that
+    the engine does not have.
     """
     kinds = traits(plan.engine).cache_types
     given = facts.request.kv_cache_dtype if facts.request is not None else None
@@ -56,9 +55,8 @@ def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
 def needs_8_bits(
     facts: Facts, plan: Plan, arms: Sequence[Plan], asked: Length, tokens: Length
 ) -> Any:
-    """Whether the load of `asked` requests of so many tokens, or `SLOTS` of them and of usual ones,
-    run at once only with a KV cache of 8 bits, in the plan and in each of its arms: one truth, or
-    an array of them for arrays (N,).
+    """Whether `asked` requests of so many tokens, or `SLOTS` of them and of usual ones, run at once
+    only with 8 bits, in the plan and each of its arms: one truth, or an array for arrays (N,).
     """
     kind, slots = traits(plan.engine).cache_types[0], plan.max_num_seqs
     one = plan.model_copy(update={"kv_cache_dtype": kind, "max_num_seqs": 1})

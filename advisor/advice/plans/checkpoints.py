@@ -1,8 +1,5 @@
-"""Which repository a launch names: a published quantisation, or the 16 bit weights quantised while
-they are loaded.
-
-What it does not know: repositories that no source of knowledge/llms lists, and what a private one
-holds.
+"""Which repository a launch names: a published quantisation, or the 16 bit weights quantised at
+load.
 """
 
 from __future__ import annotations
@@ -111,8 +108,8 @@ def address(checkpoint: Checkpoint) -> str:
 
 
 def at_load(facts: Facts, method: str) -> Checkpoint | None:
-    """The 16 bit checkpoint that the engine can turn into this quantisation while it loads; None
-    where it cannot, or where the 16 bit weights alone would not fit the cards.
+    """The 16 bit checkpoint that the engine can quantise while it loads; None where it cannot, or
+    where the 16 bit weights alone would not fit the cards.
     """
     model, quant, engine = facts.model, facts.quant, engines.canonical(facts.engine or "")
     if model is None or quant is None or engine is None:
@@ -148,8 +145,8 @@ def made_late(facts: Facts) -> bool:
 
 
 def others(model: LLM, engine: str, hw: Hardware, tried: tuple[str, ...]) -> tuple[Quant, ...]:
-    """Published quantisations beyond those `tried` that the engine and the accelerator run: the
-    form in which the model itself is published first, then by bits, most first.
+    """Published quantisations beyond those `tried` that run here: the model's own form, then most
+    bits first.
     """
     ids = dict.fromkeys(row.quant for row in knowledge.checkpoints(model))
     own = next(iter(ids), None)

@@ -1,10 +1,4 @@
-"""Serving limits as an operator sets them: request slots and context (cache_types: KV cache type).
-
-What it does: never fewer than `SLOTS` slots where requests share the memory and never more than it
-holds, in every arm; the longest usual context that the memory gives for free. What the user sets
-himself stands.
-What it does not know: whether speculation pays.
-"""
+"""Serving limits as an operator sets them: request slots and context; what is given stands."""
 
 from __future__ import annotations
 
@@ -130,10 +124,8 @@ def slots(facts: Facts, replicas: int) -> int:
 
 
 def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
-    """Slots for so many requests, one number or an array (N,): in powers of two where graphs are
-    captured for them, and `SLOTS` at least where they share the memory. Where each has its own part
-    they are as many as requests: more would cut what one gets, and a step of few among many takes
-    longer (SD428).
+    """Slots for so many requests, one number or an array (N,): powers of two where graphs are
+    captured, `SLOTS` at least where they share the memory, else as many as requests (SD428).
     """
     if traits(facts.engine).pool == "slots" and not shared:
         return load
@@ -143,8 +135,7 @@ def enough_slots(facts: Facts, load: Length, shared: bool = False) -> Length:
 
 def shared_context(facts: Facts) -> tuple[tuple[str, str | None], ...]:
     """The option with which llama-server's slots share one context, for one request at a time: it
-    gets all of it, and a second one does not wait. Without --parallel it is the engine's own
-    default (tools/server/server.cpp). Empty for more requests, which get a part each.
+    gets all of it, and a second one does not wait. Empty for more requests, which get a part each.
     """
     given = facts.request.max_num_seqs if facts.request is not None else None
     alone = given is None and (facts.concurrency or 1) == 1
@@ -165,9 +156,8 @@ def cap_slots(facts: Facts, plan: Plan) -> Plan:
 
 
 def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
-    """The plan with the longest usual context that costs nothing: every one of `arms` (the plan
-    itself, which is the first) still holds `FREE` such requests, or its slots where they are
-    reserved. No length is made up for a model whose own context is not known here.
+    """The plan with the longest usual context that costs nothing: each of `arms` (the plan first)
+    still holds `FREE` such requests, or its slots where they are reserved.
     """
     if facts.request is not None and facts.request.max_model_len is not None:
         return plan

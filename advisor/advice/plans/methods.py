@@ -1,12 +1,5 @@
-"""How a model can speculate here: its own head or assistant, or a published drafter; the draft
-tokens to try of each, and a k per batch size where the engine takes one and where it pays; and
-whether a plan keeps its prefix cache.
-
-The schedule asks the predictor for the best k at every batch size up to the load, and joins equal
-neighbours into ranges. What it does not know: whether this release of the engine takes a method
-(`propose.no_path` asks the engine), and what changing draft lengths costs in CUDA graphs; a rule
-(SD415) says where they do, and then no schedule is offered. Nor whether the engine's release serves
-the hits of a prefix cache right; rules say so.
+"""How a model can speculate here, with which draft tokens, with a k per batch size where that pays,
+and whether a plan keeps its prefix cache.
 """
 
 from __future__ import annotations
@@ -80,9 +73,8 @@ def habits(facts: Facts) -> EngineTraits:
 
 
 def methods(facts: Facts) -> tuple[Method, ...]:
-    """Speculative methods for this model: the one that was asked for, where it can be had; else MTP
-    where the model has a head, which the checkpoints of this quantisation keep, or an assistant
-    that the engine takes in its place; else those of its drafters that the engine loads.
+    """Speculative methods for this model: the one asked for; else MTP where there is a head that
+    checkpoints keep, or an assistant; else those of its drafters that the engine loads.
     """
     asked = asked_method(facts)
     if asked == "ngram":
@@ -116,8 +108,8 @@ def drafter(facts: Facts, method: Method) -> Drafter | None:
 
 
 def draft_options(facts: Facts, method: Method) -> tuple[tuple[str, str | None], ...]:
-    """Options of a launch that drafts so, beside method, drafter and k: those of the drafter's
-    page, the commit that it is pinned to, and the form of n-gram lookup.
+    """Options of a launch that drafts so, beside method, drafter and k: of the drafter's page, its
+    pinned commit, the form of n-gram lookup.
     """
     engine, own = facts.engine or "", drafter(facts, method)
     word = facts.request.method if facts.request is not None else None
@@ -216,10 +208,9 @@ def sizes(facts: Facts) -> tuple[int, ...]:
 def schedule(
     facts: Facts, gains: Mapping[int, Mapping[int, float]], chosen: Plan
 ) -> tuple[KRange, ...]:
-    """Ranges (from, to, k) over batch sizes 1..max_num_seqs; empty where one k serves all of them
-    as well, and where the k of the whole load was not chosen by the estimate but by what is
-    documented or by risk, which no estimate at fewer requests knows. `gains`:
-    the goal's median speed-up by batch size and k, the whole load last.
+    """Ranges (from, to, k) over batch sizes 1..max_num_seqs; empty where one k serves all, and
+    where the k of the whole load was not chosen by the estimate. `gains`: the goal's median
+    speed-up by batch size and k, the whole load last.
     """
     top = chosen.max_num_seqs or facts.concurrency or 1
     if not gains or any(len(here) < 2 for here in gains.values()):
@@ -247,10 +238,8 @@ def merge_ranges(sizes: Sequence[int], ks: Sequence[int], top: int) -> tuple[KRa
 
 
 def with_caching(facts: Facts, plan: Plan) -> Plan:
-    """The plan without speculation with its prefix cache as the release has it unless told. That
-    of a hybrid holds states that requests could have, finds whole pages again, and cuts prompts at
-    the end of the last one: off where it keeps requests waiting, and where it is said what prompts
-    share, on where that is a page and estimated to pay.
+    """The plan without speculation with its prefix cache as the release has it. That of a hybrid is
+    off where its states keep requests waiting; where prompts share a page, on where that pays.
     """
     if habits(facts).pool == "slots":
         return plan  # its prompt cache is per slot and on by default
@@ -268,7 +257,7 @@ def with_caching(facts: Facts, plan: Plan) -> Plan:
 
 def usual_caching(facts: Facts, plan: Plan, tokens: Any, load: Any) -> Any:
     """Whether a plan without speculation keeps a prefix cache where prompts share nothing: as the
-    release has it, and on a hybrid beside room for the load. One truth, or an array for (N,).
+    release has it, and on a hybrid beside room for the load; one truth, or an array for (N,).
     """
     hybrid, bare = _is_hybrid(facts), plan.model_copy(update={"prefix_caching": None})
     usual = engines.get(plan.engine).effective_prefix_caching(bare, hybrid) is not False
@@ -278,9 +267,9 @@ def usual_caching(facts: Facts, plan: Plan, tokens: Any, load: Any) -> Any:
 
 
 def cache_beside(facts: Facts, method: str, shares: Any) -> Any:
-    """Whether drafts leave the prefix cache on: not with a drafter that its publisher serves so,
-    and on a hybrid only where prompts share a part and the engine keeps states apart: in vLLM's
-    pages hits lose one and can answer wrongly (vllm#38182, #43559). `shares`: of one, or of (N,).
+    """Whether drafts leave the prefix cache on: not with a drafter that is served without, and on a
+    hybrid only for shared prompts outside vLLM's pages, where hits can answer wrongly (vllm#38182,
+    #43559). `shares`: of one, or of (N,).
     """
     own = drafter(facts, cast(Method, method))
     if own is not None and own.prefix_caching is False:

@@ -1,10 +1,5 @@
-"""A mixture of experts that is larger than its card: llama-server can keep the experts of some
-layers in system memory.
-
-What it does: says how many layers' experts must go there for a quantisation of four bits, by the
-same bill as everything else, and writes the launch. What it does not know: how fast that is (it
-depends on the processor's memory, which no question tells), and how much system memory the machine
-has.
+"""A mixture of experts that is larger than its card: llama-server keeps the experts of some layers
+in system memory. How fast that is, and how much system memory there is, is not known.
 """
 
 from __future__ import annotations
@@ -72,8 +67,8 @@ class Offload(NamedTuple):
 
 def offload(facts: Facts) -> Offload | None:
     """The least that has to leave the card at four bits; None where nothing has to, where it would
-    not help, or where the layers of several cards share the model (the option counts from the
-    first layer, so it would empty the first card alone).
+    not help, or with several cards (the option counts from the first layer and would empty one
+    alone).
     """
     shape, hardware = facts.shape or facts.model, facts.hardware
     if shape is None or hardware is None or facts.gpus != 1 or not _has_own_memory(facts):
@@ -135,10 +130,8 @@ def measurement(arm: Plan | None) -> str:
 
 
 def _quants(facts: Facts) -> list[Quant]:
-    """What to try: the one that the question is about, where it has four bits or more as GGUF, then
-    what somebody publishes: the usual ones, else the others of four bits or more, the smallest
-    first, then the largest below. Nothing where no file at all is known: nobody splits what is not
-    there.
+    """What to try: the question's own GGUF of four bits or more, then what somebody publishes: the
+    usual ones, others of four bits or more (smallest first), the largest below.
     """
     model, own = facts.model, facts.quant
     names = RELEASED.get(model.family if model else "", QUANTS)

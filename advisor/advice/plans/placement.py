@@ -24,9 +24,9 @@ ALIKE = sourced(
 
 
 class Layout(NamedTuple):
-    """One way to split the GPUs: its plan without speculation, how many of the asked latency
-    objectives its expected run keeps, its speed for the goal with what speculation is worth there,
-    and the one without (larger is faster; 0 where there is nothing to compare it with).
+    """One way to split the GPUs: its plan without speculation, objectives that its expected run
+    keeps, its speed for the goal with and without speculation (larger is faster, 0: nothing to
+    compare).
     """
 
     plan: Plan
@@ -41,9 +41,8 @@ def is_priced(facts: Facts) -> bool:
 
 
 def order_layouts(facts: Facts, bases: Sequence[Plan]) -> tuple[Layout, ...]:
-    """The plans without speculation, one of each layout, the best one first: by the speed without
-    speculation and what that is worth, as k is chosen. Objectives go before the goal's speed.
-    As given where nothing is known to price a step with.
+    """The plans without speculation, one of each layout, the best one first: objectives, then the
+    goal's speed with what speculation is worth there. As given where no step can be priced.
     """
     if len(bases) < 2 or not is_priced(facts):
         return tuple(Layout(base) for base in bases)

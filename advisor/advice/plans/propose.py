@@ -1,9 +1,5 @@
-"""Facts -> candidate plans, always including "no speculation".
-
-What it does: one plan per method and k that the engine version can run for this model on this
-hardware, all with the same batch limits, memory share and context, so that the arms differ in
-speculation alone. What it does not know: whether a plan pays (predict), whether it is safe (rules),
-which one to take (decide).
+"""Facts -> candidate plans: one per method and k that the engine version can run, all with the same
+limits, so that the arms differ in speculation alone.
 """
 
 from __future__ import annotations
@@ -68,11 +64,9 @@ def step_and_share(facts: Facts) -> tuple[int, float]:
 
 
 def splits(facts: Facts) -> tuple[Split, ...]:
-    """(tp, dp) choices, the preferred first: the asked tp alone, else the largest tp that KV heads
-    serve without copies, or what leaves no replica without a request, then every other one that
-    divides the GPUs and that the heads allow (vLLM and SGLang refuse ranks that share heads
-    unevenly), and those that leave GPUs idle: five may hold what four need. Raises AdvisorError
-    when the asked tp does not divide them.
+    """(tp, dp) choices, the preferred first: the asked tp alone, else the largest that KV heads
+    serve without copies or that leaves no replica idle, then every other one that the heads allow,
+    also those that leave GPUs idle. Raises AdvisorError when the asked tp does not divide the GPUs.
     """
     gpus = max(1, facts.gpus)
     if facts.tp:
@@ -137,8 +131,8 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
 
 
 def too_old(facts: Facts, what: str, table: str = "model_since") -> str | None:
-    """That the release is known to be older than what it should do with the model (SD239): "cannot
-    load"; None where it can, or may.
+    """That the release is known to be older than what it should do with the model (SD239); else
+    None.
     """
     model, engine = facts.model, facts.engine or ""
     row = first_release(model.id, engine, table) if model is not None else None
@@ -151,7 +145,7 @@ def too_old(facts: Facts, what: str, table: str = "model_since") -> str | None:
 
 
 def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
-    """The plan without speculation; all others are made from it. `groups` of a server's ranks
+    """The plan without speculation, of which all others are made; `groups` of a server's ranks
     attend for requests of their own. Raises AdvisorError.
     """
     known = methods.habits(facts)
@@ -211,9 +205,8 @@ def _arms(facts: Facts, base: Plan, pick: Callable[[Sequence[int]], int]) -> lis
 
 
 def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
-    """The plans without speculation of one split: under llama.cpp by layers, and by tensors where
-    the KV cache has 16 bits, which is all that it took at first (llama.cpp#21788); under SGLang
-    also with a part of the requests on each rank where MLA's cache would be copied to all.
+    """The plans without speculation of one split: under llama.cpp by layers and by tensors (with a
+    KV cache of 16 bits, llama.cpp#21788); under SGLang also with attention apart for MLA.
     """
     plan = base_plan(facts, split)
     if _attends_apart(facts, split):
@@ -226,8 +219,8 @@ def base_plans(facts: Facts, split: Split) -> tuple[Plan, ...]:
 
 
 def _attends_apart(facts: Facts, split: Split) -> bool:
-    """Whether the engine can keep the requests of each rank's attention apart, and that pays: it
-    slows models without MLA down (sglang#9308).
+    """Whether each rank's attention can keep requests of its own, and that pays: not without MLA
+    (sglang#9308).
     """
     flag = engines.get(facts.engine or "").catalogue.find(DP_ATTENTION, facts.engine_version)
     latent = facts.shape is not None and bool(facts.shape.moe_layers) and is_latent(facts.shape)
@@ -252,10 +245,7 @@ def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
 
 
 def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
-    """The engine's own spelling of a parser: models name vLLM's (`openai_gptoss`), SGLang has
-    others (`gpt-oss`). None where the release has none that reads this format: another family's
-    parser would find no call.
-    """
+    """The engine's own spelling of a parser (models name vLLM's); None where it has none."""
     if wanted is None or methods.habits(facts).gguf:
         return wanted
     catalogue = engines.get(facts.engine or "").catalogue

@@ -1,8 +1,4 @@
-"""The memory share of a launch for an engine whose share holds weights and KV alone (SGLang), where
-vLLM's holds all.
-
-What it does not know: what else uses the card.
-"""
+"""The memory share of a launch for an engine whose share holds weights and KV alone (SGLang)."""
 
 from __future__ import annotations
 
@@ -23,11 +19,9 @@ LEAST_SHARE = sourced(0.5, "share", "own choice: less leaves no room for a model
 def with_share(
     facts: Facts, plan: Plan, arms: Sequence[Plan], tokens: Length, load: Length
 ) -> Plan:
-    """The plan with the share that the engine itself would take; where the model does not fit so
-    beside `load` requests of so many tokens (of one replica, numbers or arrays (N,)), with the
-    smaller prefill steps that the engine takes for this card; where it does not then, with all that
-    is not needed beside the share, by any of the `arms`: a drafter, activations, graphs
-    (`memory.outside_gib`).
+    """The plan with the share that the engine itself would take; where the model does not start so
+    beside `load` requests of so many tokens (of one replica, numbers or arrays (N,)), with smaller
+    prefill steps, then with all that none of the `arms` needs beside the share.
     """
     usable, shape = device.usable_gib(facts), facts.shape or facts.model
     outside = _outside(facts, plan, arms)

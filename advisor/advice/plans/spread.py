@@ -1,10 +1,4 @@
-"""The answer for a mixture of experts that is larger than its card: experts in system memory.
-
-What it does: where nothing fits the card, and llama-server can keep the experts of some layers in
-system memory, it gives that launch, with the model's own head as the arm to measure, and what was
-measured so elsewhere. What it does not know: how fast the processor's memory is; what is expected
-has a wide interval for it (perf/host_memory.py).
-"""
+"""The answer where nothing fits the card: a mixture of experts with experts in system memory."""
 
 from __future__ import annotations
 

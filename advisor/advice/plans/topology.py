@@ -1,8 +1,5 @@
-"""Several machines joined by a network, with one accelerator each (two GB10s over RoCE) or a board
-of several (two HGX machines), instead of cards in one host.
-
-What it does: says whether a question is about such machines, and writes what a server needs to span
-them. What it does not know: the network's delay, beyond what the kind of link says.
+"""Several machines joined by a network, with one accelerator each or a board of several, and what a
+server needs to span them.
 """
 
 from __future__ import annotations
@@ -54,9 +51,8 @@ def boards(facts: Facts) -> int:
 
 
 def board_gpus(facts: Facts) -> int | None:
-    """GPUs of one machine: as asked for, else those of the board that the part is sold on. Behind a
-    network they are one a machine, or `CHASSIS` where there are more of them than that. None where
-    all are in one host.
+    """GPUs of one machine: as asked for, else of the board that the part is sold on; behind a
+    network one, or `CHASSIS` where there are more. None where all are in one host.
     """
     given = facts.request.gpus_per_machine if facts.request is not None else None
     if given is not None:
@@ -85,11 +81,9 @@ def assumption(facts: Facts) -> tuple[str, str, str] | None:
 
 
 def stages(facts: Facts, ranks: int) -> tuple[int, int]:
-    """Tensor parallel ranks and pipeline stages of a server of so many ranks. Beyond one board the
-    ranks are those of a board and each machine holds some of the layers, as vLLM's documentation
-    has it: tensor parallelism over a network waits for it twice in every layer. An engine or a
-    release that cannot draft so, a stated --tp, machines of one GPU each, and boards that one
-    switch joins stay with tensor parallelism alone.
+    """Tensor parallel ranks and pipeline stages of a server of so many ranks. Beyond one board each
+    machine holds some of the layers (tensor parallelism over a network waits for it twice in every
+    layer), unless --tp is stated, a switch joins the boards or the release cannot draft so.
     """
     board, first = board_gpus(facts), traits(facts.engine).stages
     if board is None or board == 1 or ranks <= board or ranks % board or facts.tp or first is None:
@@ -124,9 +118,8 @@ def flags(facts: Facts, ranks: int) -> tuple[tuple[str, str | None], ...]:
 
 
 def split_modes(facts: Facts) -> tuple[str, ...]:
-    """How llama.cpp spreads a model over the cards of one host: each layer whole on one of them, or
-    a part of every layer on all, where the build is known to have that, for this model. It aborts
-    over an odd number of cards (llama.cpp#23912), and only CUDA and ROCm have its kernels.
+    """How llama.cpp spreads a model over the cards of one host: by layers, or also by tensors where
+    build, vendor and model have it; it aborts over an odd number of cards (llama.cpp#23912).
     """
     if not gguf_engine(facts.engine or "") or facts.gpus < 2:
         return ()
@@ -143,9 +136,8 @@ def split_mode(plan: Plan) -> str | None:
 
 
 def on_each(facts: Facts, plan: Plan) -> Plan:
-    """The plan of one server. Replicas on several machines are servers of their own, as many as one
-    machine holds: as one, the ranks of a mixture of experts would wait for each other over the
-    network in every step (vLLM's docs, data parallel deployment).
+    """The plan of one server: replicas on several machines are servers of their own, since the
+    ranks of one would wait for each other over the network in every step (vLLM's docs).
     """
     board, ranks = board_gpus(facts), plan.tp * plan.pp
     if board is None or ranks * plan.dp <= board:

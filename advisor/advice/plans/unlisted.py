@@ -1,7 +1,5 @@
-"""Speculation that this catalogue has no launch for, but that nobody has said to be impossible: a
-head that is there or may be, drafts that others measured.
-
-Not in the catalogue is not the same as not there: such an answer is to measure, not off.
+"""Speculation that this catalogue has no launch for, but that nobody has said to be impossible:
+such an answer is to measure, not off.
 """
 
 from __future__ import annotations

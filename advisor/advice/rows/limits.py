@@ -172,8 +172,8 @@ def _cap_slots(facts: Facts, plan: Plan, tokens: Floats, open_: Mask) -> Any:
 
 
 def _with_caching(row: predict_table.Encoded, known: Mask, load: Floats) -> arrays.Points:
-    """The points with the prefix cache of either arm where a row does not say it (N,);
-    llama-server's is per slot.
+    """The points with the prefix cache of either arm where a row does not say it (N,),
+    llama-server's apart.
     """
     points, things, table = row
     full = prepare(points)[1]
@@ -202,8 +202,8 @@ def _with_caching(row: predict_table.Encoded, known: Mask, load: Floats) -> arra
 def _caching_pays(
     points: arrays.Points, things: Things, table: Mapping[str, Words], known: Mask, load: Floats
 ) -> Mask:
-    """Where a hybrid's prompts share a page whose hits are worth what they cost, in a server with
-    as many slots and tokens a step as the plan has before memory is asked (N,).
+    """Where a hybrid's prompts share a page whose hits are worth what they cost, with the slots and
+    tokens a step that the plan has before memory is asked (N,).
     """
     full = prepare(points)[1]
     paged = full.is_engine(*engines_with("states_in_pool"))

@@ -1,9 +1,5 @@
-"""Rows of a table that ask: what they leave blank is as in the question that they are.
-
-A row that holds a result, or says where it was published, was run by somebody: what it leaves blank
-is not known, and the prediction is spread over it. A row without one is a question, with the
-defaults and the plan of `recommend`: engine, release and quantisation, layout, limits, caching.
-What it does not know: how many requests a row means that does not say so; that stays open.
+"""Rows of a table that ask: a row with a result or a source was run by somebody, and what it leaves
+blank is not known; one without is a question, with the defaults and the plan of `recommend`.
 """
 
 from __future__ import annotations
@@ -28,11 +24,9 @@ RESULTS = (
 
 
 def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Predicted speed-ups for rows with the columns of the measurement table; one result per row,
-    in order.
-
-    A row without `speedup_metric` is about output_tok_s. Raises AdvisorError where `rows` is not a
-    list of mappings.
+    """Predicted speed-ups for rows with the columns of the measurement table (`speedup_metric`
+    blank: output_tok_s); one result per row, in order. Raises AdvisorError for what is no list of
+    mappings.
     """
     return tables.predict(rows, predict_columns)
 

@@ -1,7 +1,5 @@
-"""The words of rows that ask: workload, lengths, engine, release, quantisation, ranks.
-
-Many rows share their words: what a question says is asked once for each of them, and over their
-loads once for each range that has one answer.
+"""The words of rows that ask: workload, lengths, engine, release, quantisation, ranks; each asked
+once for rows of equal words, and over their loads once for each range of one answer.
 """
 
 from __future__ import annotations
@@ -108,8 +106,8 @@ class RowWords:
     def _ask(
         self, wanted: Sequence[str], of: Sequence[str], loads: Floats, where: Mask | bool = True
     ) -> None:
-        """Write the wanted words of the question where a row does not say one of them. `of`: the
-        words that make a configuration; `loads`: prompt, answer and requests (N, 3).
+        """Write the wanted words of the question where a row does not say one of them; `of`: the
+        words of a configuration, `loads`: prompt, answer and requests (N, 3).
         """
         parts = [self._words(name) for name in of]
         blank = {name: is_blank(self._words(name)) for name in wanted}
