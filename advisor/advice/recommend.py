@@ -1,9 +1,4 @@
-"""The story of a question: Request -> Facts -> Plans -> judged candidates -> Advice.
-
-`recommend` reads on one screen; each stage has a module of its own: `resolve` fills the facts in,
-`plans/propose` makes the plans, `judge` estimates and checks them, `decide` chooses and `explain/`
-says why. The story of a file is `advisor/lint/validate.py`.
-"""
+"""The story of a question: Request -> Facts -> Plans -> judged candidates -> Advice."""
 
 from __future__ import annotations
 
@@ -49,13 +44,9 @@ def recommend(
     what_if: bool = True,
     **asked: Any,
 ) -> Advice:
-    """One answer for one question.
-
-    Takes a Request, or its fields as keywords (`hardware="gb10", concurrency=16, ctx_tokens=2048`).
-    `machine` adds the user's own runs of it, which then count most near them; without `what_if`
-    the answer does not say what would change it, which is found when it is first read.
-    Raises AdvisorError (UnknownFact for names) with one sentence where the question cannot be
-    answered.
+    """One answer for one question: a Request, or its fields as keywords. `machine` adds the user's
+    own runs; without `what_if` the answer does not say what would change it. Raises AdvisorError
+    (UnknownFact for names) where the question cannot be answered.
     """
     request = request if request is not None else check_request(asked)
     try:
@@ -73,9 +64,7 @@ def recommend(
 def answer(
     request: Request, machine: Machine | None = None, what_if: bool = True
 ) -> tuple[Advice, judge.PlanQuestion]:
-    """The same without own runs, and its question; both runs are alike where TPOT decides. Raises
-    AdvisorError.
-    """
+    """The same without own runs, and its question; both runs are alike where TPOT decides."""
     facts = with_own_runs(facts_for_request(request), machine)
     question = judge.candidate_plans(facts)
     candidates, answers = judge_question(question)
@@ -143,13 +132,18 @@ def _calibration() -> ModuleType:
 
 def check_request(asked: Mapping[str, Any]) -> Request:
     """A Request from keywords, checked; as many GPUs as `tp` if alone. Raises AdvisorError."""
-    from pydantic import ValidationError
-
     fields = dict(asked)
     if fields.get("gpus") is None:  # as on the command line
         fields["gpus"] = fields.get("tp") or 1
     if isinstance(fields.get("model"), str):
         fields["model"] = knowledge.model_path(fields["model"])
+    return valid_request(fields)
+
+
+def valid_request(fields: Mapping[str, Any]) -> Request:
+    """A Request within its limits. Raises AdvisorError, naming the field."""
+    from pydantic import ValidationError
+
     try:
         return Request.model_validate(fields)
     except ValidationError as error:

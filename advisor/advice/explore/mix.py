@@ -16,14 +16,14 @@ at once of its own).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any
 
+from advisor.advice.recommend import valid_request
 from advisor.domain.files import yaml_safely
 from advisor.domain.frozen import Frozen
-from advisor.domain.nouns import LIMITS, AdvisorError, Goal, Interconnect, Request, Workload
+from advisor.domain.nouns import AdvisorError, Goal, Interconnect, Request, Workload
 from advisor.domain.printable import printable
-from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 
 MOST_BYTES = 65_536
@@ -79,35 +79,35 @@ class WorkMix(Frozen):
 _OF_MACHINE = ("hardware", "gpus", "interconnect", "model", "quant", "engine", "engine_version")
 _OF_CLASS = ("ctx_tokens", "output_tokens", "prefix_share", "workload", "goal", "max_tpot_ms",
              "max_ttft_ms")  # fmt: skip
-_MIX = ("hardware", "gpus", "interconnect", "model", "quant", "engine", "concurrency", "classes")
-_CLASS = ("name", "share", "concurrency", "prompt", "output", "prefix_share", "workload", "goal",
-          "objective")  # fmt: skip
+_MIX = (*_OF_MACHINE[:-1], "concurrency", "classes")
+_FIELDS = {"prompt": "ctx_tokens", "output": "output_tokens"}  # which a file calls otherwise
+_CLASS = ("name", "share", "concurrency", *_FIELDS, "prefix_share", "workload", "goal", "objective")
 
 
 def read_mix(text: str) -> WorkMix:
     """A mix from the text of a file. Raises AdvisorError in one sentence that names the place."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise AdvisorError(f"a mix of more than {MOST_BYTES:,} bytes is not read")
-    data = yaml_safely(text, "the mix")
-    table = _table(data, _MIX, "the mix")
-    classes = table.get("classes")
-    if not isinstance(classes, list) or not classes:
+    table = _table(yaml_safely(text, "the mix"), _MIX, "the mix")
+    rows = table.pop("classes", None)
+    if not isinstance(rows, list) or not rows:
         raise AdvisorError("the mix needs classes, a list with at least one class")
-    if len(classes) > MOST_CLASSES:
-        raise AdvisorError(f"{len(classes)} classes are more than {MOST_CLASSES}")
-    engine, _, version = _text(table, "engine", "the mix").partition("@")
-    mix = WorkMix(
-        hardware=_text(table, "hardware", "the mix", needed=True),
-        classes=tuple(_class(row, f"class {i + 1}") for i, row in enumerate(classes)),
-        gpus=_whole(table, "gpus", "the mix") or 1,
-        interconnect=_word(table, "interconnect", get_args(Interconnect), "the mix"),
-        model=_text(table, "model", "the mix") or Request.model_fields["model"],
-        quant=_text(table, "quant", "the mix") or None,
-        engine=engine or None,
-        engine_version=version or None,
-        concurrency=_whole(table, "concurrency", "the mix"),
+    if len(rows) > MOST_CLASSES:
+        raise AdvisorError(f"{len(rows)} classes are more than {MOST_CLASSES}")
+    for name in ("hardware", "model", "quant", "engine"):
+        if isinstance(table.get(name), int | float):  # a name that YAML takes for a number
+            table[name] = str(table[name])
+    if isinstance(table.get("engine"), str):
+        engine, _, version = table["engine"].partition("@")
+        table |= {"engine": engine, "engine_version": version or None}
+    frame = _request(table, "the mix")
+    return check_mix(
+        WorkMix(
+            classes=tuple(_class(row, frame, f"class {i}") for i, row in enumerate(rows, 1)),
+            concurrency=frame.concurrency if "concurrency" in table else None,
+            **{name: getattr(frame, name) for name in _OF_MACHINE},
+        )
     )
-    return check_mix(mix)
 
 
 def check_mix(mix: WorkMix) -> WorkMix:
@@ -128,27 +128,40 @@ def check_mix(mix: WorkMix) -> WorkMix:
     return mix
 
 
-def _class(data: Any, where: str) -> WorkClass:
+def _class(data: Any, frame: Request, where: str) -> WorkClass:
     table = _table(data, _CLASS, where)
-    name = _text(table, "name", where, needed=True)
+    name, share = str(table.pop("name", "")), table.pop("share", None)
     if not _NAME.match(name):
         raise AdvisorError(
-            f"{where}: a name has lower-case letters, digits and dashes, at most 32 "
-            f"('{name[:32]!s}')"
+            f"{where} needs a name of lower-case letters, digits and dashes, at most 32 "
+            f"characters, not {_value_text(name)}"
         )
-    goals = _table(table.get("objective", {}), ("tpot", "ttft"), f"objective of {name}")
+    if share is not None and not (type(share) in (int, float) and 0 <= share <= 1):
+        raise AdvisorError(f"{name}: share is a number from 0 to 1, not {_value_text(share)}")
+    objective = _table(table.pop("objective", {}), ("tpot", "ttft"), f"objective of {name}")
+    fields = {_FIELDS.get(key, key): value for key, value in table.items()}
+    for key, value in objective.items():
+        fields[f"max_{key}_ms"] = milliseconds(str(value))
+        if fields[f"max_{key}_ms"] is None:
+            raise AdvisorError(
+                f"{name}: {key} is a time such as 50ms or 2s, not {_value_text(value)}"
+            )
+    request = _request({"hardware": frame.hardware, **fields}, name)
     return WorkClass(
         name=name,
-        share=_number(table, "share", name, (0.0, 1.0)),
-        concurrency=_whole(table, "concurrency", name),
-        ctx_tokens=_whole(table, "prompt", name, "ctx_tokens") or USUAL_PROMPT,
-        output_tokens=_whole(table, "output", name, "output_tokens") or USUAL_OUTPUT,
-        prefix_share=_number(table, "prefix_share", name, (0.0, 1.0)) or 0.0,
-        workload=_word(table, "workload", get_args(Workload), name) or "mixed",
-        goal=_word(table, "goal", get_args(Goal), name) or "balanced",
-        max_tpot_ms=_milliseconds(goals, "tpot", name),
-        max_ttft_ms=_milliseconds(goals, "ttft", name),
+        share=share,
+        concurrency=request.concurrency if "concurrency" in fields else None,
+        **{field: getattr(request, field) for field in _OF_CLASS},
     )
+
+
+def _request(fields: dict[str, Any], where: str) -> Request:
+    try:
+        return valid_request(fields)
+    except AdvisorError as error:
+        field, _, why = str(error).partition(": ")
+        names = {field: key for key, field in _FIELDS.items()}
+        raise AdvisorError(f"{where}: {names.get(field, field)}: {why}") from None
 
 
 def milliseconds(text: str) -> float | None:
@@ -157,67 +170,13 @@ def milliseconds(text: str) -> float | None:
     return float(time[1]) * (1000.0 if time[2] == "s" else 1.0) if time is not None else None
 
 
-def _milliseconds(table: Mapping[str, Any], key: str, where: str) -> float | None:
-    if key not in table:
-        return None
-    limit = milliseconds(str(table[key]))
-    low, high = LIMITS[f"max_{key}_ms"]
-    if limit is None or not low <= limit <= high:
-        raise AdvisorError(
-            f"{where}: {key} is a time such as 50ms or 2s, not {_value_text(table[key])}"
-        )
-    return limit
-
-
 def _table(data: Any, known: tuple[str, ...], where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise AdvisorError(f"{where} is a table of names and values, not {_value_text(data)}")
     for key in data:
         if key not in known:
-            raise AdvisorError(
-                f"{where} has no '{_value_text(key)}'; it may have {', '.join(known)}"
-            )
-    return {str(key): value for key, value in data.items() if value is not None}
-
-
-def _text(table: Mapping[str, Any], key: str, where: str, needed: bool = False) -> str:
-    value = table.get(key)
-    if value is None and not needed:
-        return ""
-    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    if not plain or not str(value).strip():
-        raise AdvisorError(f"{where} needs {key}, a name")
-    return str(value).strip()
-
-
-def _number(
-    table: Mapping[str, Any], key: str, where: str, limits: tuple[float, float]
-) -> float | None:
-    value, (low, high) = table.get(key), limits
-    if value is None:
-        return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not low <= value <= high:
-        text = _value_text(value)
-        raise AdvisorError(f"{where}: {key} is a number from {low:g} to {high:g}, not {text}")
-    return float(value)
-
-
-def _whole(table: Mapping[str, Any], key: str, where: str, field: str = "") -> int | None:
-    value, (low, high) = table.get(key), map(int, LIMITS[field or key])
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        span = f"whole number from {low:,} to {high:,}"
-        raise AdvisorError(f"{where}: {key} is a {span}, not {_value_text(value)}")
-    return value
-
-
-def _word(table: Mapping[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:
-    value = table.get(key)
-    if value is not None and value not in known:
-        raise AdvisorError(f"{where}: {key} is one of {', '.join(known)}, not {_value_text(value)}")
-    return value
+            raise AdvisorError(f"{where} has no {_value_text(key)}; it may have {', '.join(known)}")
+    return {key: value for key, value in data.items() if value is not None}
 
 
 def _value_text(value: object) -> str:
