@@ -25,6 +25,9 @@ GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 FAMILIES = ("sd1", "sd2", "sd3", "sd4", "sd5")  # one folder each
 _HEAD = lazy_re(r"^(Why|Bad|Good|Sources)(?: \(([^)\n]*)\))?:[ \n]", re.M)
+_CHANGE = lazy_re(
+    r"the same|without (?P<gone>.+)|with (?P<more>.+) added|with (?P<swaps>.+ for .+)"
+)
 Names = str | tuple[str, ...]  # a tuple, or names with blanks between them
 GROUPS = {"gguf": GGUF_ENGINES, "catalogued": ("vllm", "sglang", "llama-server")}
 
@@ -80,7 +83,8 @@ class Example(NamedTuple):
     hw=gb10): ...`.
 
     A text that starts on the line of `Bad:` is one command line, its lines joined; one that starts
-    below is literal.
+    below is literal. A Good text may say what differs from the bad one: `the same` (under other
+    settings), `without WORDS`, `with WORDS added` or `with NEW for OLD; NEW for OLD`.
     """
 
     text: str
@@ -303,4 +307,23 @@ def parse_doc(doc: str) -> Text:
     if not summary or missing:
         lacks = ", ".join(missing) or "a summary"
         raise AdvisorError(f"rule docstring lacks {lacks}: {body[:60]!r}")
-    return Text(summary, " ".join(parts["Why"].text.split()), parts["Bad"], parts["Good"])
+    bad, good = parts["Bad"], parts["Good"]
+    good = good._replace(text=changed(bad.text, good.text))
+    return Text(summary, " ".join(parts["Why"].text.split()), bad, good)
+
+
+def changed(bad: str, good: str) -> str:
+    """The good text in full, where it says only what differs from the bad one. Raises AdvisorError
+    for words that the bad one does not hold once.
+    """
+    change = _CHANGE.fullmatch(good)
+    if change is None or good == "the same":
+        return bad if change else good
+    if more := change["more"]:
+        return f"{bad} {more}"
+    pairs = [pair.split(" for ") for pair in (change["swaps"] or "").split("; ") if pair]
+    for new, old in pairs or [("", f" {change['gone']}")]:
+        if bad.count(old) != 1:
+            raise AdvisorError(f"rule docstring: {old!r} does not stand once in {bad!r}")
+        bad = bad.replace(old, new)
+    return bad

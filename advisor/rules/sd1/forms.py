@@ -21,11 +21,7 @@ def form_slip(case: Case) -> Hits:
           vllm:
             image: vllm/vllm-openai:v0.25.1
             comand: --model Qwen/Qwen3-8B
-    Good:
-        services:
-          vllm:
-            image: vllm/vllm-openai:v0.25.1
-            command: --model Qwen/Qwen3-8B
+    Good: with command: for comand:
     Sources: compose-spec/compose-spec schema/compose-spec.json; rancher/rancher#4600;
         sgl-project/sglang#1567;
         https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation;
@@ -58,12 +54,7 @@ def port_not_reached(case: Case) -> Hits:
             image: vllm/vllm-openai:v0.25.1
             ports: ["8000:8080"]
             command: --model Qwen/Qwen3-8B
-    Good:
-        services:
-          vllm:
-            image: vllm/vllm-openai:v0.25.1
-            ports: ["8000:8000"]
-            command: --model Qwen/Qwen3-8B
+    Good: with ["8000:8000" for ["8000:8080"
     Sources: https://docs.docker.com/reference/compose-file/services/#ports;
         https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/; the
         engines' own parsers (defaults of --host and --port), catalogued by release

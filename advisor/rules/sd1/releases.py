@@ -45,8 +45,7 @@ def removed_flag(case: Case) -> Hits:
 
     Why: the server refuses to start, often with nothing but its usage text.
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --draft-max 8
-    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
-        --spec-draft-n-max 8
+    Good (version=0.5.0): with --spec-type draft-mtp --spec-draft-n-max for --draft-max
     Sources: the engines' own parsers, catalogued by release; ggml-org/llama.cpp#22397;
         ai-dynamo/dynamo#8693
     """
@@ -197,9 +196,7 @@ def k_schedule_unsupported(case: Case) -> Hits:
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --data-parallel-size 2
         --speculative-config '{"method":"mtp","num_speculative_tokens":2,
         "num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]]}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2,
-        "num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]]}'
+    Good (version=0.25.1): without --data-parallel-size 2
     Sources: vllm 0.33.0 vllm/config/vllm.py
     """
     if not case.plan.k_schedule or between(release(case), SINCE[KEY], None) is False:

@@ -56,8 +56,7 @@ def json_option(case: Case) -> Hits:
     Why: the server does not start; quotes lost in a shell and Python's True are usual causes.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode":
         True}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode":
-        "FULL"}'
+    Good (version=0.25.1): with "FULL" for True
     Sources: vllm 0.19.1 to 0.33.0 vllm/config, classes run; vllm-project/vllm#20059;
         vllm-project/vllm#16837; vllm-project/vllm#21615; python/cpython Lib/json
     """

@@ -66,9 +66,8 @@ def spec_config_key(case: Case) -> Hits:
     Why: unknown keys are refused by every catalogued release, so the server does not start.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2,"disable_by_batch_size":8}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]],
-        "num_speculative_tokens":2}'
+    Good (version=0.25.1): with "num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]],
+        "num_speculative_tokens":2 for "num_speculative_tokens":2,"disable_by_batch_size":8
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
     read, known = spec_config(case), catalogue(case)
@@ -105,9 +104,7 @@ def draft_parallel_size(case: Case) -> Hits:
     Bad: vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":3,
         "draft_tensor_parallel_size":4}'
-    Good: vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2 --speculative-config
-        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":3,
-        "draft_tensor_parallel_size":1}'
+    Good: with "draft_tensor_parallel_size":1 for "draft_tensor_parallel_size":4
     Sources: vllm-project/vllm#10483; vllm vllm/config/speculative.py (_verify_and_get_draft_tp,
         _verify_args)
     """
@@ -142,8 +139,7 @@ def spec_config_value(case: Case) -> Hits:
     Why: the configuration class refuses it and the server does not start.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFR"}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFER"}'
+    Good (version=0.25.1): with "attention_backend":"FLASHINFER" for "attention_backend":"FLASHINFR"
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
     read = spec_config(case)

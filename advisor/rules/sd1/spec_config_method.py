@@ -32,8 +32,7 @@ def method_alias(case: Case) -> Hits:
     Why: every *_mtp name is rewritten to `mtp`; a later release may refuse it.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"qwen3_next_mtp","num_speculative_tokens":2}'
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good: with "method":"mtp" for "method":"qwen3_next_mtp"
     Sources: vllm 0.33.0 vllm/config/speculative.py; vllm-project/vllm-ascend#8623
     """
     place, method = method_flag(case)
@@ -87,8 +86,7 @@ def spec_config_without_k(case: Case) -> Hits:
 
     Why: k then comes from the checkpoint, or the server refuses to start: nobody sees which k runs.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp"}'
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good: with "method":"mtp","num_speculative_tokens":2 for "method":"mtp"
     Sources: vllm 0.33.0 vllm/config/speculative.py (_verify_args); vllm-project/vllm#44566
     """
     read = spec_config(case)
@@ -121,8 +119,7 @@ def spec_config_without_model(case: Case) -> Hits:
     Why: an absent method is taken for draft_model, which needs a model: the server stops with
     "num_speculative_tokens was provided but without speculative model".
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"num_speculative_tokens":2}'
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good: with "method":"mtp","num_speculative_tokens":2 for "num_speculative_tokens":2
     Sources: vllm-project/vllm@002e77c1 vllm/config/speculative.py
     """
     read = spec_config(case)
@@ -156,8 +153,7 @@ def spec_method_unknown(case: Case) -> Hits:
     Why: the configuration class refuses it and the server does not start.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"NEXTN","num_speculative_tokens":2}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (version=0.25.1): with "method":"mtp" for "method":"NEXTN"
     Sources: vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run
     """
     choices = _choices(catalogue(case), catalogued_version(case) or catalogue(case).newest)

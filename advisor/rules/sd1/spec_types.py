@@ -114,8 +114,7 @@ def spec_numbers_without_type(case: Case) -> Hits:
 
     Why: --spec-type defaults to none: nothing is drafted, and two equal servers are compared.
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-draft-n-max 2
-    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
-        --spec-draft-n-max 2
+    Good: with --spec-type draft-mtp added
     Sources: llama-server 0.5.0 --help: --spec-type defaults to none; ggml-org/llama.cpp#25345
     """
     given = [found for found in case.launch.flags if found.name in NUMBERS]

@@ -41,8 +41,7 @@ def flag_needs_value(case: Case) -> Hits:
     Why: llama-server takes the next flag as the value; argparse refuses to start.
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type
         --spec-draft-n-max 2
-    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
-        --spec-draft-n-max 2
+    Good (version=0.5.0): with --spec-type draft-mtp for --spec-type
     Sources: the engines' own parsers, catalogued by release; llama-server 0.5.0, run
     """
     for given in case.launch.flags:
@@ -99,13 +98,7 @@ def option_and_value_in_one_word(case: Case) -> Hits:
             command:
               - --model=Qwen/Qwen3-8B
               - --max-num-seqs 4
-    Good:
-        services:
-          vllm:
-            image: vllm/vllm-openai:v0.25.1
-            command:
-              - --model=Qwen/Qwen3-8B
-              - --max-num-seqs=4
+    Good: with --max-num-seqs=4 for --max-num-seqs 4
     Sources: python/cpython Lib/argparse.py (_parse_optional); ggml-org/llama.cpp common/arg.cpp
         (common_params_parse_ex)
     """

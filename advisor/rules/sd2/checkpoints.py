@@ -196,8 +196,7 @@ def draft_vocabulary(case: Case) -> Hits:
     llama-server gives up drafting or translates each token.
     Bad: vllm serve meta-llama/Llama-3.3-70B-Instruct --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
-    Good: vllm serve Qwen/Qwen3-32B --speculative-config
-        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
+    Good: with Qwen/Qwen3-32B for meta-llama/Llama-3.3-70B-Instruct
     Sources: vllm vllm/config/speculative.py (verify_equal_vocab_size_if_draft_model);
         sgl-project/sglang#24051; ggml-org/llama.cpp#3812
     """

@@ -25,8 +25,7 @@ def image_unpinned(case: Case) -> Hits:
     Why: the next pull can bring removed flags and other defaults.
     Bad:
         docker run --gpus all vllm/vllm-openai:latest Qwen/Qwen3.6-35B-A3B-FP8
-    Good:
-        docker run --gpus all vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-35B-A3B-FP8
+    Good: with vllm/vllm-openai:v0.25.1 for vllm/vllm-openai:latest
     Sources: compose and Kubernetes documentation on image tags
     """
     container = case.launch.container
@@ -61,9 +60,7 @@ def shm_small(case: Case) -> Hits:
     Why: the workers talk through /dev/shm; the start fails with messages that name something else.
     Bad:
         docker run --gpus all vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
-    Good:
-        docker run --gpus all --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
-        --tensor-parallel-size 2
+    Good: with --gpus all --ipc=host for --gpus all
     Sources: rwlove/home-ops; Tanguille/cluster; vLLM docs, deploying with Docker
     """
     container, workers = case.launch.container, case.plan.tp * case.plan.pp
@@ -102,19 +99,7 @@ def probe_budget(case: Case) -> Hits:
                 httpGet: {path: /health, port: 8000}
                 periodSeconds: 10
                 failureThreshold: 12
-    Good:
-        apiVersion: v1
-        kind: Pod
-        metadata: {name: qwen}
-        spec:
-          containers:
-            - name: vllm
-              image: vllm/vllm-openai:v0.25.1
-              command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
-              startupProbe:
-                httpGet: {path: /health, port: 8000}
-                periodSeconds: 10
-                failureThreshold: 180
+    Good: with failureThreshold: 180 for failureThreshold: 12
     """
     container = case.launch.container
     budget, most = container.startup_budget_s if container is not None else None, BUDGET["value"]
@@ -169,21 +154,7 @@ def rollout_surge(case: Case) -> Hits:
                   image: vllm/vllm-openai:v0.25.1
                   command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
                   resources: {limits: {nvidia.com/gpu: 1}}
-    Good:
-        apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: qwen}
-        spec:
-          strategy: {type: Recreate}
-          selector: {matchLabels: {app: qwen}}
-          template:
-            metadata: {labels: {app: qwen}}
-            spec:
-              containers:
-                - name: vllm
-                  image: vllm/vllm-openai:v0.25.1
-                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
-                  resources: {limits: {nvidia.com/gpu: 1}}
+    Good: with Recreate for RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
     Sources: nicolerenee/infra#2067; Tanguille/cluster
     """
     container = case.launch.container

@@ -50,9 +50,7 @@ def ngram_lookup_min(case: Case) -> Hits:
     Why: most drafts are wrong. A warning where tool calls, which were seen corrupted, are parsed.
     Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
         --speculative-config '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
-    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
-        --speculative-config
-        '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":12,"prompt_lookup_min":8}'
+    Good: with "prompt_lookup_max":12,"prompt_lookup_min":8 for "prompt_lookup_max":4
     Sources: vllm-project/vllm#56077; vllm-project/vllm#40875
     """
     read = spec_config(case)
@@ -84,8 +82,7 @@ def dflash_block_budget(case: Case) -> Hits:
     Why: from k 18 on the server failed to start with 16,384 tokens a step; 8 was the best.
     Bad: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384 --speculative-config
         '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":20}'
-    Good: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384 --speculative-config
-        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":8}'
+    Good: with "num_speculative_tokens":8 for "num_speculative_tokens":20
     Sources: AI-Guru/ai_services int4-dflash
     """
     if case.plan.k >= FAILED_K:
@@ -104,8 +101,7 @@ def dflash_temperature(case: Case) -> Hits:
     Why: acceptance was seen to fall at higher temperatures.
     Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf
         --spec-type draft-dflash --temp 0.8
-    Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf
-        --spec-type draft-dflash --temp 0
+    Good: with --temp 0 for --temp 0.8
     """
     place, temperature = default_temperature(case)
     if temperature is not None and temperature >= ROW["value"]:
@@ -142,9 +138,7 @@ def drafter_k_too_high(case: Case) -> Hits:
     Bad: vllm serve openai/gpt-oss-120b --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
         "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
-    Good: vllm serve openai/gpt-oss-120b --speculative-config
-        '{"method":"eagle3","num_speculative_tokens":1,
-        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
+    Good: with "num_speculative_tokens":1 for "num_speculative_tokens":3
     Sources: knowledge/drafters
     """
     found = knowledge.drafter_home(case.plan.draft_model) if case.plan.draft_model else None
@@ -170,8 +164,7 @@ def sglang_drafter_missing(case: Case) -> Hits:
 
     Why: the server stops, or loads the target a second time as its own drafter.
     Bad: sglang serve --model-path meta-llama/Llama-3.1-8B-Instruct --speculative-algorithm EAGLE3
-    Good: sglang serve --model-path meta-llama/Llama-3.1-8B-Instruct --speculative-algorithm EAGLE3
-        --speculative-draft-model-path jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B
+    Good: with --speculative-draft-model-path jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B added
     Sources: sglang 0.5.9 to 0.5.23 server_args.py (speculative_draft_model_path)
     """
     given = flag(case, "--speculative-draft-model-path")

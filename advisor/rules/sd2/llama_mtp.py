@@ -57,8 +57,7 @@ def llama_mtp_slots(case: Case) -> Hits:
     Why: with more than one slot the state came out wrong, or memory ran out; the default is four.
     Bad (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
         --parallel 4
-    Good (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
-        --parallel 1
+    Good (version=b9235): with --parallel 1 for --parallel 4
     """
     slots, affected = case.plan.max_num_seqs, affects("llama-mtp-slots", case)
     given = flag(case, "--parallel")
@@ -82,8 +81,7 @@ def llama_mtp_vision(case: Case) -> Hits:
     Why: the first image prompt hits an assertion and the server dies.
     Bad (version=b9200): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --mmproj
         /models/mmproj-F16.gguf --spec-type draft-mtp
-    Good (version=b9300): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --mmproj
-        /models/mmproj-F16.gguf --spec-type draft-mtp
+    Good (version=b9300): the same
     """
     place = flag(case, "--mmproj", "--mmproj-url")
     met = affects("llama-mtp-vision", case)
@@ -123,8 +121,7 @@ def llama_draft_ctx_total(case: Case) -> Hits:
     Why: the draft context is sized from the total, and the server crashes at the first decode.
     Bad (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 1048576
         --parallel 4 --spec-type draft-mtp
-    Good (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 131072
-        --parallel 4 --spec-type draft-mtp
+    Good (version=b10752): with --ctx-size 131072 for --ctx-size 1048576
     """
     place, slots = flag(case, "--ctx-size"), flag(case, "--parallel")
     longest = (case.facts.model.max_context_tokens if case.facts.model else None) or LONGEST_CTX
@@ -206,8 +203,7 @@ def llama_mtp_embeddings(case: Case) -> Hits:
     the server ends in GGML_ASSERT "missing result_norm/result_embd tensor" while it loads.
     Bad (version=b10262): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --embeddings --spec-type
         draft-mtp --parallel 1
-    Good (version=b10605): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --embeddings
-        --spec-type draft-mtp --parallel 1
+    Good (version=b10605): the same
     """
     given = flag(case, "--embedding", "--rerank")
     if given is None or given.unresolved or not has_switch(case, given.name):
@@ -231,8 +227,7 @@ def llama_draft_kv_on_host(case: Case) -> Hits:
     token: 19.2 against 27.2 tok/s at 65,536 tokens with a cache of the drafts in video memory.
     Bad: llama-server -m /models/Qwen3.8-27B-MTP-Q4_K_M.gguf --parallel 1 --no-kv-offload
         --spec-type draft-mtp --spec-draft-n-max 4
-    Good: llama-server -m /models/Qwen3.8-27B-MTP-Q4_K_M.gguf --parallel 1 --spec-type draft-mtp
-        --spec-draft-n-max 4
+    Good: without --no-kv-offload
     """
     given = flag(case, "--kv-offload")
     if given is None or given.unresolved or has_switch(case, "--kv-offload"):

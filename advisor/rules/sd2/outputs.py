@@ -71,8 +71,7 @@ def tool_parser_mismatch(case: Case) -> Hits:
 
     Why: Qwen3.5 and later write calls in XML; a JSON parser such as hermes leaves them in the text.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser hermes
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser
-        qwen3_coder
+    Good: with qwen3_coder for hermes
     """
     parser, model = case.plan.tool_call_parser, case.facts.model
     if model is None:

@@ -152,9 +152,7 @@ def tp_exceeds_gpus(case: Case) -> Hits:
     Bad:
         docker run --gpus '"device=0"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \
             --tensor-parallel-size 2
-    Good:
-        docker run --gpus '"device=0,1"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \
-            --tensor-parallel-size 2
+    Good: with '"device=0,1"' for '"device=0"'
     Sources: vllm 0.33.0 vllm/config/parallel.py; Docker and Kubernetes documentation on GPU
         reservations
     """

@@ -26,9 +26,7 @@ def speculation_beside(case: Case) -> Hits:
     Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B
         --speculative-algorithm EAGLE3 --speculative-draft-model-path AngelSlim/Qwen3-8B_eagle3
         --enable-lora --lora-paths a=/x
-    Good (version=0.5.20): python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B
-        --speculative-algorithm EAGLE3 --speculative-draft-model-path AngelSlim/Qwen3-8B_eagle3
-        --enable-lora --lora-paths a=/x
+    Good (version=0.5.20): the same
     """
     for row in ROWS:
         given = flag(case, *row["options"])

@@ -23,9 +23,7 @@ def drafter_of_another_model(case: Case) -> Hits:
     Bad: vllm serve Qwen/Qwen3-14B --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
         "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}'
-    Good: vllm serve Qwen/Qwen3-32B --speculative-config
-        '{"method":"eagle3","num_speculative_tokens":3,
-        "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}'
+    Good: with Qwen/Qwen3-32B for Qwen/Qwen3-14B
     Sources: knowledge/drafters
     """
     draft, model = case.plan.draft_model, case.facts.model

@@ -27,8 +27,7 @@ def container_without_gpu(case: Case) -> Hits:
     vLLM and SGLang stop without; llama-server runs on the processor.
     Bad:
         docker run --ipc=host -p 8000:8000 vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
-    Good:
-        docker run --gpus all --ipc=host -p 8000:8000 vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
+    Good: with --gpus all --ipc=host for --ipc=host
     """
     container = case.launch.container
     if container is None or container.devices is None or not container.image:

@@ -27,8 +27,7 @@ def sglang_extra_buffer_missing(case: Case) -> Hits:
     right.
     Bad (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN
-    Good (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
+    Good (version=0.5.10): with --mamba-scheduler-strategy extra_buffer added
     """
     strategy = (case.plan.mamba_strategy or "auto").lower()
     buffered = strategy.startswith("extra_buffer") or on_rocm(case) or no_radix(case)
@@ -80,8 +79,7 @@ def sglang_extra_buffer_no_radix(case: Case) -> Hits:
     Why: the slots serve that cache: 0.5.10 to 0.5.12 reject it, later releases waste memory.
     Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-scheduler-strategy extra_buffer --disable-radix-cache
-    Good (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --mamba-scheduler-strategy no_buffer --disable-radix-cache
+    Good (version=0.5.12): with no_buffer for extra_buffer
     """
     if not (case.plan.mamba_strategy or "").startswith("extra_buffer") or not no_radix(case):
         return
@@ -103,8 +101,7 @@ def sglang_extra_buffer_rocm(case: Case) -> Hits:
     Why: an assertion stops the server.
     Bad (version=0.5.10, hw=mi300x): python3 -m sglang.launch_server --model-path
         Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy extra_buffer
-    Good (version=0.5.10, hw=h100): python3 -m sglang.launch_server --model-path
-        Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy extra_buffer
+    Good (version=0.5.10, hw=h100): the same
     """
     affected, rocm = affects("sglang-extra-buffer-rocm", case), on_rocm(case)
     if not strategy(case).startswith("extra_buffer") or affected is False:
@@ -135,8 +132,7 @@ def sglang_mamba_crash(case: Case) -> Hits:
     Why: scheduler exceptions in the Mamba path, and about one start in five fails.
     Bad (version=0.5.13): sglang serve --model-path Qwen/Qwen3.5-9B --mamba-scheduler-strategy
         extra_buffer --speculative-algorithm NEXTN
-    Good (version=0.5.14): sglang serve --model-path Qwen/Qwen3.5-9B --mamba-radix-cache-strategy
-        extra_buffer --speculative-algorithm NEXTN
+    Good (version=0.5.14): with --mamba-radix-cache-strategy for --mamba-scheduler-strategy
     """
     affected = affects("sglang-extra-buffer-crash", case)
     added = "extra_buffer" if case.launch.emitted else ""  # by the emitter
@@ -161,8 +157,7 @@ def sglang_running_requests_capped(case: Case) -> Hits:
     speculation is not fair.
     Bad (concurrency=64): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN
-    Good (concurrency=64): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --max-running-requests
-        64 --speculative-algorithm NEXTN
+    Good (concurrency=64): with --max-running-requests 64 added
     """
     if case.plan.max_num_seqs is not None or flag(case, "--max-running-requests") is not None:
         return
@@ -208,8 +203,7 @@ def mamba_track_interval(case: Case) -> Hits:
     Why: SGLang asserts that it is as long as the draft and a multiple of the page size.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
         100
-    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
-        128
+    Good: with --mamba-track-interval 128 for --mamba-track-interval 100
     """
     place, page = flag(case, "--mamba-track-interval"), flag(case, "--page-size")
     interval = number(case, "--mamba-track-interval") or ROW["value"]
@@ -258,8 +252,7 @@ def sglang_radix_cache_idle(case: Case) -> Hits:
 
     Why: `auto` means no_buffer there: a hybrid's state is not cached.
     Bad (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
-    Good (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --mamba-scheduler-strategy extra_buffer
+    Good (version=0.5.12): with --mamba-scheduler-strategy extra_buffer added
     """
     buffered = (case.plan.mamba_strategy or "").startswith("extra_buffer") or no_radix(case)
     if not buffered and is_hybrid(case) and affects("sglang-radix-idle", case):

@@ -19,8 +19,7 @@ def sglang_spec_triple(case: Case) -> Hits:
     so do more draft tokens than steps and topk make.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
         --speculative-num-draft-tokens 4
-    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
-        --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
+    Good: with --speculative-num-steps 3 --speculative-eagle-topk 1 added
     Sources: sglang 0.5.9 to 0.5.23 server_args.py; sglang 0.5.16 and 0.5.22 eagle_utils.py
         (organize_draft_results)
     """
@@ -72,8 +71,7 @@ def sglang_steps_draft_tokens(case: Case) -> Hits:
     Why: a chain of n steps gives n + 1 tokens to verify; another number is changed or refused.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
         --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 1
-    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
-        --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2
+    Good: with --speculative-num-draft-tokens 2 for --speculative-num-draft-tokens 1
     Sources: anubhavgupta start-mtp.sh; sgl-project/sglang#28312; sglang 0.5.23 server_args.py
     """
     steps, _, tokens = (flag(case, name) for name in TRIPLE)
@@ -95,8 +93,7 @@ def sglang_draft_path_missing(case: Case) -> Hits:
     Why: the head of Qwen3.5 classes is not found: the server runs 3 to 40 times slower in silence.
     Bad (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN
-    Good (version=0.5.10): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-draft-model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+    Good (version=0.5.10): with --speculative-draft-model-path Qwen/Qwen3.6-35B-A3B-FP8 added
     """
     affected = affects("sglang-draft-path-missing", case)
     if case.plan.draft_model or not is_hybrid(case) or affected is False:
@@ -118,8 +115,7 @@ def sglang_triton_graph_crash(case: Case) -> Hits:
     Why: the mask buffer of the verify step is too small beyond a batch context: a crash.
     Bad (version=0.5.15): sglang serve --model-path nvidia/Qwen3.6-35B-A3B-NVFP4 --attention-backend
         triton --speculative-algorithm NEXTN
-    Good (version=0.5.16): sglang serve --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
-        --attention-backend triton --speculative-algorithm NEXTN
+    Good (version=0.5.16): the same
     """
     triton = (case.plan.attention_backend or "").lower() == "triton"
     decode = flag(case, "--cuda-graph-backend-decode")
@@ -171,8 +167,7 @@ def sglang_backend_downgrade(case: Case) -> Hits:
     Why: long prompts are then slower with speculation than without.
     Bad (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
         trtllm_mha --speculative-algorithm NEXTN
-    Good (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
-        flashinfer --speculative-algorithm NEXTN
+    Good (version=0.5.21): with flashinfer for trtllm_mha
     """
     affected = affects("sglang-backend-downgrade", case)
     if case.plan.attention_backend == "trtllm_mha" and affected is not False:
@@ -192,8 +187,7 @@ def sglang_pd_mtp(case: Case) -> Hits:
     Why: a change of the Mamba radix cache broke the transfer; requests fail.
     Bad (version=0.5.8): sglang serve --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8
         --disaggregation-mode decode --speculative-algorithm NEXTN
-    Good (version=0.5.20): sglang serve --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8
-        --disaggregation-mode decode --speculative-algorithm NEXTN
+    Good (version=0.5.20): the same
     """
     place, affected = flag(case, "--disaggregation-mode"), affects("sglang-pd-mtp", case)
     if place is None or place.value in (None, "", "null"):

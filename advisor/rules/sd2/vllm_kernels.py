@@ -19,8 +19,7 @@ def draft_moe_backend(case: Case) -> Hits:
     Why: the head is not NVFP4: on marlin it fails or crawls. The recipe gives it triton.
     Bad: vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --moe-backend marlin --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
-    Good: vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --moe-backend marlin --speculative-config
-        '{"method":"mtp","num_speculative_tokens":3,"moe_backend":"triton"}'
+    Good: with "num_speculative_tokens":3,"moe_backend":"triton" for "num_speculative_tokens":3
     Sources: vllm-project/recipes Qwen3.6-35B-A3B; AI-Guru/ai_services
     """
     backend, read = certain(case, "--moe-backend"), spec_config(case)
@@ -65,8 +64,7 @@ def batched_tokens_below_k(case: Case) -> Hits:
     Why: vLLM 0.33 refuses it; earlier releases can never schedule a speculative step.
     Bad (version=0.33.0): vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 2
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (version=0.33.0): vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 8192
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (version=0.33.0): with --max-num-batched-tokens 8192 for --max-num-batched-tokens 2
     """
     budget = case.plan.max_num_batched_tokens
     if budget is not None and budget <= case.plan.k:
@@ -106,8 +104,7 @@ def dead_linear_backend(case: Case) -> Hits:
     Why: it switches extra_buffer off; FlashInfer decode without it is refused (0.5.10).
     Bad: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend flashinfer
         --speculative-algorithm NEXTN
-    Good: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend triton
-        --speculative-algorithm NEXTN
+    Good: with triton for flashinfer
     Sources: sglang 0.5.10 and 0.5.14 server_args.py
     """
     place = certain(case, *NAMES)

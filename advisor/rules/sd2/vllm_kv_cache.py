@@ -19,8 +19,7 @@ def turboquant_mtp(case: Case) -> Hits:
     Why: the verification of several tokens at once reads wrong values: lost needles and garbage.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --kv-cache-dtype turboquant_4bit_nc
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (version=0.25.1): without --kv-cache-dtype turboquant_4bit_nc
     """
     if (case.plan.kv_cache_dtype or "").startswith(("turboquant", "tq")):
         yield Hit(
@@ -98,8 +97,7 @@ def flashinfer_fp8kv_sm120(case: Case) -> Hits:
     Why: an illegal memory access even for a request of 16 tokens.
     Bad (version=0.27.1): vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --kv-cache-dtype fp8
         --attention-backend FLASHINFER
-    Good (version=0.27.1): vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --kv-cache-dtype fp8
-        --attention-backend TRITON_ATTN
+    Good (version=0.27.1): with TRITON_ATTN for FLASHINFER
     """
     arch, option = compute_arch(case), "--attention-backend"
     flashinfer = (case.plan.attention_backend or "").upper() == "FLASHINFER" and fp8_kv(case)
@@ -124,9 +122,7 @@ def flashinfer_k3_fp8kv(case: Case) -> Hits:
     Bad (version=0.15.0, hw=h100): vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --kv-cache-dtype
         fp8 --attention-backend FLASHINFER --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
-    Good (version=0.25.1, hw=h100): vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --kv-cache-dtype
-        fp8 --attention-backend FLASHINFER --speculative-config
-        '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.25.1, hw=h100): the same
     """
     flashinfer = (case.plan.attention_backend or "").upper() == "FLASHINFER" and fp8_kv(case)
     hopper = compute_arch(case) in ("sm_90", "sm_90a")
@@ -148,8 +144,7 @@ def async_align_assert(case: Case) -> Hits:
     Why: an assertion on allocating new blocks was reported; it has not been seen on later releases.
     Bad (version=0.21.0): vllm serve Qwen/Qwen3.6-27B --async-scheduling --enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (version=0.21.0): vllm serve Qwen/Qwen3.6-27B --no-async-scheduling --enable-prefix-caching
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (version=0.21.0): with --no-async-scheduling for --async-scheduling
     """
     if case.plan.async_scheduling is False or not affects("vllm-async-align-assert", case):
         return
@@ -175,8 +170,7 @@ def mamba_align_block(case: Case) -> Hits:
     Why: align mode schedules whole blocks (1,056 tokens and more): the start fails or hangs.
     Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-prefix-caching
         --max-num-batched-tokens 512
-    Good (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-prefix-caching
-        --max-num-batched-tokens 4096
+    Good (version=0.19.1): without --max-num-batched-tokens 512
     """
     budget = case.plan.max_num_batched_tokens
     if budget is None or budget >= BLOCK["value"]:

@@ -48,8 +48,7 @@ def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     needles or return nothing. A warning from k 2 on and for agents, else a note.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --no-enable-prefix-caching
-        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.25.1): with --no-enable-prefix-caching for --enable-prefix-caching
     """
     caching, how = prefix_caching_on(case), " (on by default from vLLM 0.26.0 on)"
     if not is_hybrid(case) or caching is False:
@@ -86,8 +85,7 @@ def mtp_prefix_caching_hitrate(case: Case) -> Hits:
     Why: the hit rate falls (92 to 71 % in the report, 0 % for short prompts).
     Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-AWQ --enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
-    Good (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-AWQ --no-enable-prefix-caching
-        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    Good (version=0.19.1): with --no-enable-prefix-caching for --enable-prefix-caching
     """
     if not is_hybrid(case) or not prefix_caching_on(case):
         return
@@ -118,8 +116,7 @@ def mtp_pipeline_parallel(case: Case) -> Hits:
     Why: NotImplementedError at start or 1 % acceptance, before 0.30's V2 model runner.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --pipeline-parallel-size 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --tensor-parallel-size 4 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.25.1): with --tensor-parallel-size for --pipeline-parallel-size
     """
     if case.plan.pp <= 1:
         return
@@ -149,8 +146,7 @@ def lmcache_mtp(case: Case) -> Hits:
     Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --kv-transfer-config
         '{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both"}' --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
-    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":3}'
+    Good: without --kv-transfer-config '{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both"}'
     Sources: LMCache/LMCache#3649
     """
     place = flag(case, "--kv-transfer-config")
@@ -173,8 +169,7 @@ def async_padded_drafter(case: Case) -> Hits:
     Why: the server refuses to start; without the explicit flag it falls back by itself.
     Bad: vllm serve Qwen/Qwen3.6-27B --async-scheduling --speculative-config
         '{"method":"mtp","num_speculative_tokens":2,"disable_padded_drafter_batch":true}'
-    Good: vllm serve Qwen/Qwen3.6-27B --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2,"disable_padded_drafter_batch":true}'
+    Good: without --async-scheduling
     Sources: vllm 0.19.1 and 0.33.0 vllm/config/vllm.py
     """
     read = spec_config(case)

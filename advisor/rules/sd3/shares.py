@@ -29,14 +29,7 @@ def memory_shares_exceed_device(case: Case) -> Hits:
           embed:
             image: vllm/vllm-openai:v0.25.1
             command: Qwen/Qwen3-Embedding-8B --gpu-memory-utilization 0.5 --max-num-seqs 16
-    Good:
-        services:
-          chat:
-            image: vllm/vllm-openai:v0.25.1
-            command: Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.6 --max-num-seqs 16
-          embed:
-            image: vllm/vllm-openai:v0.25.1
-            command: Qwen/Qwen3-Embedding-8B --gpu-memory-utilization 0.2 --max-num-seqs 16
+    Good: with --gpu-memory-utilization 0.2 for --gpu-memory-utilization 0.5
     Sources: rwlove/home-ops#13222; anubhavgupta/GB10 serving README; picopapaya EXPERIMENT_NOTES
     """
     mine, own = case.launch, case.plan.memory_fraction
@@ -88,8 +81,7 @@ def memory_share_too_high(case: Case) -> Hits:
     Why: the profile run misses buffers of the verify step: memory runs out under load.
     Bad: vllm serve Qwen/Qwen3.6-27B-AWQ --gpu-memory-utilization 0.98 --max-num-seqs 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
-    Good: vllm serve Qwen/Qwen3.6-27B-AWQ --gpu-memory-utilization 0.92 --max-num-seqs 4
-        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Good: with --gpu-memory-utilization 0.92 for --gpu-memory-utilization 0.98
     Sources: vllm-project/vllm#44209; seed002
     """
     share, limit = case.plan.memory_fraction, number("memory", "discrete_memory_fraction_max")

@@ -159,8 +159,7 @@ def batch_below_context(case: Case) -> Hits:
     fit: vLLM refuses to start. llama-server cuts its physical batch down to the logical one.
     Bad: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 8192
         --no-enable-chunked-prefill
-    Good: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 32768
-        --no-enable-chunked-prefill
+    Good: with --max-num-batched-tokens 32768 for --max-num-batched-tokens 8192
     Sources: vllm vllm/config/scheduler.py (verify_max_model_len); verl-project/verl#7626;
         vllm-project/vllm#33109; ggml-org/llama.cpp src/llama-context.cpp (n_ubatch = min(n_batch,
         n_ubatch))
@@ -221,9 +220,8 @@ def draft_slots_fill_budget(case: Case) -> Hits:
     Bad (version=0.26.0): vllm serve Qwen/Qwen3.6-27B --max-num-seqs 256 --max-num-batched-tokens
         2048 --speculative-config
         '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":15}'
-    Good (version=0.26.0): vllm serve Qwen/Qwen3.6-27B --max-num-seqs 16 --max-num-batched-tokens
-        8192 --speculative-config
-        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":15}'
+    Good (version=0.26.0): with 16 --max-num-batched-tokens 8192 for 256 --max-num-batched-tokens
+        2048
     Sources: vllm-project/vllm#50708; vllm-project/vllm#56025; vllm vllm/config/speculative.py
         (max_num_new_slots_for_drafting)
     """

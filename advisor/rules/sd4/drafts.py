@@ -60,9 +60,8 @@ def sglang_profile(case: Case) -> Hits:
     models lost and mixtures gained.
     Bad (concurrency=16): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm
         NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
-    Good (concurrency=16): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
-        --speculative-num-draft-tokens 2
+    Good (concurrency=16): with 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2 for 3
+        --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     """
     at_once = concurrent_requests(case) or 1
     few = number("regime", "sglang_low_latency_concurrency")
@@ -152,8 +151,7 @@ def triton_mla_verify(case: Case) -> Hits:
     like a prompt. On a GB10 an EAGLE head ran at 0.49 to 0.77 of the baseline speed.
     Bad (hw=rtx-pro-6000): vllm serve zai-org/GLM-4.7-Flash --speculative-config
         '{"method":"mtp","num_speculative_tokens":1}'
-    Good (hw=h200): vllm serve zai-org/GLM-4.7-Flash --speculative-config
-        '{"method":"mtp","num_speculative_tokens":1}'
+    Good (hw=h200): the same
     """
     row = next((row for row in rows("regime", "triton_mla") if matches(row, case)), None)
     asked = (case.plan.attention_backend or "").upper()
@@ -259,9 +257,8 @@ def adaptive_or_fixed(case: Case) -> Hits:
     Why: with few requests a refused draft costs less than choosing drafts does, with many more.
     Bad (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --speculative-config
         '{"method":"dflash","model":"z-lab/Qwen3-8B-DFlash-b16","num_speculative_tokens":15}'
-    Good (version=0.33.0, hw=h200, concurrency=128): vllm serve Qwen/Qwen3-8B --speculative-config
-        '{"method":"dflash","model":"z-lab/Qwen3-8B-DFlash-b16","num_speculative_tokens":15,
-        "enable_adaptive_verification":true}'
+    Good (version=0.33.0, hw=h200, concurrency=128): with "num_speculative_tokens":15,
+        "enable_adaptive_verification":true for "num_speculative_tokens":15
     """
     (row,) = rows("regime", "adaptive_verification")
     since = row["since" if case.plan.method == "dspark" else "others_since"]
@@ -288,8 +285,7 @@ def adaptive_tiers(case: Case) -> Hits:
     Why: they draft one at most from 32 requests on and none from 64 on, whatever a step costs.
     Bad (version=0.5.23, concurrency=64): python3 -m sglang.launch_server --model-path
         zai-org/GLM-4.7-FP8 --tp 8 --speculative-algorithm NEXTN --speculative-adaptive
-    Good (version=0.5.23, concurrency=16): python3 -m sglang.launch_server --model-path
-        zai-org/GLM-4.7-FP8 --tp 8 --speculative-algorithm NEXTN --speculative-adaptive
+    Good (version=0.5.23, concurrency=16): the same
     """
     (row,) = rows("regime", "adaptive_tiers")
     running = streams(case) or 0
@@ -314,8 +310,7 @@ def drafts_cut_by_probability(case: Case) -> Hits:
     left out are missed more than their cost; a shorter draft at any probability is the better cut.
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --parallel 1 --spec-type draft-mtp
         --spec-draft-n-max 3 --spec-draft-p-min 0.75
-    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --parallel 1 --spec-type draft-mtp
-        --spec-draft-n-max 3 --spec-draft-p-min 0.0
+    Good: with --spec-draft-p-min 0.0 for --spec-draft-p-min 0.75
     """
     (row,) = rows("regime", "llama_p_min")
     given = certain(case, "--spec-draft-p-min")

@@ -172,8 +172,7 @@ def q8_on_rdna(case: Case) -> Hits:
     Why: an R9700 gained 1.8x to 2.1x in Q5_K_M and Q6_K and lost 6 to 12 % in Q8_0.
     Bad (hw=r9700, quant=q8_0): llama-server -m Qwen3.6-27B-MTP-Q8_0.gguf -c 8192 --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 2
-    Good (hw=r9700, quant=q6_k): llama-server -m Qwen3.6-27B-MTP-Q6_K.gguf -c 8192 --parallel 1
-        --spec-type draft-mtp --spec-draft-n-max 2
+    Good (hw=r9700, quant=q6_k): with Qwen3.6-27B-MTP-Q6_K.gguf for Qwen3.6-27B-MTP-Q8_0.gguf
     """
     effect, _ = regime(case, losses.q8_on_rdna)
     if effect is None:

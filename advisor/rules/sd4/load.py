@@ -28,8 +28,7 @@ def k_too_high(case: Case) -> Hits:
     same.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":8}'
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good: with "num_speculative_tokens":2 for "num_speculative_tokens":8
     """
     if is_gguf(case) and case.plan.k + 1 > number("regime", "kernel_switch_tokens"):
         return  # the kernel switch says it, with the larger reason
@@ -58,8 +57,7 @@ def gguf_concurrency(case: Case) -> Hits:
     state per stream. The gain of one stream is gone at 2 to 4.
     Bad (hw=rtx3090, concurrency=8): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536
         --parallel 8 --spec-type draft-mtp --spec-draft-n-max 2
-    Good (hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536
-        --parallel 1 --spec-type draft-mtp --spec-draft-n-max 2
+    Good (hw=rtx3090, concurrency=1): with --parallel 1 for --parallel 8
     """
     at_once = concurrent_requests(case) or 1
     row = next((row for row in rows("regime", "gguf_concurrency") if matches(row, case)), None)
@@ -86,8 +84,7 @@ def graphs_piecewise(case: Case) -> Hits:
     graphs, and every layer pays its launches. An fp8 KV cache selects FlashInfer by itself.
     Bad (hw=gb10, version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=gb10, version=0.28.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --kv-cache-dtype fp8
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, version=0.28.0): the same
     """
     row, hw = table("regime")["piecewise_flashinfer"], case.facts.hardware
     backend, kv = (case.plan.attention_backend or "").upper(), case.plan.kv_cache_dtype or ""
@@ -157,8 +154,7 @@ def saturated_server(case: Case) -> Hits:
     shrinks the KV pool.
     Bad (hw=gb10, concurrency=64): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, concurrency=16): with --max-num-seqs 32 for --max-num-seqs 64
     """
     running, hw, slots = streams(case), case.facts.hardware, case.plan.max_num_seqs or 0
     unified = hw is not None and hw.unified_memory
@@ -196,9 +192,8 @@ def lone_loss(case: Case) -> Hits:
     Bad (hw=a100-80gb, gpus=2, concurrency=1, quant=awq-int4): vllm serve
         QuantTrio/Qwen3.6-35B-A3B-AWQ --tensor-parallel-size 2 --max-num-seqs 4 --speculative-config
         '{"method":"mtp","num_speculative_tokens":3}'
-    Good (hw=a100-80gb, gpus=2, concurrency=16, quant=awq-int4): vllm serve
-        QuantTrio/Qwen3.6-35B-A3B-AWQ --tensor-parallel-size 2 --max-num-seqs 16
-        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Good (hw=a100-80gb, gpus=2, concurrency=16, quant=awq-int4): with
+        --max-num-seqs 16 for --max-num-seqs 4
     """
     row = next((row for row in rows("regime", "lone_losses") if matches(row, case)), None)
     if row is None or (concurrent_requests(case) or 1) >= row["from"]:

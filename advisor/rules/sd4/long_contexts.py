@@ -60,8 +60,7 @@ def dflash_too_long(case: Case) -> Hits:
     Why: on an RTX 3090 two to four draft tokens gain 17 to 27 %, eight lose 15 % and sixteen 47 %.
     Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md Qwen3.6-35B-A3B-DFlash.gguf -c 16384
         --parallel 1 --spec-type draft-dflash --spec-draft-n-max 16
-    Good: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md Qwen3.6-35B-A3B-DFlash.gguf -c 16384
-        --parallel 1 --spec-type draft-dflash --spec-draft-n-max 2
+    Good: with --spec-draft-n-max 2 for --spec-draft-n-max 16
     """
     limit = int(number("regime", "dflash_gguf_k_max"))
     if case.plan.k <= limit:
@@ -86,9 +85,7 @@ def long_context_kernel_loss(case: Case) -> Hits:
     Bad (hw=rtx-pro-6000, gpus=4, concurrency=1, ctx=131072, quant=awq-int4): vllm serve
         QuantTrio/Qwen3.5-397B-A17B-AWQ --tensor-parallel-size 4 --max-num-seqs 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=rtx-pro-6000, gpus=4, concurrency=1, ctx=2048, quant=awq-int4): vllm serve
-        QuantTrio/Qwen3.5-397B-A17B-AWQ --tensor-parallel-size 4 --max-num-seqs 4
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=rtx-pro-6000, gpus=4, concurrency=1, ctx=2048, quant=awq-int4): the same
     """
     row = next((row for row in rows("regime", "long_context_losses") if matches(row, case)), None)
     if row is not None:
@@ -110,8 +107,7 @@ def serial_verify_attention(case: Case) -> Hits:
     few blocks read everything, and a gain at 2k tokens is a loss at 30k. Batches hide it.
     Bad (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --attention-backend
-        FLASHINFER --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=rtx4090, concurrency=1, ctx=65536): with --attention-backend FLASHINFER added
     """
     at_once, ctx = concurrent_requests(case), case.facts.ctx_tokens
     row = next((row for row in rows("regime", "serial_verify") if _applies(row, case)), None)

@@ -22,9 +22,7 @@ def prefix_caching_trade(case: Case) -> Hits:
     points of decode speed (2x RTX 3090) and pays only where prompts share most of their text.
     Bad (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --enable-prefix-caching --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
-        --no-enable-prefix-caching --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (prefix_share=0): with --no-enable-prefix-caching for --enable-prefix-caching
     """
     share, caching = case.facts.prefix_share, case.plan.prefix_caching
     if share is None or caching is None or not is_hybrid(case):
@@ -93,8 +91,7 @@ def low_acceptance(case: Case) -> Hits:
     60 % profitable. A rule of thumb: the estimate takes nothing off for it.
     Bad (acceptance=0.42, k=1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
-    Good (acceptance=0.82, k=1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
-        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    Good (acceptance=0.82, k=1): the same
     """
     row, request = table("regime")["low_acceptance_rate"], case.facts.request
     floor = row["value"]
@@ -175,8 +172,7 @@ def thinking_apart(case: Case) -> Hits:
     Why: the two modes differ in acceptance and length of answers, and must not be averaged.
     Bad (acceptance=0.8): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
-    Good (acceptance=0.8, thinking=true): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (acceptance=0.8, thinking=true): the same
     Sources: seed002; seed003; repo3090
     """
     request, model = case.facts.request, case.facts.model

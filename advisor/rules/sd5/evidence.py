@@ -62,8 +62,7 @@ def evidence_of_other_version(case: Case) -> Hits:
     Why: kernels, graphs and cache defaults change, and with them the sign of small effects.
     Bad (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.28.0): vllm serve
         Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.19.1): vllm serve
-        Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.19.1): the same
     """
     asked = release(case)
     covering = [(parse_release(e.engine_version) or (), e) for e in case.facts.evidence if e.covers]
@@ -103,9 +102,8 @@ def retracted_claim(case: Case) -> Hits:
     Bad (goal=balanced, hw=rtx3090, gpus=2, concurrency=1): vllm serve
         cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2 --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
-    Good (goal=balanced, hw=gb10, concurrency=1): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
-        --max-num-seqs 8 --gpu-memory-utilization 0.75 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":1}'
+    Good (goal=balanced, hw=gb10, concurrency=1): with --max-num-seqs 8 --gpu-memory-utilization
+        0.75 for --tensor-parallel-size 2 --max-num-seqs 8
     """
     for row in rows("claims", "retracted"):
         if matches(row, case):
@@ -120,9 +118,8 @@ def random_weights_evidence(case: Case) -> Hits:
     Why: such runs measure what a step costs, not what a head gets accepted.
     Bad (goal=balanced, hw=h200, concurrency=16, ctx=2048, evidence=h200-sweep): vllm serve
         Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --gpu-memory-utilization 0.75 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): with --gpu-memory-utilization 0.75
+        added
     """
     known = table("claims")["random_weight_sources"]
     used = {
@@ -146,9 +143,8 @@ def hardware_never_measured(case: Case) -> Hits:
     Why: faults of a platform (lost graphs, slow verify kernels) are seen only by measuring there.
     Bad (goal=balanced, hw=l40s, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-27B-FP8
         --max-num-seqs 8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --max-num-seqs 32 --gpu-memory-utilization 0.75 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): with Qwen/Qwen3.6-35B-A3B-FP8
+        --max-num-seqs 32 --gpu-memory-utilization 0.75 for Qwen/Qwen3.6-27B-FP8 --max-num-seqs 8
     """
     hw = case.facts.hardware
     if hw is not None and not any(e.hardware == hw.id for e in case.facts.evidence):
@@ -188,9 +184,8 @@ def conflicting_a3b_reports(case: Case) -> Hits:
     Bad (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
         cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2 --max-num-seqs 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
-        Qwen/Qwen3.6-27B-AWQ --tensor-parallel-size 2 --max-num-seqs 4 --speculative-config
-        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): with
+        Qwen/Qwen3.6-27B-AWQ for cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
     """
     if not is_sparse_moe(case) or not is_hybrid(case):
         return
@@ -213,8 +208,7 @@ def hardware_rates_not_read(case: Case) -> Hits:
     Bad (goal=balanced, hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs
         32 --gpu-memory-utilization 0.75 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=h200, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --max-num-seqs 32 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=h200, concurrency=16): without --gpu-memory-utilization 0.75
     """
     hw, quant = case.facts.hardware, case.facts.quant
     if hw is None or quant is None:
