@@ -68,20 +68,21 @@ class Catalogue(Records):
 
     def _match(self, token: str, version: str | None) -> Match | None:
         key = version or ANY
-        table = self._table(key)
         name, dotted = self.ALIASES.get(token, token), ""
-        if name not in table:
+        entry = self._entry(name, key)
+        if entry is None:
             name = self._normal(token)
-            if name not in table and "." in name:
+            entry = self._entry(name, key)
+            if entry is None and "." in name:
                 name, _, dotted = name.partition(".")
+                entry = self._entry(name, key)
         abbreviated = False
-        if name not in table:
-            prefix = self.style == "argparse" and name.startswith("--")
-            full = self._complete(name, key) if prefix else None
-            if full is None:
-                return None
-            name, abbreviated = full, True
-        canonical, negated = table[name]
+        if entry is None and self.style == "argparse" and name.startswith("--"):
+            name, abbreviated = self._complete(name, key) or name, True
+            entry = self._entry(name, key)
+        if entry is None:
+            return None
+        canonical, negated = entry
         option = self.option(canonical, version)
         if option is None or (dotted and not self.takes_json(option)):
             return None
@@ -130,12 +131,10 @@ class Catalogue(Records):
         gone, successor = self._note("removed_before", name), self._note("successors", name)
         if gone:
             return Removal(None, gone.get("use"), gone["message"], gone.get("source", ""))
+        if self._knows(name, self.newest):  # before all others are looked at
+            return None
         alive = [version for version in self.versions if self._knows(name, version)]
-        if (
-            not alive
-            or (version is not None and self._order[alive[0]] > self._order[version])
-            or alive[-1] == self.newest
-        ):
+        if not alive or (version is not None and self._order[alive[0]] > self._order[version]):
             return None
         first_without = self.versions[self._order[alive[-1]] + 1]
         use = self._successor(name, successor)
@@ -259,8 +258,7 @@ class Catalogue(Records):
         )
 
     def _knows(self, spelling: str, version: str) -> bool:
-        table = self._table(version)
-        entry = table.get(spelling) or table.get(self._normal(spelling))
+        entry = self._entry(spelling, version) or self._entry(self._normal(spelling), version)
         if entry is None:
             return False
         option = self.option(entry[0], version)

@@ -122,6 +122,26 @@ class Records:
                         table[flag] = (name, flag in off)
         return table
 
+    def _entry(self, spelling: str, key: str) -> tuple[str, bool] | None:
+        """As `_table` has it, for one spelling, without the table of a release."""
+        if key == ANY or key in self._spellings:
+            return self._table(key).get(spelling)
+        for name in reversed(self._owners.get(spelling, ())):
+            record = self._records[name]
+            if spelling in self._all_spellings(record, key):
+                return name, spelling in record.get("neg", ())
+        return None
+
+    @cached_property
+    def _owners(self) -> dict[str, list[str]]:
+        """spelling -> the options that have it at some release."""
+        owners: dict[str, list[str]] = {}
+        for name, record in self._records.items():
+            for flag in self._all_spellings(record, ANY):
+                if flag.startswith("-"):
+                    owners.setdefault(flag, []).append(name)
+        return owners
+
     def _all_spellings(self, record: dict[str, Any], key: str) -> list[str]:
         if key != ANY:
             state = self._state(record, key)
