@@ -25,6 +25,7 @@ from advisor.domain.nouns import (
     Facts,
     LaunchText,
     Plan,
+    Reason,
     Request,
 )
 from advisor.domain.patterns import Later
@@ -169,16 +170,9 @@ def advise(
         best = with_schedule(facts, verdict.candidates, best, answers)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
-    why = [*reasons.explain(facts, verdict, answers)]
-    if best is not None and (also := answers.beside(best)) is not None:
-        why.append(also)
     limit_choices = limits.limit_choices(memory.replica(facts, running.plan), running.plan)
     chosen = (*facts.defaults, *limit_choices)
-    kinds = [row for row in chosen if row[0] == "kv_cache_dtype"]
-    if kinds and not limits.only_type(facts, running.plan):
-        text = f"KV cache in {kinds[0][1]} instead of 16 bits: {kinds[0][2]}"
-        brief = f"the KV cache is {kinds[0][1]}: compare answers and acceptance (--explain)"
-        why.append(reason(text, "memory bill", weight=2.95, brief=brief, risk=True))
+    why = Later(partial(_reasons, facts, verdict, answers, running.plan, chosen))
     gain = None
     if best is not None and best.estimate is not None and decide.tells(best.estimate, facts.goal):
         gain = decide.goal_interval(best.estimate, facts.goal or "balanced")
@@ -197,7 +191,7 @@ def advise(
         decided_by=verdict.rule,
         findings=reasons.strongest(tuple({(f.code, f.message): f for f in both}.values())),
         plan_findings=running.findings,
-        reasons=tuple(sorted(why, key=lambda row: -row.weight)),
+        reasons=tuple(why) if what_if else why,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=flips,
         next_layout=placement.runner_up(answers.layouts),
@@ -213,6 +207,26 @@ def advise(
             drafts=best is not None,
         ),
     )
+
+
+def _reasons(
+    facts: Facts,
+    verdict: decide.Verdict,
+    answers: SideAnswers,
+    running: Plan,
+    chosen: Sequence[tuple[str, object, str]],
+) -> list[Reason]:
+    """All that is said for and about the answer, strongest first."""
+    why = [*reasons.explain(facts, verdict, answers)]
+    best = verdict.candidates[verdict.best] if verdict.best is not None else None
+    if best is not None and (also := answers.beside(best)) is not None:
+        why.append(also)
+    kinds = [row for row in chosen if row[0] == "kv_cache_dtype"]
+    if kinds and not limits.only_type(facts, running):
+        text = f"KV cache in {kinds[0][1]} instead of 16 bits: {kinds[0][2]}"
+        brief = f"the KV cache is {kinds[0][1]}: compare answers and acceptance (--explain)"
+        why.append(reason(text, "memory bill", weight=2.95, brief=brief, risk=True))
+    return sorted(why, key=lambda row: -row.weight)
 
 
 def with_schedule(

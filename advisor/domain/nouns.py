@@ -295,7 +295,7 @@ class Advice(Frozen):
         Finding, ...
     ] = ()  # of the candidate, and of the plan to run where that is another one
     plan_findings: tuple[Finding, ...] = ()  # of the plan to run
-    reasons: tuple[Reason, ...] = ()
+    reasons: Sequence[Reason] = ()  # strongest first; without `what_if` found when first read
     runners_up: tuple[Candidate, ...] = ()
     next_layout: str = ""  # of several GPUs: the second best split, and what it costs
     would_change: Sequence[str] = ()  # found when it is first read: it takes longer than the rest

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 if TYPE_CHECKING:
     import ast
+
+T = TypeVar("T")
 
 
 def lazy_re(text: str, flags: int = 0) -> re.Pattern[str]:
@@ -42,36 +44,36 @@ def alternatives(text: str, opening: str, closing: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts)
 
 
-class Later(Sequence[str]):
-    """Texts behind a function that is called at the first look, in the context of its making."""
+class Later(Sequence[T]):
+    """What a function gives that is called at the first look, in the context of its making."""
 
-    def __init__(self, make: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, make: Callable[[], Iterable[T]]) -> None:
         self._make, self._context = make, copy_context()
-        self._made: tuple[str, ...] | None = None
+        self._made: tuple[T, ...] | None = None
 
-    def _texts(self) -> tuple[str, ...]:
+    def _items(self) -> tuple[T, ...]:
         if self._made is None:
             self._made = self._context.copy().run(lambda: tuple(self._make()))
         return self._made
 
     @overload
-    def __getitem__(self, index: int) -> str: ...
+    def __getitem__(self, index: int) -> T: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        return self._texts()[index]
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._items()[index]
 
     def __len__(self) -> int:
-        return len(self._texts())
+        return len(self._items())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._texts() == tuple(other)
+        return isinstance(other, Sequence) and self._items() == tuple(other)
 
     def __hash__(self) -> int:
-        return hash(self._texts())
+        return hash(self._items())
 
     def __repr__(self) -> str:
-        return repr(self._texts())
+        return repr(self._items())
 
 
 def parse_module(text: str) -> ast.Module:

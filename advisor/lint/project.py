@@ -8,10 +8,9 @@ ignored adds up. `engine-version` is the release of files that name none, for on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import cache
-from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from advisor.domain.files import read_bytes_safely
@@ -41,8 +40,8 @@ def with_settings(asked: Judging, path: str) -> Judging:
     """What was asked, with the settings of the project that a file belongs to. Raises AdvisorError
     for settings that cannot be read or hold a key or value that is none.
     """
-    folder = Path(path).absolute().parent if path != "-" else Path.cwd()
-    for row in _rows(folder, Path(path).absolute()):
+    full = os.path.abspath(path)  # of "-": a name in the folder that the command runs in
+    for row in _rows(os.path.dirname(full), full):
         own = {name.replace("-", "_"): row[name] for name in _GIVEN if name in row}
         values = {name: value for name, value in asked.given._asdict().items() if value is not None}
         asked = Judging(
@@ -53,35 +52,46 @@ def with_settings(asked: Judging, path: str) -> Judging:
     return asked
 
 
-def _rows(folder: Path, path: Path) -> Iterator[Mapping[str, Any]]:
+def _rows(folder: str, path: str) -> Iterator[Mapping[str, Any]]:
     """The settings for a file, those of its path before the general ones."""
-    for at in (folder, *folder.parents[:MAX_LEVELS]):
-        if (found := _read(at)) is not None:
-            name = PurePath(path).relative_to(at).as_posix()
-            paths = [row for glob, row in found.get(_PATHS, {}).items() if fnmatchcase(name, glob)]
+    for _ in range(MAX_LEVELS):
+        if (found := _read(folder)) is not None:
+            name = os.path.relpath(path, folder).replace(os.sep, "/")
+            paths = [row for glob, row in found.get(_PATHS, {}).items() if _matches(name, glob)]
             yield from (*reversed(paths), found)
             return
-        if (at / ".git").exists():
+        above = os.path.dirname(folder)
+        if above == folder or os.path.exists(os.path.join(folder, ".git")):
             return
+        folder = above
+
+
+def _matches(name: str, glob: str) -> bool:
+    from fnmatch import fnmatchcase  # start-up: only with settings by path
+
+    return fnmatchcase(name, glob)
 
 
 @cache
-def _read(folder: Path) -> dict[str, Any] | None:
+def _read(folder: str) -> dict[str, Any] | None:
     for name in ("advisor.toml", "pyproject.toml"):
-        path = folder / name
-        if not path.is_file():
+        path = os.path.join(folder, name)
+        if not os.path.isfile(path):
             continue
+        text = read_bytes_safely(path, MAX_BYTES)
+        if name == "pyproject.toml" and b"advisor" not in text:
+            continue  # most say nothing of us
         import tomllib  # start-up: only with a file of settings
 
         try:
-            data = tomllib.loads(read_bytes_safely(str(path), MAX_BYTES).decode("utf-8-sig"))
+            data = tomllib.loads(text.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             if name == "pyproject.toml":
                 continue  # another program's matter
             raise AdvisorError(f"{path}: no TOML ({error})") from None
         own = data if name == "advisor.toml" else data.get("tool", {}).get("advisor")
         if own is not None:
-            return _check(own, str(path))
+            return _check(own, path)
     return None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 from advisor.domain.nouns import Flag
@@ -65,7 +64,8 @@ def human_integer(value: str | None) -> int:
     scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}[
         parsed[2]
     ]
-    return int(Fraction(parsed[1]) * scale)
+    whole, _, part = parsed[1].partition(".")
+    return int(scale * int(whole + part) // 10 ** len(part))
 
 
 def number(value: str | None) -> float:
