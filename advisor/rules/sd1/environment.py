@@ -116,10 +116,9 @@ def env_misspelt(case: Case) -> Hits:
         (EnvBool, EnvInt)
     """
     engine, launch = case.plan.engine, case.launch
-    if launch.emitted:
+    if launch.emitted or not launch.env:
         return
     known = catalogue(case).env_names()
-    known_options = variables(engine)
     given = {var.name for var in launch.env} | {
         found.raw for found in launch.flags if found.origin == "env"
     }
@@ -141,7 +140,7 @@ def env_misspelt(case: Case) -> Hits:
         if own and set(near.split("_")) < set(var.name.split("_")):
             continue  # a word more makes a name of the script's own
         if near.startswith("LLAMA_ARG_") and near.removeprefix("LLAMA_ARG_") in var.name:
-            option = known_options.get(near)  # a name of the script's own for what it passes on
+            option = variables(engine).get(near)  # a name of the script's own for what it passes on
             if any(found.name == option for found in launch.flags):
                 continue
         reader = engine if own else "no library here"
