@@ -13,7 +13,7 @@ from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding.own_cases import RunCases
 from advisor.prediction import own_runs
 from advisor.prediction.decision import ESTIMATED
-from advisor.prediction.intervals import Predicted, chance, posterior
+from advisor.prediction.intervals import Predicted
 from advisor.prediction.model import Model
 from advisor.prediction.own_runs import Observations, Places
 from advisor.prediction.step_terms import HELD_SD
@@ -136,28 +136,20 @@ def _values(rows: Sequence[Sequence[tuple[str, float, float]]], name: str) -> Fl
 def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     """A prediction with its mean moved and its interval narrowed."""
     off = found.sd == 0
-    mean, sd = found.mean + np.where(off, 0.0, made.shift), found.sd * made.scale
-    below, above = found.below * made.scale, found.above * made.scale
     own = ~off & (made.scale < OWN_SHARE)
-    basis = np.where(own, 0, found.basis).astype(np.int8)
-    closeness = np.where(own, 1.0, found.closeness)
-    seen = np.where(own, 1.0, found.measured_gain)  # the posterior itself holds what was measured
-    likely = model.p_gain(mean, np.where(off, 1.0, sd), found.known)
-    likely = chance(likely, found.evidence * made.scale, closeness)
-    now = posterior(mean, mean - below, mean + above, likely)
-    p_gain = np.where(off, found.p_gain, now.p_gain)
-    p10, p50, p90 = (np.where(off, 1.0, np.exp(value)) for value in now[:3])
-    quantiles = {"p10": p10, "p50": p50, "p90": p90, "p_gain": p_gain}
-    return found._replace(
-        **quantiles,
-        basis=basis,
-        mean=mean,
-        sd=sd,
-        below=below,
-        above=above,
-        closeness=closeness,
-        measured_gain=seen,
+    scaled = {name: getattr(found, name) * made.scale for name in ("sd", "below", "above")}
+    new = found.restated(
+        ~off,
+        model.p_gain,
+        **scaled,
+        mean=found.mean + made.shift,
+        evidence=found.evidence * made.scale,
+        closeness=np.where(own, 1.0, found.closeness),
+        basis=np.where(own, 0, found.basis).astype(np.int8),
+        # the posterior itself holds what was measured
+        measured_gain=np.where(own, 1.0, found.measured_gain),
     )
+    return new._replace(evidence=found.evidence)
 
 
 def _level(own: RunCases, name: str, here: Priced, ran: Priced, context: int) -> Level:

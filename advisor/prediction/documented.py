@@ -21,7 +21,7 @@ from advisor.perf import arrays
 from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.regimes.losses import Strength, strongest
 from advisor.perf.regimes.setting import Setting
-from advisor.prediction.intervals import Predicted, chance, posterior
+from advisor.prediction.intervals import Predicted, pick
 from advisor.prediction.model import Model
 
 LEAST_STRENGTH = sourced(
@@ -133,30 +133,18 @@ def move(found: Predicted, seen: Observed, model: Model) -> Predicted:
     narrow = np.sqrt(1 - share * seen.own)
     # documented losses rest on measured pairs: their side of 1 does not count once more
     evidence = np.where(found.evidence < 0, (1 - share) * found.evidence, found.evidence)
-    mean = found.mean + share * (seen.log - found.mean)
-    below, above, own = found.below * narrow, found.above * narrow, found.sd * narrow
-    likely = chance(
-        model.p_gain(mean, np.where(own > 0, own, 1.0), found.known),
-        evidence,
-        found.closeness,
+    return found.restated(
+        here,
+        model.p_gain,
+        mean=found.mean + share * (seen.log - found.mean),
+        sd=found.sd * narrow,
+        below=found.below * narrow,
+        above=found.above * narrow,
+        evidence=evidence,
     )
-    made = posterior(mean, mean - below, mean + above, likely)
-    p10, p50, p90 = (np.exp(value) for value in made[:3])
-    new = found._replace(
-        p10=p10, p50=p50, p90=p90, p_gain=made.p_gain, mean=mean, sd=own, below=below, above=above
-    )._replace(evidence=evidence)
-    return pick(here, new, found)
 
 
 def scale(found: Predicted, factor: Floats) -> Predicted:
     """The same with every speed-up times a factor (N,); the chance of a gain stays."""
     quantiles = {name: getattr(found, name) * factor for name in ("p10", "p50", "p90")}
     return found._replace(mean=found.mean + np.log(factor), **quantiles)
-
-
-def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
-    """One prediction at some points, another elsewhere."""
-    columns: list[Any] = [
-        np.where(where, getattr(one, name), getattr(other, name)) for name in Predicted._fields
-    ]
-    return Predicted(*columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +67,30 @@ class Predicted(NamedTuple):
         for column, other in zip(columns, part, strict=True):
             column[rows] = other
         return Predicted(*columns)
+
+    def restated(
+        self,
+        where: Mask,
+        likely: Callable[[Floats, Floats, Mask], Floats] | None = None,
+        **changes: npt.NDArray[Any],
+    ) -> Predicted:
+        """The same with some columns changed where so, and with the quantiles and the chance of a
+        gain that follow; `likely`: `Model.p_gain`, without which `p_gain` is one of the changes.
+        """
+        new = self._replace(**changes)
+        p_gain = new.p_gain
+        if likely is not None:
+            sd = np.where(new.sd > 0, new.sd, 1.0)
+            p_gain = chance(likely(new.mean, sd, new.known), new.evidence, new.closeness)
+        made = posterior(new.mean, new.mean - new.below, new.mean + new.above, p_gain)
+        low, median, high = (np.exp(value) for value in made[:3])
+        return pick(where, new._replace(p10=low, p50=median, p90=high, p_gain=made.p_gain), self)
+
+
+def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
+    """One prediction at some points, another elsewhere."""
+    columns: Any = (np.where(where, a, b) for a, b in zip(one, other, strict=True))
+    return Predicted(*columns)
 
 
 class Posterior(NamedTuple):

@@ -26,7 +26,7 @@ from advisor.perf.sizes import device
 from advisor.prediction import documented, predict
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, ESTIMATED, decide
-from advisor.prediction.intervals import Predicted, within_tokens
+from advisor.prediction.intervals import Predicted, pick, within_tokens
 from advisor.prediction.model import Model, prepare
 from advisor.prediction.switches import USUAL_GPUS, widen, with_overflow
 
@@ -214,7 +214,7 @@ def _without_queue(points: arrays.Points, things: Things, waits: Mask, model: Mo
     full = prepare(points)[1]
     seen = documented.observe(setting(things, full), full)
     steps = points.metric != _TTFT
-    found = documented.pick(steps & ~waits, documented.move(found, seen, model), found)
+    found = pick(steps & ~waits, documented.move(found, seen, model), found)
     return within_tokens(found, ~steps, full)
 
 
@@ -224,7 +224,7 @@ def _in_queue(points: arrays.Points, things: Things, model: Model) -> Predicted:
     first, *others = ESTIMATED
     found = story[first]
     for name in others:
-        found = documented.pick(points.metric == arrays.METRICS.index(name), story[name], found)
+        found = pick(points.metric == arrays.METRICS.index(name), story[name], found)
     return found
 
 

@@ -10,7 +10,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf import arrays, physics, prompt_cost
 from advisor.perf.arrays import Floats, Mask, Tokens
 from advisor.perf.load import clients
-from advisor.prediction.intervals import Predicted, chance, posterior
+from advisor.prediction.intervals import Predicted
 from advisor.prediction.model import Model
 
 HELD_SD = sourced(
@@ -95,19 +95,10 @@ def _widen(found: Predicted, where: Mask, model: Model) -> Predicted:
     here = where & (found.sd > 0)
     if not here.any():
         return found
-    sd = np.where(here, found.sd, 1.0)
-    wider = np.hypot(1.0, HELD_SD / sd)
-    below, above = found.below * wider, found.above * wider
-    sure = chance(
-        model.p_gain(found.mean, sd * wider, found.known), found.evidence, found.closeness
-    )
-    made = posterior(found.mean, found.mean - below, found.mean + above, sure)
-    new = {name: np.exp(v) for name, v in zip(("p10", "p50", "p90"), made[:3], strict=True)}
-    new["p50"] = np.fmin(new["p50"], found.p50)  # doubt lets no more run
-    new |= {"p_gain": made.p_gain, "sd": sd * wider, "below": below, "above": above}
-    return found._replace(
-        **{name: np.where(here, value, getattr(found, name)) for name, value in new.items()}
-    )
+    wider = np.hypot(1.0, HELD_SD / np.where(here, found.sd, 1.0))
+    sides = {name: getattr(found, name) * wider for name in ("sd", "below", "above")}
+    new = found.restated(here, model.p_gain, **sides)
+    return new._replace(p50=np.fmin(new.p50, found.p50))  # doubt lets no more run
 
 
 def _cap(found: Predicted, where: Mask, most: Floats, model: Model) -> Predicted:
@@ -115,15 +106,6 @@ def _cap(found: Predicted, where: Mask, most: Floats, model: Model) -> Predicted
     down = np.where(where, np.log(np.fmin(most / found.p50, 1.0)), 0.0)
     if not down.any():
         return found
-    mean = found.mean + down
-    sd = np.where(found.sd > 0, found.sd, 1.0)
-    sure = chance(model.p_gain(mean, sd, found.known), found.evidence, found.closeness)
-    made = posterior(mean, mean - found.below, mean + found.above, sure)
-    low, middle, high = (np.exp(value) for value in made[:3])
-    moved = {
-        "p10": np.where(down < 0, np.fmin(low, most), found.p10),
-        "p50": np.where(down < 0, np.fmin(middle, most), found.p50),
-        "p90": np.where(down < 0, high, found.p90),
-        "p_gain": np.where(down < 0, made.p_gain, found.p_gain),
-    }
-    return found._replace(**moved, mean=mean)
+    new = found.restated(down < 0, model.p_gain, mean=found.mean + down)
+    most = np.where(down < 0, most, np.inf)
+    return new._replace(p10=np.fmin(new.p10, most), p50=np.fmin(new.p50, most))

@@ -25,7 +25,7 @@ from advisor.perf import arrays, drafting, kernels, reads
 from advisor.perf.arrays import Floats, Ints, Mask, Points
 from advisor.perf.constants import Constants
 from advisor.prediction import spread
-from advisor.prediction.intervals import SURE, Predicted, posterior
+from advisor.prediction.intervals import SURE, Predicted
 
 ROW_SD = sourced(
     0.21,
@@ -137,20 +137,10 @@ def with_overflow(found: Predicted, chance: Floats) -> Predicted:
     below, above = (np.sqrt(side**2 + Z10**2 * between) for side in (found.below, found.above))
     sd = np.sqrt(found.sd**2 + between)
     spilled = spread.cdf((found.mean + SPILL) / np.where(sd > 0, sd, 1.0))
-    p_gain = (1 - share) * found.p_gain + share * spilled
-    made = posterior(mean, mean - below, mean + above, np.clip(p_gain, SURE, 1 - SURE))
-    p10, p50, p90 = (np.where(here, np.exp(v), old) for v, old in zip(
-        made[:3], (found.p10, found.p50, found.p90), strict=True))  # fmt: skip
-    return found._replace(
-        p10=p10,
-        p50=p50,
-        p90=p90,
-        p_gain=np.where(here, made.p_gain, found.p_gain),
-        mean=mean,
-        sd=np.where(here, sd, found.sd),
-        below=np.where(here, below, found.below),
-        above=np.where(here, above, found.above),
-        measured_gain=found.measured_gain * (1 - share),
+    p_gain = np.clip((1 - share) * found.p_gain + share * spilled, SURE, 1 - SURE)
+    seen = found.measured_gain * (1 - share)
+    return found.restated(
+        here, mean=mean, sd=sd, below=below, above=above, p_gain=p_gain, measured_gain=seen
     )
 
 
@@ -266,24 +256,9 @@ def _at_end(
 def _mix(found: Predicted, low: Predicted, high: Predicted) -> Predicted:
     """Half of the prediction at one end and half of that at the other."""
     apart = np.abs(low.mean - high.mean) / 2
-    mean, p_gain = (low.mean + high.mean) / 2, (low.p_gain + high.p_gain) / 2
-    sd = _spread(low.sd, high.sd, apart)
-    below, above = (
-        _spread(getattr(low, side), getattr(high, side), Z10 * apart) for side in ("below", "above")
-    )
-    made = posterior(mean, mean - below, mean + above, p_gain)
-    p10, p50, p90 = (np.exp(value) for value in made[:3])
-    return found._replace(
-        p10=np.fmin(p10, found.p10),
-        p50=p50,
-        p90=np.fmax(p90, found.p90),
-        p_gain=p_gain,
-        mean=mean,
-        sd=sd,
-        below=below,
-        above=above,
-    )
-
-
-def _spread(one: Floats, other: Floats, apart: Floats) -> Floats:
-    return np.sqrt((one**2 + other**2) / 2 + apart**2)
+    changes = {
+        name: np.sqrt((getattr(low, name) ** 2 + getattr(high, name) ** 2) / 2 + (z * apart) ** 2)
+        for name, z in (("sd", 1.0), ("below", Z10), ("above", Z10))
+    } | {name: (getattr(low, name) + getattr(high, name)) / 2 for name in ("mean", "p_gain")}
+    new = found.restated(np.ones(len(apart), dtype=bool), **changes)
+    return new._replace(p10=np.fmin(new.p10, found.p10), p90=np.fmax(new.p90, found.p90))
