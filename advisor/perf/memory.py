@@ -16,13 +16,11 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
 from advisor.perf.regimes.setting import Length, greater, lesser, round_down
-from advisor.perf.sizes import pools as kv_sizes
-from advisor.perf.sizes import shares
+from advisor.perf.sizes import pools, shares
 from advisor.perf.sizes.device import kept_gib, overhead_gib, release_of, usable_gib
-from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
 
-SERVERS = kv_sizes.SERVERS
+SERVERS = pools.SERVERS
 VISION_GIB = sourced(
     0.84,
     "GiB",
@@ -49,32 +47,9 @@ SGLANG_FEW = sourced(
 )
 
 
-def _length(facts: Facts, plan: Plan) -> int:
-    """Tokens of a full-length request: what the plan allows, else what was asked for."""
-    asked = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    return plan.max_model_len or asked
-
-
-def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, running: int) -> Pool | None:
-    """The pool as the engine's log tells it, beside the states of the `running` requests."""
-    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
-    if kv_token is None:
-        return None
-    kv_token *= kv_sizes.copies(shape, plan)
-    length = _length(facts, plan)
-    legacy = (release_of(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
-    if pages_states(plan, shape):
-        return hybrid_pool(
-            shape, kv_token, available, length, plan.k, legacy, plan.prefix_caching is True
-        )
-    k = plan.k
-    own = drafters.layers(facts, plan)
-    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
-        shape, plan
-    )
-    return plain_pool(
-        shape, kv_token, available, length, k if shape.is_hybrid or own else 0, running, own, window
-    )
+def _asked(facts: Facts) -> int:
+    """Tokens of a request as it was asked for."""
+    return (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
 
 
 def spec_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
@@ -128,45 +103,79 @@ def bill(facts: Facts, plan: Plan, before: MemoryBill | None = None) -> MemoryBi
     shape = facts.shape or facts.model
     if made is None or shape is None:
         return MemoryBill(weights_gib=0.0, fits=None)
-    left, gpus = left_gib(made), replica_gpus(facts, plan)
+    left = left_gib(made)
     if left is None:
         return made
-    asked = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
-    held = max_requests(facts, plan, asked, made)
-    slots = plan.max_num_seqs or facts.concurrency or 1
-    if not kv_sizes.shares_context(plan):
-        slots = min(slots, facts.concurrency or slots)
-    running = slots if held is None or plan.engine not in SERVERS else min(slots, held)
-    state = kv_sizes.state_bytes(shape, plan) * running / GIB / gpus
+    held = max_requests(facts, plan, _asked(facts), made)
+    running = plan.max_num_seqs or facts.concurrency or 1
+    if not pools.shares_context(plan):
+        running = min(running, facts.concurrency or running)
+    state = pools.state_bytes(shape, plan) / GIB / replica_gpus(facts, plan)
+    if plan.engine in SERVERS:
+        running = running if held is None else min(running, held)
+        state = min(state * running, max(left, 0.0))
+    else:
+        state *= running
     if plan.method == "none":
         before = None
     elif before is None:
         before = bill(facts, without_drafts(plan))
-    fixed = made.model_copy(
+    known = made.model_copy(
         update={
-            "state_gib": min(state, max(left, 0.0)) if plan.engine in SERVERS else state,
+            "state_gib": state,
             "requests": held,
             "requests_without": before.requests if before is not None else None,
-            "request_tokens": asked,
+            "request_tokens": _asked(facts),
         }
     )
+    if pools.token_bytes(shape, plan) is None:
+        return known.model_copy(update={"fits": None if left > 0 else False})
+    of_engine = _pool if plan.engine in SERVERS else _slots
+    kv_gib, tokens, short = of_engine(facts, plan, shape, left, state, running)
     lost = before.kv_tokens if before is not None else None
-    if plan.engine not in SERVERS:
-        return _llama_bill(facts, plan, shape, fixed, left, gpus, lost)
-    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
-    pool = _pool(facts, plan, shape, max(left, 0.0) * gpus * GIB, running)
-    if pool is None or kv_token is None:
-        return fixed.model_copy(update={"fits": None if left > 0 else False})
-    length = _length(facts, plan)
-    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
-        shape, plan
+    return known.model_copy(
+        update={
+            "kv_gib": kv_gib,
+            "kv_tokens": tokens,
+            "kv_tokens_lost": None if lost is None else max(lost - tokens, 0),
+            "fits": short <= 0.0,
+            "short_gib": round(short, 2) if short > 0 else None,
+        }
     )
-    one_gib = (length * kv_token * kv_sizes.copies(shape, plan) + window) / GIB / gpus
+
+
+def _pool(
+    facts: Facts, plan: Plan, shape: LLM, left: float, state: float, running: int
+) -> tuple[float, int, float]:
+    """A server's pool: GiB of KV on each device, tokens as the engine's log tells them, and the GiB
+    that one full-length request lacks.
+    """
+    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or _asked(facts)
+    token, free = pools.token_bytes(shape, plan) or 0.0, max(left, 0.0) * unit
+    requests = _full_requests(facts, plan, shape, free, length, running)
+    tokens = int(requests * max(length, 1))
+    if pages_states(plan, shape) and (release_of(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT:
+        tokens = pools.legacy_tokens(shape, token, free, plan.k)
+    one = (length * token + pools.windows(shape, plan, length)) / unit
     # in units of one request, since its recurrent states need room too: an engine refuses to start
     # below one
-    short = max(one_gib - left, one_gib * (1 - pool.requests)) if pool.requests < 1 else 0.0
-    kv_gib = max(left - (0.0 if traits(plan.engine).states_in_pool else fixed.state_gib), 0.0)
-    return _with_pool(fixed, kv_gib, pool.tokens, lost, short)
+    short = max(one - left, one * (1 - requests)) if requests < 1 else 0.0
+    kv_gib = max(left - (0.0 if traits(plan.engine).states_in_pool else state), 0.0)
+    return kv_gib, tokens, short
+
+
+def _slots(
+    facts: Facts, plan: Plan, shape: LLM, left: float, state: float, _: int
+) -> tuple[float, int, float]:
+    """The same of llama-server, which allocates the context of all slots at the start."""
+    unit, length = GIB * replica_gpus(facts, plan), plan.max_model_len or _asked(facts)
+    slots = plan.max_num_seqs or facts.concurrency or 1
+    head = 1 + drafters.layers(facts, plan) / pools.full_layers(shape)
+    token = (pools.token_bytes(shape, plan) or 0.0) * head / unit
+    windows = slots * pools.windows(shape, plan, length) / unit
+    kv_gib = (1 if pools.shares_context(plan) else slots) * length * token + windows
+    tokens = int(max(left - state - windows, 0.0) / token)
+    return kv_gib, tokens, max(kv_gib + state - left, 0.0)
 
 
 def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
@@ -180,26 +189,12 @@ def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
     )
     on_devices = max(weights - experts_gib(shape, quant, plan), 0.0)
     copied = (shape.mixer_params_b or 0.0) * 1e9 * quant.bytes_mixer / GIB
-    on_devices += copied * (kv_sizes.attention_groups(plan) - 1)
+    on_devices += copied * (pools.attention_groups(plan) - 1)
     return MemoryBill(
         weights_gib=on_devices / replica_gpus(facts, plan) + vision,
         spec_gib=spec_gib(facts, plan, shape, quant),
         overhead_gib=overhead_gib(facts, plan, shape),
         available_gib=_limit(facts, plan, shape, quant),
-    )
-
-
-def _with_pool(
-    fixed: MemoryBill, kv_gib: float, tokens: int, before: int | None, short: float
-) -> MemoryBill:
-    return fixed.model_copy(
-        update={
-            "kv_gib": kv_gib,
-            "kv_tokens": tokens,
-            "kv_tokens_lost": None if before is None else max(before - tokens, 0),
-            "fits": short <= 0.0,
-            "short_gib": round(short, 2) if short > 0 else None,
-        }
     )
 
 
@@ -240,19 +235,32 @@ def starts(facts: Facts, plan: Plan, tokens: Length, load: Length) -> Any:
     """
     shape = facts.shape or facts.model
     left, held = free_gib(facts, plan), room(facts, plan, tokens)
-    kv_token = None if shape is None else kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
-    if shape is None or left is None or held is None or kv_token is None:
+    if shape is None or left is None or held is None:
         return False
     slots = load if plan.max_num_seqs is None else lesser(plan.max_num_seqs, load)
     running = lesser(slots, greater(round_down(held), 1))
     length: Any = tokens if plan.max_model_len is None else plan.max_model_len
-    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length)
     free = greater(left, 0.0) * replica_gpus(facts, plan) * GIB
-    requests = kv_sizes.plain_requests(
-        shape, kv_token * kv_sizes.copies(shape, plan), free, length, 0, running, 0,
-        window * kv_sizes.window_copies(shape, plan),
-    )  # fmt: skip
-    return requests >= 1
+    return _full_requests(facts, plan, shape, free, length, running) >= 1
+
+
+def _full_requests(
+    facts: Facts, plan: Plan, shape: LLM, free: float, length: Length, running: Length
+) -> Length:
+    """Requests of `length` tokens, one or an array of them, that `free` bytes of a server's pool
+    hold beside the states of those that run.
+    """
+    token = pools.token_bytes(shape, plan) or 0.0
+    if pages_states(plan, shape):
+        caching = plan.prefix_caching is True
+        return pools.hybrid_requests(shape, token, free, length, plan.k, caching)
+    own = drafters.layers(facts, plan)
+    k = plan.k if shape.is_hybrid or own else 0
+    token *= 1 + (own / pools.full_layers(shape) if k else 0.0)
+    states = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * running
+    one = greater(length, 1) * token + pools.windows(shape, plan, length)
+    held: Length = greater(free - states, 0.0) / one
+    return held
 
 
 def free_gib(facts: Facts, plan: Plan) -> float | None:
@@ -272,22 +280,18 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length)
     """Requests of `length` tokens, one or an array of them, that `free` bytes of one replica hold;
     None where the size of its keys and values is not known.
     """
-    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
-    if kv_token is None:
+    token = pools.token_bytes(shape, plan)
+    if token is None:
         return None
-    kv_token *= kv_sizes.copies(shape, plan)
     if pages_states(plan, shape):
         caching = plan.prefix_caching is True
-        return hybrid_requests(shape, kv_token, free, length, plan.k, caching)
+        return pools.hybrid_requests(shape, token, free, length, plan.k, caching)
     own = drafters.layers(facts, plan) * lesser(plan.k, 1)
-    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
-        shape, plan
-    )
-    state = kv_sizes.state_bytes(shape, plan)
+    window, state = pools.windows(shape, plan, length), pools.state_bytes(shape, plan)
     least: Length = greater(length, 1)
-    one = least * kv_token * (1 + own / kv_sizes.full_layers(shape))
+    one = least * token * (1 + own / pools.full_layers(shape))
     held: Length = free / (one + window + state)
-    if kv_sizes.shares_context(plan):  # every slot's own part is there, whoever runs
+    if pools.shares_context(plan):  # every slot's own part is there, whoever runs
         held = (free - (plan.max_num_seqs or 1) * (window + state)) / one
     if traits(plan.engine).running and shape.state_mb_per_seq:
         each = SGLANG_STATES * state / (1 + plan.k)
@@ -320,31 +324,7 @@ def replica_gpus(facts: Facts, plan: Plan) -> int:
 
 def replica(facts: Facts, plan: Plan) -> Facts:
     """The facts as one of `dp` replicas sees them: its devices, its share of the requests."""
-    if plan.dp == 1 or kv_sizes.attention_groups(plan) > 1:
+    if plan.dp == 1 or pools.attention_groups(plan) > 1:
         return facts
     share = -(-(facts.concurrency or 1) // plan.dp)
     return facts.model_copy(update={"concurrency": share, "gpus": plan.tp * plan.pp})
-
-
-def _llama_bill(
-    facts: Facts,
-    plan: Plan,
-    shape: LLM,
-    fixed: MemoryBill,
-    left: float,
-    gpus: int,
-    before: int | None,
-) -> MemoryBill:
-    """llama-server allocates the context of all slots at the start."""
-    slots = plan.max_num_seqs or facts.concurrency or 1
-    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
-    if kv_token is None:
-        return fixed.model_copy(update={"fits": None if left > 0 else False})
-    head = 1 + drafters.layers(facts, plan) / kv_sizes.full_layers(shape)
-    per_token = kv_token * head / GIB / gpus
-    length = _length(facts, plan)
-    windows = slots * kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) / GIB / gpus
-    need = (1 if kv_sizes.shares_context(plan) else slots) * length * per_token + windows
-    short = max(need + fixed.state_gib - left, 0.0)
-    tokens = int(max(left - fixed.state_gib - windows, 0.0) / per_token)
-    return _with_pool(fixed, need, tokens, before, short)

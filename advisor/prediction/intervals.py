@@ -89,7 +89,9 @@ class Predicted(NamedTuple):
 
 def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
     """One prediction at some points, another elsewhere."""
-    columns: Any = (np.where(where, a, b) for a, b in zip(one, other, strict=True))
+    columns: list[Any] = [
+        np.where(where, getattr(one, name), getattr(other, name)) for name in Predicted._fields
+    ]
     return Predicted(*columns)
 
 

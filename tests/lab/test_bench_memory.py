@@ -31,9 +31,9 @@ def test_pool_to_the_token(k: int, caching: bool) -> None:
     requests' rounding.
     """
     gib, tokens, page = POOLS[k, caching]
-    pool = pools.hybrid_pool(SHAPE, 20_480.0, gib * GIB, 32_960, k, legacy=False, caching=caching)
-    assert pool.tokens == pytest.approx(tokens, rel=5e-4)
-    assert page is None or pool.page_tokens == page
+    requests = pools.hybrid_requests(SHAPE, 20_480.0, gib * GIB, 32_960, k, caching)
+    assert requests * 32_960 == pytest.approx(tokens, rel=5e-4)
+    assert page is None or pools._pages(SHAPE, 2048.0, k)[2] == page
 
 
 @pytest.mark.parametrize(("k", "caching"), POOLS)

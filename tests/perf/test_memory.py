@@ -49,8 +49,10 @@ def test_h200_pool_to_the_token(k: int, gib: float, tokens: int, page: int, padd
     """vLLM 0.25.1's log: KV memory, pool, page size and padding layers."""
     shape = facts("h200", "fp8").shape
     assert shape is not None
-    pool = pools.hybrid_pool(shape, 20_480.0, gib * GIB, 32_960, k, legacy=False)
-    assert (pool.tokens, pool.page_tokens, pool.padding_layers) == (tokens, page, padding)
+    requests = pools.hybrid_requests(shape, 20_480.0, gib * GIB, 32_960, k, caching=False)
+    assert int(requests * 32_960) == tokens
+    group, groups, page_tokens = pools._pages(shape, 20_480.0 / 10, k)
+    assert (page_tokens, group * groups - (shape.linear_layers or 0)) == (page, padding)
 
 
 def test_h200_bill() -> None:
@@ -225,11 +227,13 @@ def test_hybrids_with_mla_and_windows_are_copied_by_their_own_heads() -> None:
 
 
 def test_a_drafters_layer_is_one_more_of_those_that_see_the_whole_context() -> None:
-    gemma = facts("h200", "fp8", "gemma-4-31b").shape
-    assert gemma is not None
-    token = kv_sizes.bytes_per_token(gemma, None) or 0.0
-    bare, drafted = (pools.plain_pool(gemma, token, 1e11, 4096, k, 1) for k in (0, 3))
-    assert bare.tokens / drafted.tokens == pytest.approx(1 + 1 / 10, rel=0.001)
+    known = facts("h200", "fp8", "gemma-4-31b")
+    assert known.shape is not None
+    bare, drafted = (
+        memory._full_requests(known, plan(k, max_num_seqs=1), known.shape, 1e15, 10**9, 1)
+        for k in (0, 3)
+    )
+    assert bare / drafted == pytest.approx(1 + 1 / 10, rel=0.001)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ What it does not know: how many bytes are left for the pool (memory.py says).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from advisor.domain.nouns import LLM, Plan
 from advisor.domain.sourced import sourced
@@ -34,37 +33,12 @@ CONV_TOKENS = sourced(
 )
 
 
-class Pool(NamedTuple):
-    """Paged KV pool of one replica."""
-
-    tokens: int
-    requests: float  # full-length requests that fit at once
-    page_tokens: int
-    padding_layers: int
-
-
-def hybrid_pool(
-    shape: LLM,
-    kv_token: float,
-    available: float,
-    length: int,
-    k: int,
-    legacy: bool,
-    caching: bool = False,
-) -> Pool:
-    """vLLM's pool for a hybrid model: `available` bytes, requests of `length` tokens, k drafted
-    tokens (0 = none).
-
-    With prefix caching each group keeps one more state, the one at the last page's end (H200 log:
-    4,228,297 -> 3,895,351). `legacy` counts tokens as vLLM up to 0.19 reports them.
-    """
-    attention, recurrent = shape.full_attention_layers or 1, shape.linear_layers or 0
-    layer_token = kv_token / attention
+def legacy_tokens(shape: LLM, token: float, available: float, k: int) -> int:
+    """Tokens of a hybrid model's pool as vLLM up to 0.19 reports them."""
+    layer_token = token / (shape.full_attention_layers or 1)
     group, groups, page_tokens = _pages(shape, layer_token, k)
     blocks = math.floor(available / (group * page_tokens * layer_token))
-    requests = hybrid_requests(shape, kv_token, available, length, k, caching)
-    tokens = blocks // (1 + groups) * page_tokens if legacy else requests * length
-    return Pool(max(int(tokens), 0), requests, page_tokens, groups * group - recurrent)
+    return max(int(blocks // (1 + groups) * page_tokens), 0)
 
 
 def _pages(shape: LLM, layer_token: float, k: int) -> tuple[int, int, int]:
@@ -79,49 +53,18 @@ def _pages(shape: LLM, layer_token: float, k: int) -> tuple[int, int, int]:
 
 
 def hybrid_requests(
-    shape: LLM, kv_token: float, available: float, length: Length, k: int, caching: bool
+    shape: LLM, token: float, available: float, length: Length, k: int, caching: bool
 ) -> Length:
-    """Requests of `length` tokens, one or an array of them, that such a pool holds at once."""
-    layer_token = kv_token / (shape.full_attention_layers or 1)
+    """Requests of `length` tokens, one or an array of them, that `available` bytes of vLLM's pool
+    for a hybrid model hold at once with k drafted tokens (0: none), where a token takes `token`
+    bytes. With prefix caching each group keeps one more state, the one at the last page's end (H200
+    log: 4,228,297 -> 3,895,351 tokens).
+    """
+    layer_token = token / (shape.full_attention_layers or 1)
     group, groups, page_tokens = _pages(shape, layer_token, k)
     blocks = round_down(available / (group * page_tokens * layer_token))
     needed = -(-length // page_tokens) + groups * (1 + k + caching)
     held: Length = greater(blocks, 0) / needed
-    return held
-
-
-def plain_pool(
-    shape: LLM,
-    kv_token: float,
-    available: float,
-    length: int,
-    k: int,
-    slots: int,
-    own: int = 1,
-    window: float = 0.0,
-) -> Pool:
-    """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a
-    drafter adds its `own` layers, and every request keeps `window` bytes of sliding layers.
-    `length`: tokens of one request, prompt and output.
-    """
-    requests = plain_requests(shape, kv_token, available, length, k, slots, own, window)
-    return Pool(int(requests * max(length, 1)), requests, PAGE_ALIGN, 0)
-
-
-def plain_requests(
-    shape: LLM,
-    kv_token: float,
-    available: float,
-    length: Length,
-    k: int,
-    slots: Length,
-    own: int = 1,
-    window: float = 0.0,
-) -> Length:
-    """Requests of `length` tokens, one number or an array of them, that such a pool holds."""
-    per_token = kv_token * (1 + (own / full_layers(shape) if k else 0.0))
-    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
-    held: Length = greater(available - state, 0.0) / (greater(length, 1) * per_token + window)
     return held
 
 
@@ -167,6 +110,18 @@ def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
         return None
     width = table("kv_cache_types").get((kv_dtype or "").lower(), math.nan)
     return shape.kv_elems_per_token * (2.0 if math.isnan(width) else width)
+
+
+def token_bytes(shape: LLM, plan: Plan) -> float | None:
+    """Bytes of one token's K and V on all ranks of a replica; None if not known."""
+    token = bytes_per_token(shape, plan.kv_cache_dtype)
+    return None if token is None else token * copies(shape, plan)
+
+
+def windows(shape: LLM, plan: Plan, length: Length) -> Length:
+    """Bytes of one request's K and V in the sliding layers, on all ranks of a replica."""
+    held: Length = window_bytes(shape, plan.kv_cache_dtype, length) * window_copies(shape, plan)
+    return held
 
 
 def window_bytes(shape: LLM, kv_dtype: str | None, length: Length) -> Length:
