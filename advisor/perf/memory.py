@@ -250,15 +250,17 @@ def _full_requests(
     """Requests of `length` tokens, one or an array of them, that `free` bytes of a server's pool
     hold beside the states of those that run.
     """
-    token = pools.token_bytes(shape, plan) or 0.0
+    token = pools.token_bytes(shape, plan)
+    if token is None:
+        return 0.0 * length
     if pages_states(plan, shape):
         caching = plan.prefix_caching is True
         return pools.hybrid_requests(shape, token, free, length, plan.k, caching)
     own = drafters.layers(facts, plan)
     k = plan.k if shape.is_hybrid or own else 0
-    token *= 1 + (own / pools.full_layers(shape) if k else 0.0)
+    layers = 1 + (own / pools.full_layers(shape) if k else 0.0)
     states = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * running
-    one = greater(length, 1) * token + pools.windows(shape, plan, length)
+    one = greater(length, 1) * token * layers + pools.windows(shape, plan, length)
     held: Length = greater(free - states, 0.0) / one
     return held
 

@@ -18,10 +18,11 @@ from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays
 from advisor.perf.arrays import Codes, Ints, Mask
 from advisor.perf.encoding import encode_rows
-from advisor.perf.encoding.cells import READ, Words, read_words, row_text
+from advisor.perf.encoding.cells import READ, read_words, row_text
 from advisor.perf.encoding.encode_settings import Things, setting, things_of_rows
 from advisor.perf.encoding.held import MEMORY_COLUMNS, count_held, shortfall
 from advisor.perf.load import clients
+from advisor.perf.regimes.setting import Column
 from advisor.perf.sizes import device
 from advisor.prediction import documented, predict
 from advisor.prediction.artefact import load
@@ -55,7 +56,7 @@ class Encoded(NamedTuple):
 
     points: arrays.Points
     things: Things
-    table: Mapping[str, Words]
+    table: Mapping[str, Column]
 
 
 Complete = Callable[[Encoded], Encoded]
@@ -136,7 +137,9 @@ def _compute(
     is not known to have (N,).
     """
     read = _with_text(columns, count)
-    table: Mapping[str, Words] = {name: Words(read[name]) for name in READ_HERE if name in read}
+    table: Mapping[str, Column] = {
+        name: read_words(read, name, count) for name in READ_HERE if name in read
+    }
     points, errors = encode_rows.from_columns(table, count)
     things = things_of_rows(table, count)
     if complete is not None:
@@ -161,11 +164,11 @@ def _compute(
         found = within_tokens(found, points.metric == _TTFT, full)
         whole = (points.metric != _TTFT) & (short.host_spec == 0)
         found = with_overflow(found, np.where(whole, device.overflow_chance(short.gib), 0.0))
-    links = read_words(table, "interconnect", count).each(lambda word: word in LINKS) > 0
-    slots = things.engine.each(lambda name: name is not None and gguf_engine(name))
+    links = read_words(table, "interconnect", count).among(LINKS)
+    slots = things.engine.holds(gguf_engine)
     across = links & slots & (full.gpus > 1) & (full.method > 0)
     nearly = (short.gib > 0) & (short.gib <= device.BILL_ERROR_GIB)
-    headless = (full.method == _MTP) & things.model.mask(_has_no_head)
+    headless = (full.method == _MTP) & things.model.holds(_has_no_head)
     return found, points, errors, across | nearly | headless
 
 

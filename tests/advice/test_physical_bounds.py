@@ -21,7 +21,7 @@ from advisor.advice.rows.limits import with_limits
 from advisor.advice.rows.words import RowWords
 from advisor.domain.nouns import Request
 from advisor.perf import memory
-from advisor.perf.encoding.cells import Words
+from advisor.perf.encoding.cells import read_words
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.encoding.encode_rows import from_columns
 from advisor.perf.encoding.encode_settings import setting, things_of_rows
@@ -75,7 +75,11 @@ def story_of(rows: list[dict[str, str]]) -> tuple[Story, list[str]]:
     """What is expected of rows that ask, and the KV cache type of each."""
     asks = np.ones(len(rows), dtype=bool)
     whole = RowWords({n: [row[n] for row in rows] for n in rows[0]}, len(rows), asks).complete()
-    read = {name: Words(whole.columns[name]) for name in READ_HERE if name in whole.columns}
+    read = {
+        name: read_words(whole.columns, name, len(rows))
+        for name in READ_HERE
+        if name in whole.columns
+    }
     points, things = from_columns(read, len(rows))[0], things_of_rows(read, len(rows))
     points, things, table = with_limits(Encoded(points, things, read), asks)
     with np.errstate(all="ignore"):

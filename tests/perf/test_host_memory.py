@@ -17,7 +17,6 @@ from advisor.perf import arrays as P
 from advisor.perf import host_memory, imputation, memory, physics
 from advisor.perf.constants import Constants
 from advisor.perf.encoding import encode_rows, held
-from advisor.perf.encoding.cells import Words
 from advisor.perf.encoding.encode_plans import from_plans
 from advisor.perf.reads import union
 from advisor.perf.sizes import weights
@@ -195,19 +194,19 @@ def test_from_32_tokens_on_experts_are_copied_to_the_card() -> None:
     ],
 )
 def test_a_row_says_how_many_layers(extra: str, base: float, spec: float) -> None:
-    found = held.stated_layers({"spec_extra": Words([extra])}, 1)
+    found = held.stated_layers({"spec_extra": [extra]}, 1)
     np.testing.assert_equal([float(one[0]) for one in found], [base, spec])
 
 
 def test_all_experts_of_a_row_are_all_of_the_model() -> None:
-    (layers,) = held.stated_layers({"spec_extra": Words(["all experts (exps=CPU)"])}, 1)[1]
+    (layers,) = held.stated_layers({"spec_extra": ["all experts (exps=CPU)"]}, 1)[1]
     assert host_memory.moved_layers(points(1).replace(host_spec=layers), True)[0] == 40
 
 
 def test_training_prices_such_rows_as_if_all_lay_on_the_card() -> None:
     """Until they are priced here and the model is trained anew, its card stays true."""
     columns = {"model": "qwen3.6-35b-a3b", "engine": "llama.cpp", "spec_extra": "n-cpu-moe 16"}
-    made, _ = encode_rows.from_columns({n: Words([t]) for n, t in columns.items()}, 1)
+    made, _ = encode_rows.from_columns({n: [t] for n, t in columns.items()}, 1)
     assert np.isnan(made.host_spec[0])
 
 

@@ -16,10 +16,10 @@ from advisor.knowledge import imputed
 from advisor.perf import arrays, memory
 from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding import cells, held
-from advisor.perf.encoding.cells import Words, read_words
+from advisor.perf.encoding.cells import group_same, read_words
 from advisor.perf.encoding.encode_settings import Things
 from advisor.perf.load import HYBRID_PAGE_TOKENS, PAGE_TOKENS
-from advisor.perf.regimes.setting import is_narrow
+from advisor.perf.regimes.setting import Column, is_narrow
 from advisor.perf.sizes.pools import SHARED_CONTEXT, shares_context
 from advisor.prediction import predict_table
 from advisor.prediction.model import prepare
@@ -31,13 +31,13 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
     """The rows with the limits of their question's plan, from tokens of a step to caching."""
     points, things, table = row
     count, full = len(points), prepare(points)[1]
-    known = asks & things.engine.among(WRITTEN) & things.model.mask(lambda _: True)
+    known = asks & things.engine.among(WRITTEN) & things.model.holds(lambda _: True)
     load = np.where(np.isnan(points.concurrency), USUAL_STREAMS[1], points.concurrency)
     points = _with_caching(row, known, load)
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
-    fraction = read_words(table, held.SHARE_COLUMN, count).each(cells.fraction).copy()
-    length = read_words(table, held.LENGTH_COLUMN, count).each(cells.positive).copy()
-    reserved = read_words(table, held.CONTEXT_COLUMN, count).each(cells.positive)
+    fraction = read_words(table, held.SHARE_COLUMN, count).numbers(cells.fraction).copy()
+    length = read_words(table, held.LENGTH_COLUMN, count).numbers(cells.positive).copy()
+    reserved = read_words(table, held.CONTEXT_COLUMN, count).numbers(cells.positive)
     each = reserved / np.fmax(np.nan_to_num(slots, nan=1.0), 1)
     length = np.where(np.isnan(length), each, length)
     cache = read_words(table, "kv_cache_dtype", count)
@@ -52,8 +52,8 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
             budget[rows] = plan.max_num_batched_tokens
         if plan.memory_fraction is not None:
             fraction[rows] = plan.memory_fraction
-    types, kinds = imputed.table("kv_cache_types"), Words(kind.tolist())
-    kv_bytes = kinds.each(lambda word: types.get(cells.normal(word), np.nan))
+    types, kinds = imputed.table("kv_cache_types"), group_same(kind.tolist())
+    kv_bytes = kinds.numbers(lambda word: types.get(cells.normal(word), np.nan))
     points = points.replace(max_num_batched_tokens=budget, kv_bytes=kv_bytes)
     told = {**table, "kv_cache_dtype": kinds, held.SHARE_COLUMN: _words(fraction)}
     for rows, facts, read in _groups(points, full, things, told, known, fraction, alone):
@@ -65,7 +65,7 @@ def with_limits(row: predict_table.Encoded, asks: Mask) -> predict_table.Encoded
         if traits(plan.engine).pool == "slots":
             length[rows] = plan.max_model_len
     made = points.replace(max_num_seqs=slots)
-    narrow = kinds.each(lambda word: float(is_narrow(word.strip()))) > 0
+    narrow = kinds.each(lambda word: is_narrow(word.strip()))
     told[held.LENGTH_COLUMN] = _words(length)
     return predict_table.Encoded(made, things._replace(narrow_kv=narrow), told)
 
@@ -74,7 +74,7 @@ def _groups(
     points: arrays.Points,
     full: arrays.Points,
     things: Things,
-    table: Mapping[str, Words],
+    table: Mapping[str, Column],
     known: Mask,
     fraction: Floats,
     alone: Mask,
@@ -89,13 +89,10 @@ def _groups(
             yield rows, facts.model_copy(update=release), made
 
 
-def _words(values: Floats) -> Words:
+def _words(values: Floats) -> Column:
     """Numbers as the words of a column, NaN as an empty one."""
     distinct, codes = np.unique(values, return_inverse=True)
-    made = Words(())
-    made.distinct = ["" if np.isnan(one) else f"{one:.12g}" for one in distinct.tolist()]
-    made.codes = codes
-    return made
+    return Column(["" if np.isnan(one) else f"{one:.12g}" for one in distinct.tolist()], codes)
 
 
 def _server_plan(
@@ -183,7 +180,7 @@ def _with_caching(row: predict_table.Encoded, known: Mask, load: Floats) -> arra
     shares, tokens = full.prefix_share > 0, full.input_tokens + full.output_tokens
     pays = _caching_pays(points, things, table, here, load)
     caching, plain = points.prefix_caching.copy(), points.plain_caching.copy()
-    fraction = read_words(table, held.SHARE_COLUMN, len(points)).each(cells.fraction)
+    fraction = read_words(table, held.SHARE_COLUMN, len(points)).numbers(cells.fraction)
     for rows, facts, plan in _groups(points, full, things, table, here, fraction, ~here):
         step, share_of_memory = propose.step_and_share(facts)
         given = {
@@ -200,7 +197,7 @@ def _with_caching(row: predict_table.Encoded, known: Mask, load: Floats) -> arra
 
 
 def _caching_pays(
-    points: arrays.Points, things: Things, table: Mapping[str, Words], known: Mask, load: Floats
+    points: arrays.Points, things: Things, table: Mapping[str, Column], known: Mask, load: Floats
 ) -> Mask:
     """Where a hybrid's prompts share a page whose hits are worth what they cost, with the slots and
     tokens a step that the plan has before memory is asked (N,).
@@ -208,13 +205,13 @@ def _caching_pays(
     full = prepare(points)[1]
     paged = full.is_engine(*engines_with("states_in_pool"))
     page = np.where(paged, HYBRID_PAGE_TOKENS, PAGE_TOKENS)
-    hybrid = things.model.mask(lambda one: bool(one[0].is_hybrid))
+    hybrid = things.model.holds(lambda one: bool(one[0].is_hybrid))
     pays = known & hybrid & (full.prefix_share * full.input_tokens >= page)
     rows = np.flatnonzero(pays)
     if not len(rows):
         return pays
     slots, budget = points.max_num_seqs.copy(), points.max_num_batched_tokens.copy()
-    fraction = read_words(table, held.SHARE_COLUMN, len(points)).each(cells.fraction).copy()
+    fraction = read_words(table, held.SHARE_COLUMN, len(points)).numbers(cells.fraction).copy()
     for group, facts, plan in _groups(points, full, things, table, pays, fraction, ~pays):
         given = _server_plan(
             facts, plan, load[group], full.input_tokens[group], slots[group], budget[group]

@@ -18,9 +18,10 @@ from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.engines.traits import engines_with, traits
 from advisor.perf.arrays import Floats, Ints, Mask
 from advisor.perf.encoding import cells
-from advisor.perf.encoding.cells import Words, read_words
+from advisor.perf.encoding.cells import read_words
 from advisor.perf.encoding.encode_names import find_hardware, find_model
 from advisor.perf.encoding.encode_rows import read_engine
+from advisor.perf.regimes.setting import Column
 
 Columns = Mapping[str, Sequence[Any]]
 WRITTEN = engines_with("writable")  # launches are written for them
@@ -31,10 +32,9 @@ _LOADS = ("ctx_tokens", "output_tokens", "concurrency")
 _NUMBERS = ("tp", "temperature", "prefix_share", "output_spread")  # of a request, under their names
 
 
-def is_blank(words: Words) -> Mask:
+def is_blank(words: Column) -> Mask:
     """Where a column says nothing (N,)."""
-    said = [word.strip().lower() not in cells.UNKNOWN for word in words.distinct]
-    return ~np.array(said, dtype=bool)[words.codes]
+    return words.each(lambda word: cells.normal(word) in cells.UNKNOWN)
 
 
 class RowWords:
@@ -67,22 +67,20 @@ class RowWords:
             self._write(name, several, [f"{value:g}" for value in values[several].tolist()])
         return self
 
-    def _words(self, name: str) -> Words:
+    def _words(self, name: str) -> Column:
         return read_words(self.columns, name, self.count)
 
     def _number(self, name: str) -> Floats:
         """The positive numbers of a column, NaN elsewhere (N,)."""
-        return self._words(name).each(cells.positive)
+        return self._words(name).numbers(cells.positive)
 
     def _load(self) -> Floats:
         return np.nan_to_num(self._number("concurrency"), nan=1.0)
 
     def _trait(self, name: str) -> Mask:
         """Whether a trait of the engine holds (N,); of one without launches it does not."""
-        engine = self._words("engine")
-        read = [*map(read_engine, engine.distinct)]
-        held = [word in WRITTEN and bool(getattr(traits(word), name)) for word in read]
-        return np.array(held, dtype=bool)[engine.codes]
+        engine = self._words("engine").map(read_engine)
+        return engine.each(lambda word: word in WRITTEN and bool(getattr(traits(word), name)))
 
     def _write(self, name: str, here: Mask | Ints, values: Any) -> None:
         own = self._words(name)

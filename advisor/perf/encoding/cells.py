@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
-from advisor.perf import arrays as P
 from advisor.perf.arrays import Floats, Ints
+from advisor.perf.regimes.setting import Column
 
 NAN = float("nan")
+Columns = Mapping[str, Sequence[Any] | Column]  # of a table, by name; of text
 _SPARSE = 8  # codes a row, up to which a table of them is quicker than sorting
 
 MOST_DRAFTED = sourced(
@@ -113,52 +114,32 @@ def normal(text: object) -> str:
     return str(text or "").strip().lower()
 
 
-class Words:
-    """A column of words as codes: the distinct ones, and which of them each row has (N,)."""
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        # a column often says one thing throughout, which is found out many times faster
-        same = len(values) > 0 and values.count(values[0]) == len(values)
-        known = {value: i for i, value in enumerate(dict.fromkeys(values[:1] if same else values))}
-        self.distinct: list[str] = ["" if value is None else str(value) for value in known]
-        self.codes: Ints = np.zeros(len(values), dtype=np.int64)
-        if not same:
-            self.codes = np.fromiter(map(known.__getitem__, values), np.int64, len(values))
-
-    def take(self, rows: Ints) -> Words:
-        """The words of some of the rows (M,)."""
-        made = Words(())
-        made.distinct, made.codes = self.distinct, self.codes[rows]
-        return made
-
-    def of(self, row: int) -> str:
-        """The word of one row."""
-        return self.distinct[int(self.codes[row])]
-
-    def each(self, read: Callable[[str], float]) -> Floats:
-        """What `read` makes of each row's word (N,)."""
-        return np.array([read(word) for word in self.distinct], dtype=np.float64)[self.codes]
-
-    def fields(self, read: Callable[[str], dict[str, float]]) -> dict[str, Floats]:
-        """The fields (N,) that `read` makes of each row's word, NaN (codes: 0) without one."""
-        found = [read(word) for word in self.distinct]
-        out = {}
-        for name in {key for made in found for key in made}:
-            missing = 0.0 if name in P.CODE_FIELDS else NAN
-            values = np.array([made.get(name, missing) for made in found], dtype=np.float64)
-            out[name] = values[self.codes]
-        return out
+def group_same(values: Sequence[Any], keys: Sequence[Hashable] | None = None) -> Column:
+    """Values of which many are the same, by their keys or by themselves."""
+    keys = values if keys is None else keys
+    # a column often says one thing throughout, which is found out many times faster
+    if len(keys) and keys.count(keys[0]) == len(keys):
+        return Column(values[:1], np.zeros(len(keys), dtype=np.int64))
+    first = dict(zip(reversed(keys), reversed(values), strict=True))
+    place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    codes = np.fromiter(map(place.__getitem__, keys), np.int64, len(keys))
+    return Column([first[key] for key in place], codes)
 
 
-def read_words(columns: Mapping[str, Sequence[Any] | Words], name: str, count: int) -> Words:
-    """A column of a table, read once where it comes as words; empty where there is none (N,)."""
+def read_words(columns: Columns, name: str, count: int) -> Column:
+    """A column of a table as text, read once where it comes as such; empty where there is none
+    (N,).
+    """
     cells = columns.get(name)
-    if isinstance(cells, Words):
+    if isinstance(cells, Column):
         return cells
-    return Words(cells) if cells else Words(("",)).take(np.zeros(count, dtype=np.int64))
+    if not cells:
+        return Column([""], np.zeros(count, dtype=np.int64))
+    column = group_same(cells)
+    return Column(["" if cell is None else str(cell) for cell in column.distinct], column.codes)
 
 
-def together(columns: Sequence[Words], read: Callable[..., float]) -> Floats:
+def together(columns: Sequence[Column], read: Callable[..., float]) -> Floats:
     """`read` of the words of several columns, once per distinct combination (N,)."""
     first, which = distinct_rows([column.codes for column in columns])
     made = [read(*(c.distinct[c.codes[i]] for c in columns)) for i in first.tolist()]
@@ -194,9 +175,6 @@ def _number(codes: Ints, most: int) -> tuple[Ints, Ints]:
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     here = first >= 0
     return first[here], (np.cumsum(here) - 1)[codes]
-
-
-Columns = Mapping[str, Sequence[Any] | Words]  # of a table, by name; of text
 
 
 # Columns that are read or written here

@@ -37,6 +37,7 @@ from advisor.perf.encoding.cells import (
 )
 from advisor.perf.encoding.encode_names import Vector, hardware_of, model_of, quant_of
 from advisor.perf.kernels import kernel_path, tiled_kernels
+from advisor.perf.regimes.setting import Column
 
 Row = Mapping[str, str]
 
@@ -176,14 +177,12 @@ def _column(
     if name not in columns:
         return np.full(count, NAN)
     cells = read_words(columns, name, count)
-    values = cells.each(read)
-    wrong = [
-        bool(cell) and math.isnan(read(cell)) and normal(cell) not in UNKNOWN
-        for cell in cells.distinct
-    ]
+    values = cells.numbers(read)
     _first(
         errors,
-        np.array(wrong, dtype=bool)[cells.codes],
+        cells.each(
+            lambda cell: bool(cell) and math.isnan(read(cell)) and normal(cell) not in UNKNOWN
+        ),
         lambda i: (
             f"{name} '{printable(cells.of(i).strip(), 40)}' is not {read.wanted}; "
             "correct it, or leave it empty if it is not known"
@@ -197,25 +196,25 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     word = {name: read_words(columns, name, count) for name in WORDS}
     errors: list[str | None] = [None] * count
     made: dict[str, Any] = {}
-    made |= word["hardware"].fields(lambda text: hardware_of(text.strip()))
-    made |= word["model"].fields(lambda text: model_of(text.strip())[0])
-    made |= word["quant"].fields(lambda text: quant_of(text.strip()))
+    made |= _fields(word["hardware"], lambda text: hardware_of(text.strip()))
+    made |= _fields(word["model"], lambda text: model_of(text.strip())[0])
+    made |= _fields(word["quant"], lambda text: quant_of(text.strip()))
     engine, version, extra = word["engine"], word["engine_version"], word["spec_extra"]
-    made["engine"] = engine.each(lambda text: P.code(P.ENGINES, read_engine(text)))
+    made["engine"] = engine.numbers(lambda text: P.code(P.ENGINES, read_engine(text)))
     made["path"] = together((engine, word["hardware"], extra, version), _path)
     made["tiled"] = together((engine, version), lambda e, v: tiled_kernels(read_engine(e), v))
     made["version"] = together((engine, version), lambda e, v: version_number(read_engine(e), v))
     method, metric = word["spec_method"], word["speedup_metric"]
-    made["method"] = method.each(lambda text: P.code(METHODS, method_word(text)))
-    made["metric"] = metric.each(lambda text: P.code(P.METRICS, _metric(text)))
-    made["link"] = word["interconnect"].each(lambda text: P.code(P.LINKS, normal(text)))
-    made["workload"] = word["workload"].each(lambda text: P.code(P.WORKLOADS, normal(text)))
+    made["method"] = method.numbers(lambda text: P.code(METHODS, method_word(text)))
+    made["metric"] = metric.numbers(lambda text: P.code(P.METRICS, _metric(text)))
+    made["link"] = word["interconnect"].numbers(lambda text: P.code(P.LINKS, normal(text)))
+    made["workload"] = word["workload"].numbers(lambda text: P.code(P.WORKLOADS, normal(text)))
     kv_types = table("kv_cache_types")
-    made["kv_bytes"] = word["kv_cache_dtype"].each(lambda text: kv_types.get(normal(text), NAN))
+    made["kv_bytes"] = word["kv_cache_dtype"].numbers(lambda text: kv_types.get(normal(text), NAN))
     for name in ("verify_tokens", "p_min", "draft_params"):
         made[name] = together((extra, method), _flag_reader(name))
-    made |= word["cuda_graphs"].fields(_graphs)
-    known_model = word["model"].each(lambda text: float(model_of(text.strip())[1])) > 0
+    made |= _fields(word["cuda_graphs"], _graphs)
+    known_model = word["model"].each(lambda text: model_of(text.strip())[1])
     named: list[str | None] = [None] * count
     for name, (column, read) in NUMBER_COLUMNS.items():
         made[name] = _column(columns, column, read, errors, count)
@@ -232,7 +231,7 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     ):
         _first(
             named,
-            cells.each(lambda text: float(read_word(text) in words)) == 0,  # noqa: B023
+            cells.each(lambda text: read_word(text) not in words),  # noqa: B023
             lambda i: (
                 f"unknown {field} '{printable(read_word(cells.of(i)))}'; "  # noqa: B023
                 f"use one of {', '.join(words)}"  # noqa: B023
@@ -240,6 +239,16 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
         )
     _first(named, nameless, lambda _: NAMELESS)
     return P.build(count, made), [mine or other for mine, other in zip(named, errors, strict=True)]
+
+
+def _fields(column: Column, read: Callable[[str], Vector]) -> dict[str, Floats]:
+    """The fields (N,) that `read` makes of each row's word, NaN (codes: 0) without one."""
+    vectors = [read(word) for word in column.distinct]
+    missing = {name: 0.0 if name in P.CODE_FIELDS else NAN for made in vectors for name in made}
+    return {
+        name: np.array([made.get(name, other) for made in vectors], np.float64)[column.codes]
+        for name, other in missing.items()
+    }
 
 
 def _flag_reader(name: str) -> Callable[[str, str], float]:

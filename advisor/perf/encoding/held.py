@@ -38,11 +38,11 @@ EVERY_LAYER = sourced(1000, "layers", "own choice: more than any model has", "ch
 def count_held(points: P.Points, full: P.Points, things: Things, columns: Columns) -> P.Points:
     """The points with the requests that memory holds, where counted: `held_base`, `held_spec`."""
     count = len(points)
-    shares = read_words(columns, SHARE_COLUMN, count).each(cells.fraction)
+    shares = read_words(columns, SHARE_COLUMN, count).numbers(cells.fraction)
     counted = np.isnan(points.kv_pool_tokens) & np.isfinite(full.k)
     counted &= things.engine.each(lambda name: canonical(name or "") is not None)
-    reserved = read_words(columns, LENGTH_COLUMN, count).each(cells.positive)
-    slotted = things.engine.each(lambda name: name is not None and gguf_engine(name))
+    reserved = read_words(columns, LENGTH_COLUMN, count).numbers(cells.positive)
+    slotted = things.engine.holds(gguf_engine)
     lengths = full.input_tokens + full.output_tokens
     lengths = np.where(slotted & ~np.isnan(reserved), reserved, lengths)
     before, after = points.held_base.copy(), points.held_spec.copy()
@@ -79,12 +79,12 @@ def shortfall(points: P.Points, full: P.Points, things: Things, columns: Columns
     """
     count = len(points)
     short, before, after = (np.zeros(count) for _ in range(3))
-    total = read_words(columns, CONTEXT_COLUMN, count).each(cells.positive)
-    each = read_words(columns, LENGTH_COLUMN, count).each(cells.positive)
+    total = read_words(columns, CONTEXT_COLUMN, count).numbers(cells.positive)
+    each = read_words(columns, LENGTH_COLUMN, count).numbers(cells.positive)
     slots = np.fmax(np.nan_to_num(points.max_num_seqs, nan=1.0), 1.0)
     reserved = np.where(np.isnan(total), each * slots, total)
     here = ~np.isnan(reserved) & (full.method > 0) & (full.k > 0) & np.isfinite(points.memory_bytes)
-    here &= things.engine.each(lambda name: name is not None and gguf_engine(name))
+    here &= things.engine.holds(gguf_engine)
     unstated = np.full(count, np.nan)
     for rows, facts, plan in plans_of(points, full, things, columns, here, unstated):
         short[rows] = _over(facts, plan, reserved[rows])
@@ -104,7 +104,7 @@ def stated_layers(columns: Columns, count: int) -> tuple[Floats, Floats]:
     lay on the card.
     """
     words = read_words(columns, "spec_extra", count)
-    base, spec = (words.each(lambda text, arm=arm: _read_layers(text)[arm]) for arm in (0, 1))  # type: ignore[misc]
+    base, spec = (words.numbers(lambda text, arm=arm: _read_layers(text)[arm]) for arm in (0, 1))  # type: ignore[misc]
     return base, spec
 
 
@@ -151,7 +151,7 @@ def plans_of(
     starts = np.flatnonzero(np.diff(which[order], prepend=-1))
     for group in np.split(rows[order], starts[1:]):
         i = int(group[0])
-        of_row: list[Any] = [kind.distinct[int(kind.codes[i])] for kind in kinds]
+        of_row: list[Any] = [kind.of(i) for kind in kinds]
         hardware, (model, shape), quant, engine, method = (
             of_row[0],
             of_row[1] or (None, None),

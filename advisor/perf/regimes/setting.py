@@ -38,20 +38,46 @@ class Word(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The same for N cases: the distinct words, and which of them each case has (N,)."""
+    """The same for N cases, of words or of things: the distinct ones, None where it is not known,
+    and which of them each case has (N,). What is asked of them is asked once for every distinct.
+    """
 
-    distinct: Sequence[str | None]
+    distinct: Sequence[Any]
     codes: npt.NDArray[np.int64]
 
-    def among(self, names: Container[str]) -> Mask:
+    def among(self, names: Container[str]) -> npt.NDArray[np.bool_]:
         """Which of the cases have one of the names (N,)."""
-        return self.each(lambda word: word is not None and word in names)
+        return self.holds(lambda word: word in names)
 
-    def each(self, say: Callable[[str | None], bool]) -> Mask:
-        """What a function says of each word, asked once for every distinct one (N,)."""
+    def each(self, say: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
+        """What a function says of each word (N,)."""
         import numpy as np
 
         return np.array([say(word) for word in self.distinct], dtype=bool)[self.codes]
+
+    def holds(self, say: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
+        """The same, which does not hold of what is not known (N,)."""
+        return self.each(lambda thing: thing is not None and say(thing))
+
+    def numbers(self, read: Callable[[Any], float | None]) -> npt.NDArray[np.float64]:
+        """The number that each is read as, NaN where there is none (N,)."""
+        import numpy as np
+
+        made = [None if thing is None else read(thing) for thing in self.distinct]
+        return np.array(made, dtype=np.float64)[self.codes]
+
+    def map(self, say: Callable[[Any], Any]) -> Column:
+        """What a function makes of each that is known."""
+        made = [None if thing is None else say(thing) for thing in self.distinct]
+        return Column(made, self.codes)
+
+    def take(self, rows: npt.NDArray[np.int64] | slice) -> Column:
+        """Those of some of the cases (M,)."""
+        return Column(self.distinct, self.codes[rows])
+
+    def of(self, row: int) -> Any:
+        """The one of a case."""
+        return self.distinct[int(self.codes[row])]
 
 
 Words = Word | Column
