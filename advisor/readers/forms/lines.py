@@ -20,6 +20,7 @@ from advisor.readers.programs import (
     engine_start,
 )
 from advisor.readers.reading import Reading
+from advisor.readers.syntax.make_calls import with_calls
 from advisor.readers.syntax.mapped import Mapped, hole, literal, replace_matches
 
 MAX_LINE, MAX_NAMES, MAX_VALUE = 20_000, 500, 2_000
@@ -56,6 +57,7 @@ _OPERATOR = lazy_re(r"\s(?:&&|&|\|\|?|;)\s")
 _QUOTE = lazy_re(r'\\"|""|"')
 _QUOTED = lazy_re(r"\"[^\"\n]*\"")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
+_RECIPE, _DOLLARS = lazy_re(r"\t[ \t]*[@+-]*[ \t]*"), lazy_re(r"\$\$|\ue003")  # a shell's $ in make
 _LEAD = lazy_re(r"[@+!-]{1,3}(?=\w)")  # of a recipe of make and just
 _SETS = lazy_re(r"[A-Za-z_]\w*=")
 _WRONG_SIGN = lazy_re(r"(?:\^([ \t]+)|[ \t]\\[ \t]*)\r?\n[ \t]*(-{1,2}[A-Za-z][\w-]*)")
@@ -81,6 +83,8 @@ def _read(reading: Reading, form: str) -> None:
     text = replace_matches(text, _LIST, lambda found, _: _items(text.part(*found.span(1))))
     names, env = _assignments(text)
     joined = replace_matches(text, _CONTINUED[form], lambda _, at: literal(" ", -2))
+    if "$(call" in source:
+        joined = with_calls(joined)
     for line in _lines(joined):
         if not reading.step():
             return
@@ -168,6 +172,12 @@ def _read_line(line: Mapped, names: dict[str, Mapped], env: Env, reading: Readin
     """The commands of a line, between `&&`, `&` and `|` outside quotes."""
     while (condition := _CONDITION.match(line.text)) is not None:
         line = line.part(condition.end(), len(line.text.rstrip().removesuffix(")")))
+    if "$$" in line.text and (recipe := _RECIPE.match(line.text)):
+        line = line.part(recipe.end(), len(line))
+        line = _fill(replace_matches(line, _DOLLARS, lambda _, at: literal("\ue003", at)), names)
+        line = replace_matches(line, _DOLLARS, lambda _, at: literal("$", at))
+        reading.shell(line, passed=env, depth=1)
+        return
     line = _fill(line, names)
     masked = _QUOTED.sub(lambda text: "x" * len(text.group()), line.text)
     ends = [*((cut.start(), cut.end()) for cut in _OPERATOR.finditer(masked)), (len(line), 0)]
