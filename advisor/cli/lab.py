@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from advisor.cli.base import option, path_type, say
-from advisor.lab.evaluation.evaluate import run, run_calibrated
+from advisor.lab.evaluation.evaluate import run
 from advisor.lab.training import train as train_module
 
 _QUICK = (
@@ -32,14 +32,6 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
 @click.command()
 @option("out", "Folder for the card; default: models/.", path_type())
 @option("fast", "Primary split only.", bool)
-@option(
-    "calibrated own",
-    "Instead: score predictions calibrated with one and three runs of each source.",
-    bool,
-)
-def evaluate(out: Path | None, fast: bool, own: bool) -> None:
+def evaluate(out: Path | None, fast: bool) -> None:
     """Score the model on sources it has not seen and write the model card."""
-    if own:
-        say(run_calibrated())
-        return
     say(run(out, fast=fast))

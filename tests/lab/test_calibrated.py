@@ -4,13 +4,11 @@ must help, and cover.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
-from advisor.lab.evaluation.calibrated import Rows, exam, exams, fit_kernel, off_bounds
-from advisor.lab.evaluation.card import own_runs as section
+from advisor.lab.evaluation import tables
+from advisor.lab.evaluation.calibrated import Rows, exam, exams, fit_kernel
 from advisor.lab.training import own_runs_fit
 from advisor.prediction import own_runs
 
@@ -67,21 +65,6 @@ def test_own_runs_help_where_misses_go_together_and_the_interval_still_covers() 
     assert chosen.calibrated <= one.calibrated * 1.03
 
 
-def test_own_runs_make_fewer_wrong_decisions_with_no_more_to_measure() -> None:
-    rows = draw()
-    apart = np.random.default_rng(5).normal(0.0, 0.12, len(rows.log))  # what the model knows
-    rows = rows._replace(
-        log=rows.log + apart, mean=apart, low=apart + rows.low, high=apart + rows.high
-    )
-    for text in off_bounds(rows).split("decisions with own runs")[1:]:
-        shares = re.findall(r"wrong ([0-9.]+)%, measure ([0-9.]+)%", text)
-        (wrong, measure), *own = [(float(a), float(b)) for a, b in shares]
-        assert measure > 5
-        assert any(a < 0.9 * wrong and b <= measure for a, b in own)
-        # the higher the bound, the fewer rows are left to measure
-        assert [b for _, b in own] == sorted((b for _, b in own), reverse=True)
-
-
 def test_a_stated_acceptance_is_an_observation_of_its_own() -> None:
     """It tells the parts of a miss apart, which fade at different rates."""
     without, with_it = (exam(draw(left_open=0.1, stated=told), 3, False) for told in (False, True))
@@ -102,12 +85,8 @@ def test_the_fit_finds_a_kernel_that_helps_where_misses_go_together() -> None:
 
 
 def test_the_card_shows_own_runs__ways_and_the_ceiling() -> None:
-    rows = draw(owners=12)
-    scores = exams(rows)
-    text = section(scores)
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + len(scores)
-    for one, line in zip(scores, lines[2:], strict=True):
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
+    scores = exams(draw(owners=12))
+    lines = tables.own_runs(scores)
+    for one, cells in zip(scores, lines, strict=True):
         assert cells[1] == f"{100 * one.calibrated:.1f} %"
         assert cells[2] == f"{100 * (1 - one.calibrated / one.without):.0f} %"

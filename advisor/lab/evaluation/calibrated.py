@@ -12,15 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
 
-from advisor.domain.normal import Z10
 from advisor.lab.arrays import Flags, Floats, Index, Words
 from advisor.lab.training import own_runs_fit
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.left_out import LeftOut, group_labels
 from advisor.prediction import own_runs
-from advisor.prediction.decision import DECISIONS, decide
 from advisor.prediction.model import prepare
 from advisor.prediction.own_runs import Kernel
 from advisor.prediction.spread import REASONS
@@ -32,7 +29,6 @@ RUNS = (1, 3)
 GROUPS = 4  # of owners, for the nested fits
 NARROW = (0.4, 0.6, 0.8, 1.0, 1.2)  # shares of what own runs explain that are tried
 COVER = 0.8
-OFF_BOUNDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.65)  # on P(gain), tried
 Kernels = Mapping[str, Kernel]  # by owner
 
 
@@ -189,41 +185,6 @@ def fit_kernel(rows: Rows, use: Flags | None = None) -> Kernel:
 def exams(rows: Rows, kernels: Kernels | None = None) -> list[Scores]:
     """One and three own runs, at random and chosen."""
     return [exam(rows, count, chosen, kernels) for chosen in (False, True) for count in RUNS]
-
-
-def off_bounds(rows: Rows, kernels: Kernels | None = None) -> str:
-    """Wrong decisions and those to measure by the bound on P(gain) up to which owners with own runs
-    are off: to ship is that with the fewest wrong and no more to measure than without own runs.
-    """
-    lines = []
-    for runs in RUNS:
-        shares = [row for half in halves(rows, runs, True, kernels) for row in _shares(rows, half)]
-        table = pd.DataFrame(shares, columns=["bound", "wrong", "measure"])
-        lines.append(f"decisions with own runs: {runs}, chosen")
-        for bound, wrong, measure in table.groupby("bound", sort=False).mean().itertuples():
-            lines.append(f"  {bound}: wrong {wrong:.1%}, measure {measure:.1%}")
-    return "\n".join(lines)
-
-
-def _shares(rows: Rows, half: Half) -> Iterator[tuple[str, float, float]]:
-    """Shares (wrong, measure) of one tested half by bound, those without own runs first."""
-    test, seen = half.test, update(rows, half.own, half.test, half.kernel)
-    log, mean = rows.log[test], rows.mean[test]
-    below, above = mean - rows.low[test], rows.high[test] - mean
-    after, told = mean + seen.shift, 1 - seen.scale**2
-
-    def chance(mean: Floats, scale: Floats | float) -> Floats:
-        sd = np.maximum(np.where(mean > 0, below, above) * scale / Z10, 1e-9)
-        return np.asarray(ndtr(mean / sd))
-
-    codes = {"without own runs": decide(np.exp(mean), chance(mean, 1.0))}
-    for bound in OFF_BOUNDS:
-        p_gain = chance(after, seen.scale)
-        codes[f"off up to {bound}"] = decide(np.exp(after), p_gain, own=told, off_own=bound)
-    off, measure, on = range(len(DECISIONS))
-    for name, code in codes.items():
-        wrong = ((code == on) & (log < 0)) | ((code == off) & (log > 0))
-        yield name, float(np.mean(wrong)), float(np.mean(code == measure))
 
 
 def as_thresholds(kernel: Kernel) -> str:

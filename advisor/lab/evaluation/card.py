@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import calibrated, tables
-from advisor.lab.evaluation.calibrated import Scores
 from advisor.lab.evaluation.scores import Evaluation
 from advisor.lab.evaluation.targets import percent, targets
 from advisor.lab.training.left_out import GROUPS
@@ -46,33 +44,22 @@ def training_scores() -> dict[str, float]:
     return {name: 100 * share for name, share in shares.items()}
 
 
-def card(evaluation: Evaluation) -> str:
-    """The whole card; fits the kernels of own runs anew (a minute)."""
+def card(evaluation: Evaluation, rows: calibrated.Rows) -> str:
+    """The whole card; fits the kernels of own runs to these left-out rows anew (a minute)."""
     e = evaluation.examples
     labels = {"folds": e.fold, "sources": e.source, "rigs": e.rig}
-    rows = calibrated.rows_of(e, evaluation.shipped)
-    kernels = calibrated.kernels_by_owner(rows)
+    exams = calibrated.exams(rows, calibrated.kernels_by_owner(rows))
     return TEMPLATE.render(
         count={"rows": len(e)} | {name: len(set(each)) for name, each in labels.items()},
         targets=targets(evaluation),
         trained=training_scores(),
         groups=GROUPS,
-        own=_own_runs(calibrated.exams(rows, kernels)),
+        own={
+            "owners": exams[0].owners,
+            "fewest": calibrated.FEWEST_ARMS,
+            "splits": calibrated.SPLITS,
+            "without": percent(exams[0].without),
+            "table": tables.own_runs(exams),
+        },
         **{name: getattr(tables, name)(evaluation) for name in FROM_EVALUATION},
     )
-
-
-def _own_runs(exams: Sequence[Scores]) -> dict[str, Any]:
-    return {
-        "owners": exams[0].owners,
-        "fewest": calibrated.FEWEST_ARMS,
-        "splits": calibrated.SPLITS,
-        "without": percent(exams[0].without),
-        "table": tables.own_runs(list(exams)),
-    }
-
-
-def own_runs(exams: Sequence[Scores]) -> str:
-    """The card's section on own runs from its figures."""
-    context = TEMPLATE.new_context({"own": _own_runs(exams)})
-    return "".join(TEMPLATE.blocks["own_runs"](context)).strip()

@@ -31,28 +31,19 @@ FIXED = np.array([0.82, 0.78, 0.75, 0.73, 0.71, 0.70, 0.70, 0.70])
 
 
 def run(out: Path | None = None, fast: bool = False) -> str:
-    """Evaluate, write the card into `out` (default models/); return the card's summary."""
+    """Evaluate, write the card into `out` (default models/); return the card's summary, and
+    the kernel of own runs as thresholds hold it.
+    """
     with train.single_thread():
         evaluation = evaluate(fast, bar("left-out fits"))
+    told = targets.summary(evaluation)
     if not fast:
+        rows = calibrated.rows_of(evaluation.examples, evaluation.shipped)
         folder = out or models_dir()
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / CARD).write_text(card.card(evaluation), encoding="utf-8")
-    return targets.summary(evaluation)
-
-
-def run_calibrated() -> str:
-    """Train without each source (minutes), then score predictions calibrated with own runs."""
-    with train.single_thread():
-        evaluation = evaluate(True, bar("left-out fits"))
-        rows = calibrated.rows_of(evaluation.examples, evaluation.shipped)
-        kernels = calibrated.kernels_by_owner(rows)
-        parts = (
-            card.own_runs(calibrated.exams(rows, kernels)),
-            calibrated.off_bounds(rows, kernels),
-            calibrated.as_thresholds(calibrated.fit_kernel(rows)),
-        )
-        return "\n\n".join(parts)
+        (folder / CARD).write_text(card.card(evaluation, rows), encoding="utf-8")
+        told += f"\n{calibrated.as_thresholds(calibrated.fit_kernel(rows))}"
+    return told
 
 
 def evaluate(fast: bool = False, progress: Any = iter) -> Evaluation:
