@@ -12,7 +12,7 @@ from typing import NamedTuple
 from advisor.advice.explore.values import BreakEven, KRanges, LoadPoint, Setting, Sweep, curves
 from advisor.domain.nouns import Evidence, Method
 from advisor.domain.sourced import sourced
-from advisor.render.layout import number
+from advisor.render.layout import k_text, number
 from advisor.render.text_sections import METHOD_NAMES
 
 AXIS_NAMES = {
@@ -277,6 +277,12 @@ def documented_losses(chart: Chart) -> list[str]:
         f"loss ({', '.join(codes)})."
         for codes, at in spans.items()
     ]
+
+
+def range_words(rows: Sequence[tuple[int, int, int]]) -> str:
+    """The best k per batch size: "1 to 8: k=3, 9 to 32: none"."""
+    spans = ((number(a) if a == b else f"{number(a)} to {number(b)}", k) for a, b, k in rows)
+    return ", ".join(f"{span}: {k_text(k)}" for span, k in spans)
 
 
 def setting_words(setting: Setting) -> str:

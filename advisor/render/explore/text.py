@@ -21,6 +21,7 @@ from advisor.render.explore.chart import (
     crossings,
     documented_losses,
     higher_medians,
+    range_words,
     setting_words,
     title,
 )
@@ -29,7 +30,6 @@ from advisor.render.layout import (
     Paper,
     finish,
     heading,
-    k_text,
     number,
     pack_launch,
     percent,
@@ -185,10 +185,7 @@ def _ranges(ranges: KRanges, paper: Paper) -> list[str]:
     lines = ["", heading("Best k per load")]
     if not ranges.pays:
         return [*lines, *paper.item(f"one fixed k is enough: {ranges.why}")]
-    told = ", ".join(
-        f"{number(first)} to {number(last)}: {k_text(k)}" for first, last, k in ranges.rows
-    )
-    lines += paper.item(f"{told}; {ranges.why}")
+    lines += paper.item(f"{range_words(ranges.rows)}; {ranges.why}")
     lines += pack_launch(LaunchText(argv=ranges.arguments), paper.width)
     if ranges.file_text is not None:
         lines += ["", f"{ranges.file_name}:", *ranges.file_text.rstrip("\n").splitlines()]
