@@ -20,7 +20,7 @@ from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
 from advisor.render.objects import Schema, document, list_of, object_of
 
 TABLE_WIDTH = 74  # the narrowest page that takes the gains as a table
-_NAMES = {"output_tok_s": "output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
+LABELS = {"output_tok_s": "output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
 
 
 def number(value: float | None) -> str:
@@ -35,7 +35,7 @@ def number(value: float | None) -> str:
 def before_line(before: Before) -> str:
     """That a cell was measured before, with both figures, and what becomes of the first."""
     old, new = before.old, before.new
-    name = next(name for name in _NAMES if name in old.gains and name in new.gains)
+    name = next(name for name in LABELS if name in old.gains and name in new.gains)
     then, now = (math.exp(run.gains[name].log) for run in (old, new))
     many = "request" if new.concurrency == 1 else "requests"
     which = "this replaces it" if before.replaced else "both count"
@@ -143,7 +143,7 @@ def _load(load: LoadVerdict, width: int) -> list[str]:
         lines.append("  off -> on, gain and its 95 % interval:")
         lines += [
             _fill(
-                f"{_NAMES.get(made.metric, made.metric)}: {number(made.off)} -> {number(made.on)}, "
+                f"{LABELS.get(made.metric, made.metric)}: {number(made.off)} -> {number(made.on)}, "
                 f"{made.gain:.2f}x ({made.low:.2f} to {made.high:.2f}), {made.verdict}",
                 width,
                 "  ",
@@ -154,7 +154,7 @@ def _load(load: LoadVerdict, width: int) -> list[str]:
     else:
         lines.append(f"  {'':14}{'off':>9}{'on':>9}   gain   95 % interval   verdict")
         lines += [
-            f"  {_NAMES.get(made.metric, made.metric):14}{number(made.off):>9}{number(made.on):>9}"
+            f"  {LABELS.get(made.metric, made.metric):14}{number(made.off):>9}{number(made.on):>9}"
             f"  {made.gain:4.2f}x   {f'{made.low:.2f} to {made.high:.2f}':13}   {made.verdict}"
             for made in load.gains
         ]

@@ -19,7 +19,6 @@ from advisor.advice.questions import advice_for, no_mtp_answer
 from advisor.advice.questions import question as request_of
 from advisor.cli.serve.question import FieldError, Question
 from advisor.domain.nouns import Advice
-from advisor.knowledge import store as knowledge
 
 Answer = TypeVar("Answer")
 KEPT = 128  # answers of each kind; one is some 100 kB
@@ -127,13 +126,3 @@ def _swept(question: Question) -> Sweep:
     request, machine = request_of(question.as_options())
     loads = sorted({*LOADS, question.concurrency})
     return sweep(request, {"concurrency": loads}, machine=machine)
-
-
-def link_of(source: str) -> tuple[str, str]:
-    """(title, address to link to) of a source; both "" where it has none."""
-    entry = knowledge.source_of(source)
-    if entry is None:
-        return "", ""
-    address = entry.address if entry.address.startswith("https://") else ""
-    words = ", ".join(part for part in (entry.title, entry.date) if part)
-    return words, address.split()[0] if address else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
@@ -9,8 +10,13 @@ from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
+from advisor.advice.explain.measured import evidence_text
 from advisor.domain.paths import read_data
+from advisor.knowledge import store as knowledge
 from advisor.knowledge.age import facts_line
+from advisor.render import own_runs
+from advisor.render.explore.plan import server_words, ttft_words
+from advisor.render.layout import number, percent
 
 TABS = (
     ("answer", "/", "Answer"),
@@ -48,7 +54,7 @@ def asset_bytes(name: str) -> bytes:
 @cache
 def environment() -> Environment:
     """The templates of this package. What is not marked as HTML is escaped."""
-    return Environment(
+    made = Environment(
         loader=DictLoader(templates()),
         autoescape=True,
         undefined=StrictUndefined,
@@ -56,6 +62,27 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    made.filters |= {
+        "evidence": evidence_text,
+        "figure": own_runs.number,
+        "number": number,
+        "percent": percent,
+        "server": server_words,
+        "sources": sources,
+        "ttft": ttft_words,
+    }
+    made.globals["metric_names"] = own_runs.LABELS
+    return made
+
+
+def sources(names: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Sources with title and, where it is a web address, the link; both "" where it has none."""
+    for name in names:
+        entry = knowledge.source_of(name)
+        title = ", ".join(filter(None, (entry.title, entry.date))) if entry is not None else ""
+        address = entry.address if entry is not None else ""
+        link = address.split()[0] if address.startswith("https://") else ""
+        yield {"name": name, "title": title, "link": link}
 
 
 @cache

@@ -20,7 +20,7 @@ from advisor.cli.serve.curve import curve_view
 from advisor.cli.serve.html import render
 from advisor.cli.serve.launch import LaunchQuestion, answer
 from advisor.cli.serve.question import NAMES, check_fields, field_of, own_words, question_from
-from advisor.cli.serve.views import answer_view, sources
+from advisor.cli.serve.views import answer_view
 from advisor.domain.nouns import AdvisorError
 from advisor.rules.registry import index as rule_index
 from advisor.rules.registry import load_row
@@ -157,7 +157,4 @@ def rules_page() -> HTMLResponse:
 def rule_page(code: str) -> HTMLResponse:
     """One rule: why, bad, good, sources."""
     found = rulebook.get_rule(code)
-    rule = as_dict(found)
-    return page(
-        "rule.html", tab="rules", rule=rule, family=family(found.code), cited=sources(found.sources)
-    )
+    return page("rule.html", tab="rules", rule=as_dict(found), family=family(found.code))

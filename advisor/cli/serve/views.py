@@ -6,12 +6,12 @@ What it does not know: how the answer was found.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import isfinite, log
 from typing import Any, get_args
 
+from advisor.advice.explain.measured import by_run
 from advisor.advice.plans.placement import layout_words
-from advisor.cli.serve.answers import link_of
 from advisor.cli.serve.controls import LABELS
 from advisor.cli.serve.launch import LaunchQuestion, command_lines, energy, file_text, key_name
 from advisor.cli.serve.question import Question
@@ -20,12 +20,12 @@ from advisor.domain.shell import shell_word
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, traits
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
-from advisor.render.layout import number
+from advisor.render.layout import number, percent
 from advisor.render.notes import is_local, placeholder, reach
-from advisor.render.text import levels, schedule_words
+from advisor.render.text import estimated, levels, schedule_words
 from advisor.render.text import release as label
 from advisor.render.text_sections import METHOD_NAMES, candidate_words
-from advisor.render.verdict import objective_words, strongest, times, ttft_pair, two_digits, verdict
+from advisor.render.verdict import objective_words, strongest, times, ttft_pair, verdict
 
 FORM_NAMES = {
     "flags": "Command",
@@ -42,11 +42,6 @@ FORM_NAMES = {
     "on": "With speculation",
     "json": "JSON",
 }
-_METRICS = (
-    ("output_tok_s", "Output", "tok/s"),
-    ("tpot_ms", "Time per output token", "ms"),
-    ("ttft_ms", "Time to first token", "ms"),
-)
 _USUAL_MS = 50  # a time per token to start from: faster than people read
 _SEVERITIES = {"error": 0, "warning": 1, "info": 2}
 
@@ -66,15 +61,13 @@ def answer_view(advice: Advice, question: LaunchQuestion, form: str = "") -> dic
         "wanted": launch_words(advice, question),
         "costs": costs_words(advice, question),
         "metrics": metrics(advice),
-        "reasons": [
-            {"text": r.text, "sources": sources(r.sources)} for r in strongest(advice.reasons)
-        ],
+        "reasons": strongest(advice.reasons),
         "asks": asks(advice, question.plain()),
         "findings": findings(
             [f for f in advice.findings if not any(f.message in r.text for r in advice.reasons)]
         ),
         "would_change": advice.would_change,
-        "evidence": evidence(advice),
+        "evidence": by_run(advice.facts.evidence),
         "newest": advice.evidence_newest,
         "memory": memory(advice),
         "defaults": advice.facts.defaults,
@@ -171,36 +164,25 @@ def metrics(advice: Advice) -> list[dict[str, Any]]:
     """The gains and where they lie on a bar from 0.4x to 4x; words where one is not known."""
     if advice.estimate is None or advice.candidate is None:
         return []
-    made = [_metric(name, unit, getattr(advice.estimate, field)) for field, name, unit in _METRICS]
+    made = [_metric(*each) for each in estimated(advice.estimate)]
     if not advice.estimate.ttft_ms.predictable:
         without, where = levels(advice.estimate.ttft_ms, " ms")
         words = f"not predictable: {where} with, {without} without" if where else "not predictable"
         pair = ttft_pair(advice)
         seen = f"; measured here {times(pair.speedup)}, k={pair.k}" if pair is not None else ""
-        made[-1] |= {"words": words + seen, "tone": "untold", "levels": "", "levels_span": ""}
+        made[-1] |= {"words": words + seen, "tone": "untold"}
     return made
 
 
-def _metric(name: str, unit: str, metric: MetricEstimate) -> dict[str, Any]:
+def _metric(name: str, metric: MetricEstimate, unit: str) -> dict[str, Any]:
     gain = metric.speedup
-    levels = levels_span = ""
-    if metric.baseline is not None and metric.value is not None:
-        scale, shown = (1e3, "s") if unit == "ms" and metric.baseline >= 1e5 else (1.0, unit)
-        without, value = (two_digits(x / scale) for x in (metric.baseline, metric.value))
-        levels = f"{without} → {value} {shown}"
-        if metric.baseline_range is not None and metric.value_range is not None:
-            levels_span = " → ".join(
-                f"{two_digits(span.p10 / scale)} to {two_digits(span.p90 / scale)}"
-                for span in (metric.baseline_range, metric.value_range)
-            )
     return {
         "name": name,
         "words": "",
         "gain": f"{number(gain.p50)}×",
-        "share": f"{(gain.p50 - 1) * 100:+.0f} %",
+        "share": percent(gain.p50),
         "span": f"{number(gain.p10)} to {number(gain.p90)}",
-        "levels": levels,
-        "levels_span": levels_span,
+        "levels": " → ".join(filter(None, levels(metric, unit))),
         "tone": "up" if gain.p10 > 1 else "down" if gain.p90 < 1 else "even",
         "bar": {key: place(getattr(gain, key)) for key in ("p10", "p50", "p90")},
         "one": place(1.0),
@@ -214,53 +196,9 @@ def place(ratio: float) -> float:
     return round(min(max(log(ratio / 0.4) / log(4 / 0.4), 0.0), 1.0) * 100, 2)
 
 
-def sources(names: Iterable[str]) -> list[dict[str, str]]:
-    """Sources with title and, where it is a web address, the link."""
-    rows = ((name, *link_of(name)) for name in names)
-    return [{"name": name, "title": title, "link": link} for name, title, link in rows]
-
-
-def findings(found: Sequence[Finding]) -> list[dict[str, Any]]:
+def findings(found: Sequence[Finding]) -> list[Finding]:
     """What the rules say, worst first."""
-    ordered = sorted(found, key=lambda f: (_SEVERITIES[f.severity], f.code))
-    return [
-        {
-            "code": f.code,
-            "severity": f.severity,
-            "message": f.message,
-            "line": f.line,
-            "fix": f.fix.text if f.fix is not None else "",
-            "safe": f.fix is not None and f.fix.safe and bool(f.fix.edits),
-            "conflicts": f.conflicts,
-            "sources": sources(f.sources),
-        }
-        for f in ordered
-    ]
-
-
-def evidence(advice: Advice) -> list[dict[str, Any]]:
-    """Measured pairs nearby, one row a run."""
-    names = {"output_tok_s": "output", "request_tok_s": "request", "tpot": "TPOT", "ttft": "TTFT"}
-    rows: dict[str, dict[str, Any]] = {}
-    for one in advice.facts.evidence:
-        setting = " ".join(
-            x for x in (one.hardware, one.model, one.quant, one.engine, one.engine_version) if x
-        )
-        method = METHOD_NAMES.get(one.method, one.method)
-        row = rows.setdefault(
-            one.run_id,
-            {
-                "setting": setting,
-                "plan": f"{method}, k = {one.k}" if one.k is not None else method,
-                "load": f"{one.concurrency:g}" if one.concurrency is not None else "–",
-                "tokens": f"{one.input_tokens:,.0f}" if one.input_tokens is not None else "–",
-                "covers": one.covers,
-                "source": sources([one.source])[0],
-                "gains": [],
-            },
-        )
-        row["gains"].append(f"{names.get(one.metric, one.metric)} {one.speedup:.2f}×")
-    return list(rows.values())
+    return sorted(found, key=lambda f: (_SEVERITIES[f.severity], f.code))
 
 
 def memory(advice: Advice) -> dict[str, Any] | None:

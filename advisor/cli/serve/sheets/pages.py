@@ -111,7 +111,7 @@ def _mix(form: uploads.Form) -> dict[str, Any]:
     if not told.get("text", "").strip():
         told["classes"] = [row for number in ROWS if (row := _class(words, number))]
     mixed = check_fields(sheets.MixForm, told)
-    return {"plan": sheets.mix_view(sheets.make_plan(mixed), mixed.form)}
+    return sheets.mix_view(sheets.make_plan(mixed), mixed.form)
 
 
 def _class(words: dict[str, str], number: int) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 from pydantic import BeforeValidator, Field
 
 from advisor.advice.explore.compare import Comparison, compare, kind_of
-from advisor.advice.explore.layouts import ClassResult, MixPlan, PlanLayout
+from advisor.advice.explore.layouts import MixPlan
 from advisor.advice.explore.mix import MOST_BYTES, MOST_CLASSES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
 from advisor.advice.explore.values import Rate
@@ -42,7 +42,6 @@ from advisor.lint.report import Report, no_launch_message
 from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
 from advisor.render.explore.compare import comparison_rows, speeds
-from advisor.render.explore.plan import server_words, ttft_words
 from advisor.render.explore.plan_folder import FORMS, folder
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES
@@ -207,48 +206,12 @@ def make_plan(mixed: MixForm) -> MixPlan:
 
 def mix_view(made: MixPlan, form: str) -> dict[str, Any]:
     """What the sheet of a mix shows, the chosen layout first."""
-    order = [made.best, *(one for one in made.layouts if one is not made.best)]
     try:
         files, refused = folder(made, form), ""
     except AdvisorError as error:
         files, refused = {}, str(error)
-    return {
-        "headline": f"Run {made.best.title}",
-        "tone": "off" if made.best.kind == "off" else "on",
-        "why": made.why,
-        "layouts": [_layout(one, one is made.best) for one in order],
-        "files": list(files.items()),
-        "refused": refused,
-    }
-
-
-def _layout(one: PlanLayout, chosen: bool) -> dict[str, Any]:
-    chance = f", {one.p_gain * 100:.0f} % likely a gain" if one.p_gain is not None else ""
-    gain = one.gain
-    values = (gain.p50, gain.p10, gain.p90) if gain is not None else ()
-    spans = [f"{(value - 1) * 100:+.0f}" for value in values]
-    return {
-        "title": one.title[:1].upper() + one.title[1:],
-        "chosen": chosen,
-        "refusal": one.refusal or "",
-        "gain": f"{spans[0]} % ({spans[1]} to {spans[2]} %)" if spans else "",
-        "chance": chance,
-        "classes": [_class(seen) for seen in one.results],
-        "servers": [server_words(server) for server in one.instances],
-    }
-
-
-def _class(seen: ClassResult) -> dict[str, str]:
-    kept = seen.p_objective
-    return {
-        "name": seen.name,
-        "load": number(seen.concurrency),
-        "gain": f"{(seen.gain.p50 - 1) * 100:+.0f} %",
-        "speed": number(seen.output_tok_s),
-        "tpot": number(seen.tpot_ms),
-        "ttft": ttft_words(seen),
-        "objective": "–" if kept is None else f"kept {kept * 100:.0f} %",
-    }
+    order = (made.best, *(one for one in made.layouts if one is not made.best))
+    return {"plan": made, "layouts": order, "files": list(files.items()), "refused": refused}
 
 
 def _names(value: Any) -> Any:

@@ -7,17 +7,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict
+from advisor.advice.own_runs.ab_test import AbReport
 from advisor.advice.own_runs.calibration import Addition
 from advisor.cli.serve.question import question_from
 from advisor.cli.serve.sheets.questions import Checkup
 from advisor.cli.serve.views import findings
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.findings.text import describe_launch, skipped_lines, summary
-from advisor.render.own_runs import number, runs_text
+from advisor.render.own_runs import runs_text
 
-_METRICS = {"output_tok_s": "Output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
-_WORST = {"error": 0, "warning": 1, "info": 2, "": 3}
 MOST_LINES = 5_000  # of a text that are shown with its findings
 
 
@@ -30,8 +28,7 @@ def check_view(found: Checkup) -> dict[str, Any]:
     told = findings(report.findings)
     marks: dict[int, str] = {}
     for one in told:
-        if _WORST[one["severity"]] < _WORST[marks.get(one["line"], "")]:
-            marks[one["line"]] = one["severity"]
+        marks.setdefault(one.line, one.severity)  # the worst first
     lines = clean(read.source.text).splitlines()[:MOST_LINES]
     return {
         "summary": said[:1].upper() + said[1:],
@@ -68,9 +65,12 @@ def results_view(
 ) -> dict[str, Any]:
     """What the sheet of benchmark files shows."""
     texts = [[line.strip() for line in runs_text([run], 100_000).splitlines()] for run in runs]
+    word = report.verdict.lower() if report is not None else ""
+    good = word.startswith(("faster", "turn", "keep"))
     return {
         "runs": [{"head": head, "lines": list(filter(None, rest))} for head, *rest in texts],
-        "ab": _ab(report) if report is not None else None,
+        "ab": report,
+        "tone": "on" if good else "off" if "slow" in word else "",
         "added": _addition(added) if added is not None else None,
     }
 
@@ -82,36 +82,4 @@ def _addition(added: Addition) -> dict[str, Any]:
     return {
         "text": f"{added.runs} {many} added to machine {name}, {len(added.machine.runs)} in total.",
         "link": f"/?{question_from(words).url()}",
-    }
-
-
-def _ab(report: AbReport) -> dict[str, Any]:
-    word = report.verdict.lower()
-    good = word.startswith(("faster", "turn", "keep"))
-    return {
-        "verdict": f"Speculation: {report.verdict}",
-        "tone": "on" if good else "off" if "slow" in word else "",
-        "setting": report.setting,
-        "notes": report.notes,
-        "loads": [_load(load) for load in report.loads],
-    }
-
-
-def _load(load: LoadVerdict) -> dict[str, Any]:
-    return {
-        "load": load.load,
-        "differences": load.differences,
-        "why": (*load.why, *load.weak),
-        "next": load.next or "",
-        "gains": [
-            {
-                "name": _METRICS.get(one.metric, one.metric),
-                "off": number(one.off),
-                "on": number(one.on),
-                "gain": f"{one.gain:.2f}×",
-                "span": f"{one.low:.2f} to {one.high:.2f}",
-                "verdict": one.verdict,
-            }
-            for one in load.gains
-        ],
     }
