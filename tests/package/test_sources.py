@@ -120,7 +120,6 @@ NAMED = {"weight", "maxsize", "mode"}  # the order of reasons, caches, rights of
 CALLS = {"series", "printable", "excerpt", "round"}
 INSIDE = {
     "advice/explain/reasons.py": {"_from_rules"},  # the same
-    "advice/explore/compare.py": {"_default"},  # how much is shown
     "advice/own_runs/machine.py": {"save"},  # rights of a file
     "advice/plans/checkpoints.py": {"own_name"},  # how much is read
     "prediction/predict_rows.py": {"_write"},  # bytes of a random name

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import exp, isfinite, log, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from advisor.advice.explore.values import Value
 from advisor.domain.nouns import LIMITS, AdvisorError
@@ -16,7 +16,7 @@ from advisor.domain.spelling import nearest_word
 POINTS = 20
 MOST_LOADS = 2000  # of a sweep, all axes together
 MOST_K = 16
-WHOLE = ("concurrency", "ctx_tokens", "output_tokens", "gpus")
+WHOLE = ("k", "concurrency", "ctx_tokens", "output_tokens", "gpus")
 REAL = ("prefix_share", "output_spread", "temperature")
 ALIASES = {"ctx": "ctx_tokens", "output": "output_tokens", "users": "concurrency"}
 K_LIMITS = (0, 31)
@@ -36,28 +36,33 @@ class Axes(NamedTuple):
 
 def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
     """Check what is varied. Raises AdvisorError for a field, value or count that cannot be."""
-    fields: dict[str, tuple[Value, ...]] = {}
-    ks: tuple[int, ...] | None = None
+    fields: dict[str, tuple[Any, ...]] = {}
     for given, values in vary.items():
-        name = ALIASES.get(given, given)
-        if name == "k":
-            ks = _ks(values)
-            continue
-        _can_vary(given, name)
-        fields[name] = tuple(sorted({_check_value(name, x) for x in _several(given, values)}))
+        name = _field(given)
+        if isinstance(values, str) or not values:
+            raise AdvisorError(f"'{printable(given, 40)}' needs a list of values to vary")
+        if len(values) > MOST_LOADS:
+            raise AdvisorError(f"{len(values):,} values of '{given}' are more than {MOST_LOADS:,}")
+        fields[name] = tuple(sorted({_check_value(name, x) for x in values}))
+    ks = fields.pop("k", None)
+    if ks is not None and len(ks) > MOST_K:
+        raise AdvisorError(f"{len(ks)} values of k are more than the {MOST_K} of one sweep")
     total = prod(len(values) for values in fields.values())
     if total > MOST_LOADS:
         raise AdvisorError(f"{total:,} loads are more than the {MOST_LOADS:,} of one sweep")
     return Axes(tuple(fields.items()), ks)
 
 
-def _can_vary(given: str, name: str) -> None:
+def _field(given: str) -> str:
+    """The field of a request (or k) by its name. Raises AdvisorError for what cannot be varied."""
+    name = ALIASES.get(given, given)
     if name not in (*WHOLE, *REAL):
-        known = ("k", "concurrency", "ctx", *WHOLE[2:], *REAL)
+        known = (*WHOLE[:2], "ctx", *WHOLE[3:], *REAL)
         near = nearest_word(given, known, "field")
         hint = f" Did you mean '{near}'?" if near else ""
         what = f"what can: {', '.join(known)}.{hint}"
         raise AdvisorError(f"'{printable(given, 40)}' cannot be varied; {what}")
+    return name
 
 
 def parse_axis(text: str) -> tuple[str, tuple[Value, ...]]:
@@ -66,28 +71,21 @@ def parse_axis(text: str) -> tuple[str, tuple[Value, ...]]:
     """
     name, _, listed = text.partition("=")
     name = name.strip()
-    field = ALIASES.get(name, name)
     if not name or not listed.strip():
         raise AdvisorError(
             f"'{printable(text, 40)}': write what varies as NAME=1..128 or NAME=1,4,16"
         )
-    if field != "k":
-        _can_vary(name, field)
-    values: list[Value] = []
+    field, values = _field(name), []
     for part in listed.split(","):
         low, dots, high = part.partition("..")
-        if dots:
-            values += _range(name, field, low, high)
-        else:
-            values.append(_number(name, part))
+        values += _range(name, field, low, high) if dots else [_number(name, part)]
     return name, tuple(values)
 
 
 def _range(name: str, field: str, low: str, high: str) -> list[Value]:
     high, slash, count = high.partition("/")
-    first, last = _number(name, low), _number(name, high)
-    for value in (first, last):  # before a series is made of it
-        _check_value(field, value) if field != "k" else _ks([value])
+    # checked before a series is made of them
+    first, last = (_check_value(field, _number(name, end)) for end in (low, high))
     if last < first:
         raise AdvisorError(f"{name}={low}..{high} runs backwards: write the smaller number first")
     if field == "k":
@@ -116,28 +114,8 @@ def series(first: float, last: float, points: int = POINTS, whole: bool = True) 
     return [*values, high]
 
 
-def _ks(values: Sequence[Value]) -> tuple[int, ...]:
-    low, high = K_LIMITS
-    for value in _several("k", values):
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            text = printable(str(value), 40)
-            raise AdvisorError(f"k={text} is not a whole number from {low} to {high}")
-    ks = tuple(sorted({int(value) for value in values}))
-    if len(ks) > MOST_K:
-        raise AdvisorError(f"{len(ks)} values of k are more than the {MOST_K} of one sweep")
-    return ks
-
-
-def _several(name: str, values: Sequence[Value]) -> Sequence[Value]:
-    if isinstance(values, str) or not values:
-        raise AdvisorError(f"'{printable(name, 40)}' needs a list of values to vary")
-    if len(values) > MOST_LOADS:
-        raise AdvisorError(f"{len(values):,} values of '{name}' are more than {MOST_LOADS:,}")
-    return values
-
-
 def _check_value(name: str, value: Value) -> Value:
-    low, high = LIMITS[name]
+    low, high = LIMITS.get(name, K_LIMITS)
     whole = name in WHOLE
     fine = not isinstance(value, (bool, str)) and isfinite(value) and low <= value <= high
     if not fine or (whole and not isinstance(value, int)):

@@ -211,7 +211,7 @@ def _release(a: ComparedArm, b: ComparedArm) -> list[str]:
         had, has = (between(at, row.get("since"), row.get("until")) for at in (before, after))
         if bool(had) != bool(has):
             out.append(_defect(row, after, b.label, ended=bool(had)))
-    return out + _options(engine, old, new, b.label)
+    return out
 
 
 def _defect(row: dict[str, Any], after: Release | None, label: str, *, ended: bool) -> str:
@@ -225,35 +225,6 @@ def _defect(row: dict[str, Any], after: Release | None, label: str, *, ended: bo
     if row.get("since") and between(after, None, row["since"]):
         return f"reported from {row['since']} on: {note} [{source}]"
     return f"no report after {row['until']}, and no fix is known: {note} [{source}]"
-
-
-_NOTED = ("spec", "draft", "prefix", "cache", "mamba", "attention", "graph", "batch", "memory")
-
-
-def _options(engine: str, before: str, after: str, label: str) -> list[str]:
-    """Options that came or went, and defaults that changed."""
-    catalogue = engines.get(engine).catalogue
-    old, new = set(catalogue.names(before)), set(catalogue.names(after))
-    came, went = sorted(new - old), sorted(old - new)
-    changed = []
-    for name in sorted(old & new):
-        values = [catalogue.default(name, release) for release in (before, after)]
-        if values[0] != values[1]:
-            changed.append(f"{name} ({' to '.join(map(_default, values))})")
-    out = []
-    for word, names in (("new", came), ("removed", went), ("changed default", changed)):
-        if not names:
-            continue
-        first = [name for name in names if any(part in name for part in _NOTED)] or names
-        more = len(names) - len(first[:5])
-        tail = f" and {more} more" if more else ""
-        out.append(f"options of {label}: {word}: {', '.join(first[:5])}{tail}")
-    return out
-
-
-def _default(value: object) -> str:
-    text = "none" if value is None else str(value)
-    return text if len(text) <= 30 else text[:27] + "..."
 
 
 def _findings(a: ComparedArm, b: ComparedArm) -> list[str]:

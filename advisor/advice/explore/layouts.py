@@ -1,13 +1,25 @@
-"""The nouns of a plan for several workloads: instances, layouts, what each class sees in them."""
+"""The ways to serve several workloads: instances, layouts, and what each class gains in them."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from math import exp, log
+from typing import Literal, NamedTuple
 
-from advisor.advice.explore.mix import WorkMix
+from advisor.advice import decide, objectives
+from advisor.advice.explore import mixing
+from advisor.advice.explore.mix import WorkClass, WorkMix
+from advisor.advice.explore.servers import ServerDraft, ServerResult, memory_gib
 from advisor.domain.frozen import Frozen
+from advisor.domain.normal import Z10
 from advisor.domain.nouns import Candidate, Decision, Facts, Interval, MemoryBill, Plan, Request
+from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+from advisor.perf.sizes import device
+from advisor.prediction.decision import GOAL_WEIGHTS
+from advisor.prediction.predict import ERROR_CORRELATION
 
+NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
 Kind = Literal["off", "on", "shared", "gpus"]
 
 
@@ -73,9 +85,134 @@ class MixPlan(Frozen):
         return self.layouts[self.chosen]
 
 
-def memory_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:
-    """GiB of one GPU that the server reserves or else allocates; None where not known."""
-    if bill.available_gib is None or plan.memory_fraction is not None:
-        return bill.available_gib
-    parts = (bill.weights_gib, bill.spec_gib, bill.state_gib, bill.overhead_gib, bill.kv_gib or 0.0)
-    return sum(parts)
+class LayoutDraft(NamedTuple):
+    """A layout before it is estimated."""
+
+    kind: Kind
+    title: str
+    servers: tuple[ServerDraft, ...] = ()
+    refusal: str | None = None
+
+    @property
+    def splits(self) -> bool:
+        """Whether it has two servers."""
+        return self.kind in ("shared", "gpus")
+
+    @property
+    def slowdown(self) -> float:
+        """What its servers cost each other: on the same GPUs they take turns."""
+        return 2.0 if self.kind == "shared" else 1.0
+
+
+def build_layout(
+    mix: WorkMix,
+    reference: ServerResult,
+    draft: LayoutDraft,
+    several: Sequence[ServerResult],
+    runs: Sequence[int],
+) -> PlanLayout:
+    """A layout of servers, each running its candidate `runs`; bare where it has a refusal.
+    `reference`: one server for all, against which it gains.
+    """
+    bare = PlanLayout(kind=draft.kind, title=draft.title, refusal=draft.refusal)
+    if draft.refusal is not None:
+        return bare
+    rows = list(zip(several, runs, strict=True))
+    plain = dict(zip(reference.draft.classes, reference.plain, strict=True))
+    results = {
+        which: _class_result(mix.classes[which], plain[which], draft, server, place, index)
+        for server, index in rows
+        for place, which in enumerate(server.draft.classes)
+    }
+    ordered = tuple(results[i] for i in sorted(results))
+    gain = mixing.average([seen.gain for seen in ordered], reference.draft.weights)
+    chances = [seen.p_objective for seen in ordered if seen.p_objective is not None]
+    instances = tuple(_instance(mix, draft, *row) for row in rows)
+    sizes = [memory_gib(one.facts, one.plan, one.memory) for one in instances]
+    known = [size for size in sizes if size is not None]
+    most = sum(known) if draft.kind == "shared" else max(known, default=None)
+    p_gain = mixing.chance(gain) if gain != NO_GAIN else 0.5
+    if len(several) == 1:  # that of the estimates
+        estimates = [column[runs[0]].estimate for column in several[0].candidates]
+        each = [estimate.p_gain for estimate in estimates if estimate is not None]
+        if len(each) == len(ordered):
+            p_gain = mixing.chance_of_all(each, several[0].draft.weights)
+    return bare.model_copy(
+        update={
+            "instances": instances,
+            "results": ordered,
+            "gain": gain,
+            "p_gain": None if draft.kind == "off" else p_gain,
+            "objectives": len(chances),
+            "objectives_met": sum(p >= 0.5 for p in chances),
+            "device_gib": most if len(known) == len(sizes) else None,
+            "usable_gib": device.usable_gib(instances[0].facts),
+        }
+    )
+
+
+def _class_result(
+    work: WorkClass,
+    plain: mixing.Times,
+    draft: LayoutDraft,
+    server: ServerResult,
+    place: int,
+    index: int,
+) -> ClassResult:
+    estimate = server.candidates[place][index].estimate
+    seen = mixing.times(estimate, "value") if estimate is not None else server.plain[place]
+    rate, tpot, ttft = (
+        seen.output_tok_s / draft.slowdown,
+        seen.tpot_ms * draft.slowdown,
+        seen.ttft_ms * draft.slowdown,
+    )
+    gain = decide.goal_interval(estimate, work.goal)
+    if draft.splits:
+        ratios = (rate / plain.output_tok_s, plain.tpot_ms / tpot, plain.ttft_ms / ttft)
+        weighted = zip(GOAL_WEIGHTS[work.goal], ratios, strict=True)
+        ratio = exp(sum(weight * log(ratio) for weight, ratio in weighted if weight))
+        sd = knowledge.threshold("layout_error").value
+        gain = mixing.widen(mixing.move_middle(gain, ratio), sd)
+    request, levels = server.draft.each[place].request, {"tpot": tpot, "ttft": ttft}
+    return ClassResult(
+        name=work.name,
+        concurrency=server.draft.loads[place],
+        gain=gain,
+        output_tok_s=rate,
+        tpot_ms=tpot,
+        ttft_ms=ttft,
+        ttft_predictable=estimate is None or estimate.ttft_ms.predictable,
+        p_objective=objectives.p_objective(request, estimate, "value", levels),
+    )
+
+
+def _instance(mix: WorkMix, draft: LayoutDraft, server: ServerResult, index: int) -> Instance:
+    facts = server.draft.question.facts
+    assert facts.request is not None  # made from one
+    plan = server.candidates[0][index].plan
+    names = tuple(mix.classes[i].name for i in server.draft.classes)
+    lengths = [own.ctx_tokens for own in server.draft.each]  # the launch is for the longest class
+    longest = lengths.index(facts.ctx_tokens) if facts.ctx_tokens in lengths else 0
+    return Instance(
+        name="-".join(names) if len(names) < len(mix.classes) or len(names) == 1 else "all",
+        classes=names,
+        gpus=facts.gpus,
+        request=facts.request,
+        facts=facts,
+        plan=plan,
+        decision=server.decision,
+        best=server.candidates[0][server.best].plan if server.best is not None else None,
+        candidates=server.candidates[longest],
+        memory=memory.bill(memory.replica(facts, plan), plan),
+        concurrency=sum(server.draft.loads),
+        slowdown=draft.slowdown,
+    )
+
+
+def relative(layout: PlanLayout, other: PlanLayout) -> Interval:
+    """The gain of one layout against another; only errors of speculation go together."""
+    a, b = layout.gain or NO_GAIN, other.gain or NO_GAIN
+    left, right = (log(gain.p90 / gain.p10) / (2 * Z10) for gain in (a, b))
+    sd = max(left**2 + right**2 - 2 * ERROR_CORRELATION * left * right, 0.0) ** 0.5
+    middle = a.p50 / b.p50
+    return Interval(p10=middle * exp(-Z10 * sd), p50=middle, p90=middle * exp(Z10 * sd))

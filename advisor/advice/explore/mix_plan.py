@@ -10,8 +10,7 @@ from itertools import combinations
 from math import log
 
 from advisor.advice.explore import servers
-from advisor.advice.explore.layout_gains import LayoutDraft, Measure, build_layout, relative
-from advisor.advice.explore.layouts import MixPlan, PlanLayout
+from advisor.advice.explore.layouts import LayoutDraft, MixPlan, PlanLayout, build_layout, relative
 from advisor.advice.explore.mix import WorkMix, check_mix
 from advisor.advice.explore.servers import ServerDraft
 from advisor.advice.wording import span, whole_percent
@@ -76,43 +75,37 @@ def _split_draft(
 
 def _build_layouts(mix: WorkMix, drafts: Sequence[LayoutDraft]) -> list[PlanLayout]:
     """The layouts with what each class sees; all servers are estimated in one call."""
-    results = iter(
-        servers.estimate_servers([one for draft in drafts for one in draft.servers], mix)
-    )
+    asked = [server for draft in drafts for server in draft.servers]
+    results = iter(servers.estimate_servers(asked, mix))
     served = [tuple(next(results) for _ in draft.servers) for draft in drafts]
     reference = served[0][0]
-    measure = Measure(mix, reference)
-    layouts = []
-    for draft, several in zip(drafts, served, strict=True):
-        runs = [0 if draft.kind == "off" else server.runs for server in several]
-        layouts.append(build_layout(measure, draft, several, runs))
-        if draft.kind != "off":
-            continue
-        on = draft._replace(kind="on", title="one server with speculation")
-        if reference.best is None:
-            why = "no speculative method is known to run here: see `advisor recommend`"
-            layouts.append(build_layout(measure, on._replace(refusal=why), (), ()))
-        else:
-            plan = reference.candidates[0][reference.best].plan
-            on = on._replace(title=f"one server with {plan.method}, k={plan.k}")
-            layouts.append(build_layout(measure, on, several, [reference.best]))
+    layouts = [build_layout(mix, reference, drafts[0], served[0], [0])]
+    on = drafts[0]._replace(kind="on", title="one server with speculation")
+    if reference.best is None:
+        why = "no speculative method is known to run here: see `advisor recommend`"
+        layouts.append(build_layout(mix, reference, on._replace(refusal=why), (), ()))
+    else:
+        plan = reference.candidates[0][reference.best].plan
+        on = on._replace(title=f"one server with {plan.method}, k={plan.k}")
+        layouts.append(build_layout(mix, reference, on, served[0], [reference.best]))
+    for draft, several in zip(drafts[1:], served[1:], strict=True):
+        runs = [server.runs for server in several]
+        layouts.append(build_layout(mix, reference, draft, several, runs))
     return layouts
 
 
 def _choose(layouts: Sequence[PlanLayout]) -> tuple[int, list[str]]:
-    """The layout to run, and why."""
-    off, on = (next(i for i, x in enumerate(layouts) if x.kind == kind) for kind in ("off", "on"))
-    chosen, single = off, layouts[on]
+    """The layout to run, and why; the first two are one server off and on."""
+    chosen, single = 0, layouts[1]
     why = [f"No speculation: {single.refusal}"]
     if single.refusal is None and single.gain is not None:
         decision = single.instances[0].decision
-        chosen = on if decision == "on" else off
-        word = _WORDS[decision]
-        why = [f"{word} in one server: {_span(single.gain)}, P(gain) {single.p_gain:.2f}"]
-    splits = [i for i, x in enumerate(layouts) if x.kind in ("shared", "gpus")]
-    able = [i for i in splits if layouts[i].refusal is None]
+        chosen = int(decision == "on")
+        why = [f"{_WORDS[decision]} in one server: {_span(single.gain)}, "
+               f"P(gain) {single.p_gain:.2f}"]  # fmt: skip
+    able = [i for i, layout in enumerate(layouts[2:], 2) if layout.refusal is None]
     if not able:
-        return chosen, [*why, *(f"No split: {layouts[i].refusal}" for i in splits[:1])]
+        return chosen, [*why, *(f"No split: {layout.refusal}" for layout in layouts[2:3])]
     best = max(able, key=lambda i: (layouts[i].objectives_met, _middle(layouts[i])))
     taken, sentence = _split(layouts[best], layouts[chosen])
     return best if taken else chosen, [*why, sentence]

@@ -11,10 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.advice import decide, judge, objectives, resolve
-from advisor.advice.explore.layouts import memory_gib
 from advisor.advice.explore.mix import WorkClass, WorkMix
 from advisor.advice.explore.mixing import Times, average, chance_of_all, mix_estimates, times
-from advisor.domain.nouns import AdvisorError, Candidate, Decision, Estimate, Facts, Plan
+from advisor.domain.nouns import (
+    AdvisorError,
+    Candidate,
+    Decision,
+    Estimate,
+    Facts,
+    MemoryBill,
+    Plan,
+)
 from advisor.domain.sourced import sourced
 from advisor.perf import memory
 from advisor.perf.sizes import device
@@ -188,45 +195,34 @@ def share_memory(drafts: Sequence[ServerDraft], whole: ServerDraft) -> list[Serv
     """The servers with shares of the memory that `whole`, one server for all, would take. Raises
     AdvisorError with the sizes where they do not fit beside each other.
     """
-    cap, usable = _most_gib(whole), device.usable_gib(whole.question.facts)
-    if cap is None or usable is None:
+    usable, top = device.usable_gib(whole.question.facts), _top(whole)
+    if usable is None:
         raise AdvisorError("the memory of this hardware is not known")
     if whole.question.base.plan.memory_fraction is None:  # they allocate what they need
-        sizes = [_most_gib(draft) for draft in drafts]
-        if (total := _sum(sizes)) is not None and total <= usable:
-            return list(drafts)
+        sizes, most = [_most_gib(draft) for draft in drafts], usable
+    else:
+        least = [_smallest(draft, all_requests=False) for draft in drafts]
+        sizes = [None if share is None else usable * share / STEP for share in least]
+        most = usable * top / STEP
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes) or sum(known) > most + 1e-9:
         words = " + ".join("unknown" if size is None else f"{size:.1f}" for size in sizes)
         raise AdvisorError(
-            f"{len(drafts)} copies do not fit: they need {words} GiB of a GPU that gives "
-            f"{usable:.1f} GiB"
-        )
-    least = [_smallest(draft, all_requests=False) for draft in drafts]
-    needs = [_gib(draft, fraction) for draft, fraction in zip(drafts, least, strict=True)]
-    if (total := _sum(needs)) is None or total > cap:
-        words = " + ".join("more than all" if n is None else f"{n:.1f}" for n in needs)
-        raise AdvisorError(
             f"{len(drafts)} copies do not fit: they need at least {words} GiB of a GPU, and "
-            f"{cap:.1f} of {usable:.1f} GiB can be given"
+            f"{most:.1f} of {usable:.1f} GiB can be given"
         )
-    low = [fraction or 0 for fraction in least]
+    if whole.question.base.plan.memory_fraction is None:
+        return list(drafts)
+    low = [share or 0 for share in least]
     wanted = [_smallest(draft, all_requests=True) or _top(draft) for draft in drafts]
     spread = [max(w - m, 1) for w, m in zip(wanted, low, strict=True)]
-    best, first, last = low, 0, MOST_PARTS
-    while first < last:  # as large a part of the wish, or of what is free, as fits
-        middle = (first + last + 1) // 2
-        tried = [m + middle * s // PARTS for m, s in zip(low, spread, strict=True)]
-        total = _sum([_gib(draft, fraction) for draft, fraction in zip(drafts, tried, strict=True)])
-        if total is None or total > cap + 1e-9:
-            last = middle - 1
-        else:
-            best, first = tried, middle
-    placed = [_with_fraction(draft, f / STEP) for draft, f in zip(drafts, best, strict=True)]
+    shares = next(  # as large a part of the wish, or of what is free, as fits
+        tried
+        for parts in range(MOST_PARTS, -1, -1)
+        if sum(tried := [m + parts * s // PARTS for m, s in zip(low, spread, strict=True)]) <= top
+    )
+    placed = [_with_fraction(draft, f / STEP) for draft, f in zip(drafts, shares, strict=True)]
     return [draft for draft in placed if draft is not None]
-
-
-def _sum(sizes: Sequence[float | None]) -> float | None:
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
 
 
 def _with_fraction(draft: ServerDraft, fraction: float) -> ServerDraft | None:
@@ -271,14 +267,18 @@ def _top(draft: ServerDraft) -> int:
     return int((draft.question.base.plan.memory_fraction or USUAL_FRACTION) * STEP + 1e-9)
 
 
-def _gib(draft: ServerDraft, fraction: int | None) -> float | None:
-    placed = _with_fraction(draft, fraction / STEP) if fraction is not None else None
-    return _most_gib(placed) if placed is not None else None
-
-
 def _most_gib(draft: ServerDraft) -> float | None:
     """GiB of one GPU that the server takes with whichever of its plans takes most."""
     facts = draft.question.facts
     plans = (draft.question.base.plan, *draft.question.plans[-1:])  # the largest k takes most
     sizes = [memory_gib(facts, plan, memory.bill(facts, plan)) for plan in plans]
-    return None if _sum(sizes) is None else max(size for size in sizes if size is not None)
+    known = [size for size in sizes if size is not None]
+    return max(known) if len(known) == len(sizes) else None
+
+
+def memory_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:
+    """GiB of one GPU that the server reserves or else allocates; None where not known."""
+    if bill.available_gib is None or plan.memory_fraction is not None:
+        return bill.available_gib
+    parts = (bill.weights_gib, bill.spec_gib, bill.state_gib, bill.overhead_gib, bill.kv_gib or 0.0)
+    return sum(parts)

@@ -11,9 +11,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from advisor.advice.explore.layouts import MixPlan, memory_gib
+from advisor.advice.explore.layouts import MixPlan
 from advisor.advice.explore.mix import WorkClass, WorkMix, read_mix
 from advisor.advice.explore.mix_plan import drafts, plan_mix
+from advisor.advice.explore.servers import memory_gib
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.perf import memory
