@@ -237,6 +237,8 @@ question_options = _table(
 hw: Hardware, e.g. gb10, 3090, h100; auto detects this machine.
 gpus: Total number of GPUs  [default: --tp, else 1]
 tp: Tensor-parallel ranks per replica.
+pp: Pipeline stages per replica, each of --tp ranks.
+ep: Ranks that share out whole experts; 1: each holds a part of every expert.
 gpus-per-machine: GPUs that one machine holds  [default: by the hardware]
 interconnect: Link between the GPUs; nvlink-pairs: bridges; roce, ethernet: between machines.
 model: Model.

@@ -12,6 +12,8 @@ from advisor.domain.vocabulary import DraftMethod, Goal, Interconnect, Workload
 LIMITS: dict[str, tuple[float, float]] = {
     "gpus": (1, 1024),
     "tp": (1, 1024),
+    "pp": (1, 128),
+    "ep": (1, 1024),
     "gpus_per_machine": (1, 1024),
     "concurrency": (1, 100_000),
     "ctx_tokens": (1, 10_000_000),
@@ -42,6 +44,8 @@ class Request(Frozen):
     hardware: str
     gpus: int = 1
     tp: int | None = None
+    pp: int | None = None  # pipeline stages of a server, each `tp` ranks; None: by the estimate
+    ep: int | None = None  # ranks of a server that hold whole experts, 1: parts of every one
     gpus_per_machine: int | None = None  # None: by the hardware (advice/plans/topology.py)
     interconnect: Interconnect | None = None
     model: str = "qwen3.6-35b-a3b"

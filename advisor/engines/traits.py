@@ -43,6 +43,8 @@ class EngineTraits(NamedTuple):
     linked: tuple[tuple[str, str], ...] = ()  # options of a server that spans linked machines
     linked_note: str = ""  # what to start on the other machines
     linked_env: tuple[str, ...] = ()  # variables that name this machine on the link
+    # options that give each rank whole experts, {ranks} of them, instead of a part of every one
+    experts: tuple[tuple[str, str | None], ...] = ()
     stages: str | None = None  # the first release that drafts where each machine holds some layers
     image_starts: bool = False  # the image's entrypoint is the server, so that only options follow
     model_first: bool = False  # the model stands before the options, without a flag
@@ -106,6 +108,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
             "VLLM_HOST_IP=THIS_MACHINE_IP",
         ),
         stages="0.30.0",
+        experts=(("--enable-expert-parallel", None),),
     ),
     "sglang": EngineTraits(
         name="sglang",
@@ -137,6 +140,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         "the first one's address on the link; set on each NCCL_SOCKET_IFNAME and "
         "GLOO_SOCKET_IFNAME to its interface",
         linked_env=("NCCL_SOCKET_IFNAME=INTERFACE", "GLOO_SOCKET_IFNAME=INTERFACE"),
+        experts=(("--ep-size", "{ranks}"),),
     ),
     "llama-server": _LLAMA,
     "ik_llama.cpp": _LLAMA._replace(name="ik_llama.cpp", k_range=(1, 2, 3), writable=False),

@@ -326,3 +326,77 @@ def test_every_rank_reads_the_latent_cache(tp: int, slower: float) -> None:
         for q in (p, p.replace(attention_groups=float(tp)))
     )
     assert read / whole == pytest.approx(slower, rel=0.15)
+
+
+# ---------------------------------------------------------------- pipeline stages, whole experts
+
+ON_EIGHT = {"hardware": "h200", "gpus": 8, "model": "glm-4.7", "concurrency": 64}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),  # the engines' own spelling; vLLM shares experts over all ranks
+    [
+        ({"engine": "vllm", "tp": 4, "pp": 2}, "TP 4 x PP 2: --pipeline-parallel-size 2"),
+        ({"engine": "sglang", "tp": 4, "pp": 2}, "TP 4 x PP 2: --pp-size 2"),
+        ({"engine": "vllm", "ep": 8}, "TP 8 x EP 8: --enable-expert-parallel"),
+        ({"engine": "sglang", "tp": 8, "ep": 4}, "TP 8 x EP 4: --ep-size 4"),
+        ({"engine": "sglang", "pp": 2, "ep": 4}, "TP 4 x PP 2 x EP 4: --pp-size 2 --ep-size 4"),
+    ],
+)
+def test_asked_stages_and_experts_are_launched(asked: dict[str, Any], words: str) -> None:
+    advice = _ask(**ON_EIGHT, **asked)
+    layout, flags = words.split(": ")
+    assert f"({layout})" in advice_text(advice)
+    written = " ".join(advice.launch.text.replace("\\\n", " ").split())
+    assert all(flag in written for flag in re.split(r" (?=--)", flags))
+    assert advice.estimate.output_tok_s.baseline and advice.estimate.tpot_ms.baseline
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        ({"engine": "vllm", "tp": 4, "ep": 4}, "--ep 4"),  # two replicas share one group of experts
+        ({"engine": "vllm", "tp": 8, "ep": 4}, "--ep 4"),
+        ({"engine": "sglang", "tp": 8, "ep": 3}, "--ep 3"),
+        ({"engine": "sglang", "model": "qwen3-32b", "ep": 2}, "experts"),
+        ({"engine": "llama-server", "quant": "q4_k_m", "ep": 2}, "--ep"),
+        ({"engine": "llama-server", "quant": "q4_k_m", "pp": 2}, "--pp"),
+        ({"engine": "vllm", "tp": 8, "pp": 2}, "--tp 8 with --pp 2"),
+        ({"engine": "sglang", "pp": 3}, "--pp 3"),
+    ],
+)
+def test_layouts_that_an_engine_refuses_are_not_written(asked: dict[str, Any], word: str) -> None:
+    with pytest.raises(AdvisorError, match=word):
+        _ask(**ON_EIGHT | asked)
+
+
+@pytest.mark.parametrize(
+    ("engine", "release", "method", "runs"),  # SD204; SD285: SGLang's check by algorithm
+    [
+        ("vllm", "0.29.0", "mtp", False),
+        ("vllm", "0.30.0", "mtp", True),
+        ("sglang", "0.5.20", "mtp", False),
+        ("sglang", "0.5.21", "mtp", True),
+        ("sglang", "0.5.23", "eagle3", False),
+    ],
+)
+def test_drafts_beside_stages_are_those_of_the_release(
+    engine: str, release: str, method: Any, runs: bool
+) -> None:
+    asked = ON_EIGHT | {"engine": engine, "engine_version": release}
+    for pp, able in ((1, True), (2, runs)):
+        facts = bare_facts(Request.model_validate(asked | {"pp": pp}))
+        plan = propose.base_plan(facts, (8, 1))
+        assert plan.pp == pp and (propose.no_path(facts, plan, method) is None) == able
+
+
+def test_stages_keep_one_copy_of_latent_keys() -> None:
+    """MLA's cache is on every rank of TP 8, and a part of the layers' on each stage."""
+    asked = LATENT | {"model": "deepseek-v3.1", "concurrency": 64}
+    pools = []
+    for pp in (1, 2, 8):
+        facts = bare_facts(Request.model_validate(asked | {"pp": pp}))
+        plan = propose.base_plan(facts, (8, 1)).model_copy(update={"memory_fraction": 0.88})
+        pools.append(memory.bill(facts, plan).kv_tokens)
+    assert pools[1] == pytest.approx(2 * pools[0], rel=0.05)
+    assert pools[2] == pytest.approx(8 * pools[0], rel=0.05)

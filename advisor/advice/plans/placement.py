@@ -13,7 +13,7 @@ from advisor.advice.wording import reason, whole_percent
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.domain.sourced import sourced
 from advisor.perf import memory
-from advisor.perf.sizes.pools import attention_groups
+from advisor.perf.sizes.pools import attention_groups, expert_ranks
 from advisor.perf.steps import batches, busy, in_steps
 from advisor.prediction import estimates, utility
 from advisor.prediction.decision import ESTIMATED, goal_weights, token_wait
@@ -83,8 +83,9 @@ def layout_words(plan: Plan) -> str:
     """A layout in the field's short names."""
     if mode := split_mode(plan):
         return f"{mode} split"
-    sizes = (("TP", plan.tp), ("PP", plan.pp), ("DP", plan.dp))
-    sizes = sizes if attention_groups(plan) == 1 else (*sizes[:2], ("DP attention", plan.tp))
+    apart = attention_groups(plan) > 1
+    spread = ("DP attention", plan.tp) if apart else ("DP", plan.dp)
+    sizes = (("TP", plan.tp), ("PP", plan.pp), spread, ("EP", expert_ranks(plan)))
     return " x ".join(f"{name} {size}" for name, size in sizes if size > 1 or name == "TP")
 
 

@@ -15,7 +15,7 @@ from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, parse_release
-from advisor.engines.traits import LOOPBACK
+from advisor.engines.traits import LOOPBACK, traits
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes.device import USUAL_BUDGET
@@ -31,6 +31,11 @@ BY_TENSOR = (
 )
 # SGLang's first release with the method beside DP attention, and with what (SD285); None: not yet
 BESIDE_GROUPS = {"dflash": "0.5.23", "dspark": "0.5.16", "ngram": None, "draft_model": None}
+# the same beside pipeline stages, where it differs from the engine's other methods
+BESIDE_STAGES: dict[tuple[str, Method], str] = {
+    ("sglang", "mtp"): "0.5.21",
+    ("sglang", "eagle"): "0.5.21",
+}
 DP_LM_HEAD = ("--enable-dp-lm-head", None)
 REMOTE_TOKENIZER = ("kimi",)  # vLLM recipe of Kimi-K2.5
 TOKENIZER = "--tokenizer-mode"
@@ -66,17 +71,34 @@ def step_and_share(facts: Facts) -> tuple[int, float]:
 def splits(facts: Facts) -> tuple[Split, ...]:
     """(tp, dp) choices, the preferred first: the asked tp alone, else the largest that KV heads
     serve without copies or that leaves no replica idle, then every other one that the heads allow,
-    also those that leave GPUs idle. Raises AdvisorError when the asked tp does not divide the GPUs.
+    also those that leave GPUs idle. Raises AdvisorError for asked sizes that cannot be.
     """
+    stages, experts = (topology.asked_parts(facts, name) or 1 for name in ("pp", "ep"))
+    if max(stages, experts) > 1 and not methods.habits(facts).replicas:
+        raise AdvisorError(f"{facts.engine} has neither --pp nor --ep: leave them out")
+    ranks, gpus = (facts.tp or 1) * stages, max(1, facts.gpus)
+    if gpus % ranks:
+        word = f"--tp {facts.tp}" * bool(facts.tp) + f" with --pp {stages}" * (stages > 1)
+        raise AdvisorError(
+            f"{word.removeprefix(' with ')} does not divide --gpus {gpus}: use a size that divides "
+            f"the GPUs"
+        )
+    found = ((ranks, gpus // ranks),) if facts.tp else _open_splits(facts, stages)
+    able = tuple(one for one in found if topology.experts(facts, one, experts) is not None)
+    if not able:
+        raise AdvisorError(
+            f"{facts.engine} cannot share the experts over --ep {experts} ranks here: use an --ep "
+            f"that divides --tp (vllm: their number, without replicas), and a model with experts"
+        )
+    return able
+
+
+def _open_splits(facts: Facts, stages: int) -> tuple[Split, ...]:
+    """The splits of all GPUs into servers of so many pipeline stages, where no tp was asked for."""
     gpus = max(1, facts.gpus)
-    if facts.tp:
-        if gpus % facts.tp:
-            raise AdvisorError(
-                f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the GPUs"
-            )
-        return ((facts.tp, gpus // facts.tp),)
     if gpus == 1 or not methods.habits(facts).replicas:
         return ((gpus, 1),)  # llama-server splits layers over all devices
+    gpus = gpus // stages
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
     able = [tp for tp in range(1, gpus + 1) if divides_heads(facts, tp)]
     sizes = [tp for tp in able if gpus % tp == 0]
@@ -87,7 +109,7 @@ def splits(facts: Facts) -> tuple[Split, ...]:
     best = max(*(tp for tp in sizes if tp <= heads), min(busy, default=1))
     order = [best, *(tp for tp in sizes if tp > best), *reversed([tp for tp in sizes if tp < best])]
     order += idle if only is None else ()
-    return tuple((tp, gpus // tp) for tp in order)
+    return tuple((tp * stages, gpus // tp) for tp in order)
 
 
 def divides_heads(facts: Facts, tp: int) -> bool:
@@ -119,6 +141,10 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     word = facts.request.method if facts.request is not None else None
     if method == "ngram" and base.engine not in methods.NGRAM_FORMS.get(word or "", (base.engine,)):
         return f"{word} decoding is known of {' and '.join(methods.NGRAM_FORMS[word or ''])} alone"
+    if base.pp > 1:
+        since = BESIDE_STAGES.get((base.engine, method), traits(base.engine).stages)
+        if since is None or before(base.engine_version, since):
+            return f"{method} does not run beside pipeline stages in this release (SD204, SD285)"
     if (DP_ATTENTION, None) in base.extra and method in BESIDE_GROUPS:
         since = BESIDE_GROUPS[method]
         if since is None or before(base.engine_version, since):
@@ -183,6 +209,7 @@ def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
         extra=(
             *((topology.SPLIT_MODE, mode) for mode in topology.split_modes(facts)[:1]),
             *(((DP_SIZE, str(groups)), (DP_ATTENTION, None)) if groups > 1 else ()),
+            *(topology.experts(facts, split, topology.asked_parts(facts, "ep") or 1) or ()),
             *topology.flags(facts, split[0]),
             *_model_flags(facts, named.model),
             *plan_limits.shared_context(facts),

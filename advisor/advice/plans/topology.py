@@ -83,8 +83,10 @@ def assumption(facts: Facts) -> tuple[str, str, str] | None:
 def stages(facts: Facts, ranks: int) -> tuple[int, int]:
     """Tensor parallel ranks and pipeline stages of a server of so many ranks. Beyond one board each
     machine holds some of the layers (tensor parallelism over a network waits for it twice in every
-    layer), unless --tp is stated, a switch joins the boards or the release cannot draft so.
+    layer), unless --pp or --tp is stated, a switch joins the boards or the release cannot draft so.
     """
+    if given := asked_parts(facts, "pp"):
+        return ranks // given, given
     board, first = board_gpus(facts), traits(facts.engine).stages
     if board is None or board == 1 or ranks <= board or ranks % board or facts.tp or first is None:
         return ranks, 1
@@ -92,6 +94,26 @@ def stages(facts: Facts, ranks: int) -> tuple[int, int]:
         return ranks, 1
     at, needed = parse_release(facts.engine_version), parse_release(first)
     return (ranks, 1) if at is None or at < (needed or ()) else (board, ranks // board)
+
+
+def asked_parts(facts: Facts, name: str) -> int | None:
+    """What the question says of its pipeline stages (pp) or expert ranks (ep)."""
+    parts: int | None = getattr(facts.request, name) if facts.request is not None else None
+    return parts
+
+
+def experts(facts: Facts, split: Split, ranks: int) -> tuple[tuple[str, str | None], ...] | None:
+    """The options that share whole experts over so many ranks of a server; None where the model has
+    none, or the engine does not take as many: vLLM takes all ranks of all its replicas.
+    """
+    rows, (tp, _) = traits(facts.engine).experts, stages(facts, split[0])
+    if ranks == 1:
+        return ()
+    if facts.shape is None or not facts.shape.moe_layers or not rows or tp % ranks:
+        return None
+    if (split[1] > 1 or tp > ranks) and not any(value for _, value in rows):
+        return None
+    return tuple((name, value and value.format(ranks=ranks)) for name, value in rows)
 
 
 def switch_gpus(facts: Facts) -> int:

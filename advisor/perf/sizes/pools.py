@@ -69,6 +69,7 @@ def hybrid_requests(
 
 
 DP_SIZE, DP_ATTENTION = "--dp-size", "--enable-dp-attention"
+EXPERTS, EXPERT_RANKS = "--enable-expert-parallel", "--ep-size"  # vLLM: all ranks; SGLang
 SERVERS = ("vllm", "sglang")
 
 # Elements that MLA caches per token and layer (physics.py names the models): one vector, which
@@ -186,3 +187,12 @@ def attention_groups(plan: Plan) -> int:
         return 1
     given = told.get(DP_SIZE) or ""
     return max(min(int(given[:6]) if given.isdecimal() else plan.dp, plan.tp), 1)
+
+
+def expert_ranks(plan: Plan) -> int:
+    """Ranks of a server that hold whole experts; 1 where each holds a part of every expert."""
+    told = dict(plan.extra)
+    if EXPERTS in told and told[EXPERTS] != "false":
+        return plan.tp
+    given = told.get(EXPERT_RANKS) or ""
+    return max(min(int(given[:6]) if given.isdecimal() else 1, plan.tp), 1)
