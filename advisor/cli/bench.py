@@ -19,7 +19,7 @@ from advisor.advice.recommend import recommend
 from advisor.cli.base import Command, LazyGroup, option, path_type, say
 from advisor.cli.options import WORKLOADS, Number, Tokens, question_options
 from advisor.cli.recommend import page_width
-from advisor.cli.server_key import key_option
+from advisor.cli.server_key import key_option, metrics_option
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.shell import shell_word, shell_words
@@ -28,6 +28,7 @@ from advisor.lab import bench_plan as plans
 from advisor.lab.load import Progress as ProgressOfLoad
 from advisor.lint.validate import validate
 from advisor.readers import server as client
+from advisor.readers.results import exposition
 from advisor.readers.results.formats import read_all
 from advisor.render.bench_script import bench_plan, bench_script, prompt_files
 from advisor.render.own_runs import ab_text
@@ -101,6 +102,7 @@ def make_plan(out: Path, seeds: int, turns: int | None, rate: float | None, **as
     "stall", "Abort after this long without a token, s.", click.FloatRange(0.1, 3600), default=60
 )
 @option("check-quality", "Ask both runs the same greedy tasks: speculation changes none.", bool)
+@metrics_option
 @key_option
 def run_plan(
     folder: Path | None,
@@ -109,6 +111,7 @@ def run_plan(
     prompts: Path | None,
     stall: float,
     check_quality: bool,
+    metrics: tuple[str, ...],
     api_key: str | None,
     **load: Any,
 ) -> None:
@@ -127,6 +130,7 @@ def run_plan(
         if arm is None:
             raise click.UsageError("--url needs --arm off or --arm on")
         server = client.describe(client.checked_url(url), api_key)
+        _say_replicas(server.url, api_key, metrics)
         there = (folder / plans.PLAN).is_file()
         made = plans.read(folder) if there else _plan_of(server, arm, prompts, folder, load)
         mine = next((a for a in made.arms if a.name == arm), None)
@@ -136,7 +140,9 @@ def run_plan(
             mine = mine.model_copy(update={"k": load["k"]})
         files = {
             arm: _with_bar(
-                lambda tell: ab_run.measure(server.url, made, mine, folder, tell=tell, **how),
+                lambda tell: ab_run.measure(
+                    server.url, made, mine, folder, tell=tell, replicas=metrics, **how
+                ),
                 folder,
             )
         }
@@ -154,6 +160,16 @@ def run_plan(
             say(f"next: {_calibrate_command(left, right, asked)}")
         if check is not None and check.alarm:
             raise click.exceptions.Exit(1)
+
+
+def _say_replicas(url: str, key: str | None, metrics: tuple[str, ...]) -> None:
+    """Which process the counters are of, where it tells; that they are lost where two answer."""
+    first, last = (client.counters(url, key, metrics) for _ in "12")
+    try:
+        if first is not None and last is not None and exposition.between(first, last).replicas:
+            say(fill(f"counters of: {', '.join(last.replicas)}", page_width()))
+    except AdvisorError as error:
+        say(fill(f"no counters: {error} (--metrics)", page_width()), err=True)
 
 
 def _known_defects(plan: plans.BenchPlan) -> tuple[str, ...]:

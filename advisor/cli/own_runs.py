@@ -19,7 +19,7 @@ from advisor.advice.own_runs.watching import advise, observe
 from advisor.cli.base import HELP, form_option, option, path_type, say, with_options
 from advisor.cli.options import goal_option, setting_options
 from advisor.cli.recommend import page_width
-from advisor.cli.server_key import key_option
+from advisor.cli.server_key import key_option, metrics_option
 from advisor.domain.nouns import AdvisorError
 from advisor.readers import server as client
 from advisor.readers.results import arms
@@ -120,9 +120,12 @@ def _one_length(by_k: Mapping[int | None, list[BenchmarkRun]], k: int | None) ->
 @click.command(context_settings=HELP)
 @option("url", "The server, http://HOST:PORT.", required=True)
 @option("seconds", "Observation time, s.", click.FloatRange(0.2, 3600), default=30)
+@metrics_option
 @key_option
 @setting_options
-def watch(url: str, seconds: float, api_key: str | None, **asked: Any) -> None:
+def watch(
+    url: str, seconds: float, metrics: tuple[str, ...], api_key: str | None, **asked: Any
+) -> None:
     """Observe a running server and recommend speculation on, off or another k.
 
     Reads /metrics twice, /v1/models and /props; sends nothing else. Load, lengths, acceptance
@@ -130,9 +133,9 @@ def watch(url: str, seconds: float, api_key: str | None, **asked: Any) -> None:
     prediction.
     """
     server = client.describe(client.checked_url(url), api_key)
-    before, start = client.counters(server.url, api_key), time.monotonic()
+    before, start = client.counters(server.url, api_key, metrics), time.monotonic()
     time.sleep(seconds)
-    after = client.counters(server.url, api_key)
+    after = client.counters(server.url, api_key, metrics)
     seen = observe(server, before, after, time.monotonic() - start)
     write(text_of_runs.watch_text(seen, advise(seen, asked), page_width()))
 

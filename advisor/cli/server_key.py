@@ -23,6 +23,23 @@ def _sendable(_context: click.Context, option: click.Parameter, value: str | Non
     return value
 
 
+def _addresses(
+    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    from advisor.readers.server import checked_url  # start-up: not for the help
+
+    return tuple(checked_url(value.rstrip("/").removesuffix("/metrics")) for value in values)
+
+
+metrics_option = option(
+    "metrics",
+    "A replica behind a router, whose /metrics is read; repeat it, they are summed.",
+    metavar="URL",
+    multiple=True,
+    callback=_addresses,
+)
+
+
 def key_option(command: Callable[..., Any]) -> Any:
     """Give a command --api-key and --header; it takes either as `api_key`."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -45,9 +45,10 @@ def measure(
     tell: Tell = lambda *_: None,
     key: str | None = None,
     check_quality: bool = False,
+    replicas: Sequence[str] = (),
 ) -> list[Path]:
     """Warm up and measure an arm on a running server, seed by seed; with `check_quality` ask it the
-    tasks of that check. Raises AdvisorError.
+    tasks of that check. Counters are those of the `replicas` behind it. Raises AdvisorError.
     """
     server = client.describe(url, key)
     body: dict[str, Any] = {"max_tokens": plan.output_tokens, "ignore_eos": True}
@@ -84,7 +85,16 @@ def measure(
             samples = folder / f"power-{arm.name}.csv" if _is_here(url) else Path(os.devnull)
             with sample_power(samples, os.environ | arm.env):
                 load.run(
-                    url, path, header, texts, body, lengths, stall_s=stall_s, tell=shown, key=key
+                    url,
+                    path,
+                    header,
+                    texts,
+                    body,
+                    lengths,
+                    stall_s=stall_s,
+                    tell=shown,
+                    key=key,
+                    replicas=replicas,
                 )
     answers = quality.path_of(folder, arm.name)
     if check_quality and not answers.is_file():

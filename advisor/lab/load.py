@@ -75,6 +75,7 @@ def run(
     stall_s: float = 60.0,
     tell: Callable[[Progress], None] = lambda _: None,
     key: str | None = None,
+    replicas: Sequence[str] = (),
 ) -> Progress:
     """Send what is missing, `header.concurrency` at a time, and append each answer. `lengths`: the
     tokens of each answer.
@@ -104,9 +105,9 @@ def run(
             len(done),
             key,
         )
-        before = _counters(url, key)
+        before = _counters(url, key, replicas)
         loop.start(min(MOST_OPEN, len(todo)) if header.request_rate else header.concurrency)
-        _count(out, before, _counters(url, key), sitting, time.monotonic() - loop.begun)
+        _count(out, before, _counters(url, key, replicas), sitting, time.monotonic() - loop.begun)
     if loop.fatal is not None:
         raise AdvisorError(
             f"{loop.fatal}; {loop.done} of {header.requests} requests are kept in {path.name}"
@@ -114,10 +115,10 @@ def run(
     return loop.progress
 
 
-def _counters(url: str, key: str | None) -> exposition.Scrape | None:
+def _counters(url: str, key: str | None, replicas: Sequence[str] = ()) -> exposition.Scrape | None:
     """The server's counters; None where it is gone, has none or does not show them."""
     try:
-        return client.counters(url, key)
+        return client.counters(url, key, replicas)
     except AdvisorError:
         return None
 

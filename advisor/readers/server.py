@@ -6,7 +6,7 @@ import http.client
 import json
 import time
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from advisor.domain.facts import AdvisorError
@@ -21,7 +21,7 @@ from advisor.readers.exchange import (
     exchange,
     reason,
 )
-from advisor.readers.results.exposition import Scrape, scrape
+from advisor.readers.results.exposition import Scrape, scrape, together
 
 MAX_ANSWER = 16 * 2**20
 MAX_LINE = 2**20
@@ -159,11 +159,18 @@ def _whole(value: Any) -> int | None:
     )
 
 
-def counters(url: str, key: str | None = None) -> Scrape | None:
-    """The server's counters now; None where it offers none. Raises ServerGone or Refused."""
+def counters(url: str, key: str | None = None, replicas: Sequence[str] = ()) -> Scrape | None:
+    """The server's counters now, or the sum over the `replicas` behind it; None where one offers
+    none. Raises ServerGone or Refused.
+    """
     try:
-        text = get(url, "/metrics", key=key).decode("utf-8", "replace")
-        return scrape(text, f"{url}/metrics")
+        texts = {one: get(one, "/metrics", key=key) for one in replicas or (url,)}
+        return together(
+            [
+                scrape(text.decode("utf-8", "replace"), f"{one}/metrics")
+                for one, text in texts.items()
+            ]
+        )
     except (ServerGone, Refused):
         raise
     except AdvisorError:

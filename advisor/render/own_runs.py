@@ -246,5 +246,7 @@ def watch_text(seen: Traffic, word: WatchWord, width: int) -> str:
     rates = _acceptance(run.acceptance, 0) if run.acceptance else []
     accepted = _line("accepted: ", rates, width, "  ") or "accepted:"
     lines.append(accepted if rates else "no drafts were made")
+    if seen.replicas:
+        lines.append(_line("counters of: ", seen.replicas, width, "  "))
     lines += [_fill(text, width, "- ", "  ") for text in word.why]
     return "\n".join(lines) + "\n"

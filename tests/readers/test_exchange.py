@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -319,3 +320,60 @@ def test_a_running_server_is_measured_with_a_key(tmp_path: Path) -> None:
     assert refused.code == 2 and "--api-key" in refused.err
     assert made.code == 0, made.err
     assert not any(KEY in path.read_text() for path in tmp_path.iterdir())
+
+
+@contextmanager
+def replicas() -> Iterator[tuple[str, str, str]]:
+    """A router and the two servers behind it, /metrics of which it shows in turn."""
+    paces = [Pace(k=1, rates=(0.5,), started=1764388800.0 + later) for later in (0, 60)]
+    servers = [start(pace) for pace in paces]
+    servers.append(start(Pace(behind=[url for _, url in servers])))
+    stop = threading.Event()
+
+    def traffic() -> None:
+        while not stop.wait(0.02):
+            for number, pace in enumerate(paces, 1):
+                with pace.lock:
+                    pace.tokens, pace.drafts = pace.tokens + 10 * number, pace.drafts + 4
+                    pace.accepted[0] += number
+
+    thread = threading.Thread(target=traffic)
+    thread.start()
+    try:
+        first, second, router = (url for _, url in servers)
+        yield router, first, second
+    finally:
+        stop.set()
+        thread.join()
+        for server, _ in servers:
+            server.shutdown()
+            server.server_close()
+
+
+def test_two_replicas_behind_a_router_are_named_and_summed() -> None:
+    with replicas() as (router, first, second):
+        mixed = watch(router)
+        assert mixed.code == 2 and "different replicas" in mixed.err
+        assert "started 2025-11-29 04:00:00 UTC" in mixed.err  # of 1764388800 (date -u -d @...)
+        one = watch(router, "--metrics", first)
+        assert one.code == 0 and "counters of: started 2025-11-29 04:00:00 UTC" in one.out
+        assert re.search(r"\b2[45]%", one.out), one.out
+        both = watch(router, "--metrics", f"{first}/metrics", "--metrics", second)
+        # 4 drafts each, 1 and 2 accepted: 3 of 8
+        assert both.code == 0 and re.search(r"3[78]%", both.out), both.out
+
+
+def test_bench_run_says_whose_counters_it_reads(tmp_path: Path) -> None:
+    load = ("--arm", "on", "--k", "1", "--concurrency", "1", "--requests", "2", "--seeds", "1")
+    small = ("--output-tokens", "4", "--ctx", "16", "--warmup", "0")
+    with replicas() as (router, first, second):
+        lost = run("bench", "run", str(tmp_path / "a"), "--url", router, *load, *small)
+        assert lost.code == 0 and "no counters: the two readings are of different" in lost.err
+        more = ("--metrics", first, "--metrics", second)
+        made = run("bench", "run", str(tmp_path / "b"), "--url", router, *load, *small, *more)
+    assert made.code == 0 and made.out.count("started 2025-11-29 04:0") == 2
+    rows = [json.loads(line) for line in next((tmp_path / "b").glob("on*")).open()]
+    (counted,) = (row for row in rows if "drafts" in row)
+    assert counted["accepted"] / counted["drafts"] == pytest.approx(3 / 8, rel=0.35)
+    assert not [row for row in map(json.loads, next((tmp_path / "a").glob("on*")).open())
+                if "drafts" in row]  # fmt: skip

@@ -43,6 +43,7 @@ class Traffic(NamedTuple):
     waiting: float | None
     kv_usage: float | None
     requests: float | None
+    replicas: tuple[str, ...] = ()  # whose counters these are
 
 
 class WatchWord(NamedTuple):
@@ -66,7 +67,7 @@ def observe(
     running, waiting, usage = map(after.gauges.get, ("running", "waiting", "kv_usage"))
     run = exposition.run_of(traffic, server.url, seconds=seconds)
     requests = traffic.counters.get("requests")
-    return Traffic(server, run, seconds, running, waiting, usage, requests)
+    return Traffic(server, run, seconds, running, waiting, usage, requests, traffic.replicas)
 
 
 def advise(seen: Traffic, asked: Mapping[str, Any]) -> WatchWord:

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any, Literal, NamedTuple
 
+from advisor.domain.printable import excerpt
 from advisor.engines.traits import engines_with
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency, per_request
@@ -21,6 +24,9 @@ _SAMPLE = re.compile(
 )
 # lines of the three engines; a collector may have written the colon of their names as "_"
 _OURS = re.compile(r"^(# (?:HELP|TYPE) )?(vllm|sglang|llamacpp)[:_](?=[a-z])")
+# which process an exposition is of: when it started, as Prometheus' own clients tell it, or a label
+_STARTED = re.compile(r"^process_start_time_seconds(?:\{[^}\n]*\})? ([0-9.eE+-]+)", re.M)
+_PLACES = ("pod", "instance", "server", "backend", "worker")
 _ENGINE: dict[str, Literal["vllm", "sglang", "llama-server"]] = {
     "vllm": "vllm", "sglang": "sglang", "llamacpp": "llama-server",
 }  # fmt: skip
@@ -65,6 +71,7 @@ class Scrape(NamedTuple):
     gauges: Mapping[str, float]
     sums: Mapping[str, tuple[float, float]]  # histogram -> (sum, count)
     positions: tuple[float, ...]  # accepted tokens by draft position
+    replicas: tuple[str, ...] = ()  # whose counters these are, where the text tells it
 
 
 def matches(doc: Document) -> bool:
@@ -78,8 +85,9 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
 
     values: dict[str, float] = {}
     positions: dict[int, float] = {}
-    engine, model = None, None
+    engine, model, labels = None, None, set[str]()
     try:
+        started = {_when(float(seconds)) for seconds in _STARTED.findall(text)}
         for family in text_string_to_metric_families(_engine_lines(text)):
             prefix = family.name.split(":")[0]
             if prefix not in _ENGINE:
@@ -90,6 +98,9 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
                     continue
                 key = sample.name.removesuffix("_total")
                 model = model or sample.labels.get("model_name")
+                labels |= {
+                    f"{at} {excerpt(sample.labels[at])}" for at in _PLACES if at in sample.labels
+                }
                 if key.endswith("accepted_tokens_per_pos"):
                     at = int(sample.labels.get("position", "0"))
                     positions[at] = positions.get(at, 0.0) + sample.value
@@ -108,7 +119,12 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
         _pick(values, _GAUGES),
         _sums(values),
         tuple(positions.get(i, 0.0) for i in range(min(len(positions), 64))),
+        tuple(sorted(labels or started)),
     )
+
+
+def _when(seconds: float) -> str:
+    return time.strftime("started %Y-%m-%d %H:%M:%S UTC", time.gmtime(min(seconds, 1e10)))
 
 
 def _engine_lines(text: str) -> str:
@@ -135,10 +151,42 @@ def _sums(values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
     }
 
 
+def together(scrapes: Sequence[Scrape]) -> Scrape:
+    """The sum over replicas; shares and lengths are means. Raises Unreadable for other models."""
+    first, count = scrapes[0], len(scrapes)
+    if len({(one.engine, one.model) for one in scrapes}) > 1:
+        raise Unreadable("the replicas run different engines or models")
+    gauges = _added([one.gauges for one in scrapes])
+    gauges |= {name: gauges[name] / count for name in gauges.keys() & {"kv_usage", "accept_length"}}
+    totals, counts = (
+        _added([{k: v[i] for k, v in s.sums.items()} for s in scrapes]) for i in (0, 1)
+    )
+    return Scrape(
+        first.engine,
+        first.model,
+        _added([one.counters for one in scrapes]),
+        gauges,
+        {name: (totals[name], counts[name]) for name in totals},
+        tuple(map(sum, zip_longest(*(one.positions for one in scrapes), fillvalue=0.0))),
+        tuple(chain.from_iterable(one.replicas for one in scrapes)),
+    )
+
+
+def _added(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(chain.from_iterable(rows))
+    return {name: sum(row.get(name, 0.0) for row in rows) for name in names}
+
+
 def between(first: Scrape, last: Scrape) -> Scrape:
     """What happened between two scrapes. Raises Unreadable for those of two servers."""
     if (first.engine, first.model) != (last.engine, last.model):
         raise Unreadable("the two metrics files are of different servers: engine or model differ")
+    if first.replicas != last.replicas:
+        raise Unreadable(
+            f"the two readings are of different replicas, or of a server that restarted "
+            f"({', '.join(first.replicas)}; then {', '.join(last.replicas)}): read each one's own "
+            f"/metrics"
+        )
     counters = {k: v - first.counters.get(k, 0.0) for k, v in last.counters.items()}
     if any(value < 0 for value in counters.values()):
         raise Unreadable(
@@ -152,7 +200,7 @@ def between(first: Scrape, last: Scrape) -> Scrape:
             sums[name] = (total - before[0], count - before[1])
     padded = (*first.positions, *([0.0] * (len(last.positions) - len(first.positions))))
     positions = tuple(b - a for a, b in zip(padded, last.positions, strict=False))
-    return Scrape(last.engine, last.model, counters, last.gauges, sums, positions)
+    return Scrape(last.engine, last.model, counters, last.gauges, sums, positions, last.replicas)
 
 
 def read(doc: Document) -> list[BenchmarkRun]:

@@ -22,6 +22,7 @@ import json
 import os
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -47,6 +48,8 @@ class Pace:
     slots: int = 64
     rounds_of: int = 0
     key: str = ""  # what requests below /v1 must carry, as vLLM asks for it
+    started: float = 0.0  # as /metrics states it; 0: not
+    behind: list[str] = field(default_factory=list)  # a router: whose /metrics are read in turn
     usage: bool = True  # whether token counts are sent where they are asked for
     answer: Any = None  # (body) -> the message of an answer that does not stream
     requests: int = 0
@@ -100,6 +103,10 @@ class Handler(BaseHTTPRequestHandler):
         pace = self.pace
         if self._is_locked():
             return self._json({"error": "Unauthorized"}, 401)
+        if self.path == "/metrics" and pace.behind:
+            pace.behind.append(pace.behind.pop(0))
+            with urllib.request.urlopen(f"{pace.behind[-1]}/metrics") as answer:
+                return self._text(answer.read().decode(), "text/plain; version=0.0.4")
         if self.path == "/metrics":
             return self._text(metrics(pace), "text/plain; version=0.0.4")
         if self.path == "/v1/models":
@@ -339,6 +346,8 @@ def metrics(pace: Pace) -> str:
             lines += [f"# HELP {name} {family}", f"# TYPE {name} {kind}"]
             seen.add(name)
         lines.append(f"{name}{where} {float(value)}")
+    if pace.started:
+        lines.append(f"process_start_time_seconds {pace.started}")
     return "\n".join(lines) + "\n"
 
 
