@@ -279,10 +279,7 @@ def _read_nested(
 ) -> bool:
     """Read a shell text inside a command; what follows it are its `$0 $1 ...`."""
     where = next((j for j in range(i, len(words)) if words[j] is script), i)
-    inner = Scope(
-        {name: item.value for name, item in env.items() if item.value is not None},
-        words[where + 2 :],
-    )
+    inner = Scope.inside(env, words[where + 2 :])
     if scope is not None:
         for name in scope.exported:
             inner.values.setdefault(name, scope.values.get(name, EMPTY))

@@ -102,7 +102,8 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     if words and around.kind in ("compose", "kubernetes") and _is_one_word(words[0]):
         words = [*_split_item(words[0], reading), *words[1:]]
     before = len(reading.found)
-    if words and reading.command(words, env, scope=_inside(ran), around=around, at=at, depth=depth):
+    scope = Scope.inside(env)
+    if words and reading.command(words, env, scope=scope, around=around, at=at, depth=depth):
         if not ran.entrypoint and len(reading.found) == before + 1:
             _check_serve(around, words, reading)
         return True
@@ -206,11 +207,6 @@ def _engine_of(image: str, words: list[Mapped], ran: ContainerRun) -> str | None
 
 # subcommands of an engine's program that start no server
 _CLIENTS = frozenset(("bench", "chat", "complete", "run-batch", "collect-env", "launch"))
-
-
-def _inside(ran: ContainerRun) -> Scope:
-    """The variables that a shell inside the container sees."""
-    return Scope({name: item.value for name, item in ran.env.items() if item.value is not None})
 
 
 def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import join, literal
-from advisor.readers.syntax.scope import Scope, interpolate
-from advisor.readers.syntax.yamlnodes import Node, scalar
+from advisor.readers.syntax.scope import filled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from advisor.readers.engine_command import Surroundings
     from advisor.readers.reading import Reading
+    from advisor.readers.syntax.yamlnodes import Node
 
-ASKS = ("deploy", "gpus", "devices", "runtime", "privileged")  # keys of a service, in this order
 _OWN = ("v1", "apps/v1", "batch/v1")
 _GPU = lazy_re(r"gpu|npu|mig")
 # resources of a node that are no devices
@@ -49,109 +48,82 @@ def _end(node: Node, reading: Reading) -> int:
 
 
 def ask_devices(
-    around: Surroundings,
-    service: Node,
-    fields: Sequence[Node | None],
-    reading: Reading,
-    scope: Scope,
+    around: Surroundings, service: Node, field: Callable[[str], Node], reading: Reading
 ) -> None:
-    """The devices of a service; `fields` are the values of ASKS."""
-    deploy, gpus, devices, runtime, privileged = fields
-    around.whole = service.get("extends") is None and service.get("device_cgroup_rules") is None
-    around.privileged = privileged is not None and privileged.truth is not False
-    around.runtime = runtime.text if runtime is not None else None
-    for one in devices.items if devices is not None else []:
-        source = one.get("source") if one.kind == "map" else one
-        if source is not None:
+    """The devices of a service; `field` gives its keys, inherited ones too."""
+    around.whole = not service.get("extends") and not service.get("device_cgroup_rules")
+    privileged, runtime, gpus = field("privileged"), field("runtime"), field("gpus")
+    around.privileged = bool(privileged) and privileged.truth is not False
+    around.runtime = runtime.text if runtime else None
+    for one in field("devices").items:
+        if source := one.get("source") if one.kind == "map" else one:
             around.paths.append(source.text)
-    held = deploy.path("resources.reservations") if deploy is not None else None
-    if held is not None and held.get("generic_resources") is not None:
+    reserved = field("deploy").path("resources.reservations")
+    if reserved.get("generic_resources"):
         around.whole = False  # of a swarm
-    asked = held.get("devices") if held is not None else None
-    if gpus is not None and gpus.kind == "scalar":
-        _count(around, gpus, reading, scope)
-    for device in [*(asked.items if asked is not None else []), *(gpus.items if gpus else [])]:
-        _reservation(around, device, reading, scope)
+    if gpus.kind == "scalar":
+        _count(around, gpus)
+    for device in [*reserved.get("devices").items, *gpus.items]:
+        _reserve(around, device)
     indent = _indent(service, reading)
-    if deploy is None and gpus is None and indent is not None:
+    if not field("deploy") and not gpus and indent is not None:
         around.request = _end(service, reading), _BLOCK.replace("{0}", indent)
 
 
-def _count(around: Surroundings, node: Node, reading: Reading, scope: Scope) -> None:
-    said = interpolate(scalar(node, reading.source), scope)
-    around.gpus, around.asked = said.display(), [said]
+def _count(around: Surroundings, node: Node) -> None:
+    number = filled(node)
+    around.gpus, around.asked = number.display(), [number]
 
 
-def _reservation(around: Surroundings, device: Node, reading: Reading, scope: Scope) -> None:
+def _reserve(around: Surroundings, device: Node) -> None:
     """One reservation: a number of devices, or a list of them. Neither: all of the driver's."""
     if device.kind != "map" or around.gpus is not None:
         return
     count, ids, wanted = device.get("count"), device.get("device_ids"), device.get("capabilities")
-    if count is not None and count.kind == "scalar":
-        _count(around, count, reading, scope)
-    elif ids is not None:
-        driver = device.get("driver")
-        if driver is not None and driver.text == "cdi":
+    if count.kind == "scalar":
+        _count(around, count)
+    elif ids:
+        if device.get("driver").text == "cdi":
             around.paths += [one.text for one in ids.items]
-        commas = [
-            part
-            for item in ids.items
-            if item.kind == "scalar"
-            for part in (literal(",", -9), scalar(item, reading.source))
-        ]
-        listed = interpolate(join(commas[1:]), scope).display()
+        scalars = [item for item in ids.items if item.kind == "scalar"]
+        commas = [part for item in scalars for part in (literal(",", -9), filled(item))]
+        listed = join(commas[1:]).display()
         around.gpus = f"device={listed}" if listed else "0"
-    elif wanted is None or any(one.text in ("gpu", "nvidia") for one in wanted.items):
+    elif not wanted or any(one.text in ("gpu", "nvidia") for one in wanted.items):
         around.gpus = "all"
 
 
 def ask_resources(around: Surroundings, node: Node, document: Node, reading: Reading) -> None:
     """The devices of a container of a pod: what it is limited to, and claims."""
     resources = node.get("resources")
-    limits = resources.get("limits") if resources is not None else None
-    requests = resources.get("requests") if resources is not None else None
-    for key, value in (limits or requests or node).entries() if limits or requests else []:
+    limits, requests = resources.get("limits"), resources.get("requests")
+    for key, value in (limits or requests).entries():
         if value.kind != "scalar":
             continue
         if around.gpus is None and _GPU.search(key.text):
             around.gpus = value.text
-            around.asked = [scalar(value, reading.source)]
-            other = requests.get(key.text) if limits is not None and requests is not None else None
-            if other is not None:
-                around.asked.append(scalar(other, reading.source))
+            around.asked = [value.mapped]
+            if limits and (other := requests.get(key.text)):
+                around.asked.append(other.mapped)
         if not _PLAIN.fullmatch(key.text):
             around.paths.append(key.text)
-    version, template = document.get("apiVersion"), document.path("spec.template.spec")
-    pod = template or document.get("spec")
     around.whole = (
-        version is not None
-        and version.text in _OWN
-        and node.get("<<") is None
-        and (resources is None or (resources.get("claims") is None and resources.get("<<") is None))
-        and (resources is None or resources.kind == "map")
-        and node.get("envFrom") is None
+        document.get("apiVersion").text in _OWN
+        and not (node.get("<<") or node.get("envFrom"))
+        and not (resources and resources.kind != "map")
+        and not (resources.get("claims") or resources.get("<<"))
     )
-    runtime = pod.get("runtimeClassName") if pod is not None else None
-    around.runtime = runtime.text if runtime is not None else None
-    privileged = node.path("securityContext.privileged")
-    around.privileged = privileged is not None and privileged.truth is not False
-    _ask_pod(around, node, resources, limits, reading)
-
-
-def _ask_pod(
-    around: Surroundings,
-    node: Node,
-    resources: Node | None,
-    limits: Node | None,
-    reading: Reading,
-) -> None:
-    """Where a limit on GPUs could be written, and how."""
-    inside = limits if limits is not None and limits.kind == "map" else resources
-    indent = _indent(inside if inside is not None and inside.pairs else node, reading)
+    pod = document.path("spec.template.spec") or document.get("spec")
+    runtime, privileged = pod.get("runtimeClassName"), node.path("securityContext.privileged")
+    around.runtime = runtime.text if runtime else None
+    around.privileged = bool(privileged) and privileged.truth is not False
+    # where a limit on GPUs could be written, and how
+    inside = limits if limits.kind == "map" else resources
+    indent = _indent(inside if inside.pairs else node, reading)
     if indent is None:
         return
-    if inside is not None and inside is limits and limits.pairs:
+    if inside is limits and limits.pairs:
         around.request = limits.pairs[0][0].start, f'nvidia.com/gpu: "{{n}}"\n{indent}'
-    elif resources is None:
+    elif not resources:
         block = f'\n{indent}resources:\n{indent}  limits:\n{indent}    nvidia.com/gpu: "{{n}}"'
         around.request = _end(node, reading), block

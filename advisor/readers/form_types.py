@@ -14,7 +14,6 @@ from advisor.domain.paths import read_data
 from advisor.domain.patterns import alternatives, lazy_re
 from advisor.domain.spelling import nearest_word
 from advisor.readers.syntax.placeholders import to_fill
-from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
     from advisor.readers.reading import Reading
@@ -122,7 +121,7 @@ def text_items(items: list[Node], form: str, reading: Reading) -> list[Node]:
 def _parts(item: Node, reading: Reading) -> list[Node]:
     """What an item holds; JSON that lost its quotes is one text, as it stands."""
     if item.kind == "map" and reading.source.text[item.start : item.start + 1] == "{":
-        whole = type(item)("scalar", item.start)
+        whole = type(item)("scalar", item.start, item.raw)
         end = max((part.end for pair in item.pairs for part in pair), default=item.start)
         whole.end = reading.source.text.find("}", end) + 1 or end
         whole.text = reading.source.text[item.start : whole.end]
@@ -167,11 +166,10 @@ class Checker:
     def check_parts(self, node: Node, name: str, parts: Sequence[str]) -> None:
         """Some keys of a mapping, where they hold mappings; others may be another tool's."""
         for key in parts:
-            if (value := node.get(key)) is not None:
-                wanted = self.types[name][key]
-                items = value.items if wanted[0] == "[" else [value]
-                if all(item.kind == "map" for item in items):
-                    self._value(key, value, wanted, 0)
+            value, wanted = node.get(key), self.types[name][key]
+            items = value.items if wanted[0] == "[" else [value]
+            if value and all(item.kind == "map" for item in items):
+                self._value(key, value, wanted, 0)
 
     def _check_keys(self, node: Node, known: dict[str, str]) -> None:
         present = {key.text for key, _ in node.pairs}
@@ -288,7 +286,7 @@ class Checker:
 
     def _slip(self, said: str, node: Node, meant: str) -> None:
         """Note a scalar, within its quotes, that something else is meant for."""
-        start, end = scalar(node, self.reading.source).span() or (node.start, None)
+        start, end = node.mapped.span() or (node.start, None)
         self.reading.slip(said, start, end, meant)
 
 

@@ -35,9 +35,7 @@ def read_dockerfile(reading: Reading) -> None:
         if not found or not reading.step():
             continue
         word, value = found.group(1).upper(), line.part(found.start(2), found.end(2))
-        scope = Scope(
-            {name: item.value for name, item in ran.env.items() if item.value is not None}
-        )
+        scope = Scope.inside(ran.env)
         if word == "FROM":
             image = split_words(interpolate(value, scope), dollars=False)
             image = [part for part in image if not part.text.startswith("--")]

@@ -12,7 +12,6 @@ from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.forms.kubernetes import read_containers
 from advisor.readers.forms.settings_yaml import (
     engine_of_settings,
-    is_ray_serve,
     read_ray_serve,
     read_settings,
     read_workers,
@@ -20,7 +19,7 @@ from advisor.readers.forms.settings_yaml import (
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, replace_matches
 from advisor.readers.syntax.words import split_words
-from advisor.readers.syntax.yamlnodes import Node, scalar
+from advisor.readers.syntax.yamlnodes import Node
 
 _MACRO = lazy_re(r"\$\{([\w.-]+)\}")
 _BARE = lazy_re(r"\$(PORT|MODEL_ID)\b")
@@ -28,42 +27,29 @@ _COMMENT_LINE = lazy_re(r"^[ \t]*#[^\n]*(?:\n|$)", re.M)
 _GIVEN = frozenset(("PORT", "MODEL_ID", "PID"))
 
 
-def is_llama_swap(document: Node) -> bool:
-    """Whether the document is a configuration of llama-swap."""
-    models = document.get("models")
-    return (
-        models is not None
-        and models.kind == "map"
-        and any(value.get("cmd") is not None for _, value in models.entries())
-    )
-
-
-def read_llama_swap(document: Node, reading: Reading) -> None:
+def read_llama_swap(models: Node, shared: Node, reading: Reading) -> None:
     """Every model's command."""
     reading.form = "llama-swap"
-    models = document.get("models")
-    if models is not None:
-        _check_aliases(models, reading)
-    shared = _macros(document.get("macros"), reading)
-    for key, model in models.entries() if models is not None else []:
+    aliases: dict[str, str] = {}
+    for key, model in models.entries():
+        for one in model.get("aliases").items:
+            if aliases.setdefault(one.text, key.text) != key.text:
+                said = f"two models have the alias '{one.text}': llama-swap refuses the file"
+                reading.slip(said, one.start, text=f"another alias for {key.text}")
+    for key, model in models.entries():
         command = model.get("cmd")
-        if command is None or command.kind != "scalar" or not reading.step():
+        if command.kind != "scalar" or not reading.step():
             continue
-        macros = {
-            **shared,
-            **_macros(model.get("macros"), reading),
-            "MODEL_ID": scalar(key, reading.source),
-        }
-        code = replace_matches(scalar(command, reading.source), _COMMENT_LINE, lambda *_: EMPTY)
+        macros = _macros(shared) | _macros(model.get("macros")) | {"MODEL_ID": key.mapped}
+        code = replace_matches(command.mapped, _COMMENT_LINE, lambda *_: EMPTY)
         line = expand_macros(code, macros, 0, reading)
         if "sh -c" not in line.text:
             line = replace_matches(line, _BARE, lambda found, at: _bare(found[1], at, reading))
         words = split_words(line, dollars=False)
         env: Env = {}
-        listed = model.get("env")
-        for item in listed.items if listed is not None else []:
+        for item in model.get("env").items:
             if item.kind == "scalar":
-                add_env(env, expand_macros(scalar(item, reading.source), macros, 0))
+                add_env(env, expand_macros(item.mapped, macros, 0))
         around = Surroundings(kind="llama-swap", name=key.text)
         before = len(reading.found)
         read_command(words, reading, env, around=around, at=command.start)
@@ -72,28 +58,10 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
                 found.around.name = key.text
 
 
-def _check_aliases(models: Node, reading: Reading) -> None:
-    """Aliases that two models have."""
-    seen: dict[str, str] = {}
-    for key, model in models.entries():
-        listed = model.get("aliases")
-        for one in listed.items if listed is not None else []:
-            if seen.setdefault(one.text, key.text) != key.text:
-                said = f"two models have the alias '{one.text}': llama-swap refuses the file"
-                reading.slip(said, one.start, text=f"another alias for {key.text}")
-
-
-def _macros(node: Node | None, reading: Reading) -> dict[str, Mapped]:
-    macros: dict[str, Mapped] = {}
-    if node is None:
-        return macros
-    for key, value in node.entries():
-        if value.kind == "scalar":
-            macros[key.text] = scalar(value, reading.source)
-    for item in node.items:  # an ordered list of one-entry mappings
-        for key, value in item.entries() if item.kind == "map" else []:
-            macros[key.text] = scalar(value, reading.source)
-    return macros
+def _macros(node: Node) -> dict[str, Mapped]:
+    """Macros as a mapping, or as an ordered list of mappings with one entry."""
+    pairs = [pair for one in (node, *node.items) for pair in one.entries()]
+    return {key.text: value.mapped for key, value in pairs if value.kind == "scalar"}
 
 
 def _bare(name: str, at: int, reading: Reading) -> Mapped:
@@ -132,17 +100,14 @@ def expand_macros(
     return replace_matches(text, _MACRO, value_of)
 
 
-_KINDS = ((is_llama_swap, read_llama_swap), (is_ray_serve, read_ray_serve))
-
-
 def read_mapping(document: Node, reading: Reading) -> None:
     """Read a mapping by the first kind that it has; else any containers in it."""
-    for is_kind, read in _KINDS:
-        if is_kind(document):
-            read(document, reading)
-            return
-    engine = engine_of_settings(document)
-    if engine is not None and document.get("image") is None:
+    models, engine = document.get("models"), engine_of_settings(document)
+    if any(value.get("cmd") for _, value in models.entries()):
+        read_llama_swap(models, document.get("macros"), reading)
+    elif read_ray_serve(document, reading):
+        return
+    elif engine is not None and not document.get("image"):
         read_settings(document, engine, reading)
     elif not read_workers(document, reading):
         read_containers(document, reading, "helm-values")

@@ -5,212 +5,139 @@ from __future__ import annotations
 import re
 
 from advisor import engines
+from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Surroundings
-from advisor.readers.forms.pods import (
-    environment,
-    image_of,
-    pod_of,
-    repository_name,
-    words_of,
-)
+from advisor.readers.forms.pods import environment, image_of, pod_of, repository, words_of
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, join, synthetic
-from advisor.readers.syntax.yamlnodes import Node, scalar
+from advisor.readers.syntax.yamlnodes import NOTHING, Node
 
 _CONFIG = "--speculative-config"
-
-
-def _kebab(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "-" + found.group(1).lower(), name).lower()
-
-
 _SLOTS = {"vllm": "--max-num-seqs", "sglang": "--max-running-requests"}
-_LLMKUBE = {
-    "contextSize": "--ctx-size",
-    "parallelSlots": "--parallel",
-    "batchSize": "--batch-size",
-    "uBatchSize": "--ubatch-size",
-    "flashAttention": "--flash-attn",
-    "cacheTypeK": "--cache-type-k",
-    "cacheTypeV": "--cache-type-v",
+_LLAMA = {
+    "contextSize": "--ctx-size", "parallelSlots": "--parallel", "batchSize": "--batch-size",
+    "uBatchSize": "--ubatch-size", "flashAttention": "--flash-attn",
+    "cacheTypeK": "--cache-type-k", "cacheTypeV": "--cache-type-v",
+}  # fmt: skip
+_LLAMA_DRAFT = {
+    "type": "--spec-type", "nDraftMax": "--spec-draft-n-max", "nDraftMin": "--spec-draft-n-min",
+    "draftModel": "--spec-draft-model",
 }  # fmt: skip
 _FIELDS = """
 modelRef image runtime command replicas priority resources endpoint extraArgs probeOverrides
 nodeSelector tolerations modelCache rolloutPolicy env autoscaling
 """
 _NOT_OPTIONS = frozenset(_FIELDS.split())
+_JSON_NUMBER = lazy_re(r"-?\d{1,9}(\.\d{1,9})?|true|false")
+# KServe's own words for vLLM's
+_KSERVE = {"--model_id": "--model", "--model_dir": "--model", "--model_name": "--served-model-name"}
+
+
+def _kebab(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"-\1", name).lower()
 
 
 def read_llmkube(document: Node, documents: list[Node], reading: Reading) -> None:
     """One InferenceService, with the Model that it names if the file holds it."""
     spec = document.get("spec")
-    if spec is None:
-        return
     reading.form = "llmkube"
-    reference = spec.get("modelRef")
-    model = next(
-        (
-            other
-            for other in documents
-            if other.get("kind") is not None
-            and other.get("kind").text == "Model"  # type: ignore[union-attr]
-            and reference is not None
-            and (name := other.path("metadata.name")) is not None
-            and name.text == reference.text
-        ),
-        None,
-    )
-    runtime = spec.get("runtime")
-    engine = {"vllm": "vllm", "sglang": "sglang"}.get(
-        runtime.text.lower() if runtime is not None else "", "llama-server"
-    )
-    words = _model_words(model, engine, reading) if model is not None else []
-    if model is None:
+    wanted = ("Model", spec.get("modelRef").text)
+    both = ((one, (one.get("kind").text, one.path("metadata.name").text)) for one in documents)
+    model = next((one for one, named in both if named == wanted), NOTHING)
+    runtime = spec.get("runtime").text.lower()
+    engine = runtime if runtime in ("vllm", "sglang") else "llama-server"
+    words = _model_words(model.get("spec"), engine)
+    if not model:
         reading.note("the Model that modelRef names is in another file", document.start)
     nested = spec.get("vllmConfig", "sglangConfig", "llamaConfig")
-    for key, value in [*spec.entries(), *(nested.entries() if nested is not None else [])]:
+    for key, value in [*spec.entries(), *nested.entries()]:
         if key.text not in _NOT_OPTIONS and value.kind == "scalar":
-            words += option_words(key, value, engine, reading)
+            words += option_words(key, value, engine)
         elif key.text in ("speculative", "speculativeDecoding") and value.kind == "map":
-            words += _speculation_words(value, engine, reading)
-    words += _spec_args(spec, reading) + (words_of(spec.get("extraArgs"), reading) or [])
-    around = Surroundings(kind="llmkube")
-    image_of(around, spec, reading)
-    name = document.path("metadata.name")
-    around.name = name.text if name is not None else ""
+            words += _speculation_words(value, engine)
+    args = words_of(spec.get("args"), reading)  # beside a `command`, which may be a part of them
+    words += args[1:] if args and args[0].text in ("serve", "vllm") else args
+    words += words_of(spec.get("extraArgs"), reading)
+    around = Surroundings(kind="llmkube", name=document.path("metadata.name").text)
+    image_of(around, spec)
     pod_of(around, spec, document, reading)
-    env = environment(spec.get("env"), reading)
+    env = environment(spec.get("env"))
     reading.add(EngineCommand(engine, words, env, document.start, reading.form, around))
 
 
-def _spec_args(spec: Node, reading: Reading) -> list[Mapped]:
-    """`args` beside a `command`: passed on, after the engine's own subcommand."""
-    words = words_of(spec.get("args"), reading) or []
-    return words[1:] if words and words[0].text in ("serve", "vllm") else words
-
-
-def _model_words(model: Node, engine: str, reading: Reading) -> list[Mapped]:
+def _model_words(spec: Node, engine: str) -> list[Mapped]:
     """Model options from a Model document: source and file, GPU layers."""
-    source, files, layers = (
-        model.path("spec.source"),
-        model.path("spec.files"),
-        model.path("spec.hardware.gpu.layers"),
-    )
-    words: list[Mapped] = []
-    if source is not None and source.kind == "scalar":
-        name = scalar(source, reading.source)
-        name = repository_name(name)
-        flag = (
-            "--model"
-            if not gguf_engine(engine) or name.text.startswith(("/", "http"))
-            else "--hf-repo"
-        )
-        words += [synthetic(flag, source.start), name]
-    if (
-        files is not None
-        and files.items
-        and files.items[0].kind == "scalar"
-        and gguf_engine(engine)
-    ):
-        words += [synthetic("--hf-file", files.start), scalar(files.items[0], reading.source)]
-    if layers is not None and gguf_engine(engine):
-        words += [synthetic("--n-gpu-layers", layers.start), scalar(layers, reading.source)]
-    return words
+    files, layers = spec.get("files").items, spec.path("hardware.gpu.layers")
+    words = repository(spec.get("source"))
+    if not gguf_engine(engine):
+        return words
+    if words and not words[1].text.startswith(("/", "http")):
+        words[0] = synthetic("--hf-repo", words[0].first())
+    if files and files[0].kind == "scalar":
+        words += [synthetic("--hf-file", spec.get("files").start), files[0].mapped]
+    return words + ([synthetic("--n-gpu-layers", layers.start), layers.mapped] if layers else [])
 
 
-_LLMKUBE_DRAFT = {
-    "type": "--spec-type",
-    "nDraftMax": "--spec-draft-n-max",
-    "nDraftMin": "--spec-draft-n-min",
-    "draftModel": "--spec-draft-model",
-}
-_JSON_NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?|true|false")
-
-
-def _speculation_words(node: Node, engine: str, reading: Reading) -> list[Mapped]:
+def _speculation_words(node: Node, engine: str) -> list[Mapped]:
     """LLMKube's `speculative` block of vLLM, and `speculativeDecoding` of llama.cpp."""
-    enabled = node.get("enabled")
-    if enabled is not None and enabled.truth is False:
+    if node.get("enabled").truth is False:
         return []
-    fields = [
-        (key, value)
-        for key, value in node.entries()
-        if key.text != "enabled" and value.kind == "scalar"
-    ]
+    fields = [(k, v) for k, v in node.entries() if k.text != "enabled" and v.kind == "scalar"]
     if traits(engine).json_speculation:
         parts: list[Mapped] = []
         for key, value in fields:
-            name, said = _kebab(key.text).replace("-", "_"), scalar(value, reading.source)
-            quote = synthetic("" if _JSON_NUMBER.fullmatch(said.text) else '"')
-            parts += [synthetic(f'{"," if parts else ""}"{name}":', key.start), quote, said, quote]
-        return (
-            [synthetic(_CONFIG, node.start), join((synthetic("{"), *parts, synthetic("}")))]
-            if parts
-            else []
-        )
+            name = _kebab(key.text).replace("-", "_")
+            quote = synthetic("" if _JSON_NUMBER.fullmatch(value.text) else '"')
+            start = synthetic(f'{"," if parts else ""}"{name}":', key.start)
+            parts += [start, quote, value.mapped, quote]
+        whole = join((synthetic("{"), *parts, synthetic("}")))
+        return [synthetic(_CONFIG, node.start), whole] if parts else []
     words: list[Mapped] = []
     for key, value in fields:
-        flag = _LLMKUBE_DRAFT.get(key.text)
-        if flag is None or not gguf_engine(engine):
-            words += option_words(key, value, engine, reading)
-            continue
-        said = scalar(value, reading.source)
-        words += [
-            synthetic(flag, key.start),
-            synthetic("draft-mtp", value.start) if said.text == "mtp" else said,
-        ]
+        if (flag := _LLAMA_DRAFT.get(key.text)) and gguf_engine(engine):
+            mtp = synthetic("draft-mtp", value.start) if value.text == "mtp" else value.mapped
+            words += [synthetic(flag, key.start), mtp]
+        else:
+            words += option_words(key, value, engine)
     return words
 
 
-def option_words(key: Node, value: Node, engine: str, reading: Reading) -> list[Mapped]:
+def option_words(key: Node, value: Node, engine: str) -> list[Mapped]:
     """A camelCase field as an engine's option, if the engine has one of that name."""
-    flag = _LLMKUBE.get(key.text, "") if gguf_engine(engine) else ""
-    flag = _SLOTS.get(engine, "") if key.text == "parallelSlots" and not flag else flag
+    flag = _LLAMA.get(key.text) if gguf_engine(engine) else None
+    flag = flag or (_SLOTS.get(engine) if key.text == "parallelSlots" else None)
     flag = flag or "--" + _kebab(key.text)
-    option = engines.get(engine).catalogue.find(flag, None)
+    catalogue = engines.get(engine).catalogue
+    option = catalogue.find(flag, None)
     if option is None or value.is_null:
         return []
-    if option.takes_value is False or value.truth is not None:
-        if flag == "--flash-attn":
-            return [
-                synthetic(flag, key.start),
-                synthetic("on" if value.truth else "off", value.start),
-            ]
-        if value.truth is False:
-            off = engines.get(engine).catalogue.spelling(option.name, None, negated=True)
-            return [synthetic(off, key.start)] if off else []
-        return [synthetic(flag, key.start)] if value.truth else []
-    return [synthetic(flag, key.start), scalar(value, reading.source)]
+    if flag == "--flash-attn" and value.truth is not None:
+        state = synthetic("on" if value.truth else "off", value.start)
+        return [synthetic(flag, key.start), state]
+    if value.truth is not None or option.takes_value is False:
+        off = catalogue.spelling(option.name, None, negated=True) if value.truth is False else flag
+        return [synthetic(off, key.start)] if off and value.truth is not None else []
+    return [synthetic(flag, key.start), value.mapped]
 
 
 # ---------------------------------------------------------------- llm-d's chart and KServe's server
 
 
-def model_service(node: Node, document: Node, reading: Reading) -> list[Mapped]:
+def model_service(node: Node, document: Node) -> list[Mapped]:
     """What llm-d's chart adds: the model of `modelArtifacts`, its role's parallelism."""
-    words: list[Mapped] = []
-    model = document.path("modelArtifacts.name") or document.path("modelArtifacts.uri")
-    if model is not None and model.kind == "scalar":
-        words += [synthetic("--model", model.start), repository_name(scalar(model, reading.source))]
+    artifacts = document.get("modelArtifacts")
+    words = repository(artifacts.get("name", "uri"))
     for role in (document.get("decode"), document.get("prefill")):
-        held = role.get("containers") if role is not None else None
-        width = role.path("parallelism.tensor") if role is not None else None
-        if held is not None and width is not None and any(one is node for one in held.items):
-            words += [
-                synthetic("--tensor-parallel-size", width.start),
-                scalar(width, reading.source),
-            ]
+        width = role.path("parallelism.tensor")
+        if width and any(one is node for one in role.get("containers").items):
+            words += [synthetic("--tensor-parallel-size", width.start), width.mapped]
     return words
 
 
 def kserve_word(word: Mapped) -> Mapped:
-    """KServe's own words for vLLM's --model and --served-model-name."""
-    for theirs, ours in (
-        ("--model_id", "--model"),
-        ("--model_dir", "--model"),
-        ("--model_name", "--served-model-name"),
-    ):
-        if word.text == theirs or word.text.startswith(theirs + "="):
-            return join((synthetic(ours, word.first()), word.part(len(theirs), len(word))))
-    return word
+    """A word of KServe's server as vLLM spells it."""
+    name = word.text.partition("=")[0]
+    if name not in _KSERVE:
+        return word
+    return join((synthetic(_KSERVE[name], word.first()), word.part(len(name), len(word))))

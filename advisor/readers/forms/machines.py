@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.engine_command import Surroundings, gpu_kind
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped
-from advisor.readers.syntax.yamlnodes import Node, scalar, walk
+from advisor.readers.syntax.yamlnodes import Node, walk
 
 # accelerators (SkyPilot), gpu_type (srt-slurm), cloud.google.com/gke-accelerator,
 # nvidia.com/gpu.product, karpenter.k8s.aws/instance-gpu-name, gpuTypeIds (RunPod)
@@ -17,11 +17,8 @@ _KEY = lazy_re(
     r"(?:[._-]?(?:types?|names?|models?|product(?:[._-]name)?)(?:[_-]?ids?)?)?"
 )
 _ASKS = lazy_re(r"(?i)accelerator|gpu")
-_IMAGES = (
-    "base_image.image",
-    "resources.image_id",
-    "model.container",
-)  # Truss, SkyPilot, srt-slurm
+# of Truss, SkyPilot, srt-slurm
+_IMAGES = ("base_image.image", "resources.image_id", "model.container")
 _IMAGE = lazy_re(r"(?:docker:)?([\w.-]+(?::\d+)?(?:/[\w.-]+)+(?:[:@][\w.:-]+)?)")
 
 
@@ -35,34 +32,33 @@ def attach_machines(document: Node, reading: Reading) -> None:
     if not inside:
         return
     kinds = set(_kinds(document)) if _ASKS.search(reading.source.text) else set()
-    kind, image = next(iter(kinds)) if len(kinds) == 1 else "", _image(document, reading)
+    kind, image = next(iter(kinds)) if len(kinds) == 1 else "", _image(document)
     for found in inside if kind or image else ():
         around = found.around = found.around or Surroundings(kind=found.form)
         around.image, around.gpu_kind = around.image or image, around.gpu_kind or kind
 
 
 def _kinds(document: Node) -> Iterator[str]:
+    named: list[Node] = []
     for mapping in walk(document, 5_000):
-        key, values = mapping.get("key"), mapping.get("values")  # of a node affinity
-        if key is not None and values is not None and _KEY.fullmatch(key.text):
-            operator = mapping.get("operator")
-            if operator is None or operator.text == "In":
-                yield from _kinds_in(values.items)
+        if _KEY.fullmatch(mapping.get("key").text) and (
+            mapping.get("operator").text in ("", "In")  # of a node affinity
+        ):
+            named += mapping.get("values").items
         for name, value in mapping.pairs:
             if name.kind == "scalar" and _KEY.fullmatch(name.text):
                 inner = value.get("name", "type", "product")
-                listed = [inner] if inner is not None else [one for one, _ in value.pairs]
-                yield from _kinds_in([value, *value.items, *listed])
+                named += [
+                    value,
+                    *value.items,
+                    *([inner] if inner else [key for key, _ in value.pairs]),
+                ]
+    yield from (kind for one in named if one.kind == "scalar" and (kind := gpu_kind(one.text)))
 
 
-def _kinds_in(nodes: Iterable[Node]) -> Iterator[str]:
-    yield from (kind for one in nodes if one.kind == "scalar" and (kind := gpu_kind(one.text)))
-
-
-def _image(document: Node, reading: Reading) -> Mapped | None:
+def _image(document: Node) -> Mapped | None:
     for path in _IMAGES:
         node = document.path(path)
-        name = _IMAGE.fullmatch(node.text) if node is not None and node.kind == "scalar" else None
-        if name is not None and node is not None:
-            return scalar(node, reading.source).part(*name.span(1))
+        if node.kind == "scalar" and (name := _IMAGE.fullmatch(node.text)):
+            return node.mapped.part(*name.span(1))
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 from advisor import engines
 from advisor.domain.nouns import AdvisorError
@@ -26,7 +27,7 @@ from advisor.readers.syntax.mapped import (
     synthetic,
 )
 from advisor.readers.syntax.placeholders import to_fill
-from advisor.readers.syntax.yamlnodes import Node, compose_all, scalar
+from advisor.readers.syntax.yamlnodes import NOTHING, Node, compose_all
 
 _SGLANG_KEYS = """
 model-path mem-fraction-static speculative-algorithm speculative-algo speculative-num-steps
@@ -45,6 +46,7 @@ n-gpu-layers ctx-size spec-type hf-repo flash-attn cache-type-k spec-draft-n-max
 """
 _LLAMA = frozenset(_LLAMA_KEYS.split())
 
+_API_VERSIONS = ("apiVersion", "apiversion", "apiVerison", "ApiVersion")
 # what a program notes of the server's release beside its options
 _OF_RELEASE = lazy_re(r"(?:vllm|sglang|engine)[-_](?:release|version|image|tag|commit)$")
 _SWITCHES = dict.fromkeys(("yes", "true", "on", "1", "enable", "enabled"), "true")
@@ -87,17 +89,14 @@ def read_settings(
 ) -> None:
     """One launch from a mapping of options to values."""
     reading.form = "config-yaml"
-    pairs = [one for one in option_pairs(document, reading) if not _OF_RELEASE.match(one[0].text)]
+    pairs = [one for one in option_pairs(document) if not _OF_RELEASE.match(one[0].text)]
     for key, value in document.entries():
         _check_switch(key, value, engine, reading)
     if pairs:
         around = around or Surroundings(kind="config-yaml")
-        at = pairs[0][0].first()
-        reading.add(
-            EngineCommand(
-                engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml"
-            )
-        )
+        command = EngineCommand(engine, [], env or {}, pairs[0][0].first(), "config-yaml", around)
+        command.pairs, command.origin = pairs, "yaml"
+        reading.add(command)
 
 
 def _check_switch(key: Node, value: Node, engine: str, reading: Reading) -> None:
@@ -114,54 +113,46 @@ def _check_switch(key: Node, value: Node, engine: str, reading: Reading) -> None
         reading.slip(said, value.start, value.end if meant else None, meant or "true or false")
 
 
-def option_pairs(document: Node, reading: Reading) -> list[Pair]:
+def option_pairs(document: Node) -> list[Pair]:
     """Options and values of a mapping; what is nested becomes JSON text, a list one value."""
     pairs: list[Pair] = []
     for key, value in document.entries():
-        name = scalar(key, reading.source)
         if value.kind == "map":
-            pairs.append((name, _json(value, reading)))
+            pairs.append((key.mapped, _json(value)))
         elif value.kind == "seq":
-            spaced = [
-                part
-                for item in value.items
-                if item.kind == "scalar"
-                for part in (synthetic(" "), scalar(item, reading.source))
-            ]
-            pairs.append((name, join(spaced[1:])))
+            scalars = [item.mapped for item in value.items if item.kind == "scalar"]
+            spaced = [part for word in scalars for part in (synthetic(" "), word)]
+            pairs.append((key.mapped, join(spaced[1:])))
         elif not value.is_null:
-            pairs.append((name, scalar(value, reading.source)))
+            pairs.append((key.mapped, value.mapped))
     return pairs
 
 
-def _json(node: Node, reading: Reading) -> Mapped:
+def _json(node: Node) -> Mapped:
     """A nested mapping as the JSON text that the command line would carry."""
     whole = json.dumps(plain(node), ensure_ascii=False)
-    parts = _parts(node, reading)
+    parts = _parts(node)
     if parts.text != whole or HOLE_OPEN in whole:  # merged keys, a deep one, a template's
         return synthetic(show(whole), node.start)
     return parts
 
 
-def _parts(node: Node, reading: Reading, depth: int = 0) -> Mapped:
+def _parts(node: Node, depth: int = 0) -> Mapped:
     """The same JSON with the places of keys and plain values."""
     if node.kind == "scalar" or depth > 8:
         said = json.dumps(plain(node, depth), ensure_ascii=False)
-        inner = scalar(node, reading.source)
-        if said.strip('"') == inner.text and node.kind == "scalar":
+        if said.strip('"') == node.text and node.kind == "scalar":
             quote = synthetic('"' if said.startswith('"') else "")
-            return join((quote, inner, quote))
+            return join((quote, node.mapped, quote))
         return synthetic(said)
-    ends = "{}" if node.kind == "map" else "[]"
     found: list[Mapped] = []
-    rows = node.entries() if node.kind == "map" else [(None, item) for item in node.items]
-    for key, value in rows[:2000]:
+    for key, value in (node.entries() or [(NOTHING, item) for item in node.items])[:2000]:
         if found:
             found.append(synthetic(", "))
-        if key is not None:
-            name = scalar(key, reading.source)
-            found += [synthetic('"'), name, synthetic('": ')]
-        found.append(_parts(value, reading, depth + 1))
+        if key:
+            found += [synthetic('"'), key.mapped, synthetic('": ')]
+        found.append(_parts(value, depth + 1))
+    ends = "{}" if node.kind == "map" else "[]"
     return join((synthetic(ends[0], node.start), *found, synthetic(ends[1])))
 
 
@@ -179,73 +170,56 @@ def plain(node: Node, depth: int = 0) -> object:
         if node.text.lower() in ("true", "false"):
             return node.text.lower() == "true"
         for kind in (int, float):
-            try:
+            with suppress(ValueError):
                 return kind(node.text)
-            except ValueError:
-                continue
     return node.text
-
-
-# ---------------------------------------------------------------- Ray Serve: `llm_configs`
-
-
-def is_ray_serve(document: Node) -> bool:
-    """Whether the document holds Ray Serve's applications, or the models of one application."""
-    applications = document.get("applications")
-    return document.get("llm_configs") is not None or (
-        applications is not None and any(_ray_models(one) for one in applications.items)
-    )
-
-
-def _ray_models(application: Node) -> list[Node]:
-    """The models of an application: a list of them, or those of prefill and decode."""
-    models = application.path("args.llm_configs") or application.get("llm_configs")
-    if models is not None:
-        return models.items or [models]
-    holder = application.get("args")
-    named = holder.entries() if holder is not None and holder.kind == "map" else []
-    return [one for _, one in named if one.kind == "map" and one.get("engine_kwargs") is not None]
 
 
 def read_workers(document: Node, reading: Reading) -> bool:
     """Settings under their engine's name (KAITO) or `backend.<engine>_config` (srt-slurm)."""
     backend, known = document.get("backend"), len(reading.found)
     for engine in ("vllm", "sglang"):
-        for holder in (document.get(engine), document.path(f"backend.{engine}_config")):
-            for name, settings in [(holder, holder), *holder.entries()] if holder else []:
+        for holder in (document.get(engine), backend.get(f"{engine}_config")):
+            for name, settings in [(holder, holder), *holder.entries()]:
                 if settings.kind == "map" and engine_of_settings(settings, engine):
-                    own = backend.get(f"{name.text}_environment") if backend is not None else None
+                    env = environment(backend.get(f"{name.text}_environment"))
                     around = Surroundings(kind="recipe", name=name.text)
-                    read_settings(settings, engine, reading, around, environment(own, reading))
+                    read_settings(settings, engine, reading, around, env)
     return len(reading.found) > known
 
 
-def read_ray_serve(document: Node, reading: Reading) -> None:
-    """Every model's engine. Replicas are servers of their own, and not read."""
-    reading.form = "ray-serve"
-    applications = document.get("applications")
-    for holder in applications.items if applications is not None else [document]:
-        for model in _ray_models(holder):
-            if model.kind == "scalar":
-                reading.note(f"{model.text} is not read", model.start)
-            elif model.kind == "map" and reading.step():
-                _ray_model(model, reading)
+def _ray_models(application: Node) -> list[Node]:
+    """The models of an application: a list of them, or those of prefill and decode."""
+    if models := application.path("args.llm_configs") or application.get("llm_configs"):
+        return models.listed
+    named = application.get("args").entries()
+    return [one for _, one in named if one.get("engine_kwargs")]
 
 
-def _ray_model(model: Node, reading: Reading) -> None:
-    options = model.get("engine_kwargs")
-    pairs = option_pairs(options, reading) if options is not None else []
-    name = model.path("model_loading_config.model_id")
-    source = model.path("model_loading_config.model_source") or name
-    if source is not None and source.kind == "scalar":
-        pairs = [(synthetic("model", source.start), scalar(source, reading.source)), *pairs]
-    if not pairs:
-        return
-    around = Surroundings(kind="ray-serve", name=name.text if name is not None else "")
-    env = environment(model.path("runtime_env.env_vars"), reading)
-    reading.add(
-        EngineCommand("vllm", [], env, model.start, "ray-serve", around, pairs=pairs, origin="yaml")
-    )
+def read_ray_serve(document: Node, reading: Reading) -> bool:
+    """Every engine of Ray Serve's applications, or of one (replicas are not read); whether the
+    document holds any.
+    """
+    holders = document.get("applications").items or [document]
+    models = [model for holder in holders for model in _ray_models(holder)]
+    if models:
+        reading.form = "ray-serve"
+    for model in models:
+        if model.kind == "scalar":
+            reading.note(f"{model.text} is not read", model.start)
+        elif model.kind == "map" and reading.step():
+            pairs = option_pairs(model.get("engine_kwargs"))
+            name = model.path("model_loading_config.model_id")
+            source = model.path("model_loading_config.model_source") or name
+            if source.kind == "scalar":
+                pairs = [(synthetic("model", source.start), source.mapped), *pairs]
+            if pairs:
+                around = Surroundings(kind="ray-serve", name=name.text)
+                env = environment(model.path("runtime_env.env_vars"))
+                command = EngineCommand("vllm", [], env, model.start, "ray-serve", around)
+                command.pairs, command.origin = pairs, "yaml"
+                reading.add(command)
+    return bool(models)
 
 
 def read_yaml(reading: Reading) -> None:
@@ -259,16 +233,12 @@ def read_yaml(reading: Reading) -> None:
             raise
         read_shell(literal(reading.source.text), reading)
         return
-    flattened = [
-        item for document in documents if not _is_schema(document) for item in _list_items(document)
-    ]
-    kubernetes = [
-        node
-        for node in flattened
-        if node.kind == "map"
-        and node.get("kind") is not None
-        and node.get("apiVersion", "apiversion", "apiVerison", "ApiVersion") is not None
-    ]
+    flattened: list[Node] = []
+    for document in documents:
+        if not _is_schema(document):
+            listed = document.get("items") if document.get("kind").text.endswith("List") else None
+            flattened += listed.items if listed else [document]
+    kubernetes = [one for one in flattened if one.get("kind") and one.get(*_API_VERSIONS)]
     if kubernetes:
         reader("kubernetes")(kubernetes, reading)
     done = {id(node) for node in kubernetes}
@@ -280,13 +250,13 @@ def read_yaml(reading: Reading) -> None:
         elif document.kind == "seq":
             _argument_list(document, reading)
         elif document.kind == "map":
-            if document.get("services") is None and any(
-                _holds_images(v) and misspelt_key(key.text, "compose file") == "services"
-                for key, v in document.pairs
+            if not document.get("services") and any(
+                any(one.get("image") for _, one in parts.pairs[:50])
+                and misspelt_key(key.text, "compose file") == "services"
+                for key, parts in document.pairs
             ):
                 respell(document, "compose file", reading)
-            services = document.get("services")
-            form = "compose" if services is not None and services.kind == "map" else "mapping"
+            form = "compose" if document.get("services").kind == "map" else "mapping"
             reader(form)(document, reading)
     for document in flattened:
         attach_machines(document, reading)
@@ -294,35 +264,14 @@ def read_yaml(reading: Reading) -> None:
 
 def _is_schema(document: Node) -> bool:
     """Whether a document is a schema: it says which keys a configuration may have."""
-    if document.kind != "map":
-        return False
-    schema, parts = document.get("$schema"), document.get("properties")
-    named = schema is not None and schema.kind == "scalar" and "json-schema" in schema.text
-    return (named or document.get("type") is not None) and parts is not None and parts.kind == "map"
-
-
-def _holds_images(node: Node) -> bool:
-    """Whether the parts of a mapping name images, as services do."""
-    return node.kind == "map" and any(one.get("image") is not None for _, one in node.pairs[:50])
-
-
-def _list_items(document: Node) -> list[Node]:
-    """The items of a Kubernetes `List`."""
-    kind, items = (
-        (document.get("kind"), document.get("items")) if document.kind == "map" else (None, None)
-    )
-    return (
-        items.items
-        if kind is not None and kind.text.endswith("List") and items is not None
-        else [document]
-    )
+    named = "json-schema" in document.get("$schema").text or document.get("type")
+    return bool(named) and document.get("properties").kind == "map"
 
 
 def _argument_list(document: Node, reading: Reading) -> None:
     """A YAML or JSON list: the words of one command, or containers and tasks."""
     if document.items and all(item.kind == "scalar" for item in document.items):
-        words = [scalar(item, reading.source) for item in document.items]
-        reading.command(words, at=document.start)
+        reading.command([item.mapped for item in document.items], at=document.start)
         return
     for item in document.items:
         if item.kind == "map":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import (
@@ -16,6 +17,10 @@ from advisor.readers.syntax.mapped import (
     join,
     synthetic,
 )
+
+if TYPE_CHECKING:
+    from advisor.readers.engine_command import Env
+    from advisor.readers.syntax.yamlnodes import Node
 
 Value = Mapped | list[Mapped]
 _PARAMETER = lazy_re(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?")
@@ -37,6 +42,11 @@ class Scope:
     open: set[str] = field(default_factory=set)
     # how often such a value was taken; one count for all copies
     asked: list[int] = field(default_factory=lambda: [0])
+
+    @classmethod
+    def inside(cls, env: Env, args: list[Mapped] | None = None) -> Scope:
+        """The variables that a shell sees which is started with an environment."""
+        return cls({name: one.value for name, one in env.items() if one.value is not None}, args)
 
     def copy(self) -> Scope:
         """Return a copy for a subshell; assignments in it stay there."""
@@ -150,6 +160,11 @@ def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:
             parts.append(value)
     parts.append(source.part(done, len(text)))
     return join(parts)
+
+
+def filled(node: Node) -> Mapped:
+    """A scalar of a compose file, of whose variables the defaults are known."""
+    return interpolate(node.mapped, Scope())
 
 
 def _reference(

@@ -3,42 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.patterns import lazy_re
 from advisor.readers.source import SourceText
-from advisor.readers.syntax.mapped import HOLE, HOLE_OPEN, Mapped
+from advisor.readers.syntax.mapped import HOLE, HOLE_OPEN, Mapped, literal
 from advisor.readers.syntax.templates import VANISHED, without_templates
 
 MAX_NODES = 200_000
 MAX_DEPTH = 120
+MAX_ALIGNED = 300_000  # characters of a scalar whose places are looked for
 BLANK = " \t\r\n" + VANISHED
 
 
 class Node:
-    """A scalar (`text`), a sequence (`items`) or a mapping (`pairs`)."""
+    """A scalar (`text`), a sequence (`items`) or a mapping (`pairs`); NOTHING, which is false,
+    where there is none.
+    """
 
-    __slots__ = ("_own", "end", "items", "kind", "pairs", "parsed", "start", "style", "text")
+    __slots__ = ("_own", "end", "items", "kind", "pairs", "raw", "start", "style", "text")
 
-    def __init__(self, kind: Literal["scalar", "seq", "map"], start: int) -> None:
+    def __init__(self, kind: Literal["scalar", "seq", "map", ""], start: int, raw: str) -> None:
         self.kind, self.start, self.end = kind, start, start
+        self.raw = raw  # the text that was parsed, of the length of the file's own
         self.text = ""
         self.style: str | None = None
-        self.parsed: str | None = None  # the text that was parsed, where it is not the file's own
         self.items: list[Node] = []
         self.pairs: list[tuple[Node, Node]] = []
         self._own: dict[str, Node] | None = None  # the values of the mapping's own keys
 
-    def get(self, *names: str) -> Node | None:
-        """The value of the first of these keys; merged mappings (`<<`) come last."""
-        for name in names:
-            found = self._find(name, 0)
-            if found is not None:
-                return found
-        return None
+    def __bool__(self) -> bool:
+        return self.kind != ""
 
-    def _find(self, name: str, depth: int) -> Node | None:
+    def get(self, *names: str) -> Node:
+        """The value of the first of these keys; merged mappings (`<<`) come last."""
+        return next((found for name in names if (found := self._find(name, 0))), NOTHING)
+
+    def _find(self, name: str, depth: int) -> Node:
         own = self._own
         if own is None:  # asked for once all pairs are known
             own = self._own = {}
@@ -46,78 +48,83 @@ class Node:
                 if key.kind == "scalar":
                     own.setdefault(key.text, value)
         if name in own or "<<" not in own or depth >= 8:
-            return own.get(name)
+            return own.get(name, NOTHING)
+        merged = (one._find(name, depth + 1) for one in self._merged())
+        return next((found for found in merged if found), NOTHING)
+
+    def _merged(self) -> Iterator[Node]:
         for key, value in self.pairs:
             if key.text == "<<" and key.kind == "scalar":
-                for merged in value.items or [value]:
-                    found = merged._find(name, depth + 1)
-                    if found is not None:
-                        return found
-        return None
+                yield from value.listed
 
     def forget(self) -> None:
         """A key was respelt: look at the keys again."""
         self._own = None
 
-    def path(self, dotted: str) -> Node | None:
+    def path(self, dotted: str) -> Node:
         """`get` along a dotted path."""
-        node: Node | None = self
+        node = self
         for name in dotted.split("."):
-            node = node.get(name) if node is not None else None
+            node = node.get(name)
         return node
 
     def entries(self, depth: int = 0) -> list[tuple[Node, Node]]:
         """Key and value pairs with merged ones after the mapping's own."""
-        own = [
-            (key, value) for key, value in self.pairs if key.kind == "scalar" and key.text != "<<"
-        ]
-        if depth < 8:
-            names = {key.text for key, _ in own}
-            for key, value in self.pairs:
-                if key.text == "<<" and key.kind == "scalar":
-                    for merged in value.items or [value]:
-                        own += [
-                            pair for pair in merged.entries(depth + 1) if pair[0].text not in names
-                        ]
-                        names = {pair[0].text for pair in own}
+        own = [pair for pair in self.pairs if pair[0].kind == "scalar" and pair[0].text != "<<"]
+        if depth < 8 and len(own) < len(self.pairs):
+            for merged in self._merged():
+                names = {key.text for key, _ in own}
+                own += [pair for pair in merged.entries(depth + 1) if pair[0].text not in names]
         return own
+
+    @property
+    def listed(self) -> list[Node]:
+        """The items of a sequence, another node alone, nothing of none."""
+        return self.items or ([self] if self else [])
 
     @property
     def is_null(self) -> bool:
         """Whether the node is an unquoted null."""
-        return (
-            self.kind == "scalar"
-            and self.style is None
-            and self.text in ("", "~", "null", "Null", "NULL")
-        )
+        nulls = ("", "~", "null", "Null", "NULL")
+        return self.kind == "scalar" and self.style is None and self.text in nulls
 
     @property
     def truth(self) -> bool | None:
-        """The boolean that a plain scalar is, None for anything else."""
-        if self.kind != "scalar":
-            return None
-        return {
-            "true": True,
-            "yes": True,
-            "on": True,
-            "false": False,
-            "no": False,
-            "off": False,
-        }.get(self.text.lower())
+        """The boolean that a scalar is, None for anything else."""
+        return _TRUTHS.get(self.text.lower()) if self.kind == "scalar" else None
+
+    @property
+    def mapped(self) -> Mapped:
+        """A scalar's text with each character's place; an alias points to its anchor."""
+        value, raw, start = self.text, self.raw[self.start : self.end], self.start
+        if HOLE_OPEN in value and len(value) < MAX_ALIGNED:
+            pos = _align(value, raw, start, self.style)
+            for found in HOLE.finditer(value):  # of a template only its begin is known
+                pos[found.start() + 1 : found.end()] = [-1] * (len(found.group()) - 1)
+            return Mapped(value, pos)
+        if self.style in ("'", '"') and raw[1:-1] == value:
+            return literal(value, start + 1)
+        if raw == value:
+            return literal(value, start)
+        if len(value) > MAX_ALIGNED:
+            return Mapped(value, [start] + [-1] * (len(value) - 1))
+        return Mapped(value, _align(value, raw, start, self.style))
 
 
-def compose_all(source: SourceText, text: str | None = None) -> list[Node]:
+NOTHING = Node("", -1, "")
+_TRUTHS = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no", "off"), False)
+
+
+def compose_all(source: SourceText) -> list[Node]:
     """The documents of a YAML text. Raises AdvisorError with the line for a bad one."""
-    text = source.text if text is None else text
+    text = source.text
     if "{{" in text or "{%" in text:
         text = without_templates(text)
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _build(
-            yaml.parse(text, Loader=loader), source.name, None if text == source.text else text
-        )
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        return _build(yaml.parse(text, Loader=loader), source.name, text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or "not valid YAML"
@@ -127,10 +134,12 @@ def compose_all(source: SourceText, text: str | None = None) -> list[Node]:
         raise AdvisorError(f"{source.name}: is not valid YAML; mend it first") from None
 
 
-_BEGINS = frozenset(("ScalarEvent", "SequenceStartEvent", "MappingStartEvent", "AliasEvent"))
+_KINDS: dict[str, Literal["scalar", "seq", "map"]] = {
+    "ScalarEvent": "scalar", "SequenceStartEvent": "seq", "MappingStartEvent": "map",
+}  # fmt: skip
 
 
-def _build(events: Iterator[object], name: str, parsed: str | None) -> list[Node]:
+def _build(events: Iterator[Any], name: str, text: str) -> list[Node]:
     documents: list[Node] = []
     stack: list[Node] = []
     keys: list[Node | None] = []
@@ -138,89 +147,48 @@ def _build(events: Iterator[object], name: str, parsed: str | None) -> list[Node
     count = 0
     for event in events:
         kind = type(event).__name__
-        if kind in _BEGINS:
+        if kind == "AliasEvent" or kind in _KINDS:
             count += 1
-            if count > MAX_NODES:
-                raise AdvisorError(
-                    f"{name}: has more than {MAX_NODES} YAML nodes; that is no launch configuration"
-                )
-            node = _node(event, kind, anchors, stack, name)
-            if parsed is not None and kind == "ScalarEvent":
-                node.parsed, node.text = parsed, node.text.replace(VANISHED, "")
-            _attach(node, stack, keys, documents)
-            if kind not in ("ScalarEvent", "AliasEvent"):
-                if len(stack) >= MAX_DEPTH:
-                    raise AdvisorError(
-                        f"{name}: is nested deeper than {MAX_DEPTH} levels; that is no launch "
-                        f"configuration"
-                    )
+            if count > MAX_NODES or (len(stack) >= MAX_DEPTH and kind.endswith("StartEvent")):
+                most = f"has more than {MAX_NODES} YAML nodes"
+                most = most if count > MAX_NODES else f"is nested deeper than {MAX_DEPTH} levels"
+                raise AdvisorError(f"{name}: {most}; that is no launch configuration")
+            node = _node(event, kind, anchors, text)
+            if node is None or (kind == "AliasEvent" and node in stack):
+                what = "alias has no anchor" if node is None else "anchor contains itself"
+                line = event.start_mark.line + 1
+                raise AdvisorError(f"{name}: line {line}: a YAML {what}; mend the YAML first")
+            if not stack:
+                documents.append(node)
+            elif stack[-1].kind == "seq":
+                stack[-1].items.append(node)
+            elif (key := keys[-1]) is None:
+                keys[-1] = node
+            else:
+                stack[-1].pairs.append((key, node))
+                keys[-1] = None
+            if kind.endswith("StartEvent"):
                 stack.append(node)
                 keys.append(None)
         elif kind in ("SequenceEndEvent", "MappingEndEvent"):
-            stack.pop().end = event.end_mark.index  # type: ignore[attr-defined]
+            stack.pop().end = event.end_mark.index
             keys.pop()
         elif kind == "DocumentStartEvent":
             anchors = {}
     return documents
 
 
-def _node(event: object, kind: str, anchors: dict[str, Node], stack: list[Node], name: str) -> Node:
-    start: int = event.start_mark.index  # type: ignore[attr-defined]
-    anchor: str | None = event.anchor  # type: ignore[attr-defined]
+def _node(event: Any, kind: str, anchors: dict[str, Node], text: str) -> Node | None:
+    """The node that an event begins, or the one of its alias."""
     if kind == "AliasEvent":
-        known = anchors.get(anchor or "")
-        line = event.start_mark.line + 1  # type: ignore[attr-defined]
-        if known is None:
-            raise AdvisorError(
-                f"{name}: line {line}: a YAML alias has no anchor; mend the YAML first"
-            )
-        if any(known is open_node for open_node in stack):
-            raise AdvisorError(
-                f"{name}: line {line}: a YAML anchor contains itself; mend the YAML first"
-            )
-        return known
+        return anchors.get(event.anchor or "")
+    node = Node(_KINDS[kind], event.start_mark.index, text)
     if kind == "ScalarEvent":
-        node = Node("scalar", start)
-        node.text, node.style = event.value, event.style or None  # type: ignore[attr-defined]
-        node.end = event.end_mark.index  # type: ignore[attr-defined]
-    else:
-        node = Node("seq" if kind == "SequenceStartEvent" else "map", start)
-    if anchor:
-        anchors[anchor] = node
+        node.text, node.style = event.value.replace(VANISHED, ""), event.style or None
+        node.end = event.end_mark.index
+    if event.anchor:
+        anchors[event.anchor] = node
     return node
-
-
-def _attach(node: Node, stack: list[Node], keys: list[Node | None], documents: list[Node]) -> None:
-    if not stack:
-        documents.append(node)
-    elif stack[-1].kind == "seq":
-        stack[-1].items.append(node)
-    elif keys[-1] is None:
-        keys[-1] = node
-    else:
-        stack[-1].pairs.append((keys[-1], node))
-        keys[-1] = None
-
-
-def scalar(node: Node, source: SourceText) -> Mapped:
-    """A scalar's text with each character's place; an alias points to its anchor."""
-    value, raw = node.text, (node.parsed or source.text)[node.start : node.end]
-    if HOLE_OPEN in value and len(value) < 300_000:
-        return _with_hole(value, _align(value, raw, node.start, node.style))
-    if node.style in ("'", '"') and raw[1:-1] == value:
-        return Mapped(value, range(node.start + 1, node.start + 1 + len(value)))
-    if raw == value:
-        return Mapped(value, range(node.start, node.start + len(value)))
-    if len(value) > 300_000:
-        return Mapped(value, [node.start] + [-1] * (len(value) - 1))
-    return Mapped(value, _align(value, raw, node.start, node.style))
-
-
-def _with_hole(value: str, pos: list[int]) -> Mapped:
-    """A template is no text that could be edited: only where it begins is known."""
-    for found in HOLE.finditer(value):
-        pos[found.start() + 1 : found.end()] = [-1] * (found.end() - found.start() - 1)
-    return Mapped(value, pos)
 
 
 def _align(value: str, raw: str, base: int, style: str | None) -> list[int]:
@@ -236,18 +204,16 @@ def _align(value: str, raw: str, base: int, style: str | None) -> list[int]:
     while at < len(value):
         char = value[at]
         if i < len(raw) and raw[i] == char != "\n":
-            same = _same_line(value, at) if whole else _same_words(raw, i)
+            shared = (_LINE if whole else _WORDS).match(value if whole else raw, at if whole else i)
+            same = shared.group() if shared is not None else ""
             if same and raw.startswith(same, i) and value.startswith(same, at):
                 pos += range(base + i, base + i + len(same))
                 at, i = at + len(same), i + len(same)
                 continue
         at += 1
-        while (
-            i < len(raw)
-            and raw[i] != char
-            and raw[i] in BLANK
-            and not (char == " " and raw[i] == "\n")
-        ):
+        while i < len(raw) and raw[i] != char and raw[i] in BLANK:
+            if char == " " and raw[i] == "\n":
+                break
             i += 1
         if i < len(raw) and style == '"' and raw[i] == "\\":
             i = _escape(raw, i, pos, base)
@@ -261,17 +227,8 @@ def _align(value: str, raw: str, base: int, style: str | None) -> list[int]:
     return pos
 
 
-def _same_line(value: str, at: int) -> str:
-    end = value.find("\n", at)
-    return value[at : end if end >= 0 else len(value)]
-
-
+_LINE = lazy_re(r"[^\n]*")
 _WORDS = lazy_re(r"[^\s\\'\"]+(?:[ ]+[^\s\\'\"]+)*")  # which a quoted text and its value share
-
-
-def _same_words(raw: str, at: int) -> str:
-    found = _WORDS.match(raw, at)
-    return found.group() if found is not None else ""
 
 
 def _escape(raw: str, i: int, pos: list[int], base: int) -> int:
