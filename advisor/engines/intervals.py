@@ -14,22 +14,16 @@ def fold(states: Mapping[str, Record], versions: Sequence[str]) -> Record:
     record = dict(states[have[-1]])
     was: list[list[Any]] = []
     for newer, older in zip(reversed(have), list(reversed(have))[1:], strict=False):
-        keys = {*states[newer], *states[older]}
-        change = {
-            k: states[older].get(k)
-            for k in sorted(keys)
-            if states[older].get(k) != states[newer].get(k)
-        }
+        new, old = states[newer], states[older]
+        change = {k: old.get(k) for k in sorted({*new, *old}) if old.get(k) != new.get(k)}
         if change:
             was.append([older, change])
     if was:
         record["was"] = was
     if (have[0], have[-1]) != (versions[0], versions[-1]):
         record["span"] = [have[0], have[-1]]
-    gaps = [
-        v for v in versions[versions.index(have[0]) : versions.index(have[-1])] if v not in states
-    ]
-    if gaps:
+    within = versions[versions.index(have[0]) : versions.index(have[-1])]
+    if gaps := [v for v in within if v not in states]:
         record["absent"] = gaps
     return record
 
@@ -37,9 +31,7 @@ def fold(states: Mapping[str, Record], versions: Sequence[str]) -> Record:
 def unfold(record: Mapping[str, Any], versions: Sequence[str]) -> dict[str, Record]:
     """The states of one record by release: the inverse of `fold`."""
     first, last = record.get("span", (versions[0], versions[-1]))
-    newest = {
-        key: value for key, value in record.items() if key not in ("was", "span", "absent", "neg")
-    }
+    newest = {k: v for k, v in record.items() if k not in ("was", "span", "absent", "neg")}
     states = {}
     for at in range(versions.index(first), versions.index(last) + 1):
         if versions[at] in record.get("absent", ()):

@@ -23,44 +23,25 @@ from advisor.engines.extract import build_catalogue, llama, releases
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Read a release and write its catalogue; exit status 1 where `--check` finds a difference."""
-    parser = argparse.ArgumentParser(
-        prog="python -m advisor.engines.extract",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    plain = argparse.RawDescriptionHelpFormatter
+    prog = "python -m advisor.engines.extract"
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__, formatter_class=plain)
     parser.add_argument("engine", choices=build_catalogue.ENGINES)
-    parser.add_argument(
-        "version",
-        help="a release of vLLM or SGLang; for llama-server an id of `builds` in its notes",
-    )
-    parser.add_argument(
-        "--sdist",
-        metavar="[PACKAGE==]VERSION",
-        help="llama-server: the source archive whose copy of llama.cpp to read",
-    )
-    parser.add_argument(
-        "--out", type=Path, default=knowledge_dir() / "engines", help="folder of the catalogues"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="compare with the catalogue, write nothing"
-    )
+    parser.add_argument("version", help="a release; of llama-server an id of `builds` in its notes")
+    parser.add_argument("--sdist", metavar="[PACKAGE==]VERSION", help="the archive of llama.cpp")
+    parser.add_argument("--out", type=Path, default=knowledge_dir() / "engines", help="a folder")
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
     options = parser.parse_args(argv)
     if (options.engine == "llama-server") != bool(options.sdist):
         parser.error("llama-server is read from --sdist; vllm and sglang from their wheels")
     raw = read(options.engine, options.version, options.sdist) | {"version": options.version}
     texts = build_catalogue.with_release(options.out, options.engine, raw)
-    changed = [
-        path
-        for path, text in texts.items()
-        if not path.is_file() or path.read_text(encoding="utf-8") != text
-    ]
+    changed = [p for p in texts if not p.is_file() or p.read_text(encoding="utf-8") != texts[p]]
     for path in () if options.check else changed:
         path.write_text(texts[path], encoding="utf-8")
     state = "differs" if options.check and changed else "written" if changed else "as catalogued"
-    print(
-        f"{options.engine} {options.version}: {len(raw['options'])} options, {len(raw['env'])} "
-        f"variables; {state}"
-    )
+    counts = f"{len(raw['options'])} options, {len(raw['env'])} variables"
+    print(f"{options.engine} {options.version}: {counts}; {state}")
     return 1 if options.check and changed else 0
 
 

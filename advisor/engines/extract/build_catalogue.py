@@ -101,42 +101,26 @@ def _compile(engine: str, releases: Iterable[Release], notes: Notes) -> tuple[Re
         for name in classes
     }
     head = {"generated": GENERATED, "engine": engine, "versions": versions}
-    hot = {
-        **head,
-        "content_sha256": content_hash(options),
-        "notes_sha256": notes[1],
-        "options": options,
-        "json_configs": {name: configs[name] for name in HOT_CONFIGS if name in configs},
-        "notes": notes[0],
-    }
+    hot_configs = {name: configs.pop(name) for name in HOT_CONFIGS if name in configs}
+    hashes = {"content_sha256": content_hash(options), "notes_sha256": notes[1]}
+    hot = head | hashes | {"options": options, "json_configs": hot_configs, "notes": notes[0]}
     environment = intervals([release.env for release in ordered], versions)
-    cold = {
-        **head,
-        "env": environment,
-        "json_configs": {n: c for n, c in configs.items() if n not in HOT_CONFIGS},
-    }
-    return hot, cold
+    return hot, head | {"env": environment, "json_configs": configs}
 
 
 def _release(raw: Mapping[str, Any], version: str, notes: Mapping[str, Any]) -> Release:
     """What the catalogue keeps of one release as it was read."""
     rows = _correct(raw, version, notes)
     states = tuple(_state(row, raw["engine"], rows) for row in rows)
+
+    def table(rows: Iterable[Record], *keys: str) -> dict[str, Record]:
+        return {row["name"]: without_none({key: row[key] for key in keys}) for row in rows}
+
     configs = {
-        name: {
-            row["name"]: without_none(
-                {key: row[key] for key in ("type", "default", "choices", "limits")}
-            )
-            for row in fields
-            if row["init"]
-        }
+        name: table((row for row in fields if row["init"]), "type", "default", "choices", "limits")
         for name, fields in raw["json_configs"].items()
     }
-    env = {
-        row["name"]: without_none({"default": row["default"], "type": row["type"]})
-        for row in raw["env"]
-    }
-    return Release(version, states, configs, env)
+    return Release(version, states, configs, table(raw["env"], "default", "type"))
 
 
 def unfold_catalogue(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> list[Release]:
@@ -164,20 +148,12 @@ def _correct(
 ) -> list[Mapping[str, Any]]:
     """The rows of one release with the hand-kept corrections of what a pattern read wrongly."""
     mine = [rule for rule in notes.get("corrections") or () if version in rule["versions"]]
-    options = [
-        {
-            **row,
-            **{
-                key: value
-                for rule in mine
-                if rule["flag"] in row["flags"]
-                for key, value in rule["set"].items()
-            },
-        }
-        for row in raw["options"]
-    ]
     single: dict[str, Mapping[str, Any]] = {}
-    for row in options:  # arg.cpp may define a spelling once per tool: keep the one that says most
+    for given in raw["options"]:
+        row = dict(given)
+        for rule in mine:
+            row |= rule["set"] if rule["flag"] in row["flags"] else {}
+        # arg.cpp may define a spelling once per tool: keep the one that says most
         seen = single.get(primary(row["flags"]))
         if seen is None or (row.get("env") and not seen.get("env")):
             single[primary(row["flags"])] = row
@@ -209,16 +185,9 @@ def _options(releases: Sequence[Release], versions: Sequence[str]) -> dict[str, 
             key=lambda row: (primary(row["flags"]) not in owner, bool(row.get("deprecated"))),
         ):
             spellings = [*state["flags"], *state.get("hidden", ())]
-            found = next(
-                (
-                    owner[s]
-                    for s in [primary(state["flags"]), *spellings]
-                    if owner.get(s, -1) not in taken | {-1}
-                ),
-                None,
-            )
-            if found is None:
-                found = len(history)
+            owners = (owner.get(s, -1) for s in [primary(state["flags"]), *spellings])
+            found = next((one for one in owners if one not in taken | {-1}), len(history))
+            if found == len(history):
                 history.append({})
             taken.add(found)
             history[found][release.version] = state
@@ -227,16 +196,11 @@ def _options(releases: Sequence[Release], versions: Sequence[str]) -> dict[str, 
     named = [
         (primary(states[max(states, key=versions.index)]["flags"]), states) for states in history
     ]
-    result = {}
-    for name, states in sorted(
-        named, key=lambda item: (item[0], min(map(versions.index, item[1])))
-    ):
+    result: dict[str, Record] = {}
+    for name, states in sorted(named, key=lambda row: (row[0], min(map(versions.index, row[1])))):
         key = name if name not in result else f"{name}#{min(states, key=versions.index)}"
         negations = _negations({s for state in states.values() for s in state["flags"]})
-        record = fold(states, versions)
-        if negations:
-            record["neg"] = negations
-        result[key] = record
+        result[key] = fold(states, versions) | ({"neg": negations} if negations else {})
     return result
 
 
@@ -291,14 +255,13 @@ def dump(data: Mapping[str, Any]) -> str:
     """JSON with one record a line: small, and readable as a diff."""
     parts = []
     for key, value in data.items():
+        said = json.dumps(value, separators=(",", ":"))
         if isinstance(value, dict) and value and all(isinstance(v, dict) for v in value.values()):
-            rows = ",\n".join(
-                f"  {json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}"
-                for k, v in value.items()
+            pairs = (
+                (json.dumps(k), json.dumps(v, separators=(",", ":"))) for k, v in value.items()
             )
-            parts.append(f"{json.dumps(key)}: {{\n{rows}\n }}")
-        else:
-            parts.append(f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}")
+            said = "{\n" + ",\n".join(f"  {name}: {row}" for name, row in pairs) + "\n }"
+        parts.append(f"{json.dumps(key)}: {said}")
     return "{\n " + ",\n ".join(parts) + "\n}\n"
 
 

@@ -53,38 +53,18 @@ def _of_definition(part: str) -> Row | None:
         value = "TYPES"
     help_text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', rest.split("[](")[0]))
     env = re.search(r'set_env\("(\w+)"\)', tail)
-    choices = (
-        TYPES
-        if value == "TYPES"
-        else re.split(r"[|]", value[1:-1])
-        if value and re.fullmatch(r"\[[\w|-]+\]", value)
-        else None
-    )
-    kind = "flag" if not value else "int" if re.search(r"int value", rest) else "str"
-    help_text += " has been removed" if "arg_removed" in rest else ""
-    return _row(flags, kind, 1 if value else 0, choices, None, env[1] if env else None, help_text)
-
-
-def _row(
-    flags: list[str],
-    kind: str,
-    nargs: int,
-    choices: list[str] | None,
-    default: str | None,
-    env: str | None,
-    help_text: str,
-) -> Row:
-    removed = "has been removed" in help_text
+    listed = re.fullmatch(r"\[[\w|-]+\]", value or "")
+    removed = "has been removed" in help_text or "arg_removed" in rest
     return {
         "flags": flags,
         "dest": max(flags, key=len).lstrip("-").replace("-", "_"),
-        "type": kind,
-        "default": default,
-        "choices": choices,
-        "nargs": nargs,
+        "type": "flag" if not value else "int" if "int value" in rest else "str",
+        "default": None,
+        "choices": TYPES if value == "TYPES" else listed and listed[0][1:-1].split("|"),
+        "nargs": 1 if value else 0,
         "deprecated": removed or bool(re.search(r"\bdeprecated\b", help_text, re.I)),
         "removed": removed,
-        "env": env,
+        "env": env[1] if env else None,
     }
 
 

@@ -27,20 +27,12 @@ EMPTY = {
 def dump(engine: str, folder: Path) -> dict[str, Any]:
     """All that the catalogue holds of one release."""
     if engine == "vllm":
-        parser, names = parsers.vllm_parser(), facts.vllm_names(folder)
-        configs = facts.vllm_configs()
-        return {
-            "engine": engine,
-            "options": facts.options(parser, names),
-            "json_configs": configs,
-            "env": facts.vllm_environment(),
-        }
-    return {
-        "engine": engine,
-        "options": facts.options(parsers.sglang_parser(), {}),
-        "json_configs": {},
-        "env": facts.sglang_environment(folder),
-    }
+        options = facts.options(parsers.vllm_parser(), facts.vllm_names(folder))
+        configs, env = facts.vllm_configs(), facts.vllm_environment()
+    else:
+        options, configs = facts.options(parsers.sglang_parser(), {}), {}
+        env = facts.sglang_environment(folder)
+    return {"engine": engine, "options": options, "json_configs": configs, "env": env}
 
 
 def verdict(
@@ -61,18 +53,14 @@ def verdict(
 def main() -> None:
     """Print the options of the release in a folder as JSON."""
     task, engine, folder = sys.argv[1:4]
-    os.environ.update(
-        HF_HUB_OFFLINE="1",
-        CUDA_VISIBLE_DEVICES="",
-        VLLM_LOGGING_LEVEL="ERROR",
-        VLLM_NO_USAGE_STATS="1",
-    )
+    os.environ |= {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    os.environ |= {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
     empty_modules.install(EMPTY[engine])
     sys.path.insert(0, folder)
-    if task == "dump":
-        with contextlib.redirect_stdout(sys.stderr):
-            made = dump(engine, Path(folder))
-        print(json.dumps(made))
+    with contextlib.redirect_stdout(sys.stderr):
+        release = dump(engine, Path(folder)) if task == "dump" else None
+    if release is not None:
+        print(json.dumps(release))
         return
     with contextlib.redirect_stdout(sys.stderr):
         parser = parsers.vllm_parser() if engine == "vllm" else parsers.sglang_parser()

@@ -62,14 +62,10 @@ def options(parser: argparse.ArgumentParser, names: dict[str, list[str]]) -> lis
         if action.dest == "help" and not names:  # vLLM documents its own
             continue
         kind = type(action).__name__
-        choices = (
-            action.choices
-            if isinstance(action.choices, set | frozenset)
-            else list(action.choices or ())
-        )
-        marked = bool(getattr(action, "deprecated", False)) or re.search(
-            r"\bdeprecated\b", str(action.help or ""), re.I
-        )
+        choices: Any = action.choices or ()
+        if not isinstance(choices, set | frozenset):
+            choices = list(choices)
+        marked = re.search(r"\bdeprecated\b", str(action.help or ""), re.I)
         row = {
             "flags": list(action.option_strings) or [action.dest],
             "dest": action.dest,
@@ -77,7 +73,7 @@ def options(parser: argparse.ArgumentParser, names: dict[str, list[str]]) -> lis
             "default": plain(action.default),
             "choices": plain(choices) or None,
             "nargs": action.nargs,
-            "deprecated": "Deprecated" in kind or bool(marked),
+            "deprecated": "Deprecated" in kind or bool(marked or getattr(action, "deprecated", 0)),
             "also_accepts": sorted(accepted.get(id(action), set()) - set(action.option_strings)),
             "positional": not action.option_strings,
             "action": kind,
@@ -110,9 +106,7 @@ def vllm_names(folder: Path) -> dict[str, list[str]]:
             None,
         )
         if held is None:
-            raise RuntimeError(
-                f"this release keeps the names of {option} elsewhere: add their table to VLLM_NAMES"
-            )
+            raise RuntimeError(f"names of {option} are elsewhere in this release: see VLLM_NAMES")
         found[option] = sorted(held)
     return found
 
@@ -129,36 +123,19 @@ def load_formats(folder: Path) -> list[str]:
 
 def vllm_configs() -> dict[str, list[dict[str, Any]]]:
     """Fields of the classes behind JSON options."""
-    home = importlib.import_module("vllm.config")
-    made = {}
+    parts = ("compilation", "cache", "mamba", "offload", "parallel")
+    places = [importlib.import_module("vllm.config"), *(module(f"vllm.config.{p}") for p in parts)]
+    configs = {}
     for name in VLLM_CONFIGS:
-        places = [
-            home,
-            *(
-                module(f"vllm.config.{part}")
-                for part in ("compilation", "cache", "mamba", "offload", "parallel")
-            ),
-        ]
-        kind = next(
-            (getattr(place, name) for place in places if getattr(place, name, None) is not None),
-            None,
-        )
-        if kind is not None:
-            made[name] = [
-                _field(field, hints)
-                for hints in (_hints(kind),)
-                for field in dataclasses.fields(kind)
-            ]
-    return made
-
-
-def _hints(kind: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(kind)
-    except (
-        Exception
-    ):  # a name that is imported for type checkers only: the text of the annotation has to do
-        return {}
+        kind = next((kind for place in places if (kind := getattr(place, name, None))), None)
+        if kind is None:
+            continue
+        try:
+            hints = typing.get_type_hints(kind)
+        except Exception:  # a name for type checkers only: the annotation's text has to do
+            hints = {}
+        configs[name] = [_field(field, hints) for field in dataclasses.fields(kind)]
+    return configs
 
 
 def _field(field: dataclasses.Field[Any], hints: dict[str, Any]) -> dict[str, Any]:
@@ -183,14 +160,8 @@ def _field(field: dataclasses.Field[Any], hints: dict[str, Any]) -> dict[str, An
     name = hint if isinstance(hint, str) else hint.__name__ if isinstance(hint, type) else str(hint)
     name = re.sub(r"\b(typing|collections\.abc|vllm\.[\w.]+)\.", "", name)[:160]
     choices = list(dict.fromkeys(_literals(hint))) or None
-    return {
-        "name": field.name,
-        "type": name,
-        "default": shown,
-        "choices": choices,
-        "limits": limits or None,
-        "init": field.init,
-    }
+    row = {"name": field.name, "type": name, "default": shown, "choices": choices}
+    return row | {"limits": limits or None, "init": field.init}
 
 
 def _literals(hint: Any) -> list[Any]:
@@ -210,47 +181,24 @@ def _literals(hint: Any) -> list[Any]:
 def vllm_environment() -> list[dict[str, Any]]:
     """Return the environment variables of the imported vLLM with type and default."""
     envs = importlib.import_module("vllm.envs")
-    typed: dict[str, tuple[str, str | None]] = {}
+    typed: dict[str, dict[str, str | None]] = {}
     for node in ast.walk(ast.parse(Path(str(envs.__file__)).read_text(encoding="utf-8"))):
-        if (
-            isinstance(node, ast.AnnAssign)
-            and isinstance(node.target, ast.Name)
-            and node.target.id.isupper()
-        ):
-            typed[node.target.id] = (
-                ast.unparse(node.annotation),
-                ast.unparse(node.value) if node.value else None,
-            )
-    found = sorted(getattr(envs, "environment_variables", {}))
-    return [
-        {
-            "name": name,
-            "type": typed.get(name, (None, None))[0],
-            "default": typed.get(name, (None, None))[1],
-        }
-        for name in found
-    ]
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            default = ast.unparse(node.value) if node.value else None
+            typed[node.target.id] = {"type": ast.unparse(node.annotation), "default": default}
+    unknown = {"type": None, "default": None}
+    names = sorted(getattr(envs, "environment_variables", {}))
+    return [{"name": name, **typed.get(name, unknown)} for name in names]
 
 
 def sglang_environment(folder: Path) -> list[dict[str, Any]]:
     """Return the environment variables of an unpacked SGLang with type and default."""
     tree = ast.parse((folder / "sglang/srt/environ.py").read_text(encoding="utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Envs"]
     rows = []
-    for kind in (
-        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Envs"
-    ):
-        for node in kind.body:
-            if (
-                isinstance(node, ast.Assign)
-                and isinstance(node.value, ast.Call)
-                and isinstance(node.targets[0], ast.Name)
-            ):
-                default = ast.unparse(node.value.args[0]) if node.value.args else None
-                rows.append(
-                    {
-                        "name": node.targets[0].id,
-                        "type": ast.unparse(node.value.func),
-                        "default": default,
-                    }
-                )
+    for node in (node for kind in classes for node in kind.body if isinstance(node, ast.Assign)):
+        target, call = node.targets[0], node.value
+        if isinstance(call, ast.Call) and isinstance(target, ast.Name):
+            default = ast.unparse(call.args[0]) if call.args else None
+            rows.append({"name": target.id, "type": ast.unparse(call.func), "default": default})
     return rows

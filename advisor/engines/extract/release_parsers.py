@@ -30,29 +30,19 @@ def vllm_parser() -> argparse.ArgumentParser:
         return classmethod(lambda cls, *args, **kwargs: value)
 
     names = {
-        "_enum": interface.PlatformEnum.CUDA,
-        "device_name": "cuda",
-        "device_type": "cuda",
-        "dispatch_key": "CUDA",
-    }
-    names |= {"ray_device_key": "GPU", "dist_backend": "nccl", "supported_quantization": []}
-    names |= {
-        "device_control_env_var": "CUDA_VISIBLE_DEVICES",
-        "get_device_capability": constant(None),
-    }
-    names |= {
-        "is_async_output_supported": constant(True),
+        "_enum": interface.PlatformEnum.CUDA, "device_name": "cuda", "device_type": "cuda",
+        "dispatch_key": "CUDA", "ray_device_key": "GPU", "dist_backend": "nccl",
+        "supported_quantization": [], "device_control_env_var": "CUDA_VISIBLE_DEVICES",
+        "get_device_capability": constant(None), "is_async_output_supported": constant(True),
         "check_and_update_config": constant(None),
-    }
+    }  # fmt: skip
     platforms._current_platform = type("PretendedCuda", (interface.Platform,), names)()
     flexible = importlib.import_module("vllm.utils.argparse_utils").FlexibleArgumentParser
     for name in VLLM_PARSERS:
         make = getattr(module(name), "make_arg_parser", None)
         if make is not None:
             return typing.cast(argparse.ArgumentParser, make(flexible(prog="vllm serve")))
-    raise RuntimeError(
-        "this release keeps make_arg_parser elsewhere: add its module to VLLM_PARSERS"
-    )
+    raise RuntimeError("make_arg_parser is elsewhere in this release: extend VLLM_PARSERS")
 
 
 def module(name: str) -> types.ModuleType | None:
@@ -79,12 +69,8 @@ def vllm_check() -> Check:
         try:
             speculative(**config)
         except refused as error:
-            wrong = [
-                row
-                for row in error.errors()
-                if not any(word in row["msg"] for word in ABOUT_THE_MODEL)
-            ]
-            return "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in wrong)
+            said = [f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors()]
+            return "; ".join(one for one in said if not any(w in one for w in ABOUT_THE_MODEL))
         except (AttributeError, TypeError, ValueError, AssertionError) as error:
             return "" if any(word in str(error) for word in ABOUT_THE_MODEL) else str(error)
         return ""
