@@ -16,7 +16,7 @@ import numpy as np
 from advisor.advice.explain import caveats
 from advisor.advice.objectives import meets, preferred_run
 from advisor.advice.own_runs.cells import measured_here
-from advisor.advice.plans import unlisted
+from advisor.advice.plans import methods
 from advisor.domain.normal import Z10, cdf
 from advisor.domain.nouns import Candidate, Decision, Estimate, Facts, Finding, Goal, Interval, Plan
 from advisor.domain.sourced import sourced
@@ -105,7 +105,7 @@ def _by_preference(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     if not eligible:
         speculative = [i for i, c in enumerate(scored) if c.estimate is not None]
         best = min(speculative, key=lambda i: scored[i].regret) if speculative else None
-        if best is None and unlisted.is_open(facts):
+        if best is None and methods.may_draft(facts):
             return Verdict("measure", None, UNLISTED, scored)
         return Verdict("off", best, "rule" if speculative else "no_method", scored)
     eligible = [i for i in eligible if meets(facts.request, scored[i].estimate)] or eligible

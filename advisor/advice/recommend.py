@@ -13,7 +13,7 @@ from advisor.advice.explain import reasons
 from advisor.advice.explain.difference import SideAnswers
 from advisor.advice.explain.what_if import would_change
 from advisor.advice.own_runs.cells import measured_here
-from advisor.advice.plans import limits, methods, placement, share, spread, topology
+from advisor.advice.plans import limits, methods, placement, spread, topology
 from advisor.advice.plans.placement import is_priced
 from advisor.advice.resolve import facts_for_request
 from advisor.advice.wording import reason
@@ -254,7 +254,7 @@ def with_schedule(
         return best
     known = {f.code for f in best.findings}
     against = [f for f in judged.findings if f.code not in known and f.severity != "info"]
-    if against or bill.fits is False or not share.fits_beside(facts, plan):
+    if against or bill.fits is False or not limits.fits_beside(facts, plan):
         return best
     return best.model_copy(
         update={"plan": plan, "findings": judged.findings, "estimate": judged.estimate}

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from advisor.advice.decide import UNLISTED, UNPRICED
-from advisor.advice.plans import unlisted
+from advisor.advice.plans import methods
 from advisor.advice.plans.methods import MOST_K
 from advisor.domain.nouns import AdvisorError, Estimate, Facts, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch, speed_text
@@ -72,7 +72,7 @@ def _ask(one: CheckedLaunch, drafter: str | None = None) -> tuple[Change, str]:
     if advice.candidate is None and (gain := _own_drafter(one)):
         return Change("keep", why=gain), one.plan.method
     if advice.decided_by == UNLISTED and one.facts.model:  # what the file drafts with may be there
-        return Change("none", problem=unlisted.words(advice.facts, one.facts.model)), "none"
+        return Change("none", problem=methods.unlisted_words(advice.facts, one.facts.model)), "none"
     wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
     new = advice.estimate if wanted is not advice.plan_off else beside and beside.off
     ratios = _ratios(one, beside and beside.present, new)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import ceil, floor, isfinite, log10
 
 from advisor.advice.objectives import EVEN
-from advisor.advice.plans import unlisted
+from advisor.advice.plans import methods
 from advisor.advice.wording import span, whole_percent
 from advisor.domain.nouns import Advice, Estimate, Evidence, Reason
 from advisor.domain.question import USUAL_OUTPUT
@@ -60,7 +60,7 @@ def verdict(advice: Advice) -> str:
 
 def _unknown_launch(advice: Advice) -> str:
     """Which way a model leans for whose drafts no launch is known: as others measured."""
-    rows = unlisted.measurements(advice.facts) if advice.facts.model is not None else ()
+    rows = methods.measured_elsewhere(advice.facts) if advice.facts.model is not None else ()
     if not rows:
         return "This model may draft, but no launch for that is known here: no estimate."
     name = METHOD_NAMES.get(rows[0].method, rows[0].method)

@@ -12,7 +12,7 @@ from cli_run import run
 
 from advisor import recommend
 from advisor.advice.explain.no_method import no_method
-from advisor.advice.plans import propose, unlisted
+from advisor.advice.plans import methods, propose
 from advisor.advice.resolve import bare_facts
 from advisor.domain.nouns import AdvisorError, Checkpoint, DraftMethod, Request
 from advisor.knowledge import evidence, heads, store
@@ -56,7 +56,7 @@ def test_no_model_is_denied_what_is_not_known(
         assert HAS_NONE not in said
     if HAS_NONE in said:
         assert heads.head(model).has is False and heads.head(model).source
-    if unlisted.is_open(facts) and method is None and (pairs := with_pairs(name)):
+    if methods.may_draft(facts) and method is None and (pairs := with_pairs(name)):
         counts = [int(text) for text in re.findall(r"(\d+) A/B runs?,", said)]
         assert sum(counts) == len(pairs) or "published drafters are for" in said, said
 

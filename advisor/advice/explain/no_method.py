@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.advice.plans import methods, propose, unlisted
+from advisor.advice.plans import methods, propose
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.advice.wording import name_of, reason
 from advisor.domain.nouns import Facts, Plan, Reason
@@ -36,7 +36,7 @@ def no_method(facts: Facts, base: Plan) -> str:
             )
         if model.assistant_params_b and not (asked is None and drafters.refusal(facts)):
             return f"{apart}, for which no launch on {facts.engine} is known here"
-    return unlisted.words(facts, model)
+    return methods.unlisted_words(facts, model)
 
 
 def title(method: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
+from advisor import engines
 from advisor.advice.decide import (
     LENGTHS,
     UNPRICED,
@@ -13,19 +14,25 @@ from advisor.advice.decide import (
     goal_interval,
     vetoes,
 )
-from advisor.advice.explain import cached, caveats
+from advisor.advice.explain import caveats
 from advisor.advice.explain.difference import SideAnswers, without_acceptance
 from advisor.advice.explain.measured import from_evidence
 from advisor.advice.explain.no_method import from_drafter, no_method
+from advisor.advice.judge import estimate_plans
 from advisor.advice.objectives import meets
 from advisor.advice.plans import placement
-from advisor.advice.wording import name_of, reason, whole_percent
+from advisor.advice.wording import name_of, reason, span, whole_percent
 from advisor.domain.nouns import Advice, Candidate, Facts, Finding, Goal, Plan, Reason
+from advisor.domain.shell import shell_words
 from advisor.domain.sourced import sourced
+from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.prompt_cost import GRAPH_TOKENS
+from advisor.rules.registry import get_defect
 
+DEFECT = "vllm-mtp-prefix-caching-accuracy"
+BRIEF = "drafts switch the prefix cache off here; both together: --explain"
 PHYSICS = "physics core"
 SAME_GAIN = sourced(
     0.05,
@@ -62,7 +69,7 @@ def explain(facts: Facts, verdict: Verdict, answers: SideAnswers) -> tuple[Reaso
             *from_drafter(facts, best.plan),
             _from_other_k(facts, verdict, best, goal),
             _from_decision(verdict),
-            cached.alternative(facts, base, best),
+            _from_cache(facts, base, best),
         ]
         plan = best.plan
     on = verdict.decision != "off"
@@ -75,6 +82,32 @@ def explain(facts: Facts, verdict: Verdict, answers: SideAnswers) -> tuple[Reaso
         caveats.open_part(facts, plan) if verdict.rule == UNPRICED else None,
     ]
     return tuple(sorted((r for r in reasons if r is not None), key=lambda r: -r.weight))
+
+
+def _from_cache(facts: Facts, base: Plan, best: Candidate) -> Reason | None:
+    """What to change in the launch with drafts, what is expected of it, and what speaks against it;
+    None where the cache is on with drafts too, or nobody asked.
+    """
+    goal, plan = facts.goal or "balanced", best.plan
+    hybrid, asked = facts.model and facts.model.is_hybrid, facts.prefix_share or goal == "ttft"
+    if not (hybrid and asked and base.prefix_caching) or plan.prefix_caching:
+        return None
+    adapter = engines.get(plan.engine)
+    keeps = plan.model_copy(update={"prefix_caching": True, "plain_caching": None})
+    now, then = (adapter.units(adapter.to_launch(one)) for one in (plan, keeps))
+    added = [shell_words(unit) for unit in then if unit not in now]
+    gone = [shell_words(unit) for unit in now if unit not in then]
+    text = "Drafts and prefix cache together: "
+    text += f"{' '.join(added) or 'nothing'} in place of {' '.join(gone)}"
+    if facts.prefix_share:
+        gain = goal_interval(estimate_plans(facts, [keeps])[0], goal)
+        text += f", {whole_percent(gain.p50)} expected ({span(gain)})"
+    sources: tuple[str, ...] = ("own",)
+    note = "compare answers on repeated prompts"
+    if traits(plan.engine).states_in_pool:
+        sources = get_defect(DEFECT).sources[:2]
+        note = "not the answer here, as answers on cache hits can be wrong and no fix is known"
+    return reason(f"{text}; {note}", *sources, weight=2.6, brief=BRIEF, risk=True)
 
 
 def _from_memory(facts: Facts, plan: Plan) -> Reason | None:

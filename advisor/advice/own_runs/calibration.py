@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from advisor import engines
 from advisor.advice import judge
-from advisor.advice.own_runs import bandwidth, cells
+from advisor.advice.own_runs import cells
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs.ab_test import tokens_per_step
 from advisor.advice.own_runs.machine import MOST_SD, Machine, MachineRun, MetricGain
@@ -30,11 +32,20 @@ from advisor.domain.printable import excerpt
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.age import today
+from advisor.perf import reads
+from advisor.perf.encoding.encode_plans import from_plans
+from advisor.perf.imputation import impute
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun
 
 FAR = sourced(
     3.0, "ratio", "own choice: levels without speculation scatter by 0.2 to 0.4 in log", "chosen"
+)
+FASTER = sourced(
+    1.15,
+    "ratio",
+    "own choice: clocks above the published ones, and sizes that are rounded",
+    "chosen",
 )
 
 
@@ -120,8 +131,38 @@ def _run(
         accepted_by_position=accepted.by_position if accepted else (),
         inputs_sha256=tuple({r.sha256: None for r in (*off, *on, *counters) if r.sha256}),
     )
-    bandwidth.check(made, facts)
+    _check_bandwidth(made, facts)
     return made
+
+
+def _check_bandwidth(run: MachineRun, facts: Facts) -> None:
+    """Raise AdvisorError for a baseline beyond what all devices together can read. `facts` are of
+    the run; where the bandwidth is not known, nothing is refused.
+    """
+    hardware = facts.hardware
+    if hardware is None or hardware.memory_bandwidth_gb_s is None or facts.model is None:
+        return
+    points = impute(from_plans(facts, [Plan.model_construct(engine=facts.engine)]))
+    rate = facts.gpus * float(points.bw[0])
+    speed, token = run.baseline.get("output_tok_s"), run.baseline.get("tpot")
+    # seconds in which a step's weights are read at the published bandwidth
+    seconds, lone = (
+        float(reads.least_bytes(points, np.array([requests]))[0]) / rate
+        for requests in (run.concurrency, 1.0)
+    )
+    most, least = run.concurrency / seconds, 1e3 * lone
+    if speed is not None and speed > most * FASTER:
+        beyond = f"{speed:.4g} tok/s at {run.concurrency:g} requests, where {most:.4g}"
+    elif token is not None and token * FASTER < least:
+        beyond = f"{token:.3g} ms a token, where {least:.3g}"
+    else:
+        return
+    quant = facts.quant.id if facts.quant is not None else "these"
+    many = f"{facts.gpus} x {hardware.id}" if facts.gpus > 1 else hardware.id
+    raise AdvisorError(
+        f"without speculation {beyond} is what the bandwidth of {many} permits for the {quant} "
+        f"weights of {facts.model.id}: check --hw, --gpus, --model, --quant and the units"
+    )
 
 
 def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:

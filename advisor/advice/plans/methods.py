@@ -21,7 +21,7 @@ from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
 from advisor.engines.traits import EngineTraits, gguf_engine, traits
 from advisor.engines.versions import parts
-from advisor.knowledge import drafters
+from advisor.knowledge import drafters, heads
 from advisor.knowledge.drafters import asked_method
 from advisor.perf import memory
 from advisor.perf.arrays import Floats, Mask, Points
@@ -176,6 +176,61 @@ def reference(facts: Facts, method: Method) -> checkpoints.Reference:
     """What the launch names; an assistant is a repository of its own beside the plain model."""
     inside = "none" if method == "mtp" and named_assistant(facts) is not None else method
     return checkpoints.reference(facts, inside)
+
+
+def may_draft(facts: Facts) -> bool:
+    """Whether the model may speculate here in a way that no launch is known for."""
+    model, asked = facts.model, asked_method(facts)
+    if model is None or methods(facts):
+        return False
+    if asked in (None, "mtp"):
+        if model.assistant or model.assistant_params_b:
+            return False  # what it drafts with is known, and why not here
+        if heads.head(model).has is not False:
+            return True
+    if any(asked in (None, d.method) and facts.engine in d.engines for d in facts.drafters):
+        return False  # the same
+    return bool(measured_elsewhere(facts))
+
+
+def unlisted_words(facts: Facts, model: LLM) -> str:
+    """What is known of the head and of drafters of a model that no method is listed for."""
+    asked = asked_method(facts)
+    title = drafters.TITLES.get(asked or "", (asked or "").upper())
+    name, known_head = model.name or model.id, heads.head(model)
+    head = f"{name} has no MTP head"
+    if asked not in (None, "mtp"):
+        head = ""
+    elif known_head.has:
+        head = (
+            f"{name} has an MTP head ({known_head.source}) whose layers were not read here, so "
+            "that no gain is estimated: give --model ./config.json of the checkpoint"
+        )
+    elif known_head.has is None:
+        head = (
+            f"whether {name} has an MTP head is not known here (look for mtp.* tensors in the "
+            "checkpoint, or give --model ./config.json)"
+        )
+    listed = drafters.refusal(facts, asked) or "no drafter of it is listed here"
+    parts = [f"{title} was requested: {head or listed}" if asked else f"{head}, and {listed}"]
+    known = measured_elsewhere(facts)
+    if known:
+        parts.append("others measured " + ", ".join(row.words for row in known))
+    if known and asked != "mtp":
+        sglang = facts.engine == "sglang"
+        option = "--speculative-draft-model-path" if sglang else "--speculative-config"
+        option = "--spec-draft-model" if gguf_engine(facts.engine) else option
+        parts.append(f"a launch names a drafter with {option}")
+    return "; ".join(parts)
+
+
+def measured_elsewhere(facts: Facts) -> tuple[heads.Measured, ...]:
+    """What others measured with the model, on this engine or anywhere."""
+    assert facts.model is not None
+    asked = asked_method(facts)
+    engine = facts.engine if drafters.refusal(facts, asked) else None
+    rows = heads.measurements(facts.model.id, engine)
+    return tuple(row for row in rows if asked in (None, row.method))
 
 
 LEAST_GAIN = sourced(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 from advisor import engines
-from advisor.advice.plans import cache_types, methods, share, topology
+from advisor.advice.plans import cache_types, methods, topology
 from advisor.advice.plans import limits as plan_limits
 from advisor.advice.plans.topology import Split
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
@@ -219,7 +219,9 @@ def base_plan(facts: Facts, split: Split, groups: int = 1) -> Plan:
     plan = methods.with_caching(facts, plan)
     if known.outside_share and given is None:
         one, arms = memory.replica(facts, plan), (plan, *_arms(facts, plan, max))
-        plan = share.with_share(one, plan, arms, plan_limits.need(facts), one.concurrency or 1)
+        plan = plan_limits.with_share(
+            one, plan, arms, plan_limits.need(facts), one.concurrency or 1
+        )
     usual = _arms(facts, plan, middle_of)
     plan = plan_limits.cap_slots(facts, cache_types.kv_cache(facts, plan, usual))
     return plan_limits.roomy(facts, plan, (plan, *_arms(facts, plan, max)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from advisor import engines
-from advisor.advice.plans import cache_types, limits, methods, propose, share
+from advisor.advice.plans import cache_types, limits, methods, propose
 from advisor.advice.rows.words import WRITTEN
 from advisor.domain.nouns import Facts, Plan
 from advisor.engines.traits import engines_with, traits
@@ -113,7 +113,7 @@ def _server_plan(
     if not traits(plan.engine).outside_share or plan.memory_fraction is not None:
         return made
     base = memory.without_drafts(made)
-    base = share.with_share(facts, base, (base, *_with_k(facts, made, max)), tokens, load)
+    base = limits.with_share(facts, base, (base, *_with_k(facts, made, max)), tokens, load)
     same = ("memory_fraction", "max_num_batched_tokens")
     return made.model_copy(update={name: getattr(base, name) for name in same})
 

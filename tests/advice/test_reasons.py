@@ -1,51 +1,19 @@
-"""A measured gain beside the printed interval: the reason names what does not fit, and nothing
-else.
-"""
+"""What was measured near a question beside what is expected: causes, limits and lengths by name."""
 
 from __future__ import annotations
 
 import re
 from statistics import median
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from advisor import recommend
-from advisor.advice.explain import measured
 from advisor.advice.explore.within import users_within, with_users
 from advisor.advice.objectives import p_objective
 from advisor.advice.questions import advice_for
 from advisor.domain.nouns import AdvisorError
 from advisor.render.text import advice_text
-
-
-def best(k: int = 2) -> Any:
-    wide = SimpleNamespace(speedup=SimpleNamespace(p10=1.0, p90=1.5))
-    return SimpleNamespace(
-        plan=SimpleNamespace(k=k),
-        estimate=SimpleNamespace(output_tok_s=wide, tpot_ms=wide, ttft_ms=wide),
-    )
-
-
-@pytest.mark.parametrize(
-    "gains,k,named",
-    [
-        ({"output_tok_s": 1.24, "tpot": 1.2}, 2, []),
-        ({"output_tok_s": 1.24, "ttft": 2.3}, 2, ["ttft"]),
-        ({"output_tok_s": 0.9, "tpot": 1.6}, 2, ["output_tok_s", "tpot"]),
-        ({"ttft": 2.3}, 3, []),
-    ],
-)
-def test_only_what_lies_outside_is_named(gains: dict[str, float], k: int, named: list[str]) -> None:
-    rows = [
-        cast(Any, SimpleNamespace(metric=metric, speedup=gain, k=2))
-        for metric, gain in gains.items()
-    ]
-    said = measured._outside(rows, best(k))
-    for metric in ("output_tok_s", "tpot", "ttft"):
-        assert (measured.METRIC_NAMES[metric] in said) == (metric in named)
-    assert bool(said) == bool(named)
 
 
 def test_the_documented_case_tells_measurement_and_estimate_and_then_the_cause() -> None:
