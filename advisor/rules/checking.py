@@ -9,7 +9,9 @@ from operator import attrgetter
 from advisor.domain.nouns import Case, Finding, Fix, Flag, Skipped, Span
 from advisor.domain.versions import parse_release
 from advisor.domain.vocabulary import RuleRow
-from advisor.rules.kit.releases import release, within
+from advisor.rules.kit.case import flag as find_flag
+from advisor.rules.kit.case import is_hybrid, k_flag, spec_flag
+from advisor.rules.kit.releases import affects, release, within
 from advisor.rules.registry import (
     DECLARED,
     Hit,
@@ -26,7 +28,8 @@ from advisor.rules.registry import (
 # so they have nothing to say of it; tests/rulebook/test_spelling_rules.py asks them all the same.
 SPELLING = "SD1"
 Lack = tuple[str, tuple[str, ...]]  # a rule's code, and the inputs that it needs and lacks
-_part = cache(attrgetter)
+PARTS: dict[str, Callable[[Case], object]] = {"hybrid": is_hybrid}
+PLACES: dict[str, Callable[[Case], Flag | None]] = {"spec": spec_flag, "k": k_flag}
 _ANY_RELEASE = ("latest", "stable", "server", "full", "light", "$")  # "$": a variable names it
 
 
@@ -67,13 +70,16 @@ def _check_rows(
         if row.parts and not speaks(row, case, given):
             continue
         found = DECLARED.get(row.code) or load_row(row)
+        met = affects(found.defect, case) if found.unsure else True
+        if met is False or (met is None and found.unsure == "silent"):
+            continue
         for said in found.check(case):
             if isinstance(said, Lacking):
                 skipped.append(Skipped(row.code, said.needs, file))
             else:
-                findings.append(to_finding(found, said, case))
+                findings.append(to_finding(found, said, case, met is None))
     told = sorted(dict.fromkeys(skipped), key=lambda one: one.code)
-    once = {place(finding): finding for finding in findings}  # of one code and message at a place
+    once = {sort_key(finding): finding for finding in findings}  # of a place, code and message
     return tuple(once[key] for key in sorted(once)), tuple(told)
 
 
@@ -84,6 +90,11 @@ def speaks(row: RuleRow, case: Case, given: frozenset[str]) -> bool:
     if row.methods and case.plan.method not in row.methods:
         return False
     return not row.parts or all(_part(path)(case) for path in row.parts)
+
+
+@cache
+def _part(path: str) -> Callable[[Case], object]:
+    return PARTS.get(path) or attrgetter(path)
 
 
 def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[RuleRow]:
@@ -161,9 +172,10 @@ def is_version_pinned(case: Case) -> bool:
     return case.launch.version_pinned and case.launch.fork is None
 
 
-def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
+def to_finding(found: Rule, hit: Hit, case: Case, unsure: bool) -> Finding:
     """Return the finding of a hit; without a pinned release its severity is at most a warning."""
-    severity, message = hit.severity or found.severity, hit.message
+    usual = found.unsure if unsure and found.unsure != "silent" else None
+    severity, message = hit.severity or usual or found.severity, hit.message
     fix = Fix(text=hit.fix) if isinstance(hit.fix, str) else hit.fix
     documented = get_defect(found.defect) if found.defect else None
     row = hit.row or {}
@@ -181,7 +193,8 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
             versions = hit.versions or (documented.versions if documented else "")
             if versions and met is not False:
                 message = f"{message} ({_why_not(case)}; applies to {versions})"
-    flag = hit.flag if isinstance(hit.flag, Flag) else None
+    place = hit.flag or (find_place(case, found.at) if found.at else None)
+    flag = place if isinstance(place, Flag) else None
     return Finding(
         code=found.code,
         severity=severity,
@@ -191,7 +204,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         line=hit.line or (flag.line if flag else 0) or case.launch.line,
         column=flag.column if flag else 0,
         engine=case.plan.engine,
-        flag=flag.name if flag else hit.flag if isinstance(hit.flag, str) else None,
+        flag=flag.name if flag else place if isinstance(place, str) else None,
         fix=certain_fix(fix, case) if hit.sole and severity == "error" else fix,
         sources=hit.sources or tuple(row.get("sources") or found.sources),
         conflicts=hit.conflicts
@@ -201,6 +214,12 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         k_max=hit.k_max,
         k_best=hit.k_best,
     )
+
+
+def find_place(case: Case, at: tuple[str, ...]) -> Flag | None:
+    """The flag that a rule names as the place of its hits."""
+    named = (PLACES[one](case) if one in PLACES else find_flag(case, one) for one in at)
+    return next(filter(None, named), None)
 
 
 def certain_fix(fix: Fix | None, case: Case) -> Fix | None:
@@ -252,6 +271,6 @@ def _why_not(case: Case) -> str:
     return f"{launch.version_text} is not in the catalogue" if named else "release not pinned"
 
 
-def place(finding: Finding) -> tuple[str, int, int, str, str]:
+def sort_key(finding: Finding) -> tuple[str, int, int, str, str]:
     """Return the key by which findings are sorted: file, line, column, code, message."""
     return finding.file, finding.line, finding.column, finding.code, finding.message

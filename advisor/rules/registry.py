@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
 from advisor.domain.patterns import lazy_re
@@ -103,6 +103,8 @@ class Rule(NamedTuple):
     sources: tuple[str, ...]
     versioned: bool
     defect: str
+    unsure: Severity | Literal["silent"] | None
+    at: tuple[str, ...]
     row: RuleRow
     check: Check
     doc: str
@@ -130,9 +132,9 @@ def when(
     """Declare what the rule below asks of a case: without it, it is not called.
 
     methods, options, parts: the method is one of these, one of these options is given, these parts
-    of the case are true. needs: Facts fields, "version" (a release is pinned), "file" (only for
-    configurations that were read) or "estimate"; a lacking one makes it skipped. speculative: only
-    where the plan speculates.
+    of the case are true ("hybrid": the model is one). needs: Facts fields, "version" (a release is
+    pinned), "file" (only for configurations that were read) or "estimate"; a lacking one makes it
+    skipped. speculative: only where the plan speculates.
     """
 
     def declare(function: Check) -> Check:
@@ -152,6 +154,8 @@ def rule(
     *,
     data: Names = (),
     defect: str = "",
+    unsure: Severity | Literal["silent"] | None = None,
+    at: Names = (),
     versioned: bool = False,
     decides: bool | None = None,
 ) -> Callable[[Check], Rule]:
@@ -161,7 +165,10 @@ def rule(
     warning where the file pins no catalogued release, unless the hit holds for all of them
     (`everywhere`), and the message says which versions are meant. decides: whether it can give an
     error or an effect on the decision (by default where its severity is an error). defect: a row of
-    defects.json, from which sources, conflicts and affected versions come. The sources of the claim
+    defects.json, from which sources, conflicts and affected versions come. unsure: the rule is
+    called only where the defect can be there; where only the release decides that, it speaks at
+    this severity, or keeps silent. at: the place of a hit that names none: the first of these
+    options, "spec" (what turns speculation on) or "k" (the draft tokens). The sources of the claim
     stand in the docstring (`Sources: a; b`) or in the rows that `data` names, "FILE.ROW" in
     knowledge/rules; a rule without one is refused.
     """
@@ -185,7 +192,8 @@ def rule(
         speaks_on = tuple(one for word in names(engines) for one in GROUPS.get(word, (word,)))
         row = RuleRow(code, slug, severity, speaks_on, module=module, decides=decisive, **asked)
         pinned = versioned or bool(defect)
-        DECLARED[code] = Rule(*row[:6], sources, pinned, defect, row, function, doc)
+        place = names(at)
+        DECLARED[code] = Rule(*row[:6], sources, pinned, defect, unsure, place, row, function, doc)
         return DECLARED[code]
 
     return declare

@@ -2,18 +2,18 @@
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, has_switch, is_hybrid, k_flag, open_value, spec_flag
+from advisor.rules.kit.case import flag, has_switch, k_words, open_value, spec_flag
 from advisor.rules.kit.fixes import caching_off_fix, rename_fix
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.releases import affects, prefix_caching_on, version_label
 
 PIPELINE = "vllm-mtp-pipeline-parallel"
-RUNNER, OFF = "VLLM_USE_V2_MODEL_RUNNER", ("0", "false")
+CACHING = "--enable-prefix-caching"
 WHAT = "Use tensor parallelism instead, or drop speculation."
 
 
-@rule("SD201", "warning", "vllm", defect="vllm-mtp-gdn-illegal-access")
-@when(methods="mtp")
+@rule("SD201", "warning", "vllm", defect="vllm-mtp-gdn-illegal-access", unsure="warning", at="k")
+@when(methods="mtp", parts="hybrid")
 def mtp_gdn_illegal_access(case: Case) -> Hits:
     """MTP on a hybrid (GDN) model with a vLLM release whose verify path can read outside the state.
 
@@ -23,8 +23,6 @@ def mtp_gdn_illegal_access(case: Case) -> Hits:
         '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.27.1): vllm serve Qwen/Qwen3.6-27B-FP8
     """
-    if not is_hybrid(case) or affects("vllm-mtp-gdn-illegal-access", case) is False:
-        return
     if case.launch.fork == "vllm-ascend":  # other kernels
         return
     drafts = f" with k={case.plan.k}" if case.plan.k else ""
@@ -32,15 +30,14 @@ def mtp_gdn_illegal_access(case: Case) -> Hits:
         f"MTP{drafts} on a hybrid model under vLLM {version_label(case)} can end in an illegal "
         "memory access after minutes of multi-turn traffic; a lower k makes it rarer; disabling "
         "speculation is the only workaround",
-        flag=k_flag(case),
         severity="info" if case.plan.k <= 1 else None,
         fix="Watch for Xid 31 and worker deaths; use k 1, or switch speculation off until a "
         "release has vllm#50021.",
     )
 
 
-@rule("SD202", "warning", "vllm", defect="vllm-mtp-prefix-caching-accuracy")
-@when(methods="mtp")
+@rule("SD202", "warning", "vllm", defect="vllm-mtp-prefix-caching-accuracy", at=(CACHING, "spec"))
+@when(methods="mtp", parts="hybrid")
 def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     """MTP together with prefix caching on a hybrid model: answers on cache hits can be wrong.
 
@@ -51,34 +48,32 @@ def mtp_prefix_caching_accuracy(case: Case) -> Hits:
     Good (version=0.25.1): with --no-enable-prefix-caching for --enable-prefix-caching
     """
     caching, how = prefix_caching_on(case), " (on by default from vLLM 0.26.0 on)"
-    if not is_hybrid(case) or caching is False:
+    if caching is False:
         return
-    affected = affects("vllm-mtp-prefix-caching-accuracy", case)
     unfixed = "fixes #43650, #48375 and #47861 were in flight"
-    if affected is False:
+    if (affected := affects("vllm-mtp-prefix-caching-accuracy", case)) is False:
         unfixed = "no release with the fix is known"
-    risky = case.plan.k >= 2 or case.facts.workload == "agent"
-    tools = case.facts.workload == "agent" or case.plan.tool_call_parser
-    drafts = f" k={case.plan.k}" if case.plan.k else ""
-    if open_value(case, "--enable-prefix-caching"):
+    agent = case.facts.workload == "agent"
+    tools = agent or case.plan.tool_call_parser
+    if open_value(case, CACHING):
         how = " (if the file turns it on)"
     elif caching:
         how = "" if case.plan.prefix_caching is True else " (on by default here)"
     what = (
         "Add --no-enable-prefix-caching, or switch MTP off, or test answers on repeated prefixes."
     )
+    risky = (case.plan.k >= 2 or agent) and affected is not False and caching
     yield Hit(
-        f"prefix caching{how} with MTP{drafts} on a hybrid under vLLM "
+        f"prefix caching{how} with MTP{k_words(case.plan)} on a hybrid under vLLM "
         f"{version_label(case)}: answers on cache hits "
         f"can be wrong{' and tool calls can leak as text' if tools else ''}; {unfixed}",
-        flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
-        severity="warning" if risky and affected is not False and caching else "info",
+        severity="warning" if risky else "info",
         fix=caching_off_fix(case, what),
     )
 
 
-@rule("SD203", "warning", "vllm", defect="vllm-mtp-prefix-caching-hitrate")
-@when(methods="mtp")
+@rule("SD203", "warning", "vllm", defect="vllm-mtp-prefix-caching-hitrate", unsure="warning")
+@when(methods="mtp", parts="hybrid")
 def mtp_prefix_caching_hitrate(case: Case) -> Hits:
     """MTP makes prefix caching on a hybrid lose its last block of about 1,000 tokens at every hit.
 
@@ -87,13 +82,10 @@ def mtp_prefix_caching_hitrate(case: Case) -> Hits:
         --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
     Good (version=0.19.1): with --no-enable-prefix-caching for --enable-prefix-caching
     """
-    if not is_hybrid(case) or not prefix_caching_on(case):
-        return
-    if affects("vllm-mtp-prefix-caching-hitrate", case) is False:
+    if not prefix_caching_on(case):
         return
     # SD202 warns then, with the same remedy
     graver = case.plan.k >= 2 or case.facts.workload == "agent"
-    shared = case.facts.prefix_share or 0.0
     how = "" if case.plan.prefix_caching else " (on by default here)"
     what = (
         "Measure with --no-enable-prefix-caching; keep caching where prompts share several "
@@ -102,8 +94,8 @@ def mtp_prefix_caching_hitrate(case: Case) -> Hits:
     yield Hit(
         f"prefix caching{how} with MTP on a hybrid drops the last matched block (1,056 to 1,584 "
         "tokens) at every hit: short shared prefixes gain nothing, and decode times scatter",
-        flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
-        severity="info" if graver or shared >= 0.5 else None,
+        flag=flag(case, CACHING) or spec_flag(case),
+        severity="info" if graver or (case.facts.prefix_share or 0.0) >= 0.5 else None,
         fix=caching_off_fix(case, what),
     )
 
@@ -118,15 +110,14 @@ def mtp_pipeline_parallel(case: Case) -> Hits:
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.25.1): with --tensor-parallel-size for --pipeline-parallel-size
     """
+    place, runner = flag(case, "--pipeline-parallel-size"), "VLLM_USE_V2_MODEL_RUNNER"
+    reason = "the draft class refuses it (from 0.30 on the V2 model runner takes it)"
+    if affects(PIPELINE, case) is False:
+        reason = f"only the V2 model runner takes it, and {runner} turns that off"
+        if (case.launch.env_value(runner) or "").lower() not in ("0", "false"):
+            return
     if case.plan.pp <= 1:
         return
-    place, affected = flag(case, "--pipeline-parallel-size"), affects(PIPELINE, case)
-    old_runner = (case.launch.env_value(RUNNER) or "").lower() in OFF
-    if affected is False and not old_runner:
-        return
-    reason = "the draft class refuses it (from 0.30 on the V2 model runner takes it)"
-    if affected is False:
-        reason = f"only the V2 model runner takes it, and {RUNNER} turns that off"
     fix = Fix(text=WHAT)
     if place and place.origin == "cli" and flag(case, "--tensor-parallel-size") is None:
         fix = rename_fix(case, place, "--tensor-parallel-size", WHAT)
@@ -137,8 +128,8 @@ def mtp_pipeline_parallel(case: Case) -> Hits:
     )
 
 
-@rule("SD248", "info", "vllm")
-@when(methods="mtp", options="--kv-transfer-config")
+@rule("SD248", "info", "vllm", at="--kv-transfer-config")
+@when(methods="mtp", options="--kv-transfer-config", parts="hybrid")
 def lmcache_mtp(case: Case) -> Hits:
     """An external KV store (LMCache) with MTP on a hybrid.
 
@@ -149,20 +140,17 @@ def lmcache_mtp(case: Case) -> Hits:
     Good: without --kv-transfer-config '{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both"}'
     Sources: LMCache/LMCache#3649
     """
-    place = flag(case, "--kv-transfer-config")
-    if place is None or "lmcache" not in (place.value or "").lower() or not is_hybrid(case):
-        return
-    if not has_switch(case, "--mamba-align-single-block-prefill"):
+    given, single = flag(case, "--kv-transfer-config"), "--mamba-align-single-block-prefill"
+    if given and "lmcache" in (given.value or "").lower() and not has_switch(case, single):
         yield Hit(
             "LMCache with MTP on a hybrid: snapshots between block boundaries are lost",
-            flag=place,
             fix="Switch MTP off with LMCache, or make it prefill single blocks, and watch "
             "the hit rate.",
         )
 
 
-@rule("SD250", "error", "vllm")
-@when(speculative=True, options="--speculative-config")
+@rule("SD250", "error", "vllm", at="--async-scheduling --speculative-config")
+@when(speculative=True, options="--speculative-config", parts="plan.async_scheduling")
 def async_padded_drafter(case: Case) -> Hits:
     """Asynchronous scheduling together with disable_padded_drafter_batch.
 
@@ -172,11 +160,7 @@ def async_padded_drafter(case: Case) -> Hits:
     Good: without --async-scheduling
     Sources: vllm 0.19.1 and 0.33.0 vllm/config/vllm.py
     """
-    read = spec_config(case)
-    unpadded = read is not None and (read.data or {}).get("disable_padded_drafter_batch") is True
-    if read is not None and unpadded and case.plan.async_scheduling is True:
-        yield Hit(
-            "--async-scheduling and disable_padded_drafter_batch exclude each other",
-            flag=flag(case, "--async-scheduling") or read.flag,
-            fix="Remove one of them.",
-        )
+    read, key = spec_config(case), "disable_padded_drafter_batch"
+    if read is not None and (read.data or {}).get(key) is True:
+        text = f"--async-scheduling and {key} exclude each other"
+        yield Hit(text, fix="Remove one of them.")
