@@ -86,6 +86,14 @@ def integer(text: str | None) -> int | None:
     return read if abs(read) < 1 << 63 else None
 
 
+def decimal(text: str | None) -> float | None:
+    """A number with a fraction; None for a text that is none."""
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
+
+
 def spec_flag(case: Case) -> Flag | None:
     """The flag that turns speculation on, for the place of a finding."""
     return flag(case, *SPECULATION)

@@ -3,7 +3,7 @@
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, integer, is_hybrid, unread
+from advisor.rules.kit.case import certain, flag, integer, model_name, unread, value
 from advisor.rules.kit.fixes import (
     add_fix,
     drop_fix,
@@ -17,6 +17,8 @@ from advisor.rules.kit.values import is_accepted
 TYPES = table("compatibility")["kv_types_without_kernel"]
 WHOLE = ("f32", "f16", "bf16")  # types of the V cache that need no flash attention
 OPTION = "--kv-cache-dtype"
+SIXTEEN = ("", "auto", "bfloat16", "float16")
+OFF = ("off", "0", "false", "disabled")
 
 
 @rule("SD210", "warning", "llama-server", data="compatibility.kv_types_without_kernel")
@@ -27,19 +29,17 @@ def llama_kv_without_kernel(case: Case) -> Hits:
     Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q5_1 -ctv q5_1
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q8_0
     """
-    attention = flag(case, "--flash-attn")
-    if attention is not None and (attention.value or "on").lower() in ("off", "0", "false"):
+    if (value(case, "--flash-attn") or "on").lower() in OFF:
         return
     places = [flag(case, name) for name in ("--cache-type-k", "--cache-type-v")]
     bad = [one for one in places if one and (one.value or "").lower() in TYPES["value"]]
     if bad:
-        what = "Use q8_0 (or q4_0), the same for K and V."
         yield Hit(
             f"a default build has no flash-attention kernel for a {bad[0].value} KV cache: "
             f"decoding can hang",
             flag=bad[0],
             severity="info" if case.launch.fork else None,
-            fix=value_fix(case, bad[0], "q8_0", what),
+            fix=value_fix(case, bad[0], "q8_0", "Use q8_0 (or q4_0), the same for K and V."),
         )
 
 
@@ -70,6 +70,7 @@ def llama_mixed_kv_types(case: Case) -> Hits:
 
 
 @rule("SD243", "info", "gguf")
+@when(options="--cache-reuse --ctx-checkpoints", parts="hybrid")
 def cache_reuse_hybrid(case: Case) -> Hits:
     """--cache-reuse on a hybrid model.
 
@@ -79,8 +80,6 @@ def cache_reuse_hybrid(case: Case) -> Hits:
     Sources: Tanguille/cluster models.ini; lmstudio-ai/lmstudio-bug-tracker#1563
     """
     reuse, checkpoints = flag(case, "--cache-reuse"), flag(case, "--ctx-checkpoints")
-    if not is_hybrid(case):
-        return
     if reuse is not None and (integer(reuse.value) or 0) > 0:
         yield Hit(
             "--cache-reuse is ignored on a hybrid; keep --ctx-checkpoints at 32 or more instead",
@@ -110,18 +109,17 @@ def quantised_v_without_flash(case: Case) -> Hits:
     values, attention = certain(case, "--cache-type-v"), certain(case, "--flash-attn")
     if values is None or attention is None or (values.value or "f16").lower() in WHOLE:
         return
-    if (attention.value or "on").lower() not in ("off", "0", "false", "disabled"):
-        return
-    yield Hit(
-        f"a V cache of type {values.value} needs flash attention, which {attention.raw} "
-        f"{attention.value} switches off: the context is not created",
-        flag=attention,
-        fix=set_fix(case, attention, "on", "Switch flash attention on, or leave V at f16."),
-    )
+    if (attention.value or "on").lower() in OFF:
+        yield Hit(
+            f"a V cache of type {values.value} needs flash attention, which {attention.raw} "
+            f"{attention.value} switches off: the context is not created",
+            flag=attention,
+            fix=set_fix(case, attention, "on", "Switch flash attention on, or leave V at f16."),
+        )
 
 
 @rule("SD278", "error", "vllm")
-@when(needs="model")
+@when(parts="facts.model facts.model.kv_cache_dtype", needs="model")
 def cache_type_of_model(case: Case) -> Hits:
     """A KV cache type that vLLM's class for this model does not take.
 
@@ -131,16 +129,14 @@ def cache_type_of_model(case: Case) -> Hits:
     Sources: vllm recipe of DeepSeek-V4-Flash; vllm models/deepseek_v4/attention.py
     """
     model, found = case.facts.model, flag(case, OPTION)
-    needed = model.kv_cache_dtype if model is not None else None
-    if model is None or needed is None or (found is not None and found.unresolved):
-        return
-    if found is not None and (found.value or "") not in ("auto", "bfloat16", "float16"):
+    needed = (model.kv_cache_dtype if model is not None else None) or ""
+    if found is not None and (found.unresolved or (found.value or "") not in SIXTEEN):
         return
     text = f"Set {OPTION} {needed}."
     first = next((one for one in case.launch.flags if one.raw.startswith("--")), None)
     yield Hit(
-        f"{model.name or model.id} takes no KV cache but {needed} in vLLM: the server stops while "
-        f"it loads",
+        f"{model_name(case)} takes no KV cache but {needed} in vLLM: the server stops while it "
+        "loads",
         flag=found or flag(case, "--model"),
         severity="warning" if found is None and unread(case) else None,
         fix=add_fix(case, first, OPTION, needed, text)

@@ -2,25 +2,20 @@
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import certain, flag, has_switch, integer, is_hybrid, spec_flag
+from advisor.rules.kit.case import certain, flag, has_switch, integer, spec_flag
 from advisor.rules.kit.fixes import add_fix, drop_fix, set_fix, value_fix
 from advisor.rules.kit.releases import affects
-from advisor.rules.registry import get_defect
+from advisor.rules.registry import data_sources
 
+REFUSED, SLOW = "defects.llama-external-draft-refused", "defects.llama-external-draft-slow"
+MMPROJ = ("--mmproj", "--mmproj-url")
 WHAT = "Set --parallel 1, or switch speculation off for several slots."
 # the longest context of the models here; a total above it is meant for several slots
 LONGEST_CTX = 262_144
 
 
-@rule(
-    "SD205",
-    "warning",
-    "llama-server",
-    versioned=True,
-    decides=True,
-    data="defects.llama-external-draft-refused defects.llama-external-draft-slow",
-)
-@when(methods="draft_model")
+@rule("SD205", "warning", "llama-server", versioned=True, decides=True, data=(REFUSED, SLOW))
+@when(methods="draft_model", parts="hybrid")
 def external_draft_on_hybrid(case: Case) -> Hits:
     """A separate draft model for a hybrid target under llama.cpp.
 
@@ -31,8 +26,6 @@ def external_draft_on_hybrid(case: Case) -> Hits:
     Good (version=0.5.0): llama-server -m /models/Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf --spec-type
         draft-mtp --spec-draft-n-max 2
     """
-    if not is_hybrid(case):
-        return
     refused = affects("llama-external-draft-refused", case)
     how = "every partly rejected round saves and restores the recurrent state (-73 %)"
     if refused is None:
@@ -45,11 +38,11 @@ def external_draft_on_hybrid(case: Case) -> Hits:
         severity="error" if refused else None,
         fix="Use a GGUF that keeps the MTP tensors with --spec-type draft-mtp "
         "--spec-draft-n-max 2, or DFlash.",
-        sources=get_defect(f"llama-external-draft-{'refused' if refused else 'slow'}").sources,
+        sources=data_sources(REFUSED if refused else SLOW),
     )
 
 
-@rule("SD206", "warning", "llama-server", defect="llama-mtp-slots")
+@rule("SD206", "warning", "llama-server", defect="llama-mtp-slots", unsure="info")
 @when(methods="mtp")
 def llama_mtp_slots(case: Case) -> Hits:
     """MTP with several server slots under llama.cpp.
@@ -59,22 +52,21 @@ def llama_mtp_slots(case: Case) -> Hits:
         --parallel 4
     Good (version=b9235): with --parallel 1 for --parallel 4
     """
-    slots, affected = case.plan.max_num_seqs, affects("llama-mtp-slots", case)
-    given = flag(case, "--parallel")
-    if slots == 1 or affected is False or (given and (given.unresolved or slots is None)):
+    slots, given = case.plan.max_num_seqs, flag(case, "--parallel")
+    if slots == 1 or (given and (given.unresolved or slots is None)):
         return
     many = f"{slots} slots" if slots else "no --parallel (four slots by default)"
     fix = add_fix(case, spec_flag(case), "--parallel", "1", WHAT)
     yield Hit(
         f"MTP with {many}: builds up to mid-2026 support one slot only",
         flag=given or spec_flag(case),
-        severity=None if slots and affected else "info",
+        severity=None if slots else "info",
         fix=set_fix(case, given, "1", WHAT) if given else fix,
     )
 
 
-@rule("SD207", "error", "llama-server", defect="llama-mtp-vision")
-@when(methods="mtp", options="--mmproj --mmproj-url")
+@rule("SD207", "error", "llama-server", defect="llama-mtp-vision", unsure="info", at=MMPROJ)
+@when(methods="mtp", options=MMPROJ)
 def llama_mtp_vision(case: Case) -> Hits:
     """MTP together with an image projector on a llama.cpp build that cannot do both.
 
@@ -83,16 +75,11 @@ def llama_mtp_vision(case: Case) -> Hits:
         /models/mmproj-F16.gguf --spec-type draft-mtp
     Good (version=b9300): the same
     """
-    place = flag(case, "--mmproj", "--mmproj-url")
-    met = affects("llama-mtp-vision", case)
-    if place is not None and met is not False:
-        yield Hit(
-            "MTP with an image projector: builds b9180 to b9239 (and the branch before the "
-            "merge) die at the first image",
-            flag=place,
-            severity="info" if met is None else None,  # builds of a few weeks
-            fix="Use b9240 or newer, or serve text only (--no-mmproj).",
-        )
+    yield Hit(  # without a release a note: builds of a few weeks
+        "MTP with an image projector: builds b9180 to b9239 (and the branch before the "
+        "merge) die at the first image",
+        fix="Use b9240 or newer, or serve text only (--no-mmproj).",
+    )
 
 
 @rule("SD208", "warning", "llama-server", data="defects.llama-mtp-split-tensor")
@@ -113,7 +100,7 @@ def llama_mtp_split_tensor(case: Case) -> Hits:
         )
 
 
-@rule("SD209", "warning", "llama-server", defect="llama-draft-ctx-total")
+@rule("SD209", "warning", "llama-server", defect="llama-draft-ctx-total", unsure="warning")
 @when(methods="mtp")
 def llama_draft_ctx_total(case: Case) -> Hits:
     """MTP with several slots and a total context beyond what the model has.
@@ -126,9 +113,7 @@ def llama_draft_ctx_total(case: Case) -> Hits:
     place, slots = flag(case, "--ctx-size"), flag(case, "--parallel")
     longest = (case.facts.model.max_context_tokens if case.facts.model else None) or LONGEST_CTX
     total, several = total_ctx(case), case.plan.max_num_seqs != 1
-    if total is None or total <= longest or not several or (slots and slots.unresolved):
-        return
-    if affects("llama-draft-ctx-total", case) is not False:
+    if total is not None and total > longest and several and not (slots and slots.unresolved):
         what = f"Lower --ctx-size to {longest} or less, or use --parallel 1."
         yield Hit(
             f"a total context of {total} tokens with MTP and several slots: the draft context is "
@@ -163,11 +148,8 @@ def llama_n_max_zero(case: Case) -> Hits:
     least, high = flag(case, "--spec-draft-n-min"), integer(place.value)
     low = integer(least.value) if least is not None else None
     if least and low is not None and high is not None and 0 < high < low:
-        yield Hit(
-            f"no draft of at most {high} tokens reaches the {low} of {least.raw}: none is used",
-            flag=least,
-            fix=f"Keep {least.raw} below {place.raw}.",
-        )
+        text = f"no draft of at most {high} tokens reaches the {low} of {least.raw}: none is used"
+        yield Hit(text, flag=least, fix=f"Keep {least.raw} below {place.raw}.")
     elif high == 0:
         yield Hit(
             f"--spec-type {kind.value} with 0 draft tokens drafts nothing but still takes the "
@@ -177,7 +159,7 @@ def llama_n_max_zero(case: Case) -> Hits:
         )
 
 
-@rule("SD264", "warning", "llama-server", defect="llama-sampler-assert")
+@rule("SD264", "warning", "llama-server", defect="llama-sampler-assert", unsure="silent", at="spec")
 @when(methods="mtp")
 def llama_sampler_assert(case: Case) -> Hits:
     """MTP with llama.cpp b10217 as some distributions package it.
@@ -186,15 +168,13 @@ def llama_sampler_assert(case: Case) -> Hits:
     Bad (version=b10217): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     Good (version=b10236): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
     """
-    if affects("llama-sampler-assert", case):
-        yield Hit(
-            "MTP on b10217 built with assertions aborts past about 30,000 tokens",
-            flag=spec_flag(case),
-            fix="Use a Release build (assertions off), or a newer one.",
-        )
+    yield Hit(
+        "MTP on b10217 built with assertions aborts past about 30,000 tokens",
+        fix="Use a Release build (assertions off), or a newer one.",
+    )
 
 
-@rule("SD281", "error", "llama-server", defect="llama-mtp-embeddings")
+@rule("SD281", "error", "llama-server", defect="llama-mtp-embeddings", unsure="error")
 @when(methods="mtp", options="--embedding --rerank")
 def llama_mtp_embeddings(case: Case) -> Hits:
     """MTP on a server of embeddings or reranking.
@@ -205,10 +185,8 @@ def llama_mtp_embeddings(case: Case) -> Hits:
         draft-mtp --parallel 1
     Good (version=b10605): the same
     """
-    given = flag(case, "--embedding", "--rerank")
-    if given is None or given.unresolved or not has_switch(case, given.name):
-        return
-    if affects("llama-mtp-embeddings", case) is not False:
+    given = certain(case, "--embedding", "--rerank")
+    if given is not None and has_switch(case, given.name):
         what = f"Remove {given.raw} and serve it by a second server, or use b10605 or newer."
         yield Hit(
             f"{given.raw} with MTP: the server aborts while it loads (missing "
@@ -229,13 +207,12 @@ def llama_draft_kv_on_host(case: Case) -> Hits:
         --spec-type draft-mtp --spec-draft-n-max 4
     Good: without --no-kv-offload
     """
-    given = flag(case, "--kv-offload")
-    if given is None or given.unresolved or has_switch(case, "--kv-offload"):
-        return
-    what = f"Remove {given.raw} and shorten the context, or do not speculate."
-    yield Hit(
-        f"{given.raw} keeps the drafts' KV cache in system memory too, from where it is copied for "
-        "each draft token (-30 % where it was measured)",
-        flag=given,
-        fix=drop_fix(case, given, what),
-    )
+    given = certain(case, "--kv-offload")
+    if given is not None and not has_switch(case, "--kv-offload"):
+        what = f"Remove {given.raw} and shorten the context, or do not speculate."
+        yield Hit(
+            f"{given.raw} keeps the drafts' KV cache in system memory too, from where it is copied "
+            "for each draft token (-30 % where it was measured)",
+            flag=given,
+            fix=drop_fix(case, given, what),
+        )

@@ -3,12 +3,22 @@
 from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, Hits, Lacking, rule, when
-from advisor.rules.kit.case import flag, has_switch, is_hybrid, number, open_value, spec_flag
+from advisor.rules.kit.case import (
+    certain,
+    decimal,
+    flag,
+    has_switch,
+    is_hybrid,
+    number,
+    open_value,
+    spec_flag,
+)
 from advisor.rules.kit.fixes import add_fix, drop_fix, is_release_pinned, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import affects, version_label
 
 STRATEGY = ("--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
+MIXED, INTERVAL = "--enable-mixed-chunk", ("--mamba-track-interval", "--page-size")
 WHAT = (
     "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or "
     "--disable-radix-cache."
@@ -19,7 +29,7 @@ LOW = table("compatibility")["low_conservativeness"]
 
 
 @rule("SD230", "error", "sglang", defect="sglang-no-extra-buffer")
-@when(speculative=True)
+@when(speculative=True, parts="hybrid")
 def sglang_extra_buffer_missing(case: Case) -> Hits:
     """Speculation on a hybrid with the radix cache but without extra_buffer state slots.
 
@@ -30,8 +40,9 @@ def sglang_extra_buffer_missing(case: Case) -> Hits:
     Good (version=0.5.10): with --mamba-scheduler-strategy extra_buffer added
     """
     strategy = (case.plan.mamba_strategy or "auto").lower()
-    buffered = strategy.startswith("extra_buffer") or on_rocm(case) or no_radix(case)
-    if buffered or not is_hybrid(case) or open_value(case, *STRATEGY):
+    if strategy.startswith("extra_buffer") or on_rocm(case) or no_radix(case):
+        return
+    if open_value(case, *STRATEGY):
         return
     explicit, affected = strategy == "no_buffer", affects("sglang-no-extra-buffer", case)
     # the emitter adds what the release needs
@@ -81,20 +92,19 @@ def sglang_extra_buffer_no_radix(case: Case) -> Hits:
         --mamba-scheduler-strategy extra_buffer --disable-radix-cache
     Good (version=0.5.12): with no_buffer for extra_buffer
     """
-    if not (case.plan.mamba_strategy or "").startswith("extra_buffer") or not no_radix(case):
-        return
     wasted = affects("sglang-extra-buffer-no-radix", case) is False
-    place = flag(case, *STRATEGY)
     what = "the state slots are wasted memory" if wasted else "the server rejects the combination"
-    yield Hit(
-        f"extra_buffer serves the radix cache, which is switched off here: {what}",
-        flag=place,
-        severity="warning" if wasted else None,
-        fix=set_fix(case, place, "no_buffer", "Use no_buffer, or keep the radix cache."),
-    )
+    if (case.plan.mamba_strategy or "").startswith("extra_buffer") and no_radix(case):
+        place = flag(case, *STRATEGY)
+        yield Hit(
+            f"extra_buffer serves the radix cache, which is switched off here: {what}",
+            flag=place,
+            severity="warning" if wasted else None,
+            fix=set_fix(case, place, "no_buffer", "Use no_buffer, or keep the radix cache."),
+        )
 
 
-@rule("SD232", "error", "sglang", defect="sglang-extra-buffer-rocm")
+@rule("SD232", "error", "sglang", defect="sglang-extra-buffer-rocm", unsure="error", at=STRATEGY)
 def sglang_extra_buffer_rocm(case: Case) -> Hits:
     """extra_buffer on ROCm with an SGLang that has it for CUDA only.
 
@@ -103,16 +113,13 @@ def sglang_extra_buffer_rocm(case: Case) -> Hits:
         Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy extra_buffer
     Good (version=0.5.10, hw=h100): the same
     """
-    affected, rocm = affects("sglang-extra-buffer-rocm", case), on_rocm(case)
-    if not strategy(case).startswith("extra_buffer") or affected is False:
-        return
-    if rocm is None:
+    rocm = on_rocm(case)
+    if strategy(case).startswith("extra_buffer") and rocm is None:
         yield Lacking(("hardware",))
-    elif rocm:
+    elif strategy(case).startswith("extra_buffer") and rocm:
         yield Hit(
             "extra_buffer asserts CUDA and this is ROCm",
-            flag=flag(case, *STRATEGY),
-            fix=("Drop extra_buffer (the radix cache goes off), or use a build with sglang#27141."),
+            fix="Drop extra_buffer (the radix cache goes off), or use a build with sglang#27141.",
         )
 
 
@@ -124,8 +131,8 @@ def strategy(case: Case) -> str:
     return plan.mamba_strategy or ("extra_buffer" if adds else "")
 
 
-@rule("SD234", "warning", "sglang", defect="sglang-extra-buffer-crash")
-@when(speculative=True)
+@rule("SD234", "warning", "sglang", defect="sglang-extra-buffer-crash", unsure="info", at="spec")
+@when(speculative=True, parts="hybrid")
 def sglang_mamba_crash(case: Case) -> Hits:
     """MTP with extra_buffer on SGLang 0.5.13 and 0.5.13.post1.
 
@@ -134,21 +141,16 @@ def sglang_mamba_crash(case: Case) -> Hits:
         extra_buffer --speculative-algorithm NEXTN
     Good (version=0.5.14): with --mamba-radix-cache-strategy for --mamba-scheduler-strategy
     """
-    affected = affects("sglang-extra-buffer-crash", case)
     added = "extra_buffer" if case.launch.emitted else ""  # by the emitter
-    strategy = case.plan.mamba_strategy or added
-    if not is_hybrid(case) or not strategy.startswith("extra_buffer") or affected is False:
-        return
-    yield Hit(
-        "MTP with extra_buffer on SGLang 0.5.13 and 0.5.13.post1: scheduler exceptions, about "
-        "one start in five fails",
-        flag=spec_flag(case),
-        severity=None if affected else "info",
-        fix="Use another release, 0.5.14 or newer.",
-    )
+    if (case.plan.mamba_strategy or added).startswith("extra_buffer"):
+        yield Hit(
+            "MTP with extra_buffer on SGLang 0.5.13 and 0.5.13.post1: scheduler exceptions, about "
+            "one start in five fails",
+            fix="Use another release, 0.5.14 or newer.",
+        )
 
 
-@rule("SD236", "info", "sglang", data="compatibility.sglang_running_requests")
+@rule("SD236", "info", "sglang", data="compatibility.sglang_running_requests", at="spec")
 @when(speculative=True)
 def sglang_running_requests_capped(case: Case) -> Hits:
     """Speculation without --max-running-requests: SGLang sets 48.
@@ -159,24 +161,20 @@ def sglang_running_requests_capped(case: Case) -> Hits:
         NEXTN
     Good (concurrency=64): with --max-running-requests 64 added
     """
-    if case.plan.max_num_seqs is not None or flag(case, "--max-running-requests") is not None:
+    option, streams = "--max-running-requests", case.facts.concurrency or 0
+    if case.plan.max_num_seqs is not None or flag(case, option) is not None:
         return
-    streams = case.facts.concurrency or 0
-    what = "Set --max-running-requests to the concurrency you serve."
-    queued = streams > CAP["value"]
+    queued, what = streams > CAP["value"], f"Set {option} to the concurrency you serve."
     yield Hit(
-        f"speculation without --max-running-requests: SGLang caps it at {CAP['value']}"
+        f"speculation without {option}: SGLang caps it at {CAP['value']}"
         + (f", and the concurrency is {streams}" if queued else ""),
-        flag=spec_flag(case),
         severity="warning" if queued else None,
-        fix=add_fix(case, spec_flag(case), "--max-running-requests", str(streams), what)
-        if queued
-        else what,
+        fix=add_fix(case, spec_flag(case), option, str(streams), what) if queued else what,
     )
 
 
-@rule("SD237", "warning", "sglang")
-@when(speculative=True, options="--enable-mixed-chunk")
+@rule("SD237", "warning", "sglang", at=MIXED)
+@when(speculative=True, options=MIXED)
 def sglang_mixed_chunk_off(case: Case) -> Hits:
     """--enable-mixed-chunk together with speculation.
 
@@ -186,17 +184,14 @@ def sglang_mixed_chunk_off(case: Case) -> Hits:
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
     Sources: sglang 0.5.9 to 0.5.23 server_args.py
     """
-    if has_switch(case, "--enable-mixed-chunk"):
+    if has_switch(case, MIXED):
         what = "Remove it, or switch speculation off where mixed chunks matter more."
-        yield Hit(
-            "--enable-mixed-chunk is switched off by speculation",
-            flag=flag(case, "--enable-mixed-chunk"),
-            fix=drop_fix(case, "--enable-mixed-chunk", what, safe=is_release_pinned(case)),
-        )
+        fix = drop_fix(case, MIXED, what, safe=is_release_pinned(case))
+        yield Hit(f"{MIXED} is switched off by speculation", fix=fix)
 
 
-@rule("SD257", "error", "sglang", data="compatibility.mamba_track_interval")
-@when(options="--mamba-track-interval --page-size")
+@rule("SD257", "error", "sglang", data="compatibility.mamba_track_interval", at=INTERVAL)
+@when(options=INTERVAL)
 def mamba_track_interval(case: Case) -> Hits:
     """A Mamba tracking interval that does not fit the draft tokens or the page size.
 
@@ -205,11 +200,9 @@ def mamba_track_interval(case: Case) -> Hits:
         100
     Good: with --mamba-track-interval 128 for --mamba-track-interval 100
     """
-    place, page = flag(case, "--mamba-track-interval"), flag(case, "--page-size")
-    interval = number(case, "--mamba-track-interval") or ROW["value"]
-    size = number(case, "--page-size") or 1
-    unknown = open_value(case, "--mamba-track-interval") or open_value(case, "--page-size")
-    if (place is None and page is None) or unknown or interval <= 0:
+    interval, size = number(case, INTERVAL[0]) or ROW["value"], number(case, INTERVAL[1]) or 1
+    place = flag(case, INTERVAL[0])
+    if any(open_value(case, one) for one in INTERVAL) or interval <= 0:
         return
     draft = case.plan.k + 1 if case.plan.method != "none" else 0
     use = max(size, -(-256 // size) * size)
@@ -217,13 +210,13 @@ def mamba_track_interval(case: Case) -> Hits:
         yield Hit(
             f"the tracking interval {interval} must be a multiple of the page size {size} and at "
             f"least {draft or 1}",
-            flag=place or page,
             severity=None if place is not None else "warning",
             fix=set_fix(case, place, str(use), f"Use --mamba-track-interval {use}."),
         )
 
 
 @rule("SD261", "warning", "sglang", data="compatibility.low_conservativeness")
+@when(options="--schedule-conservativeness")
 def sglang_conservativeness_low(case: Case) -> Hits:
     """A very low --schedule-conservativeness.
 
@@ -231,11 +224,8 @@ def sglang_conservativeness_low(case: Case) -> Hits:
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 0.1
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --schedule-conservativeness 1.0
     """
-    place = flag(case, "--schedule-conservativeness")
-    try:
-        given = float(place.value or "") if place is not None and not place.unresolved else None
-    except ValueError:
-        return
+    place = certain(case, "--schedule-conservativeness")
+    given = decimal(place.value) if place is not None else None
     if given is not None and given < LOW["value"]:
         yield Hit(
             f"--schedule-conservativeness {given:g} lets prompts starve running requests under "
@@ -245,8 +235,8 @@ def sglang_conservativeness_low(case: Case) -> Hits:
         )
 
 
-@rule("SD265", "info", "sglang", defect="sglang-radix-idle")
-@when(methods="none")
+@rule("SD265", "info", "sglang", defect="sglang-radix-idle", unsure="silent")
+@when(methods="none", parts="hybrid")
 def sglang_radix_cache_idle(case: Case) -> Hits:
     """A hybrid without extra_buffer on SGLang up to 0.5.13: the prefix cache brings no hits.
 
@@ -254,10 +244,9 @@ def sglang_radix_cache_idle(case: Case) -> Hits:
     Bad (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
     Good (version=0.5.12): with --mamba-scheduler-strategy extra_buffer added
     """
-    buffered = (case.plan.mamba_strategy or "").startswith("extra_buffer") or no_radix(case)
-    if not buffered and is_hybrid(case) and affects("sglang-radix-idle", case):
+    if not (case.plan.mamba_strategy or "").startswith("extra_buffer") and not no_radix(case):
         yield Hit(
             "without extra_buffer a hybrid gets no prefix hits on this release",
-            flag=flag(case, "--mamba-scheduler-strategy") or "--mamba-scheduler-strategy",
+            flag=flag(case, STRATEGY[0]) or STRATEGY[0],
             fix="Add --mamba-scheduler-strategy extra_buffer where prompts share prefixes.",
         )

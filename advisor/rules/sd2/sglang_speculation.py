@@ -2,9 +2,8 @@
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, has_switch, integer, is_hybrid, number, spec_flag, unread
+from advisor.rules.kit.case import flag, has_switch, integer, number, spec_flag, unread, value
 from advisor.rules.kit.fixes import add_fix, set_fix, swap_fix, value_fix
-from advisor.rules.kit.releases import affects
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
 GRAPHS_OFF = ("--disable-cuda-graph", "--disable-decode-cuda-graph")
@@ -85,8 +84,8 @@ def sglang_steps_draft_tokens(case: Case) -> Hits:
     yield Hit(f"{n} steps with topk 1 make {n + 1} tokens to verify, not {m}", flag=tokens, fix=fix)
 
 
-@rule("SD233", "warning", "sglang", defect="sglang-draft-path-missing")
-@when(methods="mtp")
+@rule("SD233", "warning", "sglang", defect="sglang-draft-path-missing", unsure="info", at="spec")
+@when(methods="mtp", parts="hybrid")
 def sglang_draft_path_missing(case: Case) -> Hits:
     """NEXTN without a draft path on SGLang 0.5.10.post1.
 
@@ -95,19 +94,15 @@ def sglang_draft_path_missing(case: Case) -> Hits:
         NEXTN
     Good (version=0.5.10): with --speculative-draft-model-path Qwen/Qwen3.6-35B-A3B-FP8 added
     """
-    affected = affects("sglang-draft-path-missing", case)
-    if case.plan.draft_model or not is_hybrid(case) or affected is False:
-        return
-    yield Hit(
-        "without --speculative-draft-model-path SGLang 0.5.10.post1 does not find the model's own "
-        "MTP head: 300 fell to 8 to 18 tok/s",
-        flag=spec_flag(case),
-        severity=None if affected else "info",
-        fix="Add --speculative-draft-model-path with the model's own path, or upgrade.",
-    )
+    if not case.plan.draft_model:
+        yield Hit(
+            "without --speculative-draft-model-path SGLang 0.5.10.post1 does not find the model's "
+            "own MTP head: 300 fell to 8 to 18 tok/s",
+            fix="Add --speculative-draft-model-path with the model's own path, or upgrade.",
+        )
 
 
-@rule("SD235", "warning", "sglang", defect="sglang-triton-graph-crash")
+@rule("SD235", "warning", "sglang", defect="sglang-triton-graph-crash", unsure="silent")
 @when(speculative=True)
 def sglang_triton_graph_crash(case: Case) -> Hits:
     """MTP on SGLang 0.5.15's triton attention backend with CUDA graphs.
@@ -118,20 +113,17 @@ def sglang_triton_graph_crash(case: Case) -> Hits:
     Good (version=0.5.16): the same
     """
     triton = (case.plan.attention_backend or "").lower() == "triton"
-    decode = flag(case, "--cuda-graph-backend-decode")
-    off = decode is not None and decode.value == "disabled" and not decode.unresolved
-    off = off or has_switch(case, *GRAPHS_OFF)
-    if not triton or off or not affects("sglang-triton-graph-crash", case):
-        return
-    yield Hit(
-        "MTP with the triton backend and CUDA graphs crashes on SGLang 0.5.15 once the batch's "
-        "context passes a threshold",
-        flag=flag(case, "--attention-backend") or spec_flag(case),
-        fix="Use another release or backend, or switch decode CUDA graphs off.",
-    )
+    off = value(case, "--cuda-graph-backend-decode") == "disabled" or has_switch(case, *GRAPHS_OFF)
+    if triton and not off:
+        yield Hit(
+            "MTP with the triton backend and CUDA graphs crashes on SGLang 0.5.15 once the batch's "
+            "context passes a threshold",
+            flag=flag(case, "--attention-backend") or spec_flag(case),
+            fix="Use another release or backend, or switch decode CUDA graphs off.",
+        )
 
 
-@rule("SD254", "info", "sglang", defect="sglang-spec-v2-off")
+@rule("SD254", "info", "sglang", defect="sglang-spec-v2-off", unsure="silent", at="spec")
 @when(methods="mtp eagle eagle3")
 def sglang_spec_v2_off(case: Case) -> Hits:
     """MTP on SGLang 0.5.9 or 0.5.10 without SGLANG_ENABLE_SPEC_V2=1.
@@ -144,13 +136,10 @@ def sglang_spec_v2_off(case: Case) -> Hits:
         python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 \
           --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
     """
-    if not affects("sglang-spec-v2-off", case):
-        return
     if (case.launch.env_value("SGLANG_ENABLE_SPEC_V2") or "0").lower() not in ("1", "true"):
         yield Hit(
             "SGLANG_ENABLE_SPEC_V2 is off by default here: speculation runs without overlapped "
             "scheduling",
-            flag=spec_flag(case),
             fix="Set SGLANG_ENABLE_SPEC_V2=1.",
             conflicts=(
                 "reports say that a second full model is loaded without it; the source code does "
@@ -159,7 +148,7 @@ def sglang_spec_v2_off(case: Case) -> Hits:
         )
 
 
-@rule("SD256", "warning", "sglang", defect="sglang-backend-downgrade")
+@rule("SD256", "warning", "sglang", defect="sglang-backend-downgrade", unsure="warning")
 @when(methods="mtp")
 def sglang_backend_downgrade(case: Case) -> Hits:
     """NEXTN with trtllm_mha attention, which SGLang silently moves to triton.
@@ -169,8 +158,7 @@ def sglang_backend_downgrade(case: Case) -> Hits:
         trtllm_mha --speculative-algorithm NEXTN
     Good (version=0.5.21): with flashinfer for trtllm_mha
     """
-    affected = affects("sglang-backend-downgrade", case)
-    if case.plan.attention_backend == "trtllm_mha" and affected is not False:
+    if case.plan.attention_backend == "trtllm_mha":
         yield Hit(
             "NEXTN silently moves trtllm_mha attention to triton: long prompts get slower than "
             "without speculation",
@@ -179,8 +167,8 @@ def sglang_backend_downgrade(case: Case) -> Hits:
         )
 
 
-@rule("SD263", "error", "sglang", defect="sglang-pd-mtp")
-@when(speculative=True, options="--disaggregation-mode")
+@rule("SD263", "error", "sglang", defect="sglang-pd-mtp", unsure="info")
+@when(speculative=True, options="--disaggregation-mode", parts="hybrid")
 def sglang_pd_mtp(case: Case) -> Hits:
     """Prefill/decode disaggregation with MTP on a hybrid, in SGLang releases of early 2026.
 
@@ -189,14 +177,10 @@ def sglang_pd_mtp(case: Case) -> Hits:
         --disaggregation-mode decode --speculative-algorithm NEXTN
     Good (version=0.5.20): the same
     """
-    place, affected = flag(case, "--disaggregation-mode"), affects("sglang-pd-mtp", case)
-    if place is None or place.value in (None, "", "null"):
-        return
-    if affected is False or not is_hybrid(case):
-        return
-    yield Hit(
-        "prefill/decode disaggregation with MTP on a hybrid failed in releases of early 2026",
-        flag=place,
-        severity=None if affected else "info",
-        fix="Use SGLang 0.5.9 or newer, or switch speculation off.",
-    )
+    place = flag(case, "--disaggregation-mode")
+    if place is not None and place.value not in (None, "", "null"):
+        yield Hit(
+            "prefill/decode disaggregation with MTP on a hybrid failed in releases of early 2026",
+            flag=place,
+            fix="Use SGLang 0.5.9 or newer, or switch speculation off.",
+        )

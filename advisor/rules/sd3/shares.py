@@ -5,7 +5,7 @@ from math import isfinite
 from advisor.domain.nouns import Case, Launch
 from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Hits, rule, when
-from advisor.rules.kit.case import flag, value
+from advisor.rules.kit.case import decimal, flag, value
 from advisor.rules.kit.devices import is_node, names_device, together
 from advisor.rules.kit.fixes import set_fix
 
@@ -63,14 +63,7 @@ def memory_shares_exceed_device(case: Case) -> Hits:
 
 def _share(launch: Launch) -> float | None:
     given = [one for name in _SHARES if (one := launch.flag(name)) and one.value]
-    return _number(given[0].value) if given and not given[0].unresolved else None
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return float(text or "")
-    except ValueError:
-        return None
+    return decimal(given[0].value) if given and not given[0].unresolved else None
 
 
 @rule("SD313", "warning", "vllm sglang", versioned=True, data="memory.discrete_memory_fraction_max")
@@ -109,7 +102,7 @@ def memory_share_above_one(case: Case) -> Hits:
         sglang 0.5.9 to 0.5.23 server_args.py (mem_fraction_static)
     """
     place = flag(case, *_SHARES)
-    share = _number(value(case, *_SHARES))
+    share = decimal(value(case, *_SHARES))
     if share is None or 0 < share <= 1 or not isfinite(share):
         return
     meant = next((share / by for by in (10, 100) if 0.5 <= share / by < 1), None)
